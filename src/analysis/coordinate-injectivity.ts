@@ -7,7 +7,7 @@
 import { type Axis, isStored, repeats } from '../ir/axis.ts'
 import { type Expr, mul } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../ir/keys.ts'
+import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import type { Access } from './coordinate-accesses.ts'
 import { coefficientsOf, keepTerms, linear } from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'

@@ -1,7 +1,7 @@
 /** Whether loops visit all elements of a buffer, or of some of its dimensions. */
 import { ceildiv, div, type Expr, int } from '../ir/expr.ts'
-import { sameExpr } from '../ir/keys.ts'
 import type { Fact, For } from '../ir/loops.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import { Facts } from './integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
 

@@ -5,8 +5,8 @@
  */
 import type { Diagnostic, Label } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'
-import { sameExpr } from '../ir/keys.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
 import { type Determined, determined } from './coordinate-injectivity.ts'
 

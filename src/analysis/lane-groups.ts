@@ -47,7 +47,7 @@ export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
 }
 
 /** Whether the threads of thread.x do the statement, or something in it, together. */
-export function isTogether(s: Stmt, lanes: Lanes): boolean {
+export function isWarpCollective(s: Stmt, lanes: Lanes): boolean {
   if (lanes.count === 1) return false
   const isWide = (x: Stmt): boolean =>
     (x.kind === 'instr' && x.threads > 1) ||

@@ -2,12 +2,12 @@
 
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
-import { define } from '../ir/build.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { For, Reduce } from '../ir/loops.ts'
 import { elementChanges } from '../ir/reductions.ts'
+import { define } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 import { linear } from './integers/linear.ts'
 

@@ -4,7 +4,7 @@
  */
 import { add, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { isIndex, isNonNegative } from './integers/interval.ts'
 import {
   keepTerms,

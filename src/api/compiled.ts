@@ -31,15 +31,15 @@ import {
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
 import type { Chosen } from './choice-conditions.ts'
-import { Handle } from './handle.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
+import { Uncloneable } from './uncloneable.ts'
 
 export type { RunInputs } from './bound-inputs.ts'
 
 export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
 /** A kernel compiled for a device, under one schedule or several of which each binding chooses. */
-export abstract class CompiledKernel extends Handle {
+export abstract class CompiledKernel extends Uncloneable {
   /** @throws SptError `choose/open` where each binding chooses the schedule */
   abstract get compilation(): Compilation
   /** @throws SptError as `compilation` */
@@ -121,7 +121,7 @@ export class CompiledSchedule extends CompiledKernel {
  * called, as if each were awaited; one that fails keeps none of the later ones from it. Launches of a graph are queued on
  * the device at once: what is to come before them is awaited.
  */
-export class PreparedKernel extends Handle {
+export class PreparedKernel extends Uncloneable {
   readonly kernel: CompiledKernel
   readonly executable: Executable
   /** The same for calls that are part of another. */

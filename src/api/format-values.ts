@@ -26,8 +26,8 @@ import {
   isTyped,
   nameText,
 } from './argument-checks.ts'
-import { Handle } from './handle.ts'
 import type { Bindable } from './tensors.ts'
+import { Uncloneable } from './uncloneable.ts'
 
 /** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
 export type FormatData = Readonly<Record<string, Bindable>>
@@ -46,7 +46,7 @@ export interface ConvertedPart {
 }
 
 /** A tensor in a format. */
-export class ConvertedTensor extends Handle {
+export class ConvertedTensor extends Uncloneable {
   readonly #stored: StoredParts
   #parts: readonly ConvertedPart[] | undefined
 
@@ -107,7 +107,7 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
 }
 
 /** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
-export class SptFormat extends Handle {
+export class SptFormat extends Uncloneable {
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
   /** By the number of dimensions. */

@@ -1,9 +1,9 @@
 /** One part of a tensor that is stored in several: its names, for steps that are made for each. */
 import type { Kernel1 } from '../ir/stage1.ts'
 import { axisOf, iterationsOver, labelled, type StoredPart } from '../schedule/parts.ts'
-import { Handle } from './handle.ts'
+import { Uncloneable } from './uncloneable.ts'
 
-export class Part extends Handle {
+export class Part extends Uncloneable {
   /** Unique among the parts; empty where there is one. */
   readonly label: string
   /** The buffer that stores it. */

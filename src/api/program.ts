@@ -10,8 +10,8 @@ import type { StageObserver } from '../run/compile.ts'
 import { loadProgram, programOf } from '../schedule/language.ts'
 import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './argument-checks.ts'
 import { chooseFormat, SptFormat } from './format-values.ts'
-import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
+import { Uncloneable } from './uncloneable.ts'
 
 interface ProgramOptions {
   /** `false`: its kernels take no steps that bring texts of other programs. */
@@ -20,7 +20,7 @@ interface ProgramOptions {
   readonly observer?: StageObserver | null
 }
 
-export class SptProgram extends Handle {
+export class SptProgram extends Uncloneable {
   readonly #e: Elaborated
   readonly #made: ProgramOptions
   /** Sources by name, for rendering diagnostics. */

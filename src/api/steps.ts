@@ -9,9 +9,9 @@ import { LOOP_STEPS } from '../schedule/primitives.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument } from './argument-checks.ts'
 import { chooseFormat } from './format-values.ts'
-import { Handle } from './handle.ts'
 import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
+import { Uncloneable } from './uncloneable.ts'
 
 /** A method for each primitive of a list, with the parameters that it declares. */
 type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = {
@@ -24,7 +24,7 @@ export interface Steps<K>
 
 /** `K`: the kernel that a step gives. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
-export abstract class Steps<K> extends Handle {
+export abstract class Steps<K> extends Uncloneable {
   protected abstract get surroundings(): Surroundings
   /** Whether a step on loops has been applied, after which there are no coordinates. */
   protected abstract get onLoops(): boolean

@@ -1,7 +1,8 @@
 /**
- * Grid linearisation. Logical grids on physical ones. Where a device's limits hold a launch's grid, its block indices are
- * the device's. Others are folded, and decoded from one linear index in the order of the device's (x runs fastest): dividing
- * takes as long as several loads, before the first of which a block knows its place.
+ * Grid linearisation (`maxComputeWorkgroupsPerDimension` of WebGPU, `gridDim` of CUDA). Logical grids on physical ones.
+ * Where a device's limits hold a launch's grid, its block indices are the device's. Others are folded, and decoded from
+ * one linear index in the order of the device's (x runs fastest): dividing takes as long as several loads, before the
+ * first of which a block knows its place.
  */
 import type { Expr } from '../ir/expr.ts'
 

@@ -4,9 +4,9 @@
  */
 
 import { linear, minus } from '../analysis/integers/linear.ts'
+import { foldCompare } from '../ir/constant-folding.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
-import { foldCompare } from '../ir/fold.ts'
 import type { Launch } from '../ir/loops.ts'
 import { isCompare } from '../ir/ops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'

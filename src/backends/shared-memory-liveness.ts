@@ -9,9 +9,9 @@
 
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { barrier } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
+import { barrier } from '../ir/statement-builders.ts'
 import { type Body, piecesOf, walkStmts } from '../ir/tree.ts'
 import { sharedAlign } from './printer.ts'
 

@@ -3,8 +3,8 @@
  * instructions move.
  */
 import type { CallPiece } from '../ir/instr-call.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Launch } from '../ir/loops.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { piecesOf, walkStmts } from '../ir/tree.ts'
 
 export type MatrixUse = Extract<CallPiece, { kind: 'map' }>

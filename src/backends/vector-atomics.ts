@@ -1,8 +1,9 @@
 /** Vector atomics (`red.v4` and the like). Atomic updates of neighbouring elements as one. */
-import { vectorStore } from '../ir/build.ts'
+
 import { load } from '../ir/expr.ts'
 import { readsAny } from '../ir/expr-tree.ts'
 import type { Reduce, Stmt } from '../ir/loops.ts'
+import { vectorStore } from '../ir/statement-builders.ts'
 import type { Body } from '../ir/tree.ts'
 
 export interface Neighbours {

@@ -10,14 +10,14 @@
 
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { define, vectorLoad, vectorStore } from '../ir/build.ts'
 import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
 import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
+import { define, vectorLoad, vectorStore } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Element, MemoryVersions } from './memory-versions.ts'
 import { Addresses, storedAlone } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'
-import { type Element, Writes } from './vector-writes.ts'
 
 /** How many elements of a buffer one access may hold, largest first; none where it must not be. */
 export interface Widths {
@@ -120,7 +120,7 @@ class Vectorizer {
   // --- loads ---
 
   #loads(list: Body): Body {
-    let writes = new Writes(this.#written)
+    let writes = new MemoryVersions(this.#written)
     const groups = new Map<string, Group>()
     list.forEach((s, k) => {
       if (s.kind !== 'while')
@@ -140,7 +140,7 @@ class Vectorizer {
     const named: Named = new Map()
     for (const [key, group] of groups) this.#chunks(key, group, vectors, named)
     if (named.size === 0) return list
-    writes = new Writes(this.#written)
+    writes = new MemoryVersions(this.#written)
     return list.flatMap((s, k): Body => {
       const replaced =
         s.kind === 'while'
@@ -158,7 +158,7 @@ class Vectorizer {
     })
   }
 
-  #advance(s: Stmt, writes: Writes): void {
+  #advance(s: Stmt, writes: MemoryVersions): void {
     if (hasBarrier([s])) for (const b of this.#written) writes.all(b)
     else if (s.kind === 'store') writes.one(s.buffer, this.#element(s))
     else for (const b of writesOf([s])) writes.all(b)

@@ -1,6 +1,6 @@
 /** Sums of comparisons with constants as one look-up: `(x > 1) + (x > 2) + (x > 4)`, the class that x belongs to. */
 import type { Expr } from '../ir/expr.ts'
-import { keyOf } from '../ir/keys.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 
 export interface Thresholds {
   /** i32. */

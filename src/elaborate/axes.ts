@@ -2,7 +2,7 @@
 import type * as Ast from '../ast/nodes.ts'
 import { type Axis, isStored, MAX_BITMAP, parentOf, type StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { sameExpr } from '../ir/keys.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import type { Report } from './diagnostics.ts'
 import { type Names, settled } from './expressions.ts'
 import { tooLong } from './extent-mismatch.ts'

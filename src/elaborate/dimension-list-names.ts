@@ -1,7 +1,7 @@
 /** What names, indices and list expressions mean where a format is written out for one order: `d[k]`, `d...`, `order(d)`. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { foldInt } from '../ir/fold.ts'
+import { foldInt } from '../ir/constant-folding.ts'
 import type { Report } from './diagnostics.ts'
 
 /** Copies that one `for` can make, and elements of a list: tensors have few dimensions. */

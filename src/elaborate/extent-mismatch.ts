@@ -2,7 +2,7 @@
 
 import { linear, minus } from '../analysis/integers/linear.ts'
 import type { Expr } from '../ir/expr.ts'
-import { sameExpr } from '../ir/keys.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 
 /** Two different sizes, or a range that is longer by a constant. */
 export function tooLong(range: Expr, dimension: Expr): boolean {

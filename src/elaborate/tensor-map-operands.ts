@@ -3,7 +3,7 @@ import type * as Ast from '../ast/nodes.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../ir/instr.ts'
-import { sameExpr } from '../ir/keys.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import type { Report } from './diagnostics.ts'
 import { constantOf } from './memories.ts'
 

@@ -1,8 +1,8 @@
 /** Names in statements: which are bound and used, and statements with others in their place. */
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
-import { sameData } from './keys.ts'
 import type { For } from './loops.ts'
+import { sameData } from './structural-equality.ts'
 import { type Body, boundBy, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
 /** Names bound anywhere inside: loop variables and lets. */

@@ -1,7 +1,7 @@
 /** Names that a kernel binds, and fresh ones beside them. */
 import type { Buffer, Stmt } from './loops.ts'
 import type { Param } from './stage1.ts'
-import { heldBy } from './tree.ts'
+import { definitionsIn } from './tree.ts'
 
 /** Where fresh names come from. */
 export interface FreshNames {
@@ -48,7 +48,7 @@ export const namesOf = (
     [
       kernel.params.map((p) => p.name),
       kernel.buffers.map((b) => b.name),
-      ...kernel.body.map((s) => heldBy(s).names),
+      ...kernel.body.map((s) => definitionsIn(s).names),
       others,
     ].flatMap((names) => [...names]),
   )

@@ -3,10 +3,10 @@
  * registers hold values, and in exact integers; walkers over whole expressions differ in what names and loads stand for.
  */
 import { InternalError } from '../ast/diagnostic.ts'
+import { foldInt } from './constant-folding.ts'
 import { computeType, isFloat } from './dtype.ts'
 import type { Expr, Load, Search, Var } from './expr.ts'
 import { perExpr } from './expr-tree.ts'
-import { foldInt } from './fold.ts'
 import { MATH } from './math.ts'
 import { arithmetic, convert, mathOf, TRUTH, wrap } from './numeric.ts'
 import { isTruth } from './ops.ts'

@@ -36,7 +36,7 @@ export const isLazy = (e: Expr): boolean =>
  * The condition under which a node evaluates its `k`-th operand, where the value of the first is `first`; nothing where it
  * always does.
  */
-export function askedWhere(e: Expr, k: number, first = children(e)[0]): Expr | undefined {
+export function evaluationGuard(e: Expr, k: number, first = children(e)[0]): Expr | undefined {
   if (!first || k === 0 || !isLazy(e)) return undefined
   const unless = e.kind === 'select' ? k === 2 : e.kind === 'binary' && e.op === 'or'
   return unless ? not(first) : first

@@ -1,16 +1,16 @@
 /**
- * Constructors of expressions, the only ones: they fold constants and drop neutral elements; an unchanged node keeps
- * its identity.
+ * Constructors of expressions, the only ones, with constant folding and algebraic simplification (neutral elements); an
+ * unchanged node keeps its identity.
  */
 import { invariant, type Span } from '../ast/diagnostic.ts'
+import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './constant-folding.ts'
 import { type Dtype, isFloat, isInt, join } from './dtype.ts'
 import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
-import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './fold.ts'
-import { sameExpr } from './keys.ts'
 import { MATH, type MathFn } from './math.ts'
 import { convert } from './numeric.ts'
 import { type BinaryOp, isTruth } from './ops.ts'
 import { rounding } from './rounding.ts'
+import { sameExpr } from './structural-equality.ts'
 
 export * from './expr-nodes.ts'
 

@@ -8,8 +8,8 @@ import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import { instrCall } from './instr-call.ts'
-import { sameData } from './keys.ts'
-import type { Reduce, Store } from './writes.ts'
+import type { Reduce, Store } from './store-and-reduce.ts'
+import { sameData } from './structural-equality.ts'
 
 /**
  * How a tile of `shape` is held. In registers: by `threads` neighbouring threads together, each of which has `size`

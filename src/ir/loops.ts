@@ -15,9 +15,9 @@ import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
 import type { Param, Role } from './stage1.ts'
-import type { Lanes, Reduce, Store } from './writes.ts'
+import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
-export type * from './writes.ts'
+export type * from './store-and-reduce.ts'
 
 /** Where a buffer lives. */
 export type Scope = 'global' | 'shared' | 'register'

@@ -3,8 +3,8 @@
  * `c` and `d` are constants. What a pattern binds is found by one walk over its operators.
  */
 import type { Const, Expr } from './expr-nodes.ts'
-import { sameExpr } from './keys.ts'
 import type { BinaryOp } from './ops.ts'
+import { sameExpr } from './structural-equality.ts'
 
 export type Pattern = string | number | readonly [op: BinaryOp, a: Pattern, b: Pattern]
 

@@ -3,9 +3,9 @@ import { unreachable } from '../ast/diagnostic.ts'
 import { INFIX, LEVEL } from '../ast/operators.ts'
 import { type Dtype, isFloat } from './dtype.ts'
 import type { Const, Expr } from './expr.ts'
-import { sameExpr } from './keys.ts'
 import type { BinaryOp } from './ops.ts'
 import { decimal } from './rounding.ts'
+import { sameExpr } from './structural-equality.ts'
 
 type Numeral = Pick<Const, 'value' | 'dtype'>
 

@@ -1,7 +1,7 @@
 /** What holds of every query of a format, whoever asks it (`ir/format.ts`). */
 import type { Expr } from './expr.ts'
 import type { Query } from './format.ts'
-import { keyOf } from './keys.ts'
+import { keyOf } from './structural-equality.ts'
 
 type WithoutName<Q> = Q extends Query ? Omit<Q, 'name' | 'span'> : never
 /** A query that has no name yet. */

@@ -292,8 +292,8 @@ let latest = 0
 
 function holderOf(body: Body, name: string): number {
   const near = body[latest]
-  if (near && heldBy(near).vars.has(name)) return latest
-  const at = body.findIndex((s) => heldBy(s).vars.has(name))
+  if (near && definitionsIn(near).vars.has(name)) return latest
+  const at = body.findIndex((s) => definitionsIn(s).vars.has(name))
   if (at > 0) latest = at
   return at
 }
@@ -355,7 +355,7 @@ export function boundBy(s: Stmt): readonly string[] {
 }
 
 /** Found once for each statement: steps and passes share those that they leave alone. */
-export function heldBy(s: Stmt): Held {
+export function definitionsIn(s: Stmt): Held {
   if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
   const known = held.get(s)
   if (known) return known
@@ -382,11 +382,11 @@ export function heldBy(s: Stmt): Held {
 
 /** All loops, outer before inner. */
 export const loopsOf = (body: Body): readonly For[] =>
-  body.length === 1 ? heldBy(body[0]!).loops : body.flatMap((s) => heldBy(s).loops)
+  body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)
 
 /** Buffers that statements allocate, by name. */
 export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
-  new Map(body.flatMap((s) => [...heldBy(s).allocs]))
+  new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
 
 /** Replaces one statement, found by identity, by what `f` makes of it. */
 export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {

@@ -6,7 +6,7 @@
 import { isIndex } from '../analysis/integers/interval.ts'
 import { coefficientOf, keepTerms, linear, linearKey, minus, termsWith } from '../analysis/integers/linear.ts'
 import { rangeOfSum, rangesOver } from '../analysis/integers/ranges.ts'
-import { isTogether, type Lanes } from '../analysis/lane-groups.ts'
+import { isWarpCollective, type Lanes } from '../analysis/lane-groups.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
@@ -93,7 +93,7 @@ const loopOn = (x: BufferAccess, axis: ThreadAxis): For | undefined =>
 /** Beside all loops on an axis, what changes shared memory is done by the first thread, and the rest by all. */
 const byFirst = (x: BufferAccess, block: Block): boolean => {
   const targets = targetsOf(x.stmt)
-  const together = x.path.some((l) => l.mode.kind === 'instr') || isTogether(x.stmt, block.lanes)
+  const together = x.path.some((l) => l.mode.kind === 'instr') || isWarpCollective(x.stmt, block.lanes)
   return !together && targets.length > 0 && targets.every((t) => !block.registers.has(t.buffer))
 }
 

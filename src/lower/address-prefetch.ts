@@ -5,11 +5,11 @@
  */
 import { renameBound } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { local, store, when, whenAll } from '../ir/build.ts'
 import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
-import { askedWhere, children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../ir/keys.ts'
+import { children, evaluationGuard, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { local, store, when, whenAll } from '../ir/statement-builders.ts'
+import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
 
 /** Addresses of one kind that a thread holds. */
@@ -147,7 +147,7 @@ function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth:
     return
   }
   for (const [k, x] of children(e).entries()) {
-    const where = askedWhere(e, k)
+    const where = evaluationGuard(e, k)
     go(x, where ? [...known, where] : known)
   }
 }

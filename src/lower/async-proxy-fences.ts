@@ -1,6 +1,7 @@
 /**
- * Fences of the async proxy. Shared memory that an instruction reads through the async proxy is filled by instructions that
- * leave it fenced: the proxy need not see ordinary stores, nor asynchronous copies of the threads (PTX ISA, "Async proxy").
+ * Checks the fences of the async proxy (`fence.proxy.async`, before tensor-core reads). Shared memory that an instruction
+ * reads through the async proxy is filled by instructions that leave it fenced: the proxy need not see ordinary stores,
+ * nor asynchronous copies of the threads (PTX ISA, "Async proxy").
  */
 
 import { matchInstr } from '../analysis/instructions/match.ts'

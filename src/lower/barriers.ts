@@ -12,15 +12,15 @@ import { linear } from '../analysis/integers/linear.ts'
 import { lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { barrier, define } from '../ir/build.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
-import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
+import { barrier, define } from '../ir/statement-builders.ts'
+import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
-import { threadsMeet } from './divergent-conditions.ts'
+import { isConvergent } from './divergent-conditions.ts'
 
 /** Where barriers stand, and threads that can meet by themselves. */
 interface Place extends Block {
@@ -80,7 +80,7 @@ function between(list: Body, block: Place): Body {
  */
 function decided(s: If, block: Place): Body {
   const body = [...s.then, ...s.else]
-  const haveBarrier = body.some(threadsMeet)
+  const haveBarrier = body.some(isConvergent)
   const changes = new Set([...writesOf(body)].filter((b) => haveBarrier || !block.registers.has(b)))
   const reads = (e: Expr): boolean => readsAny(e, changes)
   if (!reads(s.cond)) return [s]

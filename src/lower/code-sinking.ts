@@ -7,8 +7,8 @@ import { someExpr } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, withBodies } from '../ir/tree.ts'
 
-export function sinkNames(body: Body): Body {
-  const inner = mapSame(body, (s) => withBodies(s, bodiesOf(s).map(sinkNames)))
+export function sinkCode(body: Body): Body {
+  const inner = mapSame(body, (s) => withBodies(s, bodiesOf(s).map(sinkCode)))
   if (!inner.some(isLoop)) return inner
   /** Loops among the first k statements. */
   const loops = [0]

@@ -5,13 +5,13 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { alloc, store, when, whenAll } from '../ir/build.ts'
 import { nestOf } from '../ir/clone-loops.ts'
 import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { alloc, store, when, whenAll } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
-import { apart } from './independent-iterations.ts'
+import { vectorToUnroll } from './vector-to-unroll.ts'
 
 /** The parts that loops play in a reduction over threads. */
 export interface Roles {
@@ -116,7 +116,7 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
     ...scratch.map(alloc),
     ...(atOnce
       ? phases.flatMap((p) => nest(serial, names, p))
-      : nest(serial.map(apart), names, (map) => phases.flatMap((p) => p(map)))),
+      : nest(serial.map(vectorToUnroll), names, (map) => phases.flatMap((p) => p(map)))),
   ]
 }
 

@@ -15,11 +15,11 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { define } from '../ir/build.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
+import { define } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
 import { ProtectedAccesses } from './protected-accesses.ts'
 
@@ -68,7 +68,11 @@ class Scope {
   }
 }
 
-export function hoist(body: Body, names: Names, buffers: readonly Buffer[] = []): Body {
+export function eliminateCommonSubexpressions(
+  body: Body,
+  names: Names,
+  buffers: readonly Buffer[] = [],
+): Body {
   return new Hoister(body, names, buffers).run(body)
 }
 

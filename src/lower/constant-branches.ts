@@ -11,12 +11,12 @@ import { linear, minus } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
 import { readsAny, rewriteExpr } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
 
-export const settleBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
+export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
   merged(settled(body, new Facts({ sizes }), wrapping(valuesIn(body))))
 
 /** Where a condition on sizes holds, it is a fact. */

@@ -4,12 +4,11 @@
  * whole.
  */
 
-import { isTogether, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
+import { isWarpCollective, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { forLoop, whenAll } from '../ir/build.ts'
 import {
   add,
   builtin,
@@ -26,9 +25,10 @@ import {
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
+import { forLoop, whenAll } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, mapSame, someStmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Axes, Varying } from './divergence-analysis.ts'
-import { apart } from './independent-iterations.ts'
+import { vectorToUnroll } from './vector-to-unroll.ts'
 
 export function distributeCopies(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -48,7 +48,7 @@ function distributeIn(top: Stmt, names: Names): Stmt {
   if (shared.size === 0 || threads.size === 0) return top
   const varying = new Varying([top], threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
-    if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isTogether(s, lanes)) {
+    if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isWarpCollective(s, lanes)) {
       // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
       const own = varying.ofStmt(s)
       const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
@@ -66,7 +66,9 @@ function distributeIn(top: Stmt, names: Names): Stmt {
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
     // Iterations in which threads meet come one after the other.
-    return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body) ? apart(next) : next
+    return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body)
+      ? vectorToUnroll(next)
+      : next
   }
   return visit(top, new Set())
 }

@@ -13,13 +13,13 @@ import { fail } from '../ast/diagnostic.ts'
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { alloc, local, store, when } from '../ir/build.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
+import { alloc, local, store, when } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import {
   type Body,
   bodiesOf,
@@ -30,9 +30,9 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
+import { outsideLifetime } from './accumulator-live-range.ts'
 import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
 import { startsOf } from './reduction-initialization.ts'
-import { outsideLifetime } from './reduction-target-lifetime.ts'
 import { laneWidth, onX } from './warp-lanes.ts'
 
 /** What of a target decides how threads reduce together: see `LowerOptions`. */

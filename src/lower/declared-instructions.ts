@@ -10,18 +10,18 @@
 import { matchInstr } from '../analysis/instructions/match.ts'
 import { iteratorsOf } from '../analysis/instructions/operands.ts'
 import { Facts } from '../analysis/integers/facts.ts'
-import { isTogether, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
+import { isWarpCollective, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
 import { tiledShape } from '../analysis/memory-tiles.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { coordinatesAt } from '../ir/arrays.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
 import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { barrierAddress, type Instr, LANE, type Placeholder, type Signals } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import { instrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { checkFences } from './async-proxy-fences.ts'
 import { matrixIndex, matrixOf } from './matrix-boxes.ts'
@@ -83,7 +83,7 @@ class Lowering {
       }
       case 'for':
         if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, this.#call(s, s.mode.instr, conditions))]
-        if (isTogether(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        if (isWarpCollective(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
         return [stmt({ ...s, body: this.#list(s.body, [...conditions, s.extent]) })]
       case 'if': {
         const inside = [...conditions, s.cond]
@@ -92,8 +92,8 @@ class Lowering {
       case 'instr':
         return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
       default:
-        if (isTogether(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
-        if (isTogether(s, this.#lanes))
+        if (isWarpCollective(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        if (isWarpCollective(s, this.#lanes))
           refuse(s, 'one element of a tile that threads hold together is used alone')
         return [withBodies(s, bodiesOf(s))]
     }

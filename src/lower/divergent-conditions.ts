@@ -1,15 +1,16 @@
 /**
- * Divergent control flow around barriers. What stands under conditions that threads of a block may disagree on: barriers,
- * shared work and exchanges between lanes stay outside of them, so that every thread that has to arrive does.
+ * Divergent control flow around barriers, by predication. What stands under conditions that threads of a block may
+ * disagree on: barriers, shared work and exchanges between lanes stay outside of them, so that every thread that has to
+ * arrive does.
  */
 
 import { fail } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { alloc, barrier, define, store, when } from '../ir/build.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../ir/expr.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
+import { alloc, barrier, define, store, when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../ir/tree.ts'
 import { FIRST_THREAD } from './declared-instructions.ts'
 import type { Varying } from './divergence-analysis.ts'
@@ -206,7 +207,7 @@ function anyRowMeets(s: Stmt): boolean {
 }
 
 /** Whether threads meet in it at all, which no condition may keep them from, or part of it runs whatever is said around it. */
-export const threadsMeet = (s: Stmt): boolean => meetsInBlock(s) || anyRowMeets(s) || alwaysRuns(s)
+export const isConvergent = (s: Stmt): boolean => meetsInBlock(s) || anyRowMeets(s) || alwaysRuns(s)
 
 const alwaysRuns = (s: Stmt): boolean =>
   s.kind === 'instr' ||

@@ -1,14 +1,14 @@
 /**
- * Expansion of reductions, with warp shuffles. Invariant reached: a reduction is a load, a combine and a store; only atomic
- * ones are left, over one element. Where lanes combine, each takes in what its partner has, at twice the distance every
- * time.
+ * Expansion of reductions; emits the warp shuffles. Invariant reached: a reduction is a load, a combine and a store; only
+ * atomic ones are left, over one element. Where lanes combine, each takes in what its partner has, at twice the distance
+ * every time.
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { define, store } from '../ir/build.ts'
 import { cast, type Expr, load, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
+import { define, store } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
 
 export function lowerReductions(body: Body, names: Names): Body {

@@ -6,7 +6,6 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { alloc, define, place, store, when, whileHolds } from '../ir/build.ts'
 import {
   add,
   all,
@@ -22,8 +21,9 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { children, isLazy, someExpr, withChildren } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { If, Stmt } from '../ir/loops.ts'
+import { alloc, define, place, store, when, whileHolds } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
 
 export function lowerSearches(body: Body, names: Names): Body {

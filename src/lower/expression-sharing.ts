@@ -8,7 +8,6 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { define } from '../ir/build.ts'
 import {
   all,
   binary,
@@ -35,8 +34,9 @@ import {
   walkExpr,
   withChildren,
 } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
+import { define } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
 
 /** Nodes up to which a statement's expressions are written out without a look at what they share. */

@@ -1,9 +1,9 @@
 /** A loop over all elements of a buffer by flat address: what fills and whole-buffer copies are. */
 
 import type { Names } from '../ir/bound-names.ts'
-import { forLoop } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { forLoop } from '../ir/statement-builders.ts'
 import { someStmt } from '../ir/tree.ts'
 
 /** Threads of such a kernel's blocks. */

@@ -8,12 +8,12 @@ import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { alloc, define, place as placeIn, store, when, whenAll } from '../ir/build.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { alloc, define, place as placeIn, store, when, whenAll } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import {
   type Body,
   bodiesOf,

@@ -4,12 +4,11 @@
  * the element and no others.
  */
 
-import { isTogether, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
+import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf, offsetsIn } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { store } from '../ir/build.ts'
 import {
   all,
   binary,
@@ -24,8 +23,9 @@ import {
 } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
-import { sameExpr } from '../ir/keys.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
+import { store } from '../ir/statement-builders.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { insertBarriers } from './barriers.ts'
 import { clusterOf } from './cluster-multicast.ts'
@@ -207,7 +207,7 @@ class Binder {
     walkStmts([s], (x) => {
       if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
     })
-    if (isTogether(s, this.#lanes)) inside.add('thread.x')
+    if (isWarpCollective(s, this.#lanes)) inside.add('thread.x')
     const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
     const local = new Set<string>()

@@ -20,10 +20,10 @@ import {
 import { naturals, rangesOver } from '../analysis/integers/ranges.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
+import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, loopsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharesWork } from './cooperative-copies.ts'
 

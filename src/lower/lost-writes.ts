@@ -6,10 +6,10 @@
  */
 
 import { namesOf } from '../ir/bound-names.ts'
-import { fill, local, reduction, when } from '../ir/build.ts'
 import { binary, type Expr, int, load } from '../ir/expr.ts'
 import type { If, Kernel2, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
+import { fill, local, reduction, when } from '../ir/statement-builders.ts'
 import { rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 export function markLostWrites(kernel: Kernel2): Kernel2 {

@@ -13,9 +13,9 @@ import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDenseRoot } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../ir/keys.ts'
 import { matcher } from '../ir/patterns.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 export interface Initialisation {
   /** Reductions that start their targets at the identity inside their own nest. */

@@ -9,9 +9,9 @@ import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
 import { awaitInstructions } from './async-commit-wait.ts'
-import { sinkNames } from './code-sinking.ts'
-import { hoist } from './common-subexpressions.ts'
-import { settleBranches } from './constant-branches.ts'
+import { sinkCode } from './code-sinking.ts'
+import { eliminateCommonSubexpressions } from './common-subexpressions.ts'
+import { eliminateConstantBranches } from './constant-branches.ts'
 import { distributeCopies } from './cooperative-copies.ts'
 import { reduceAcrossThreads } from './cross-thread-reduction.ts'
 import { lowerInstructions } from './declared-instructions.ts'
@@ -29,11 +29,11 @@ import { unswitch } from './loop-unswitching.ts'
 import { markLostWrites } from './lost-writes.ts'
 import { explicitCasts } from './operand-casts.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
-import { placeInit } from './reduction-initialization.ts'
-import { plainUpdates } from './redundant-atomics.ts'
-import { storeWholeUpdates } from './redundant-initialization.ts'
+import { initializeReductions } from './reduction-initialization.ts'
+import { removeRedundantAtomics } from './redundant-atomics.ts'
+import { removeRedundantInitialization } from './redundant-initialization.ts'
 import { promote } from './scalar-promotion.ts'
-import { scalars } from './scalar-replacement.ts'
+import { replaceByScalars } from './scalar-replacement.ts'
 import { accumulateSegments } from './segmented-reduction.ts'
 import { pipelineLoops } from './software-pipelining.ts'
 import { tightenLoops } from './tighten-bounds.ts'
@@ -55,13 +55,13 @@ export const LOOP_PASSES: readonly {
   readonly name: string
   readonly run: (k: Kernel2, options: LowerOptions) => Kernel2
 }[] = [
-  { name: 'whole-updates', run: storeWholeUpdates },
-  { name: 'plain-updates', run: plainUpdates },
+  { name: 'whole-updates', run: removeRedundantInitialization },
+  { name: 'plain-updates', run: removeRedundantAtomics },
   { name: 'accumulate', run: accumulateWide },
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'segments', run: accumulateSegments },
   { name: 'cooperate', run: distributeCopies },
-  { name: 'place-init', run: placeInit },
+  { name: 'place-init', run: initializeReductions },
   { name: 'advance', run: makeSearchesIncremental },
   { name: 'lost-writes', run: markLostWrites },
   { name: 'whole-blocks', run: versionFullTiles },
@@ -88,9 +88,9 @@ export const LAUNCH_PASSES: readonly {
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'versions', run: (b, c) => versionVectors(b, c.kernel, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
-  { name: 'branches', run: (b, c) => settleBranches(b, c.kernel.facts) },
+  { name: 'branches', run: (b, c) => eliminateConstantBranches(b, c.kernel.facts) },
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
-  { name: 'scalars', run: (b, c) => scalars(b, c.names) },
+  { name: 'scalars', run: (b, c) => replaceByScalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   {
@@ -102,13 +102,13 @@ export const LAUNCH_PASSES: readonly {
       return lowerDivisions(shared, k.params, k.buffers, k.facts)
     },
   },
-  { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
+  { name: 'hoist', run: (b, c) => eliminateCommonSubexpressions(b, c.names, c.kernel.buffers) },
   {
     name: 'promote',
     run: (b, c) => (c.options.promote ? promote(b, flatBuffers(c.kernel.buffers), c.names) : b),
   },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
-  { name: 'sink', run: (b) => sinkNames(b) },
+  { name: 'sink', run: (b) => sinkCode(b) },
 ]
 
 /** All passes from Stage I to Stage III, in order. */

@@ -7,7 +7,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { mapSame, rewriteStmts, stmt } from '../ir/tree.ts'
 
-export function plainUpdates(kernel: Kernel2): Kernel2 {
+export function removeRedundantAtomics(kernel: Kernel2): Kernel2 {
   const global = new Set(kernel.buffers.map((b) => b.name))
   const body = mapSame(kernel.body, (top) => {
     const alone = aloneIn(top, global)

@@ -6,13 +6,13 @@
 
 import { visitsAll } from '../analysis/full-coverage.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { store } from '../ir/build.ts'
 import type { Expr } from '../ir/expr.ts'
-import { sameExpr } from '../ir/keys.ts'
 import type { Fill, For, Kernel2, Reduce } from '../ir/loops.ts'
+import { store } from '../ir/statement-builders.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import { type Body, replaceStmt } from '../ir/tree.ts'
 
-export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
+export function removeRedundantInitialization(kernel: Kernel2): Kernel2 {
   let body: Body = kernel.body
   for (const fill of kernel.body) {
     if (fill.kind !== 'fill') continue

@@ -9,12 +9,12 @@
 import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { alloc, local, store, when } from '../ir/build.ts'
 import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
 import { freeVars, readsAny, someExpr } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { alloc, local, store, when } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import {
   type Body,
   bodiesOf,

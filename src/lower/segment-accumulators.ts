@@ -2,7 +2,6 @@
 
 import type { Segments } from '../analysis/segmented-loops.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { local, store, when } from '../ir/build.ts'
 import { nestOf } from '../ir/clone-loops.ts'
 import {
   add,
@@ -21,6 +20,7 @@ import {
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { local, store, when } from '../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 
 /** What variables of copied loops are. */

@@ -11,7 +11,6 @@
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
 import { renameBound } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { forLoop, local, when } from '../ir/build.ts'
 import {
   add,
   and,
@@ -30,6 +29,7 @@ import {
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Shares } from '../ir/loops.ts'
+import { forLoop, local, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 

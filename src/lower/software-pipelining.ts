@@ -25,12 +25,12 @@ import { writesOf } from '../ir/accesses.ts'
 import { boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { alloc, when, whenAll } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
+import { alloc, when, whenAll } from '../ir/statement-builders.ts'
 import {
   type Body,
   bodiesOf,
@@ -44,7 +44,7 @@ import {
 import { addressesAhead } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-commit-wait.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
-import { canRunUnconditionally, refuseConditions } from './conditional-stages.ts'
+import { canRunUnconditionally, refuseConditions } from './pipeline-predication.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 /** Elements that a thread holds between the start and the end of its copies. */

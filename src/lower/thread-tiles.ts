@@ -10,8 +10,8 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { For, Stmt } from '../ir/loops.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, rewriteStmts, someStmt, stmt } from '../ir/tree.ts'
 
 /** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */

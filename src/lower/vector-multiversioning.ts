@@ -14,13 +14,13 @@ import { Facts } from '../analysis/integers/facts.ts'
 import { keepTerms, type Linear, linear, minus } from '../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
 import { copyOf } from '../ir/clone-loops.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { when } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import {
   type Body,
   bodiesOf,

@@ -6,10 +6,10 @@
 
 import { renameBuffer } from '../ir/bindings.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { store, unflattened } from '../ir/build.ts'
 import { cast, constant, load } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
+import { store, unflattened } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 

@@ -109,9 +109,9 @@ export interface Device {
    * before each, unmeasured. Where launches take the host longer than the device, that shows: `Graph.time`.
    */
   time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]>
-  /** Records commands for replays (`work.ts`). @throws SptError as `run` */
+  /** Records commands for replays (`streams.ts`). @throws SptError as `run` */
   graph(commands: readonly Command[]): Promise<Graph>
-  /** A queue beside that of `run` (`work.ts`). */
+  /** A queue beside that of `run` (`streams.ts`). */
   stream(label: string): Stream
   event(): DeviceEvent
   /** Resolves when all that was queued on any stream has finished; rejects with the faulting kernel's name. */

@@ -1,4 +1,4 @@
-/** Streams and events of a device with a single queue, whose calls take effect in their order (`work.ts`). */
+/** Streams and events of a device with a single queue, whose calls take effect in their order (`streams.ts`). */
 
 import { fail } from '../ast/diagnostic.ts'
 import { nameText } from '../ast/expect-argument.ts'

@@ -1,9 +1,10 @@
 /** Short spellings for building Stage II trees: documentation examples, tests, and rewrites. */
-import { forLoop, reduction, store as storeAt } from '../ir/build.ts'
+
 import type { Dtype } from '../ir/dtype.ts'
 import { constant, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { type BuiltinReducer, builtinMonoid } from '../ir/monoid.ts'
+import { forLoop, reduction, store as storeAt } from '../ir/statement-builders.ts'
 import type { Body } from '../ir/tree.ts'
 
 export type Operand = Expr | number | string

@@ -3,7 +3,7 @@ import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import type { FreshNames } from '../ir/bound-names.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
-import { allocations, type Found, findLoop, heldBy, loopsOf } from '../ir/tree.ts'
+import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir/tree.ts'
 import { KernelNames } from './kernel-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 
@@ -106,7 +106,7 @@ export class Context implements FreshNames {
   }
 
   #named(name: string): readonly For[] {
-    return this.#names.nestsWith(name).flatMap((s) => heldBy(s).named.get(name)!)
+    return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
   }
 
   #refuseConsumed(gone: Consumed): never {
@@ -138,8 +138,8 @@ export class Context implements FreshNames {
   buffer(name: string): Buffer {
     const { buffers, body } = this.kernel
     const found = buffers.find((b) => b.name === name)
-    const holder = found ? undefined : body.find((s) => heldBy(s).allocs.has(name))
-    if (found || holder) return found ?? heldBy(holder!).allocs.get(name)!
+    const holder = found ? undefined : body.find((s) => definitionsIn(s).allocs.has(name))
+    if (found || holder) return found ?? definitionsIn(holder!).allocs.get(name)!
     const all = [...buffers, ...allocations(body).values()]
     const candidates = all.filter((b) => b.role !== 'index').map((b) => b.name)
     const parts = candidates.filter((c) => c.startsWith(`${name}_`))

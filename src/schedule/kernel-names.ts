@@ -3,7 +3,7 @@
  * others again would make a schedule's time quadratic in them.
  */
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
-import { type Body, differing, heldBy } from '../ir/tree.ts'
+import { type Body, definitionsIn, differing } from '../ir/tree.ts'
 
 /** A loop that a step replaced. */
 interface Gone {
@@ -30,7 +30,7 @@ export class KernelNames {
     this.#buffers = changed(this.#buffers, buffers, named)
     this.#consumed = changed(this.#consumed, consumed, (c, by) => count(c.var, by))
     this.#body = changed(this.#body, body, (s, by) => {
-      const { names, named: loops } = heldBy(s)
+      const { names, named: loops } = definitionsIn(s)
       for (const name of names) count(name, by)
       for (const name of loops.keys()) {
         if (by < 0) this.#nests.get(name)!.delete(s)

@@ -1,5 +1,5 @@
 /**
- * Loop-carried dependence testing. Dependences between the iterations of a loop.
+ * Loop-carried dependence testing: data races of a parallel loop. Dependences between the iterations of a loop.
  *
  * The contract of Stage II that this rests on: where `for.reduce` is false, one writing statement writes
  * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
@@ -9,8 +9,8 @@ import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { loopsOf, walkStmts } from '../ir/tree.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {

@@ -5,8 +5,8 @@
 import { offsetsIn } from '../ir/accesses.ts'
 import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
+import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
  * The first iteration of `loop` with `e >= bound`, its extent where there is none, where `e` is evidently monotone in its

@@ -8,16 +8,16 @@ import { lanesIn } from '../analysis/lane-groups.ts'
 import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { countText, MAX_NEST, MAX_UNROLLED } from '../ir/budgets.ts'
+import { countText, MAX_NEST, MAX_UNROLLED } from '../ir/code-size-budgets.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf } from '../ir/reductions.ts'
 import { differing, findLoop, loopsOf, stmt, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
+import { isAlone } from './distribute-conditions.ts'
 import { checkInstr } from './loops/tensorize.ts'
 import { checkAllocations } from './memory-scopes.ts'
-import { isAlone } from './one-nest-a-launch.ts'
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 

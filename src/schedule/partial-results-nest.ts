@@ -1,17 +1,17 @@
 /** Second pass of a two-pass reduction. The nest after partial results: it adds them to their elements, in a fixed order. */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
-import { forLoop } from '../ir/build.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
 import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
-import { sameExpr } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { closeOver } from '../ir/reductions.ts'
+import { forLoop } from '../ir/statement-builders.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import { stmt } from '../ir/tree.ts'
 import type { Context } from './context.ts'
-import { meetingOutside } from './distinct-targets.ts'
 import { firstWith } from './monotone-segments.ts'
+import { dependentAfterReorder } from './reorder-dependence.ts'
 
 /** A reduction, the statement of the kernel that it is in, and the loops around it. */
 export interface Update {
@@ -78,7 +78,11 @@ export function partialResultsNest(
 /** Loops that run over different elements come first, as far as they still do there and extents allow. */
 function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[] {
   const spatial = remaining.filter((l) => !l.reduce)
-  const reduced = meetingOutside(remaining, [...spatial, ...remaining.filter((l) => l.reduce)], [reduce])
+  const reduced = dependentAfterReorder(
+    remaining,
+    [...spatial, ...remaining.filter((l) => l.reduce)],
+    [reduce],
+  )
   const first = spatial.filter((l) => !reduced.includes(l))
   const later = remaining.filter((l) => !first.includes(l))
   return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]

@@ -1,6 +1,6 @@
 /**
- * Redundant guard elimination. Guards that copies made needless: where they fail, copies hold what changes nothing, or what
- * is computed goes to elements of a local buffer that nothing reads.
+ * Redundant guard (bounds check) elimination. Guards that copies made needless: where they fail, copies hold what changes
+ * nothing, or what is computed goes to elements of a local buffer that nothing reads.
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
@@ -14,7 +14,7 @@ import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { allocations, type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /** The body without the guards of loops around reductions over padded copies that the copies have made needless. */
-export function withoutNeedlessGuards(body: Body): Body {
+export function eliminateRedundantGuards(body: Body): Body {
   const local = allocations(body)
   let out = body
   for (let next: Body | undefined = body; next; next = dropOne(out, local)) out = next

@@ -1,7 +1,8 @@
 /** Small kernels that the documentation examples of the primitives start from. */
-import { alloc, fill } from '../ir/build.ts'
+
 import { add, ceildiv, constant, lt, mul, sub } from '../ir/expr.ts'
 import type { Kernel2 } from '../ir/loops.ts'
+import { alloc, fill } from '../ir/statement-builders.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
 
 const position = add(at('j_indptr', ['i'], 'i32'), expr('j'))

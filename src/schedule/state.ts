@@ -1,6 +1,7 @@
 /**
- * A schedule as a value: the kernel as it is now, the steps that made it, and what became of loops that steps
- * replaced. States are immutable; a trace replays on any kernel with the same names, and travels as JSON.
+ * The state of a schedule, with its history (undo). A schedule as a value: the kernel as it is now, the steps that made
+ * it, and what became of loops that steps replaced. States are immutable; a trace replays on any kernel with the same
+ * names, and travels as JSON.
  */
 import { freeze } from 'immer'
 import { SptError } from '../ast/diagnostic.ts'
@@ -9,10 +10,10 @@ import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
+import { distributeConditions } from './distribute-conditions.ts'
 import { checkNewNames } from './fresh-names.ts'
 import { KernelNames } from './kernel-names.ts'
 import type { LoopRef } from './loop-ref.ts'
-import { launchesApart } from './one-nest-a-launch.ts'
 import { checkParallel } from './parallel-legality.ts'
 import type { Outcome, Primitive } from './primitive.ts'
 import { LOOP_STEPS } from './primitives.ts'
@@ -87,7 +88,7 @@ const run = (cx: Context, step: LoopStep): Outcome =>
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
-    body: launchesApart(outcome.body),
+    body: distributeConditions(outcome.body),
     buffers: sized(
       outcome.buffers || outcome.unused
         ? [...kernel.buffers, ...(outcome.buffers ?? [])].filter((b) => !outcome.unused?.includes(b.name))

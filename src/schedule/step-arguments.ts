@@ -3,7 +3,7 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { nameText } from '../ast/expect-argument.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { foldInt } from '../ir/fold.ts'
+import { foldInt } from '../ir/constant-folding.ts'
 
 /** What names stand for. */
 export interface Known {

@@ -1,6 +1,6 @@
 /** Orders that follow from the one that entries are known to stand in: nothing needs to be looked at. */
 import type { Expr } from '../ir/expr.ts'
-import { keyOf } from '../ir/keys.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 
 /** An order on a device's entries: lexicographic in these expressions. */
 export type Order = readonly Expr[]

@@ -2,9 +2,9 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { placeShared } from '../../src/backends/shared-memory-liveness.ts'
-import { when } from '../../src/ir/build.ts'
 import { bool, int, load } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
+import { when } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { runs } from '../support/cases.ts'
 

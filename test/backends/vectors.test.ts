@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses } from '../../src/backends/vectorize-accesses.ts'
-import { local, store, when } from '../../src/ir/build.ts'
 import { constant, int, load, lt, variable } from '../../src/ir/expr.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import { local, store, when } from '../../src/ir/statement-builders.ts'
 import { type Body, stmt, walkStmts } from '../../src/ir/tree.ts'
 
 const textOf = (buffers: string, statement: string): string =>

@@ -4,7 +4,7 @@ import { applyMap, firstDifference, neverOverflows } from '../../src/columns/coo
 import { compile } from '../../src/columns/expression-program.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, call, div, type Expr, int, mod, mul, neg, select, variable } from '../../src/ir/expr.ts'
-import { keyOf } from '../../src/ir/keys.ts'
+import { keyOf } from '../../src/ir/structural-equality.ts'
 import { runs } from '../support/cases.ts'
 
 const [i, j, n, _io, _jo, _ii, _ji] = ['i', 'j', 'n', 'io', 'jo', 'ii', 'ji'].map((v) => variable(v))

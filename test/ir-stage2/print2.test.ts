@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { when } from '../../src/ir/build.ts'
 import {
   add,
   binary,
@@ -22,6 +21,7 @@ import {
   variable,
 } from '../../src/ir/expr.ts'
 import { print2, printExpr } from '../../src/ir/print-stage2.ts'
+import { when } from '../../src/ir/statement-builders.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 
 const [a, b, c] = ['a', 'b', 'c'].map((n) => expr(n)) as [Expr, Expr, Expr]

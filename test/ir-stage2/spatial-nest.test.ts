@@ -2,11 +2,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { spatialNest } from '../../src/analysis/spatial-nest.ts'
-import { store, whenAll } from '../../src/ir/build.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, type Expr, int, lt, variable } from '../../src/ir/expr.ts'
 import { freeVars, substitute } from '../../src/ir/expr-tree.ts'
 import type { For } from '../../src/ir/loops.ts'
+import { store, whenAll } from '../../src/ir/statement-builders.ts'
 import type { Body } from '../../src/ir/tree.ts'
 import { runs } from '../support/cases.ts'
 

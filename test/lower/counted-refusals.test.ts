@@ -1,8 +1,8 @@
 /** Copies that cannot count their bytes: not every thread would wait for all of a round, or not for as many of each. */
 import { describe, expect, test } from 'vitest'
-import { store, when } from '../../src/ir/build.ts'
 import { bool, constant, int, load, lt } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
+import { store, when } from '../../src/ir/statement-builders.ts'
 import { rewriteStmts } from '../../src/ir/tree.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import type { Kernel } from '../../src/node.ts'

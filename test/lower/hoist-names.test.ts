@@ -1,12 +1,12 @@
 /** A condition that has a name protects the same accesses as one that is written out. */
 import { expect, test } from 'vitest'
 import { Names } from '../../src/ir/bound-names.ts'
-import { store } from '../../src/ir/build.ts'
 import { type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
+import { store } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { hoist } from '../../src/lower/common-subexpressions.ts'
+import { eliminateCommonSubexpressions } from '../../src/lower/common-subexpressions.ts'
 import { buffer, loop } from '../../src/schedule/build.ts'
 
 const [i, n] = [variable('i'), variable('n')]
@@ -15,7 +15,7 @@ const c = variable('c', 'bool')
 const at = variable('at')
 const body = (lets: readonly Stmt[], cond: Expr, index: Expr): string =>
   printBody(
-    hoist(
+    eliminateCommonSubexpressions(
       [
         {
           kind: 'for',
@@ -68,7 +68,7 @@ test('a constant place stays in every condition, unless the array is that long',
     const stores = [store('y', [variable('j')], load('x', [int(2)], 'f32'))]
     const buffers = [buffer('x', [length], 'in'), buffer('y', ['m'], 'out')]
     const text = loop('j', 'm', [stmt({ kind: 'if', cond: holds, then: stores, else: [] })], { nest: 'go' })
-    return printBody(hoist([text], new Names(['j', 'm', 'n', 'x', 'y']), buffers))
+    return printBody(eliminateCommonSubexpressions([text], new Names(['j', 'm', 'n', 'x', 'y']), buffers))
   }
   expect(read(variable('p'))).toMatch(/if 0 < n\n.*x\[2\]/)
   expect(read(int(2))).toMatch(/if 0 < n\n.*x\[2\]/)

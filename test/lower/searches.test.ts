@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { Names } from '../../src/ir/bound-names.ts'
-import { when } from '../../src/ir/build.ts'
 import {
   add,
   all,
@@ -18,6 +17,7 @@ import {
 } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
+import { when } from '../../src/ir/statement-builders.ts'
 import { lowerSearches } from '../../src/lower/expand-searches.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 

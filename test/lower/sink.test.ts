@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { add, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
 import type { For, Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
-import { sinkNames } from '../../src/lower/code-sinking.ts'
+import { sinkCode } from '../../src/lower/code-sinking.ts'
 
 const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })
 const put = (at: Expr): Stmt => ({ kind: 'store', buffer: 'C', index: [at], value: int(1) })
@@ -29,7 +29,7 @@ test('what is used after a loop alone, with what only that uses', () => {
     put(variable('b')),
     put(variable('c')),
   ]
-  expect(printBody(sinkNames(body))).toBe(`\
+  expect(printBody(sinkCode(body))).toBe(`\
 let c = A[n]
 let d = n + 7
 for k in 0..n  reduce
@@ -42,7 +42,7 @@ C[c] = 1`)
 
 test('without a loop in between, or inside of one, nothing moves', () => {
   const straight = [name('a', mul(variable('n'), int(3))), put(int(0)), put(variable('a'))]
-  expect(sinkNames(straight)).toBe(straight)
+  expect(sinkCode(straight)).toBe(straight)
   const inside = [name('a', mul(variable('n'), int(3))), loop(put(variable('a'))), put(variable('a'))]
-  expect(sinkNames(inside)).toBe(inside)
+  expect(sinkCode(inside)).toBe(inside)
 })

@@ -1,8 +1,8 @@
 /** Shared memory that threads fill, each for itself: kernels as a schedule does not make them. */
 import { describe, expect, test } from 'vitest'
-import { when } from '../../src/ir/build.ts'
 import { add, eq, lt } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
+import { when } from '../../src/ir/statement-builders.ts'
 import { distributeCopies } from '../../src/lower/cooperative-copies.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'

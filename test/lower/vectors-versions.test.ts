@@ -1,11 +1,11 @@
 /** One schedule for all sizes: vectors where they are aligned and whole, elements where they are not. */
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { when } from '../../src/ir/build.ts'
 import { add, eq, int, lt, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
+import { when } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { settleBranches } from '../../src/lower/constant-branches.ts'
+import { eliminateConstantBranches } from '../../src/lower/constant-branches.ts'
 import { type CompiledKernel, coords, type Device, dense, devices, load } from '../../src/node.ts'
 import { agreeOnAll } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
@@ -210,10 +210,10 @@ test('neighbours under one condition share what holds otherwise as well', () => 
     stmt<Stmt>({ kind: 'store', buffer: name, index: [int(0)], value: int(value) })
   const [one, two] = [put('a', 1), put('a', 2)] as const
   const [three, four] = [put('b', 1), put('b', 2)] as const
-  expect(settleBranches([when(cond, [one], [two]), when(cond, [three], [four])], [])).toEqual([
+  expect(eliminateConstantBranches([when(cond, [one], [two]), when(cond, [three], [four])], [])).toEqual([
     when(cond, [one, three], [two, four]),
   ])
-  expect(settleBranches([one, two, when(cond, [one]), when(cond, [three])], [])).toEqual([
+  expect(eliminateConstantBranches([one, two, when(cond, [one]), when(cond, [three])], [])).toEqual([
     one,
     two,
     when(cond, [one, three]),
@@ -221,9 +221,9 @@ test('neighbours under one condition share what holds otherwise as well', () => 
   // What holds around a condition is a fact within.
   const fours = eq(mod(variable('d'), int(4)), int(0))
   const place = mul(variable('x'), int(4))
-  expect(settleBranches([when(fours, [when(lt(add(place, int(1)), variable('d')), [one])])], [])).toEqual([
-    when(fours, [when(lt(place, variable('d')), [one])]),
-  ])
+  expect(
+    eliminateConstantBranches([when(fours, [when(lt(add(place, int(1)), variable('d')), [one])])], []),
+  ).toEqual([when(fours, [when(lt(place, variable('d')), [one])])])
 })
 
 test('WGSL: what other sizes store element by element is no array of vectors', () => {

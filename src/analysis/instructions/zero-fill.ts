@@ -5,9 +5,9 @@
 import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
-import { keyOf } from '../../ir/keys.ts'
 import type { Buffer, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import { boundKey } from '../integers/linear.ts'
 import { type Around, type Mismatch, no } from './operands.ts'
 

@@ -1,7 +1,7 @@
 /** Rules of what integers are less than, from what is known of their operands. */
 import { ceildiv, type Expr } from '../../ir/expr.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import { type Found, matcher, type Pattern } from '../../ir/patterns.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Interval, isIndex } from './interval.ts'
 import { keepTerms, linear, roundedUp, sumExpr } from './linear.ts'
 import { rangeOfSum } from './ranges.ts'

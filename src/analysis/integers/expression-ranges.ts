@@ -6,8 +6,8 @@
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
-import { keyOf } from '../../ir/keys.ts'
 import type { Buffer } from '../../ir/loops.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import {
   ANY,
   beyond,

@@ -4,8 +4,8 @@
  */
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
 import { children, perExpr, readsAny } from '../../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { Fact } from '../../ir/loops.ts'
+import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
 import { HIGHEST, type Interval, intervalOf, isNonNegative, LOWEST, narrowed } from './interval.ts'

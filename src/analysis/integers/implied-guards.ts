@@ -1,10 +1,10 @@
-/** Implication of guards. Guards that facts about sizes decide. */
+/** Implication of guards (elimination of bounds checks). Guards that facts about sizes decide. */
 import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../../ir/tree.ts'
 import { Facts } from './facts.ts'
 
 /** The loops without the guards that always hold: `v c + rest < n` over `n / c` tiles, where c divides n; v may be a coordinate. */
-export function withoutHeld(body: Body, buffers: readonly Buffer[], sizes: readonly Fact[]): Body {
+export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], sizes: readonly Fact[]): Body {
   const go = (list: Body, path: readonly For[]): Body =>
     mapSame(list, (s): Stmt => {
       const inside = s.kind === 'for' ? [...path, s] : path

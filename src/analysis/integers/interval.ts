@@ -1,10 +1,11 @@
 /** Interval arithmetic. Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
+
+import { foldInt } from '../../ir/constant-folding.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
-import { foldInt } from '../../ir/fold.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import { TRUTH } from '../../ir/numeric.ts'
 import type { BinaryOp } from '../../ir/ops.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 
 export interface Interval {
   readonly lo: number

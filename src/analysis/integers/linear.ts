@@ -1,8 +1,8 @@
 /** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`, and arithmetic on such sums. */
 import { add, type Expr, int, isZero, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions } from '../../ir/expr-tree.ts'
-import { keyOf } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 
 export interface Term<T = Expr> {
   readonly term: T

@@ -4,8 +4,8 @@
  */
 import { binary, div, type Expr, int, load, variable } from '../../ir/expr.ts'
 import { perExpr } from '../../ir/expr-tree.ts'
-import { keyOf } from '../../ir/keys.ts'
 import { matcher } from '../../ir/patterns.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import { gcd } from './divisors.ts'
 import {
   constantSum,

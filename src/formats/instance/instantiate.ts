@@ -12,7 +12,7 @@ import {
   type PartTree,
   type Query,
 } from '../../ir/format.ts'
-import { keyOf } from '../../ir/keys.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import { type Arguments, type At, spanOf } from './format-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
 import { cutToRanges } from './ranges.ts'

@@ -8,7 +8,7 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import { add, and, ceildiv, div, type Expr, ge, int, lt, min, mul, sub, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
-import { sameExpr } from '../../ir/keys.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 
 /** Coordinates from `start` to before `end`: `0 <= start <= end <=` the extent, whatever that is. */
 export interface Range {

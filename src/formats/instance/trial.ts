@@ -8,7 +8,7 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
-import { keyOf } from '../../ir/keys.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import { type At, spanOf } from './format-arguments.ts'
 import { type Samples, samples } from './sample-coordinates.ts'
 

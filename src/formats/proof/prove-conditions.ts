@@ -5,9 +5,9 @@ import { neverNegative } from '../../analysis/integers/non-negative.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
-import { keyOf } from '../../ir/keys.ts'
 import { COMPARE } from '../../ir/numeric.ts'
 import { type CompareOp, isCompare } from '../../ir/ops.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 
 type Literal =
   /** A form that is 0 or more. */

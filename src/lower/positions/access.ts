@@ -6,7 +6,7 @@
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { hasIndices, indicesOf, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, max, search, select } from '../../ir/expr.ts'
-import { sameExpr } from '../../ir/keys.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { isSet, rankOf, wordsOf } from './bitmap.ts'
 import type { Levels } from './level-positions.ts'
 import type { OpenAxis, Scope } from './nest-scope.ts'

@@ -3,7 +3,7 @@ import type { Expr } from '../../ir/expr.ts'
 import { someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { Stmt } from '../../ir/loops.ts'
 import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
-import { operationsOf } from './tally.ts'
+import { operationsOf } from './work-counters.ts'
 
 export const isShort = (op: string): boolean => op === 'and' || op === 'or'
 

@@ -10,7 +10,7 @@ import { relevantNames } from './control-flow-slice.ts'
 import type { Certainty, Operations } from './explanation.ts'
 import type { Frame, Numbers } from './known-values.ts'
 import { StatementCounter } from './statement-counter.ts'
-import { actionOf, Counters } from './tally.ts'
+import { actionOf, Counters } from './work-counters.ts'
 
 /** Iterations and threads that are followed for one launch, about a second's worth. */
 export const MOST_STEPS = 2 ** 23

@@ -1,4 +1,4 @@
-/** Explanations of kernels: the model of a plan, and what a device tells and measures. `types.ts` says what is counted. */
+/** Explanations of kernels: the model of a plan, and what a device tells and measures. `explanation.ts` says what is counted. */
 
 import { placeShared } from '../../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'

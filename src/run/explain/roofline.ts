@@ -1,4 +1,4 @@
-/** Work and times against what a chip can do at most. */
+/** The roofline model: work and times against what a chip can do at most. */
 import type { Ceilings } from '../../runtime/ceilings.ts'
 import type { Achieved, Bytes, Certainty, Operations, Roof, Times, Work } from './explanation.ts'
 

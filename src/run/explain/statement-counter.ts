@@ -21,7 +21,7 @@ import {
   NOTHING,
   operationsOf,
   type Part,
-} from './tally.ts'
+} from './work-counters.ts'
 
 export class StatementCounter {
   readonly #counters: Counters

@@ -1,6 +1,6 @@
 /**
- * Descriptions of buffers as matrices (`CUtensorMap`), from which instructions of compute capability 9.0 copy boxes:
- * the driver encodes one from an address and sizes, and a launch takes it by value.
+ * Descriptors of TMA. Descriptions of buffers as matrices (`CUtensorMap`), from which instructions of compute capability
+ * 9.0 copy boxes: the driver encodes one from an address and sizes, and a launch takes it by value.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'

@@ -2,8 +2,8 @@
  * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure in another format, or in several,
  * each for a part of the coordinates (SparseTIR's decompose_format, section 3.2.2, which checks nothing). The old
  * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
- * computed by the part's inverse map. A nest of several such iterations is taken apart first (`distribute.ts`), unless its
- * rows are each in one part (`whole-nests.ts`).
+ * computed by the part's inverse map. A nest of several such iterations is taken apart first (`iteration-fission.ts`), unless its
+ * rows are each in one part (`nest-cloning.ts`).
  * Outputs need no care: the first writer of a buffer decides how it is initialised (`lower/output-initialization.ts`), whichever
  * part it belongs to.
  */
@@ -18,10 +18,11 @@ import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import * as arg from '../arguments.ts'
 import { blocks } from './as-examples.ts'
-import { distribute, enters, isNest } from './distribute.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
+import { distribute, enters, isNest } from './iteration-fission.ts'
 import { iterationsOf } from './iterator-names.ts'
+import { type Locals, wholeNests } from './nest-cloning.ts'
 import { checkPadding, type Factor } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
 import {
@@ -32,8 +33,7 @@ import {
   partBuffers,
   type Split,
   splitBuffers,
-} from './split.ts'
-import { type Locals, wholeNests } from './whole-nests.ts'
+} from './tensor-split.ts'
 
 /** Arguments are numbers, and names of lists and sets among the data. */
 export type AsStep = arg.StepOf<'as', typeof takes>

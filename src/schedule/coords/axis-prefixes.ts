@@ -3,7 +3,7 @@ import type { Diagnostic } from '../../ast/diagnostic.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
 import { dependsOn } from './query-dependence.ts'
-import type { Split } from './split.ts'
+import type { Split } from './tensor-split.ts'
 import { visits } from './visited-coordinates.ts'
 
 /** An iteration that enters some of the old axes. */

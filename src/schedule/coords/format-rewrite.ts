@@ -9,12 +9,12 @@ import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { partialProblems, standsUnder, visitsTwice } from './axis-prefixes.ts'
-import { enters } from './distribute.ts'
+import { enters } from './iteration-fission.ts'
 import { lookup, lookupTarget } from './lookup.ts'
-import type { Split } from './split.ts'
+import type { Split } from './tensor-split.ts'
 
 /** One part of a split, or (`part: null`) what lies outside of the iterations over it. */
 export interface PartRewrite {

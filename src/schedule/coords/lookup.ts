@@ -21,7 +21,7 @@ import {
 } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, PartTree, Query } from '../../ir/format.ts'
-import type { Split, SplitBuffer } from './split.ts'
+import type { Split, SplitBuffer } from './tensor-split.ts'
 
 export interface Lookup {
   readonly split: Split

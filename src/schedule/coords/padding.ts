@@ -9,9 +9,9 @@ import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import { keyOf } from '../../ir/keys.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import type { Split } from './split.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import type { Split } from './tensor-split.ts'
 import { type Visits, visits } from './visited-coordinates.ts'
 
 const wholeVisits = (part: FormatInstance, instance: Instance): Visits =>

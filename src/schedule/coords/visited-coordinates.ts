@@ -10,8 +10,8 @@ import { type Axis, chainTo, isPadded, repeats, type StoredAxis } from '../../ir
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import type { IterKind } from '../../ir/stage1.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { dependsOn } from './query-dependence.ts'
 
 export interface Visits {

@@ -1,10 +1,10 @@
-import { alloc, store } from '../../ir/build.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
 import { buffersRead, readingLast, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
+import { alloc, store } from '../../ir/statement-builders.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { isContiguous, type Tile, tileIndex, tileOf } from '../block-tile.ts'
@@ -17,7 +17,7 @@ import { checkStable, copyNest, type Footprint, footprint, localIndex, readCondi
 import { allocatedIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
-import { withoutNeedlessGuards } from '../redundant-guards.ts'
+import { eliminateRedundantGuards } from '../redundant-guards.ts'
 import { featureMajor } from '../samples.ts'
 
 /** How a copy is laid out and filled. */
@@ -138,7 +138,7 @@ export const cacheRead = primitive({
         body: [...body.slice(0, first), alloc(local), copy, ...body.slice(first)],
       }),
     )
-    return { body: padding ? withoutNeedlessGuards(next) : next }
+    return { body: padding ? eliminateRedundantGuards(next) : next }
   },
   example: {
     before: featureMajor,

@@ -2,13 +2,13 @@ import { loopMap } from '../../analysis/integers/linear.ts'
 import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
-import { when } from '../../ir/build.ts'
 import { type Expr, lt } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
+import { when } from '../../ir/statement-builders.ts'
+import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import {
   allocations,
   type Body,

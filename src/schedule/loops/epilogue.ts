@@ -6,12 +6,12 @@
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { whenAll } from '../../ir/build.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
-import { keyOf } from '../../ir/keys.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'
+import { whenAll } from '../../ir/statement-builders.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import {
   allocations,
   type Body,
@@ -25,8 +25,8 @@ import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { apartBy } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
-import { checkGuards, covers, meet } from './epilogue-elements.ts'
-import { apartIn, divide, isFirsts, partsAfter, restOf } from './epilogue-parts.ts'
+import { checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
+import { apartIn, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 
 /** The consumer nest and the statement around the producing loop, in one list. */
 export interface Pair {
@@ -141,7 +141,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     const around = [...at.path, loop, ...write.path]
     for (const a of reads.filter((r) => r.buffer === name)) {
       for (const [d, e] of a.index.entries()) {
-        const met = meet(cx, chain, e, write.index[d]!)
+        const met = matchIndices(cx, chain, e, write.index[d]!)
         if (!met)
           return refuse(
             'other-elements',

@@ -2,11 +2,11 @@
 
 import type { Span } from '../../ast/diagnostic.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { forLoop, unflattened, when, whenAll } from '../../ir/build.ts'
 import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { directionOf } from '../../ir/hardware-axes.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
+import { forLoop, unflattened, when, whenAll } from '../../ir/statement-builders.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Body, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 

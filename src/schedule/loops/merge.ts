@@ -1,15 +1,15 @@
 import { writesOf } from '../../ir/accesses.ts'
-import { fill } from '../../ir/build.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
+import { fill } from '../../ir/statement-builders.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import type { Context } from '../context.ts'
 import { atOnce, inAnyOrder } from '../nest-dependence.ts'
 import { gone, primitive } from '../primitive.ts'
 import { boundNests } from '../samples.ts'
-import { startApart } from './merge-apart.ts'
 import { launchOf } from './merge-blocks.ts'
+import { startApart } from './merge-disjoint-rows.ts'
 
 /**
  * `merge (a, b)`: nests on blocks become one launch (horizontal fusion): their ranges of blocks follow each other

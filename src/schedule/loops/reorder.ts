@@ -4,9 +4,9 @@ import { replaceLoop, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { meetingOutside } from '../distinct-targets.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
+import { dependentAfterReorder } from '../reorder-dependence.ts'
 import { rowProduct } from '../samples.ts'
 
 /**
@@ -60,7 +60,7 @@ function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]
   }
   for (const l of chain.slice(first, last)) checkOrderFree(cx, l, 'reorder')
   const body = chain.at(-1)!.body
-  const meeting = meetingOutside(chain, next, body)
+  const meeting = dependentAfterReorder(chain, next, body)
   for (const l of meeting) checkSerial(cx, l, 'reorder')
   const placed = placeGuards(chain, next).map((l, k) =>
     meeting.includes(next[k]!) ? stmt<For>({ ...l, reduce: true }) : l,

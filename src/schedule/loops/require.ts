@@ -1,4 +1,4 @@
-import { withoutHeld } from '../../analysis/integers/implied-guards.ts'
+import { eliminateImpliedGuards } from '../../analysis/integers/implied-guards.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { type Expr, int } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
@@ -40,7 +40,10 @@ export const require = primitive({
     const { size, relation, by, span } = step
     const fact: Fact = { size, relation, by, ...(span ? { span } : {}) }
     const body = relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body
-    return { body: withoutHeld(body, cx.kernel.buffers, [...(cx.kernel.facts ?? []), fact]), facts: [fact] }
+    return {
+      body: eliminateImpliedGuards(body, cx.kernel.buffers, [...(cx.kernel.facts ?? []), fact]),
+      facts: [fact],
+    }
   },
   example: {
     before: rowSums,

@@ -2,8 +2,9 @@
  * Splitting by brute force: each coordinate of a tiny tensor goes through the part tree and the map of its part,
  * queries answered by comparing it with all the others. Nothing is shared with `src/formats`.
  */
+
+import { foldCompare, foldInt } from '../../../src/ir/constant-folding.ts'
 import type { Expr } from '../../../src/ir/expr.ts'
-import { foldCompare, foldInt } from '../../../src/ir/fold.ts'
 import type { Instance, PartInstance, PartTree, Query, Sort } from '../../../src/ir/format.ts'
 
 export type Coordinate = readonly number[]

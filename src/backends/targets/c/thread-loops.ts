@@ -6,12 +6,12 @@
 
 import { invariant } from '../../../ast/diagnostic.ts'
 import { accessesOf } from '../../../ir/accesses.ts'
-import { alloc, forLoop, local, store } from '../../../ir/build.ts'
 import { computeType, type Dtype } from '../../../ir/dtype.ts'
 import { add, type Expr, int, load, mul, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
 import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import type { Alloc, Buffer, Launch, Stmt } from '../../../ir/loops.ts'
+import { alloc, forLoop, local, store } from '../../../ir/statement-builders.ts'
 import {
   type Body,
   bodiesOf,

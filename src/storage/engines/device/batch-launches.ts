@@ -4,9 +4,9 @@
  */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
-import { when } from '../../../ir/build.ts'
 import { type Expr, lt, sub, variable } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import { walkStmts } from '../../../ir/tree.ts'
 import { type LaunchSpec, THREADS, type Use } from './column-types.ts'
 

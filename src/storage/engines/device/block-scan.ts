@@ -1,7 +1,8 @@
 /** Threads of a block put their sums together: what came before each thread, in three rounds. */
-import { when } from '../../../ir/build.ts'
+
 import { add, div, type Expr, eq, int, lt, max, mul, select } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import { loop, type Scalar, scalar, shared, unrolled } from './kernel.ts'
 
 /** Threads whose sums one thread adds up. */

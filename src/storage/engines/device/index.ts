@@ -16,9 +16,9 @@
  *   kernel fuses the maps it needs and no mapped coordinate is stored.
  * - `order.ts`: lexicographic order, from what order there is (`known-orders.ts`: what follows without a look): leading keys in order cut runs that are sorted within
  *   themselves, trailing ones in order are left out, all in order is one reading pass.
- * - `source.ts` (`walk-up.ts`): levels → coordinates, of the tensor's own axes (`inverse.ts`). `queries.ts`, `sorts.ts`:
+ * - `walk-up.ts`: levels → coordinates, of the tensor's own axes (`inverse.ts`). `queries.ts`, `sorts.ts`:
  *   what maps and selections ask of the entries, as flags and scans over runs. `split.ts`: parts, by counting.
- *   `levels.ts`: coordinates → levels: flags, their scan, and segment ends; dense levels are arithmetic; `duplicate-entries.ts`:
+ *   `levels.ts`: coordinates → levels: flags, their scan, and segment ends; dense levels are arithmetic; `repeats.ts`:
  *   where nonunique axes begin new positions. `place.ts`: one part, with the checks that are not proved; `claims.ts`:
  *   what axes claim.
  *

@@ -1,5 +1,5 @@
 /** Statements of generated kernels: one thread for each index, scalars in registers, serial loops. */
-import { alloc, forLoop, local, reduction, store as storeAt } from '../../../ir/build.ts'
+
 import type { Dtype } from '../../../ir/dtype.ts'
 import {
   add,
@@ -17,6 +17,7 @@ import {
 } from '../../../ir/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../../ir/loops.ts'
 import { builtinMonoid } from '../../../ir/monoid.ts'
+import { alloc, forLoop, local, reduction, store as storeAt } from '../../../ir/statement-builders.ts'
 import { walkStmts } from '../../../ir/tree.ts'
 import { type LaunchSpec, THREADS } from './column-types.ts'
 

@@ -1,7 +1,7 @@
 /** What levels are made of: numbers of runs, ends of segments, offsets, and bits, by scans and atomic updates. */
 import { invariant } from '../../../ast/diagnostic.ts'
-import { when } from '../../../ir/build.ts'
 import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import type { Bitmap, Cuts, Frame, Starts } from '../../frame.ts'
 import type { Steps } from '../../steps.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'

@@ -3,8 +3,9 @@
  * that are in order already cut the entries into runs that are sorted within themselves, and trailing keys that are
  * in order within those runs stay so, as passes are stable.
  */
-import { when } from '../../../ir/build.ts'
+
 import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import type { Frame, SortKey } from '../../frame.ts'
 import { inOrder } from '../../known-orders.ts'
 import type { Steps } from '../../steps.ts'

@@ -1,6 +1,7 @@
 /** Entries by a small number that each has, as frames of their own: a sort by it, and where its runs begin. */
-import { when } from '../../../ir/build.ts'
+
 import { binary, type Expr, variable } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import type { Frame } from '../../frame.ts'
 import { type Steps, waitFor } from '../../steps.ts'
 import { type Column, natural, update, write } from './column-types.ts'

@@ -2,8 +2,9 @@
  * Counts and ranks of tuples, by putting entries in the order that makes groups runs, and a scan that starts over with
  * each. The order stays: what is built next often wants the same.
  */
-import { when } from '../../../ir/build.ts'
+
 import { add, binary, type Expr, int, lt, variable } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import type { Counting, Frame } from '../../frame.ts'
 import { keysOf } from '../../keys.ts'
 import type { Steps } from '../../steps.ts'

@@ -1,6 +1,5 @@
 /** From levels to entries: parents of positions, the bits that are set, and the positions that hold something. */
 import { invariant } from '../../../ast/diagnostic.ts'
-import { when } from '../../../ir/build.ts'
 import {
   add,
   binary,
@@ -15,6 +14,7 @@ import {
   select,
   variable,
 } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import { Frame } from '../../frame.ts'
 import type { Steps } from '../../steps.ts'
 import type { Level } from '../../storage.ts'

@@ -2,9 +2,10 @@
  * Exclusive scans and reductions over columns of i32. Chunks of one thread, or tiles of a block, are summed up first;
  * then each goes on from what is before it.
  */
-import { when } from '../../../ir/build.ts'
+
 import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import { combine, goOn, meeting, type Op, type Running, running } from './block-scan.ts'
 import { type LaunchSpec, read, THREADS, type Use, update, write } from './column-types.ts'
 import { atomic, each, get, loop, scalar, store } from './kernel.ts'

@@ -1,5 +1,5 @@
 /** Chunks of entries that lie in one segment each, and where their counters are: by segment, then digit, then chunk. */
-import { when } from '../../../ir/build.ts'
+
 import {
   add,
   and,
@@ -17,6 +17,7 @@ import {
   variable,
 } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import { type Column, natural, write } from './column-types.ts'
 import { before, get, next, scalar, store } from './kernel.ts'
 import type { Queue } from './queue.ts'

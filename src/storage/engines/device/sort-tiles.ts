@@ -3,9 +3,10 @@
  * time, so that entries of one digit leave side by side: memory is written in runs, and the runs of neighbouring
  * tiles follow each other.
  */
-import { when } from '../../../ir/build.ts'
+
 import { add, and, binary, cast, constant, div, type Expr, int, lt, mul, sub } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
+import { when } from '../../../ir/statement-builders.ts'
 import { type Column, write } from './column-types.ts'
 import {
   atomic,

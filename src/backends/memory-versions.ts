@@ -1,3 +1,4 @@
+/** Versions of memory in a straight line (store-to-load order), for packing accesses into vectors. */
 import type { Linear } from '../analysis/integers/linear.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
@@ -11,7 +12,7 @@ export interface Element {
 }
 
 /** What has been written so far, in a straight line. */
-export class Writes {
+export class MemoryVersions {
   readonly #written: ReadonlySet<string>
   readonly #all = new Map<string, number>()
   /** By buffer and base: writes of single elements, and which. */

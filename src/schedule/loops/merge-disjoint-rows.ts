@@ -1,21 +1,20 @@
 /**
- * Nests over parts of a format that never have a row in common, in one launch: none has to wait until another has set
- * the elements to the identity. The one that visits every row leaves out those that another part lists, and each other one
- * begins with the identity itself.
- *
- * Which rows those are is asked of the list, and only for rows of which the first part holds nothing.
+ * Horizontal fusion of nests with disjoint write sets. Nests over parts of a format that never have a row in common, in
+ * one launch: none has to wait until another has set the elements to the identity. The one that visits every row leaves
+ * out those that another part lists, and each other one begins with the identity itself. Which rows those are is asked of
+ * the list, and only for rows of which the first part holds nothing.
  */
 
 import { visitsAll } from '../../analysis/full-coverage.ts'
 import { spatialNest } from '../../analysis/spatial-nest.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
-import { store, when, whenAll } from '../../ir/build.ts'
 import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute, walkExpr } from '../../ir/expr-tree.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { reductionsOf } from '../../ir/reductions.ts'
+import { store, when, whenAll } from '../../ir/statement-builders.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { allocations, type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { apartBy } from '../nest-dependence.ts'

@@ -1,7 +1,8 @@
 /**
- * An epilogue of what several parts of a format make, each of them rows of its own: the first part visits every row and
- * starts it, the others come later and list theirs. Moved into the first, the epilogue leaves out the rows that are listed,
- * and a nest over each list stays behind, for a loop of that part to take.
+ * Epilogue fusion over formats of several parts. An epilogue of what several parts of a format make, each of them rows of
+ * its own: the first part visits every row and starts it, the others come later and list theirs. Moved into the first,
+ * the epilogue leaves out the rows that are listed, and a nest over each list stays behind, for a loop of that part to
+ * take.
  */
 import { accessesOf } from '../../ir/accesses.ts'
 import { renameBuffer, substituteStmts } from '../../ir/bindings.ts'
@@ -10,7 +11,7 @@ import { mentions } from '../../ir/expr-tree.ts'
 import type { Apart, Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { type Body, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
-import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-apart.ts'
+import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-disjoint-rows.ts'
 
 /** Parts that make rows of a buffer one after another. */
 export interface Parts extends Shared {

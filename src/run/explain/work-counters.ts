@@ -1,4 +1,7 @@
-/** What is counted: one place for each kind of work on each array. */
+/**
+ * Counters of operations and traffic, what the roofline is drawn from. What is counted: one place for each kind of work
+ * on each array.
+ */
 import { invariant } from '../../ast/diagnostic.ts'
 import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'

@@ -1,16 +1,16 @@
 /**
- * A nest in pieces: `row [i] { peak [j] …; weight [j] … }` becomes `peak [i, j]` and `weight [i, j]`, one after
- * the other, so that each can run over the parts of a format. Steps of an S iterator do not see each other and
- * R iterators show no partial results (`analysis/iterator-kinds.ts`), so statements in common steps may run as one
- * iteration after the other; a `let` or condition before or around them is computed anew in each piece, which must find
- * what it read unchanged.
+ * Loop distribution (fission) of iterations over the parts of a format. A nest in pieces: `row [i] { peak [j] …; weight
+ * [j] … }` becomes `peak [i, j]` and `weight [i, j]`, one after the other, so that each can run over the parts of a
+ * format. Steps of an S iterator do not see each other and R iterators show no partial results
+ * (`analysis/iterator-kinds.ts`), so statements in common steps may run as one iteration after the other; a `let` or
+ * condition before or around them is computed anew in each piece, which must find what it read unchanged.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Expr, not } from '../../ir/expr.ts'
 import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
 import { writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
-import type { At } from './split.ts'
+import type { At } from './tensor-split.ts'
 
 /** Whether a statement, or one inside it, iterates over one of the axes. */
 export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>

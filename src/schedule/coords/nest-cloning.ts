@@ -1,8 +1,8 @@
 /**
- * A nest over formats of several parts, kept whole: where which part an element goes to depends on the outer iterators
- * alone (rows by their length, say), `row [i] { peak [j] …; scale [j] … }` runs once for each part, for the rows that
- * are stored in it. Rows that a part visits without holding them write nothing that others see: local buffers that
- * only the nest uses become one for each part.
+ * Nests cloned for each part, without loop distribution. A nest over formats of several parts, kept whole: where which
+ * part an element goes to depends on the outer iterators alone (rows by their length, say), `row [i] { peak [j] …; scale
+ * [j] … }` runs once for each part, for the rows that are stored in it. Rows that a part visits without holding them
+ * write nothing that others see: local buffers that only the nest uses become one for each part.
  */
 import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
@@ -12,7 +12,7 @@ import { rewriteBody1, writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { iterationsOf } from './iterator-names.ts'
-import type { Split } from './split.ts'
+import type { Split } from './tensor-split.ts'
 
 /** Names of a local buffer in each part, by the name it had. */
 export type Locals = Map<string, readonly string[]>

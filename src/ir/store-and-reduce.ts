@@ -1,4 +1,7 @@
-/** The statements of Stages II and III that write elements; `loops.ts` has all others. */
+/**
+ * Stores and reductions (read-modify-write): the statements of Stages II and III that write elements; `loops.ts` has all
+ * others.
+ */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr, Load } from './expr.ts'
 import type { Monoid } from './monoid.ts'

@@ -1,4 +1,4 @@
-/** What operators and functions give for constants. */
+/** Constant folding: what operators and functions give for constants. */
 import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
 import type { MathFn } from './math.ts'
 import { arithmetic, mathOf, TRUTH, WHOLE } from './numeric.ts'

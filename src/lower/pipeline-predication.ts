@@ -1,4 +1,7 @@
-/** Software-pipelined loops under conditions, with copies on an mbarrier: every round is copied, or none is made so. */
+/**
+ * Predication of pipelined loops. Software-pipelined loops under conditions, with copies on an mbarrier: every round is
+ * copied, or none is made so.
+ */
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'

@@ -1,16 +1,16 @@
 /**
- * Names for values: a `let` stands for what its value was where it stands. It is written out at every use, unless what it
- * reads may have been written by then.
+ * Inlining of lets. Names for values: a `let` stands for what its value was where it stands. It is written out at every
+ * use, unless what it reads may have been written by then.
  */
 
 import { writesOf } from '../../ir/accesses.ts'
 import type { Names } from '../../ir/bound-names.ts'
-import { alloc, store } from '../../ir/build.ts'
 import { computeType, isHalf } from '../../ir/dtype.ts'
 import { type Expr, int, load } from '../../ir/expr.ts'
 import { mentions, readsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../../ir/loops.ts'
 import type { Stmt1 } from '../../ir/stage1.ts'
+import { alloc, store } from '../../ir/statement-builders.ts'
 
 /** Whether `name`, with a value that reads memory, is used in statements where some of that may have been written. */
 export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): boolean {

@@ -1,4 +1,7 @@
-/** Whether iterations of a spatial loop still run over different elements where it leaves reduction loops. */
+/**
+ * Output dependences under interchange (reorder). Whether iterations of a spatial loop still run over different elements
+ * where it leaves reduction loops.
+ */
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
@@ -14,7 +17,7 @@ import { reductionsOf } from '../ir/reductions.ts'
  * (l, r), and can do so only in dimensions that are tied to l, if all else that changes is chosen equal. None of
  * them mentions r: the element of (l', r') differs there too.
  */
-export function meetingOutside(
+export function dependentAfterReorder(
   chain: readonly For[],
   next: readonly For[],
   body: readonly Stmt[],

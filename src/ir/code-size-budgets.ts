@@ -1,6 +1,6 @@
 /**
- * How far a short text may grow. What is shared stays shared; these bound what has to be written out. Kernels of the
- * library stay below a tenth of each.
+ * Limits of code size for unrolling and expansion. How far a short text may grow. What is shared stays shared; these
+ * bound what has to be written out. Kernels of the library stay below a tenth of each.
  */
 
 /** Steps that a schedule makes, with those of the schedules that it uses and of each part. */

@@ -1,4 +1,4 @@
-/** Where the targets of a reduction exist. */
+/** Live ranges of accumulators: where the targets of a reduction exist. */
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { someStmt } from '../ir/tree.ts'
 

@@ -1,14 +1,17 @@
-/** The elements that a consumer's loops run over, as those that loops of the producer reach. */
+/**
+ * Matching of producer and consumer indices. The elements that a consumer's loops run over, as those that loops of the
+ * producer reach.
+ */
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { ceildiv, type Expr, int } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
+import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
-export interface Met {
+export interface IndexMatch {
   /** A loop of the consumer, and what its variable stands for. */
   readonly of: For
   readonly value: Expr
@@ -17,7 +20,12 @@ export interface Met {
 }
 
 /** How an index that the consumer reads is one that the producer writes. */
-export function meet(cx: Context, chain: readonly For[], read: Expr, made: Expr): Met | undefined {
+export function matchIndices(
+  cx: Context,
+  chain: readonly For[],
+  read: Expr,
+  made: Expr,
+): IndexMatch | undefined {
   if (read.kind === 'var') {
     const of = chain.find((l) => l.var === read.name)
     return of && { of, value: made, place: placeIn(cx, made, of) }
@@ -26,7 +34,7 @@ export function meet(cx: Context, chain: readonly For[], read: Expr, made: Expr)
   if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
   const { role } = cx.buffer(read.buffer)
   const fixed = (role === 'in' || role === 'index') && read.index.length === 1
-  return fixed ? meet(cx, chain, read.index[0]!, made.index[0]!) : undefined
+  return fixed ? matchIndices(cx, chain, read.index[0]!, made.index[0]!) : undefined
 }
 
 /** The position in a permutation of all that a loop runs over: it is there once each. */

@@ -1,7 +1,8 @@
 /**
- * Expressions of constants alone, as registers hold their values: integers wrapped, floats rounded to the type that they
- * are computed in. Constructors fold the others already; these they leave, since a place must not wrap and a half is
- * rounded later. A target that computes them itself may refuse what overflows.
+ * Constant folding with the semantics of registers. Expressions of constants alone, as registers hold their values:
+ * integers wrapped, floats rounded to the type that they are computed in. Constructors fold the others already; these
+ * they leave, since a place must not wrap and a half is rounded later. A target that computes them itself may refuse what
+ * overflows.
  */
 import { computeType } from './dtype.ts'
 import { inRegisters } from './evaluate.ts'

@@ -1,6 +1,7 @@
 /**
- * Invariant reached: a statement of a kernel's body is one nest, under conditions or not. Each becomes a launch, and blocks
- * wait for each other between launches alone: what a step puts beside a nest stands under the same condition by itself.
+ * Distribution of conditions over nests. Invariant reached: a statement of a kernel's body is one nest, under conditions
+ * or not. Each becomes a launch, and blocks wait for each other between launches alone: what a step puts beside a nest
+ * stands under the same condition by itself.
  */
 
 import { writesOf } from '../ir/accesses.ts'
@@ -13,7 +14,7 @@ import { type Body, loopsOf, stmt } from '../ir/tree.ts'
  * `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, where a writes nothing
  * that decides c. A grid is as large as the loops of one nest say, and a branch without them has to run all the same.
  */
-export const launchesApart = (body: Body): Body =>
+export const distributeConditions = (body: Body): Body =>
   body.some((s) => s.kind === 'if') ? body.flatMap(apart) : body
 
 function apart(s: Stmt): Body {
