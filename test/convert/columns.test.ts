@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eq, int } from '../../src/ir/expr.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { natural, read, write } from '../../src/storage/engines/device/column-types.ts'
+import { natural, read, update, write } from '../../src/storage/engines/device/column-types.ts'
 import { get, store } from '../../src/storage/engines/device/kernel.ts'
 import { Queue } from '../../src/storage/engines/device/queue.ts'
 import { reduce, scan } from '../../src/storage/engines/device/scan.ts'
@@ -118,6 +118,27 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
       }),
       { numRuns },
     )
+  })
+
+  test('what threads scan is not taken for what blocks of as many elements scan', async () => {
+    for (const [by, x] of [
+      [{ by: 'block', threads: 16, items: 1 }, 2],
+      [{ by: 'thread', length: 16 }, 1],
+      [{ by: 'block', threads: 8, items: 2 }, 3],
+    ] as const) {
+      q.tuning.scan = by
+      const column = await q.upload(new Int32Array(100).fill(x), 'i32')
+      scan(q, {
+        key: 'in place',
+        n: 100,
+        op: '+',
+        columns: { x_column: update(column) },
+        value: (e) => get('x_column', e),
+        body: (e, before) => [store('x_column', e, before)],
+      })
+      expect([...(await q.download(column))]).toEqual(Array.from({ length: 100 }, (_, e) => x * e))
+      q.release(column)
+    }
   })
 
   test('several reductions at once', async () => {

@@ -45,7 +45,8 @@ function run(q: Queue, s: Scan, carry: boolean): void {
   const sums = chunks > 1 ? q.column(chunks, 'i32', 'sums') : null
   const resets = sums && reset ? q.column(chunks, 'i32', 'resets') : null
   const sizes = { ...s.sizes, x_n: n }
-  const key = `${s.key} ${op} ${length}`
+  // Blocks and threads that take as many elements each are different kernels.
+  const key = `${s.key} ${op} ${by.by === 'block' ? `tiles ${by.threads} ${by.items}` : length}`
   // Single threads would take long to add them up.
   const scanned = by.by === 'thread' || chunks > ADDED
   if (sums) {
