@@ -74,12 +74,8 @@ function dependencies(commands: readonly Pending[], shared: DeviceBuffer): Node[
       const { column, access } = columns[name]!
       const buffer = column.memory
       const known = memory.get(buffer)
-      const writes = access === 'write' || access === 'update'
-      if (buffer === shared && !command.clear) {
-        // What clears it comes first.
-        if (known) after(known.writer)
-        continue
-      }
+      // Those who share it wait for what cleared it before, and what clears it next waits for them.
+      const writes = (access === 'write' || access === 'update') && (buffer !== shared || command.clear)
       if (!known) {
         memory.set(buffer, writes ? { writer: k, readers: [] } : { writer: -1, readers: [k] })
         continue
