@@ -6,8 +6,8 @@
 
 import type { StoredAxis } from '../src/ir/axis.ts'
 import { int } from '../src/ir/expr.ts'
-import { buildStorage } from '../src/storage/levels/build.ts'
-import { scatterValues } from '../src/storage/read/scatter.ts'
+import { buildStorage } from '../src/storage/build-storage.ts'
+import { scatterValues } from '../src/storage/scatter-values.ts'
 import { count, median, option, table, writeJson } from './support.ts'
 
 export interface BuildFigure {

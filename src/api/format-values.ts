@@ -11,9 +11,9 @@ import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import { listOf, setOf } from '../run/bind/format-inputs.ts'
 import type { Given } from '../storage/given.ts'
-import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../storage/parts/convert.ts'
-import { partsFromArrays } from '../storage/parts/ready.ts'
-import { coordsOfDense } from '../storage/read/coords.ts'
+import { partsFromArrays } from '../storage/ready/ready-parts.ts'
+import { coordsOfDense } from '../storage/stored-coords.ts'
+import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
 import {
   checkShape,

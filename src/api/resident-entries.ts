@@ -7,7 +7,7 @@ import { withArrays } from '../run/bind/write.ts'
 import type { Residents } from '../run/execute.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/engines/device/index.ts'
-import type { StoredPart } from '../storage/parts/convert.ts'
+import type { StoredPart } from '../storage/stored-parts.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
 
 /** A part of a resident tensor, and the kernel's buffer that it is. */

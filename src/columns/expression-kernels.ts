@@ -55,7 +55,13 @@ export const KERNELS: Readonly<Record<BinaryOp, Kernel>> = {
   quo: loop((a, b) => (b === 0 ? 0 : Math.trunc(a / b))),
   rem: loop((a, b) => (b === 0 ? 0 : a - b * Math.trunc(a / b))),
   max: loop(Math.max),
-  or: loop((a, b) => (a !== 0 || b !== 0 ? 1 : 0)),
-  eq: loop((a, b) => (a === b ? 1 : 0)),
-  ne: loop((a, b) => (a !== b ? 1 : 0)),
+  or: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k] !== 0 || b[k] !== 0 ? 1 : 0
+  },
+  eq: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k] === b[k] ? 1 : 0
+  },
+  ne: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k] !== b[k] ? 1 : 0
+  },
 }

@@ -6,6 +6,7 @@
 
 import { type Interval, interval, intervalOf } from '../analysis/integers/interval.ts'
 import { fail } from '../ast/diagnostic.ts'
+import type { TypedArray } from '../ir/arrays.ts'
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
@@ -21,19 +22,22 @@ export type Column = Int32Array | Float64Array
 
 /** A one-dimensional array that expressions load; `fill` outside of it. */
 export interface MapTable {
-  readonly values: Int32Array
+  readonly values: TypedArray
   readonly fill: number
 }
 
-export interface ProgramInput {
-  readonly exprs: readonly Expr[]
-  /** The variables that have a column, in the order of the columns. */
-  readonly inputs: readonly string[]
-  /** The other variables: sizes and parameters. */
-  readonly sizes?: ReadonlyMap<string, number> | undefined
-  readonly tables?: ReadonlyMap<string, MapTable> | undefined
-  /** Inputs are at least 0 and below these, where known. */
-  readonly extents?: readonly (number | undefined)[] | undefined
+/** What the names in expressions are. */
+export interface Names {
+  readonly column: (name: string) => Column | undefined
+  /** Sizes and parameters: the same for all entries. */
+  readonly size: (name: string) => number | undefined
+  readonly table: (name: string) => MapTable | undefined
+  /** Least and greatest value of a column or size, where known. */
+  readonly range: (name: string) => readonly [number, number] | undefined
+  /** The name that is the index of the entry. */
+  readonly entry?: string
+  /** All names, for messages. */
+  readonly all: () => { readonly variables: readonly string[]; readonly tables: readonly string[] }
 }
 
 export interface Step {
@@ -52,7 +56,7 @@ export interface Program {
 }
 
 /** @throws SptError `format/map-expression`, `format/unknown-name` */
-export function compile(input: ProgramInput, columns: readonly Column[]): Program {
+export function compile(exprs: readonly Expr[], names: Names): Program {
   const steps: Step[] = []
   const done = new Map<string, { out: Chunk; range: Interval }>()
   const visit = (e: Expr): { out: Chunk; range: Interval } => {
@@ -78,31 +82,20 @@ export function compile(input: ProgramInput, columns: readonly Column[]): Progra
     const range = intervalOf(
       e,
       operands.map((x) => x.range),
-      (name) => rangeOf(input, name),
+      names.range,
     )
     const run = stepOf(
       e,
       out,
       operands.map((x) => x.out),
-      input,
-      columns,
+      names,
     )
     const result = { out, range }
     done.set(key, result)
     if (run) steps.push({ expr: e, out, run, fits: range.fits })
     return result
   }
-  return { outputs: input.exprs.map((e) => visit(e).out), steps }
-}
-
-function rangeOf(input: ProgramInput, name: string): readonly [number, number] | undefined {
-  const k = input.inputs.indexOf(name)
-  if (k < 0) {
-    const v = input.sizes?.get(name)
-    return v === undefined ? undefined : [v, v]
-  }
-  const extent = input.extents?.[k]
-  return extent === undefined ? undefined : [0, Math.max(0, extent - 1)]
+  return { outputs: exprs.map((e) => visit(e).out), steps }
 }
 
 /** What has the same numbers already: what is cast without rounding, a condition that becomes 1 or 0. */
@@ -116,24 +109,17 @@ const keepsValue = (x: Expr, to: Expr['dtype']): boolean =>
   to !== 'bool' && (isFloat(to) || !isFloat(x.dtype))
 
 /** `null`: the chunk holds its constant already. */
-function stepOf(
-  e: Expr,
-  out: Chunk,
-  [a, b, c]: readonly Chunk[],
-  input: ProgramInput,
-  columns: readonly Column[],
-): Step['run'] | null {
+function stepOf(e: Expr, out: Chunk, [a, b, c]: readonly Chunk[], names: Names): Step['run'] | null {
   switch (e.kind) {
     case 'const':
       out.fill(e.value)
       return null
     case 'var': {
-      const k = input.inputs.indexOf(e.name)
-      if (k < 0) {
-        out.fill(sizeOf(input, e.name))
-        return null
-      }
-      return copy(out, columns[k]!)
+      if (e.name === names.entry) return count(out)
+      const column = names.column(e.name)
+      if (column) return copy(out, column)
+      out.fill(names.size(e.name) ?? unknownVariable(names, e.name))
+      return null
     }
     case 'unary':
       return e.op === 'neg' ? onEach(out, a!, (x) => 0 - x) : onEach(out, a!, (x) => (x === 0 ? 1 : 0))
@@ -141,7 +127,7 @@ function stepOf(
       if (e.dtype === 'bool') return onEach(out, a!, (x) => (x !== 0 ? 1 : 0))
       return onEach(out, a!, Math.trunc)
     case 'binary': {
-      const divisor = e.b.kind === 'const' && !isFloat(e.dtype) ? e.b.value : 0
+      const divisor = isFloat(e.dtype) ? 0 : divisorOf(e.b, names)
       if (divisor > 0 && e.op === 'div') return divide(out, a!, divisor)
       if (divisor > 0 && e.op === 'mod') return remainder(out, a!, divisor)
       const kernel = (isFloat(e.dtype) && REAL[e.op]) || KERNELS[e.op]
@@ -160,14 +146,25 @@ function stepOf(
       }
     }
     case 'load': {
-      const table = input.tables?.get(e.buffer)
-      if (!table || e.index.length !== 1) return unknownTable(input, e)
+      const table = names.table(e.buffer)
+      if (!table || e.index.length !== 1) return unknownTable(names, e)
       return lookUp(out, a!, table)
+    }
+    case 'search': {
+      const table = names.table(e.buffer)
+      if (!table) return unknownTable(names, e)
+      return find(out, [a!, b!, c!], table.values, e.method === 'lower')
     }
     default:
       return unsupported(e)
   }
 }
+
+const count =
+  (out: Chunk): Step['run'] =>
+  (lo, n) => {
+    for (let k = 0; k < n; k++) out[k] = lo + k
+  }
 
 function copy(out: Chunk, from: Column): Step['run'] {
   if (from instanceof Int32Array)
@@ -223,25 +220,57 @@ function lookUp(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
   }
 }
 
-function sizeOf(input: ProgramInput, name: string): number {
-  const v = input.sizes?.get(name)
-  if (v === undefined)
-    fail({
-      code: 'format/unknown-name',
-      message: `no coordinate and no size is called ${name}`,
-      lookup: { name, candidates: [...input.inputs, ...(input.sizes?.keys() ?? [])] },
-      expected: 'a coordinate of the map, or a bound size',
-      hint: 'bind the size, or name one of the coordinates',
-    })
-  return v
+/** Places in ascending segments of a table: the first whose element is not below the value, or is above it. */
+function find(
+  out: Chunk,
+  [lo, hi, x]: readonly [Chunk, Chunk, Chunk],
+  values: TypedArray,
+  lower: boolean,
+): Step['run'] {
+  let last = 0
+  return (_, n) => {
+    for (let k = 0; k < n; k++) {
+      let a = lo[k]!
+      let b = hi[k]!
+      const v = x[k]!
+      const before = (q: number): boolean => (lower ? values[q]! < v : values[q]! <= v)
+      // Neighbours are often at one place.
+      if (last >= a && last <= b && (last === a || before(last - 1)) && (last === b || !before(last))) {
+        out[k] = last
+        continue
+      }
+      while (a < b) {
+        const middle = Math.floor((a + b) / 2)
+        if (before(middle)) a = middle + 1
+        else b = middle
+      }
+      out[k] = a
+      last = a
+    }
+  }
 }
 
-function unknownTable(input: ProgramInput, e: Extract<Expr, { kind: 'load' }>): never {
+function divisorOf(e: Expr, names: Names): number {
+  if (e.kind === 'const') return e.value
+  return e.kind === 'var' && !names.column(e.name) ? (names.size(e.name) ?? 0) : 0
+}
+
+function unknownVariable(names: Names, name: string): never {
+  return fail({
+    code: 'format/unknown-name',
+    message: `no coordinate and no size is called ${name}`,
+    lookup: { name, candidates: names.all().variables },
+    expected: 'a coordinate of the map, or a bound size',
+    hint: 'bind the size, or name one of the coordinates',
+  })
+}
+
+function unknownTable(names: Names, e: Extract<Expr, { kind: 'load' | 'search' }>): never {
   fail({
     code: 'format/unknown-name',
     message: `no list and no sort gives ${e.buffer}`,
     ...(e.span ? { span: e.span } : {}),
-    lookup: { name: e.buffer, candidates: [...(input.tables?.keys() ?? [])] },
+    lookup: { name: e.buffer, candidates: names.all().tables },
     expected: 'a list of the format, or what a sort names, with one index',
     hint: 'bind the list',
   })

@@ -23,11 +23,12 @@ export function changes(columns: readonly Int32Array[]): Uint8Array {
   const n = columns[0]?.length ?? 0
   const out = new Uint8Array(n)
   if (n > 0) out[0] = 1
-  for (const c of columns) mark(out, c)
+  for (const c of columns) markChanges(out, c)
   return out
 }
 
-function mark(out: Uint8Array, c: Int32Array): void {
+/** The same in an array that has others marked. */
+export function markChanges(out: Uint8Array, c: Int32Array): void {
   let before = c[0]!
   for (let s = 1; s < c.length; s++) {
     const v = c[s]!

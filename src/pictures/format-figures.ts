@@ -4,7 +4,7 @@ import { allocate } from '../columns/allocate.ts'
 import { largest } from '../columns/keys.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { describe, type StorageReport } from '../storage/describe.ts'
-import { heldEntries, type StoredParts } from '../storage/parts/convert.ts'
+import { heldEntries, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 
 /** Entries by coordinate of one dimension: row lengths, where that is the first. */

@@ -1,7 +1,7 @@
 /** What a format's text says of every segment of an axis, checked on the arrays that were built. */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import { isPadded, type StoredAxis } from '../ir/axis.ts'
+import { isPadded } from '../ir/axis.ts'
 import {
   add,
   all,
@@ -24,26 +24,21 @@ import { type Column, ENTRY, type Engine, Frame } from './frame.ts'
 import { pointOf } from './points.ts'
 import { isRepeating } from './repeats.ts'
 import type { Steps } from './steps.ts'
-import { type Level, treesOf } from './storage.ts'
+import type { Level } from './storage.ts'
 import { walkUp } from './walk-up.ts'
 
 /** `full`: no coordinate is absent. `compact`: there is no padding. */
 export type Claim = 'full' | 'compact'
 
 /**
- * Checks one axis of a buffer. Segments under padding hold nothing and are not looked at.
+ * Checks the last of a chain of levels, root first. Segments under padding hold nothing and are not looked at.
  * @throws SptError `format/claim`, with the coordinates of the segment
  */
 export function* checkClaim<C extends Column>(
   engine: Engine<C>,
-  axes: readonly StoredAxis[],
-  levels: ReadonlyMap<string, Level<C>>,
-  axis: string,
+  chain: readonly Level<C>[],
   claim: Claim,
 ): Steps<void> {
-  const tree = treesOf(axes).find((t) => t.some((a) => a.name === axis))
-  invariant(tree, `no axis ${axis}`)
-  const chain = tree.slice(0, tree.findIndex((a) => a.name === axis) + 1).map((a) => levels.get(a.name)!)
   const level = chain.at(-1)!
   const parents = chain.at(-2)?.positions ?? 1
   if (parents === 0 || holdsAnyway(level, claim)) return

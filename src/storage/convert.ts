@@ -12,15 +12,15 @@ import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartTree, Query } from '../ir/format.ts'
-import { entriesOf } from './entries.ts'
+import { entriesOf, isExact } from './entries.ts'
 import { type Column, type Engine, Frame } from './frame.ts'
 import type { Given } from './given.ts'
+import { withSegments } from './given.ts'
 import { type Inverse, inverseTables } from './inverse.ts'
 import { type Context, type Part, storePart } from './place.ts'
 import { split } from './split.ts'
 import type { Steps } from './steps.ts'
 import { type Level, treesOf } from './storage.ts'
-import { withSegments } from './tables.ts'
 
 /** What a conversion starts from. */
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)
@@ -89,7 +89,7 @@ export function* convert<C extends Column>(
   to: Instance,
   { given, fill, proved, sets }: Options,
 ): Steps<Part<C>[]> {
-  checkRank(tensor.shape, to)
+  checkOrder(tensor.shape, to)
   const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
   const known = withSegments(given)
   const lists = yield* listColumns(engine, given)
@@ -97,8 +97,8 @@ export function* convert<C extends Column>(
   const { frame } = source
   bindLists(frame, lists, given)
   const asked =
-    !source.distinct && source.values && asksForValues(to)
-      ? yield* engine.sumsOfEqual(frame, source.values, tensor.dtype, dims)
+    source.values && asksForValues(to)
+      ? yield* engine.sumsOfEqual(frame, source.values, tensor.dtype, dims, source.distinct)
       : { sums: source.values, distinct: source.distinct }
   const context: Context<C> = {
     given: known,
@@ -118,14 +118,14 @@ export function* convert<C extends Column>(
   yield* engine.flush()
   if (source.owned) engine.release(source.values)
   if (asked.sums !== source.values) engine.release(asked.sums)
-  for (const levels of context.sets.values()) for (const l of levels) engine.release(l.indptr, l.indices)
+  for (const levels of context.sets.values()) for (const l of levels) engine.unload(l.indptr, l.indices)
   const used = new Set(parts.flatMap((p) => [...p.tables.values()]))
-  engine.release(...[...lists.values()].filter((l) => !used.has(l)))
+  engine.unload(...[...lists.values()].filter((l) => !used.has(l)))
   return parts
 }
 
 /** @throws SptError `bind/shape` */
-function checkRank(shape: readonly number[], to: Instance): void {
+export function checkOrder(shape: readonly number[], to: Instance): void {
   if (shape.length === to.over.length) return
   fail({
     code: 'bind/shape',
@@ -184,7 +184,8 @@ function* entriesOfSource<C extends Column>(
   }
   if (tensor.kind === 'stored') {
     const { axes, levels, size, dtype, values } = tensor
-    const stored = { trees: chains(axes, levels), size, values, dtype, fill: 0 }
+    const trees = chains(axes, levels)
+    const stored = { trees, size, values, dtype, drop: isExact(trees) ? null : 0 }
     const exprs = axes.map((a) => variable(a.name))
     const frame = yield* entriesOf(engine, stored, { dims, exprs, sizes, tables: new Map() })
     return { frame, values, owned: false, distinct: !axes.some(isNonunique) }
@@ -219,7 +220,8 @@ export function* entriesOfPart<C extends Column>(
     sizes: own,
     tables: inverseTables(instance, tables, own),
   }
-  const stored = { trees: chains(instance.axes, levels), size, values, dtype: of.dtype, fill: of.fill }
+  const trees = chains(instance.axes, levels)
+  const stored = { trees, size, values, dtype: of.dtype, drop: isExact(trees) ? null : of.fill }
   return yield* entriesOf(engine, stored, inverse, sizes)
 }
 

@@ -2,9 +2,8 @@
 
 import { parentOf } from '../ir/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
-import { segment } from './read/expand.ts'
-import { chainOf, paddedPositions } from './read/padding.ts'
-import type { Level, Storage } from './storage.ts'
+import { chainOf, paddedPositions } from './padding.ts'
+import { type Level, type Storage, segment } from './storage.ts'
 
 export interface LevelReport {
   readonly axis: string

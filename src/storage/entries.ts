@@ -21,12 +21,20 @@ export interface StoredLevels<C> {
   /** In position order; `null` in a pattern. */
   readonly values: C | null
   readonly dtype: Dtype
-  readonly fill: number
+  /** Elements of this value are left out; NaN matches NaN. */
+  readonly drop: number | null
+}
+
+/** Whether every position that is no padding holds an entry: what is not stored is in no level then. */
+export function isExact<C>(trees: readonly (readonly Level<C>[])[]): boolean {
+  if (trees.flat().some((l) => isPadded(l.axis))) return false
+  const last: StoredAxis | undefined = trees[0]?.at(-1)?.axis
+  return trees.length === 1 && last !== undefined && (hasIndices(last) || last.kind === 'bitmap')
 }
 
 /**
  * The entries of a stored tensor: a frame with a column for each dimension, whose `entry` is the position of the
- * value, and that knows `sizes`. Padding is left out, and so are values of dense levels that equal the fill.
+ * value, and that knows `sizes`. Padding is left out.
  */
 export function* entriesOf<C extends Column>(
   engine: Engine<C>,
@@ -97,27 +105,20 @@ function keptIf<C extends Column>(
       const c = dims.get(d.name)!
       out.push(ge(c, int(0)), lt(c, frame.sized(d.extent)))
     }
-  if (stored.values && !isExact(stored)) {
+  if (stored.values && stored.drop !== null) {
     const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
     const value = load(VALUES, [variable(ENTRY)], dtype)
     // NaN equals NaN here.
     out.push(
-      Number.isNaN(stored.fill)
+      Number.isNaN(stored.drop)
         ? binary('eq', value, value)
-        : binary('ne', value, constant(stored.fill, dtype)),
+        : binary('ne', value, constant(stored.drop, dtype)),
     )
   }
   return out
 }
 
 const VALUES = '@values'
-
-/** Whether every position that is no padding holds an entry. */
-const isExact = <C>({ trees }: StoredLevels<C>): boolean => {
-  if (trees.flat().some((l) => isPadded(l.axis))) return false
-  const last: StoredAxis | undefined = trees[0]?.at(-1)?.axis
-  return trees.length === 1 && last !== undefined && (hasIndices(last) || last.kind === 'bitmap')
-}
 
 /** All positions; columns that are there already are taken as they are. */
 function everything<C extends Column>(

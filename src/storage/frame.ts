@@ -10,7 +10,7 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Query } from '../ir/format.ts'
 import type { Order, Rising } from './known-orders.ts'
 import type { Steps } from './steps.ts'
-import type { Level } from './storage.ts'
+import type { Entries, Level } from './storage.ts'
 
 export interface Column {
   readonly length: number
@@ -41,6 +41,8 @@ export class Frame<C extends Column> {
   sortedBy: Order = []
   /** Columns that are known to rise. */
   readonly rising = new Map<string, Rising>()
+  /** What is to be done when the frame is released. */
+  onRelease: (() => void) | null = null
   readonly #owned = new Set<C>()
 
   constructor(
@@ -100,6 +102,8 @@ export class Frame<C extends Column> {
     this.#owned.clear()
     this.columns.clear()
     this.deferred.clear()
+    this.onRelease?.()
+    this.onRelease = null
   }
 
   /** Least and greatest value of a column or size, where known. */
@@ -194,6 +198,8 @@ export interface Stored<C> {
   readonly fill: number
   /** No two entries have the same coordinates. */
   readonly distinct: boolean
+  /** On each axis of the buffer. */
+  readonly coordinates: readonly Expr[]
 }
 
 /** What queries need besides coordinates. */
@@ -221,6 +227,8 @@ export type Counting = QueryOf<'count' | 'rank'>
 export interface Engine<C extends Column> {
   // Columns -------------------------------------------------------------------------------------------------------
   upload(values: Int32Array, label: string): Steps<C>
+  /** Gives back what was uploaded. */
+  unload(...columns: readonly C[]): void
   /** Gives memory back that nobody uses any more. */
   release(...columns: readonly (C | null | undefined)[]): void
   /** Elements that are all written before they are read. */
@@ -325,15 +333,21 @@ export interface Engine<C extends Column> {
   largestFirst(frame: Frame<C>, q: QueryOf<'largest'>, scope: Scope<C>): Steps<void>
   /** Values by entry of the source, as a column. */
   takeValues(frame: Frame<C>, name: string, values: C): void
-  /** By entry of the source: the sum of all values at its coordinates. */
+  /** By entry of the source: the sum of all values at its coordinates, as a number; where they are known to be apart, its own. */
   sumsOfEqual(
     frame: Frame<C>,
     values: C,
     dtype: Dtype,
     dims: Scope<C>['dims'],
+    distinct: boolean,
   ): Steps<{ readonly sums: C; readonly distinct: boolean }>
-  /** Values where their entries stand, the fill elsewhere; values at one position add up. */
-  storeValues(frame: Frame<C>, at: Expr, size: number, of: Stored<C>): C
+  /** Values where their entries stand, the fill elsewhere; values at one position add up. And where that is, if it is kept. */
+  storeValues(
+    frame: Frame<C>,
+    at: Expr,
+    size: number,
+    of: Stored<C>,
+  ): { readonly values: C; readonly entries: Entries<C> | null }
 
   // Levels --------------------------------------------------------------------------------------------------------
   /** The position of each entry in a level that is there already; `null`: there are no such levels. */

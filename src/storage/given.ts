@@ -18,3 +18,13 @@ export interface EntryValues {
   readonly values: ValueArray
   readonly dtype: Dtype
 }
+
+/** The name of the size that counts the segments of a list. */
+export const segmentsOf = (list: string): string => `${list}_segments`
+
+/** The same with the numbers of segments of all lists among the sizes. */
+export function withSegments(given: Given): Given {
+  const sizes = new Map(given.sizes)
+  for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)
+  return { ...given, sizes }
+}

@@ -179,6 +179,8 @@ function* rankedFixed<C extends Column>(frame: Frame<C>, d: Dimension, parent: P
 
 function padded<C extends Column>(frame: Frame<C>, d: Dimension, parent: Place, width: number): Made<C> {
   const { axis } = d
+  // The only rank is 0.
+  if (width === 1) return fixed(frame, d, width, parent.at!, parent.positions)
   const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), variable(`@rank ${axis.name}`))
   return fixed(frame, d, width, frame.engine.settle(frame, `@at ${axis.name}`, at), parent.positions * width)
 }

@@ -60,7 +60,7 @@ export function* buildLevels<C extends Column>(
   return yield* buildTrees(frame, axes, dimensions(), options)
 }
 
-function* buildTrees<C extends Column>(
+export function* buildTrees<C extends Column>(
   frame: Frame<C>,
   axes: readonly StoredAxis[],
   dimensions: ReadonlyMap<string, Dimension>,
@@ -153,6 +153,11 @@ function* buildTree<C extends Column>(
       }
     made ??= yield* makeLevel(ordered ?? frame, d, place, starts[k] ?? null, last < 0)
     levels.push(made.level)
+    // What only the parent's position was made of.
+    const later = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])
+    const used = new Set([made.at, ...later].flatMap((e) => [...freeVars(e)]))
+    for (const name of [...(place.at ? freeVars(place.at) : []), `@rank ${axis.name}`])
+      if (/^@(at|rank) /.test(name) && !used.has(name)) (ordered ?? frame).drop(name)
     place = { at: made.at, positions: made.level.positions }
   }
   invariant(place.at, 'a tree has an axis')

@@ -1,9 +1,10 @@
 /** One part of a tensor: where its entries stand in its format, and the arrays that hold them. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
+import { chainTo } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { add, binary, type Expr, ge, int, variable } from '../ir/expr.ts'
-import { substitute } from '../ir/expr-tree.ts'
+import { freeVars, substitute } from '../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
 import { checkClaim } from './claims.ts'
 import type { Column, Frame, Scope } from './frame.ts'
@@ -14,7 +15,7 @@ import { pointOf } from './points.ts'
 import { evaluateQueries } from './queries.ts'
 import { evaluateSort } from './sorts.ts'
 import type { Steps } from './steps.ts'
-import type { Level } from './storage.ts'
+import type { Entries, Level } from './storage.ts'
 
 /** What a conversion knows beside the entries. */
 export interface Context<C> extends Omit<Scope<C>, 'places'> {
@@ -41,6 +42,8 @@ export interface Part<C> {
   readonly size: number
   /** In position order; the fill where nothing is stored. */
   readonly values: C
+  /** Where its entries went, if that is kept. */
+  readonly entries: Entries<C> | null
   /** Arrays that the inverse map loads, by name. */
   readonly tables: ReadonlyMap<string, C>
   /** Values of the part's measured sizes. */
@@ -76,6 +79,8 @@ export function* placeEntries<C extends Column>(
   const loads = inverseTables(instance, tables, frame.sizes)
   bindTables(frame, loads)
   const coordinates = yield* mapped(frame, part, context, loads, proved)
+  const used = new Set([...coordinates.values()].flatMap((e) => [...freeVars(e)]))
+  for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
   return { coordinates, tables }
 }
 
@@ -93,6 +98,8 @@ function* mapped<C extends Column>(
   for (const [k, name] of instance.order.entries())
     coordinates.set(name, engine.settle(frame, `@${name}`, instance.map[k]!))
   const extents = yield* extentsOf(frame, instance, coordinates)
+  if (proved.range)
+    for (const [name, extent] of extents) frame.bounds.set(`@${name}`, [0, Math.max(0, extent - 1)])
   const back = instance.inverse.map((e) => guarded(frame, substitute(e, coordinates), tables))
   const outside = [...coordinates].flatMap(([name, e]) => {
     const extent = extents.get(name)
@@ -197,9 +204,18 @@ export function* storePart<C extends Column>(
   const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
   const { coordinates, tables } = yield* placeEntries(frame, part, context, proved)
   const { levels, at, size } = yield* buildLevels(frame, instance.axes, coordinates, open)
-  for (const { axis, claim } of instance.claims) yield* checkClaim(engine, instance.axes, levels, axis, claim)
-  const values = engine.storeValues(frame, at, size, context)
+  const axes = new Map(instance.axes.map((a) => [a.name, a]))
+  for (const { axis, claim } of instance.claims)
+    yield* checkClaim(
+      engine,
+      chainTo(axes, axis).map((a) => levels.get(a)!),
+      claim,
+    )
+  const stored = engine.storeValues(frame, at, size, {
+    ...context,
+    coordinates: instance.axes.map((a) => coordinates.get(a.name)!),
+  })
   frame.release()
   const measured = new Map(open.flatMap(({ name }) => [[name, frame.sizes.get(name)!] as const]))
-  return { part, levels, size, values, tables, measured }
+  return { part, levels, size, ...stored, tables, measured }
 }

@@ -11,6 +11,12 @@ export function* waitFor<T>(promise: Promise<T>): Steps<T> {
   return (yield promise) as T
 }
 
+/** What is there already. */
+// biome-ignore lint/correctness/useYield: it waits for nothing
+export function* ready<T>(value: T): Steps<T> {
+  return value
+}
+
 /** Runs work that waits for nothing. */
 export function finished<T>(steps: Steps<T>): T {
   const { done, value } = steps.next()

@@ -26,14 +26,22 @@ export interface Level<C = Int32Array> {
   readonly mask: C | null
 }
 
+/** Bounds of the segment under parent position p. */
+export function segment(level: Level, p: number): readonly [number, number] {
+  if (level.indptr) return [level.indptr[p]!, level.indptr[p + 1]!]
+  const width = level.width ?? level.extent
+  return [p * width, (p + 1) * width]
+}
+
 /** Mask words of one bitmap segment. */
 export const wordsOf = (extent: number): number => Math.ceil(extent / 32)
 
-/** Which value position each input entry has; kept by `buildStorage` so that values follow without a search. */
-export interface Entries {
-  readonly coords: readonly Int32Array[]
+/** Which value position each entry has that a structure was built from, so that values follow without a search. */
+export interface Entries<C = Int32Array> {
+  /** One column for each axis. */
+  readonly coords: readonly C[]
   /** `null`: entry e has position e. */
-  readonly positions: Int32Array | null
+  readonly positions: C | null
   /** Whether it is known that no two entries have one position. */
   readonly distinct: boolean
 }

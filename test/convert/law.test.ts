@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { convertPlan, releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
-import { convertTensor } from '../../src/storage/parts/convert.ts'
+import { convertTensor } from '../../src/storage/stored-parts.ts'
 import { runs, sample } from '../support/cases.ts'
 import {
   arraysOf,

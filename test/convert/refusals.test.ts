@@ -6,7 +6,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident.ts'
-import { convertTensor } from '../../src/storage/parts/convert.ts'
+import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrix, written } from '../formats/written.ts'
 

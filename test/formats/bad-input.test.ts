@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest'
 import { outOfMemory } from '../../src/columns/allocate.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
-import { buildStorage } from '../../src/storage/levels/build.ts'
-import { toCoords } from '../../src/storage/read/coords.ts'
-import { scatterValues } from '../../src/storage/read/scatter.ts'
+import { buildStorage } from '../../src/storage/build-storage.ts'
 import { validateStored } from '../../src/storage/ready/validate.ts'
+import { scatterValues } from '../../src/storage/scatter-values.ts'
 import { restrict } from '../../src/storage/storage.ts'
+import { toCoords } from '../../src/storage/stored-coords.ts'
 import type { StoredTensor, ValueArray } from '../../src/storage/tensor.ts'
 import { refusal } from '../support/refusal.ts'
 import { bitmap, denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
@@ -293,24 +293,6 @@ describe('coordinates', () => {
       'bind/width',
       () => build(at, ell, { widths: new Map([['j', 1.5]]) }),
       ['1.5'],
-    ],
-    [
-      'lengths too short',
-      'bind/lengths',
-      () => build(at, ragged, { lengths: new Map([['j', I(2, 0, 4)]]) }),
-      ['4', 'position 2'],
-    ],
-    [
-      'too few lengths',
-      'bind/lengths',
-      () => build(at, ragged, { lengths: new Map([['j', I(2)]]) }),
-      ['1', '3'],
-    ],
-    [
-      'length over the extent',
-      'bind/lengths',
-      () => build(at, ragged, { lengths: new Map([['j', I(6, 0, 5)]]) }),
-      ['6', '0 to 5'],
     ],
     ['child before parent', 'bind/axis-order', () => build(at, [...csr].reverse()), ['j', 'i']],
     ['an axis twice', 'bind/axis-order', () => build([I(0), I(0)], [csr[0]!, csr[0]!]), ['i', 'twice']],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Given } from '../../src/storage/given.ts'
-import { convertTensor, heldEntries, partsToCoords } from '../../src/storage/parts/convert.ts'
+import { convertTensor, heldEntries, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

@@ -1,14 +1,31 @@
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
-import { applyMap, firstDifference, neverOverflows } from '../../src/columns/coordmap.ts'
+import { applyMap } from '../../src/columns/coordmap.ts'
 import { compile } from '../../src/columns/expression-program.ts'
+import type { TypedArray } from '../../src/ir/arrays.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, binary, call, div, type Expr, int, mod, mul, neg, select, variable } from '../../src/ir/expr.ts'
+import {
+  add,
+  binary,
+  call,
+  div,
+  type Expr,
+  int,
+  load,
+  mod,
+  mul,
+  neg,
+  select,
+  variable,
+} from '../../src/ir/expr.ts'
 import { keyOf } from '../../src/ir/structural-equality.ts'
+import { HOST } from '../../src/storage/engines/host/engine.ts'
+import { Frame } from '../../src/storage/frame.ts'
+import { finished } from '../../src/storage/steps.ts'
 import { runs } from '../support/cases.ts'
+import { mapped } from '../support/host-frame.ts'
 
-const [i, j, n, _io, _jo, _ii, _ji] = ['i', 'j', 'n', 'io', 'jo', 'ii', 'ji'].map((v) => variable(v))
-const c = (name: string, extent: number) => ({ name, extent })
+const [i, j, n] = ['i', 'j', 'n'].map((v) => variable(v))
 
 const { expr } = fc.letrec<{ expr: Expr }>((tie) => ({
   expr: fc.oneof(
@@ -35,7 +52,7 @@ const { expr } = fc.letrec<{ expr: Expr }>((tie) => ({
   ),
 }))
 
-describe('applyMap', () => {
+describe('maps on the host', () => {
   it('agrees with evaluation of one coordinate at a time', () => {
     fc.assert(
       fc.property(
@@ -73,7 +90,7 @@ describe('applyMap', () => {
                 2 ** 31 - 1,
             ),
           )
-          const apply = () => applyMap({ map, inputs: ['i', 'j'], sizes: new Map([['n', size]]) }, coords)
+          const apply = () => mapped(map, { i: coords[0]!, j: coords[1]! }, new Map([['n', size]]))
           if (wide) expect(apply).toThrow('format/map-range')
           else expect(apply().map((r) => [...r])).toEqual(expected)
         },
@@ -82,16 +99,9 @@ describe('applyMap', () => {
     )
   })
 
-  it('finds where digits do not join to what is wanted', () => {
-    const joined = { map: [add(mul(i!, int(16)), j!)], inputs: ['i', 'j'], extents: [4, 16] }
-    const digits = [Int32Array.of(0, 1, 2), Int32Array.of(3, 0, 15)]
-    expect(firstDifference(joined, digits, [Int32Array.of(3, 16, 47)])).toBeNull()
-    expect(firstDifference(joined, digits, [Int32Array.of(3, 16, 46)])).toEqual({ entry: 2, found: [47] })
-  })
-
   it('adds up comparisons of all kinds', () => {
     const flag = (op: 'gt' | 'lt' | 'ge', bound: Expr): Expr => select(binary(op, i!, bound), int(1), int(0))
-    const at = [Int32Array.of(0, 2, 3, 4, 9)]
+    const at = Int32Array.of(0, 2, 3, 4, 9)
     for (const [terms, wanted] of [
       [
         [flag('gt', int(2)), flag('gt', int(3)), flag('gt', int(5))],
@@ -110,90 +120,86 @@ describe('applyMap', () => {
         [0, 0, 1, 2, 2],
       ],
     ] as const)
-      expect([
-        ...applyMap({ map: [terms.reduce(add)], inputs: ['i'], sizes: new Map([['n', 3]]) }, at)[0]!,
-      ]).toEqual(wanted)
+      expect([...mapped([terms.reduce(add)], { i: at }, new Map([['n', 3]]))[0]!]).toEqual(wanted)
   })
 
   it('handles more coordinates than a chunk holds', () => {
     const length = 5000
-    const coords = [Int32Array.from({ length }, (_, e) => e)]
-    const [r] = applyMap({ map: [add(mul(div(i!, int(7)), int(7)), mod(i!, int(7)))], inputs: ['i'] }, coords)
-    expect(r).toEqual(coords[0])
+    const coords = Int32Array.from({ length }, (_, e) => e)
+    const [r] = mapped([add(mul(div(i!, int(7)), int(7)), mod(i!, int(7)))], { i: coords })
+    expect(r).toEqual(coords)
   })
 
-  it('names the coordinate where a result leaves the axis, the first one too', () => {
-    const go = (e: Expr, ...at: number[]) =>
-      applyMap({ map: [e], inputs: ['i'], outputs: [c('io', 2)] }, [Int32Array.from(at)])
-    const half = div(i!, int(2))
-    expect(() => go(half, 0, 3, 4)).toThrow('format/map-range: at (i) = (4) the coordinate on io is 2')
-    expect(() => go(half, 5, 0)).toThrow('format/map-range: at (i) = (5) the coordinate on io is 2')
-    expect(() => go(i!, 2, 0)).toThrow('format/map-range: at (i) = (2) the coordinate on io is 2')
-    expect([go(half, 0, 3), go(i!, 0, 1)].map(([r]) => [...r!])).toEqual([
-      [0, 1],
-      [0, 1],
-    ])
-  })
-
-  it('gives the own array of a coordinate that is one as it is', () => {
-    const at = Int32Array.of(0, 1)
-    expect(applyMap({ map: [i!], inputs: ['i'], outputs: [c('io', 2)] }, [at])[0]).toBe(at)
+  it('reads the fill beyond a table, in fused maps too', () => {
+    const table = new Map([['t', { values: Int32Array.of(5, 6), fill: 9 }]])
+    const at = { i: Int32Array.of(-1, 0, 1, 2), j: Int32Array.of(1, 1, 1, 1) }
+    const t = load('t', [i!], 'i32')
+    expect(mapped([t, add(t, j!), add(mul(t, int(2)), j!)], at, new Map(), table).map((r) => [...r])).toEqual(
+      [
+        [9, 5, 6, 9],
+        [10, 6, 7, 10],
+        [19, 11, 13, 19],
+      ],
+    )
   })
 
   it('refuses what is no integer arithmetic, and unknown names', () => {
-    const at = [Int32Array.of(0)]
-    expect(() => applyMap({ map: [call('exp', [i!])], inputs: ['i'] }, at)).toThrow('format/map-expression')
-    expect(() => applyMap({ map: [add(i!, variable('q'))], inputs: ['i'] }, at)).toThrow(
-      'format/unknown-name',
-    )
+    const at = { i: Int32Array.of(0) }
+    expect(() => mapped([call('exp', [i!])], at)).toThrow('format/map-expression')
+    expect(() => mapped([add(i!, variable('q'))], at)).toThrow('format/unknown-name')
   })
 })
 
 describe('results', () => {
-  it('that 32 bits do not hold are refused as they are, whatever the extent', () => {
+  it('that 32 bits do not hold are refused as they are', () => {
     const most = 2 ** 31 - 1
-    const columns = [Int32Array.of(0, most), Int32Array.of(0, most)]
-    const outputs = [{ name: 'd', extent: 2 * most + 1 }]
-    expect(() =>
-      applyMap({ map: [add(i!, j!)], inputs: ['i', 'j'], sizes: new Map(), outputs }, columns),
-    ).toThrow(`format/map-range: at (i, j) = (${most}, ${most}) the coordinate on d is ${2 * most}`)
+    const at = { i: Int32Array.of(0, most), j: Int32Array.of(0, most) }
+    const place = `format/map-range: at (i, j) = (${most}, ${most}) a part of the map is`
+    expect(() => mapped([add(i!, j!)], at)).toThrow(`${place} ${2 * most}`)
+    expect(() => mapped([add(mul(i!, int(2)), j!)], at)).toThrow(`${place} ${3 * most}`)
   })
 })
 
 describe('intermediate results', () => {
   // The results fit, what they are made of does not: kernels would wrap.
-  const map = [div(add(mul(i!, n!), j!), n!)]
+  const e = div(add(mul(i!, n!), j!), n!)
   const columns = [Int32Array.of(3, 99_999), Int32Array.of(4, 5)]
-  const input = { map, inputs: ['i', 'j'], sizes: new Map([['n', 100_000]]) }
+  const frameOf = (size: number, extent: number): Frame<TypedArray> => {
+    const frame = new Frame<TypedArray>(HOST, 2, new Map([['n', size]]))
+    for (const [k, name] of ['i', 'j'].entries()) {
+      frame.set(name, columns[k]!, false)
+      frame.bounds.set(name, [0, extent - 1])
+    }
+    return frame
+  }
 
-  it('that 32 bits do not hold are refused where asked for', () => {
-    expect(applyMap(input, columns)[0]).toEqual(columns[0])
-    expect(() => applyMap({ ...input, strict: true }, columns)).toThrow(
-      'format/map-overflow: at (i, j) = (99999, 5)',
+  it('that 32 bits do not hold are refused on samples, and in conditions', () => {
+    const frame = frameOf(100_000, 100_000)
+    HOST.compute(frame, 'result', e)
+    expect(frame.column('result')).toEqual(columns[0])
+    const place = 'format/map-overflow: at (i) = (99999)'
+    const sizes = new Int32Array(2).fill(100_000)
+    expect(() => applyMap({ map: [e], inputs: ['i', 'j', 'n'] }, [...columns, sizes])).toThrow(
+      'format/map-overflow: at (i, j, n) = (99999, 5, 100000)',
     )
+    expect(() => finished(HOST.first(frame, [binary('ne', e, i!)]))).toThrow(place)
   })
 
   it('are asked about where inputs may become as large, and not where they cannot', () => {
-    for (const [n, refused] of [
-      [100_000, true],
-      [6, false],
-    ] as const) {
-      const fits = neverOverflows({ ...input, extents: [n, 6] }, columns)
-      expect(fits).toBe(!refused)
-    }
-  })
-
-  it('count in comparisons too', () => {
-    expect(() => firstDifference(input, columns, [columns[0]!])).toThrow('format/map-overflow')
-    const few = columns.map((c) => c.subarray(0, 1))
-    expect(firstDifference(input, few, [few[0]!])).toBeNull()
-    expect(firstDifference(input, few, [few[1]!])).toEqual({ entry: 0, found: [3] })
+    expect(HOST.fits(frameOf(100_000, 100_000), e)).toBe(false)
+    expect(HOST.fits(frameOf(6, 6), e)).toBe(true)
   })
 })
 
 test('what occurs in several places is computed once', () => {
   let e = mul(i!, i!)
   for (let k = 0; k < 10; k++) e = add(e, e)
-  const { steps } = compile({ exprs: [e], inputs: ['i'] }, [Int32Array.of(1)])
+  const { steps } = compile([e], {
+    column: (name) => (name === 'i' ? Int32Array.of(1) : undefined),
+    size: () => undefined,
+    table: () => undefined,
+    range: () => undefined,
+    all: () => ({ variables: ['i'], tables: [] }),
+  })
   expect(new Set(steps.map((x) => keyOf(x.expr))).size).toBe(steps.length)
 })

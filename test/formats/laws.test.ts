@@ -1,14 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hasIndices, parentOf } from '../../src/ir/axis.ts'
-import { buildStorage } from '../../src/storage/levels/build.ts'
-import { toCoords } from '../../src/storage/read/coords.ts'
-import { locate } from '../../src/storage/read/locate.ts'
-import { scatterValues } from '../../src/storage/read/scatter.ts'
+import { buildStorage } from '../../src/storage/build-storage.ts'
+import { locate } from '../../src/storage/locate.ts'
 import { validateStored } from '../../src/storage/ready/validate.ts'
+import { scatterValues } from '../../src/storage/scatter-values.ts'
 import { type Level, restrict, type Storage } from '../../src/storage/storage.ts'
+import { toCoords } from '../../src/storage/stored-coords.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
+import { without } from '../support/without.ts'
 import { type Case, cases, lines } from './arbitrary.ts'
 
 const build = (c: Case): Storage =>
@@ -79,7 +80,7 @@ describe('random axis forests', () => {
           )
         const s = build(c)
         const stored = scatterValues(s, { coords: c.coords, values: c.values, dtype: 'f64' }, 'f64', 0)
-        const back = toCoords(s, stored, 'f64', { drop: 0 })
+        const back = without(toCoords(s, stored, 'f64'), 0)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(c.coords, c.values, c.apart))
         expect(back.shape).toEqual(c.shape)
       }),
@@ -224,7 +225,7 @@ describe('random axis forests', () => {
         const coords = c.coords.slice(0, names.length)
         const out = scatterValues(s, { coords, values: c.values, dtype: 'f64' }, 'f64', 0, '+', names)
         expect(out.length).toBe(part.size)
-        const back = toCoords(s, out, 'f64', { axes: names, drop: 0 })
+        const back = without(toCoords(part, out, 'f64'), 0)
         expect(lines(back.coords, back.values!, false)).toEqual(lines(coords, c.values, false))
       }),
       { numRuns: runs(500) },

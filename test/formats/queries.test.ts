@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { div, type Expr, int, mod, neg, sub, variable } from '../../src/ir/expr.ts'
-import type { Query } from '../../src/ir/format.ts'
-import { evaluateQueries } from '../../src/storage/queries/queries.ts'
-import { evaluateSort } from '../../src/storage/queries/sorts.ts'
+import type { Query, Sort } from '../../src/ir/format.ts'
+import { evaluateQueries } from '../../src/storage/queries.ts'
+import { evaluateSort } from '../../src/storage/sorts.ts'
+import { finished } from '../../src/storage/steps.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
+import { hostScope } from '../support/host-frame.ts'
 import { refusal } from '../support/refusal.ts'
 import { givenFor, matrices, matrix } from './written.ts'
 
@@ -37,13 +39,24 @@ const scopes = fc.tuple(matrices, fc.boolean()).map(([t, sorted]) => {
   )
 })
 
-function ask(t: CoordTensor, query: Query, more: Parameters<typeof givenFor>[1] = {}): number[] {
-  const columns = new Map([
-    ['row', t.coords[0]!],
-    ['col', t.coords[1]!],
-  ])
-  const values = t.values ? { values: t.values, dtype: t.dtype } : null
-  return [...evaluateQueries([query], columns, values, givenFor(t.shape, more)).get(query.name)!]
+const DIMS = ['row', 'col']
+
+function askAll(
+  t: CoordTensor,
+  queries: readonly Query[],
+  more: Parameters<typeof givenFor>[1] = {},
+): (name: string) => number[] {
+  const { frame, scope } = hostScope(DIMS, t, givenFor(t.shape, more))
+  finished(evaluateQueries(frame, queries, scope))
+  return (name) => [...frame.column(name)!]
+}
+
+const ask = (t: CoordTensor, query: Query, more: Parameters<typeof givenFor>[1] = {}): number[] =>
+  askAll(t, [query], more)(query.name)
+
+function sorted(t: CoordTensor, sort: Sort) {
+  const { frame, scope } = hostScope(DIMS, t, givenFor(t.shape))
+  return finished(evaluateSort(frame, sort, scope))
 }
 
 const tuples = (t: CoordTensor): [number, number][] =>
@@ -155,15 +168,11 @@ describe('queries agree with their definition', () => {
         [2, 1, 1],
       ],
     )
-    const columns = new Map([
-      ['row', t.coords[0]!],
-      ['col', t.coords[1]!],
-    ])
     const queries: Query[] = [
       { name: 'length', kind: 'count', of: [j], by: [i] },
       { name: 'same', kind: 'count', of: [i], by: [variable('length')] },
     ]
-    expect([...evaluateQueries(queries, columns, null, givenFor([3, 4])).get('same')!]).toEqual([1, 1, 1])
+    expect(askAll(t, queries)('same')).toEqual([1, 1, 1])
   })
 })
 
@@ -212,10 +221,6 @@ describe('sorts', () => {
       fc.property(scopes, fc.constantFrom(1, 3, 8, null), fc.boolean(), (t, w, strips) => {
         const [m] = t.shape as [number]
         const by = strips ? [div(i, int(2))] : [i]
-        const columns = new Map([
-          ['row', t.coords[0]!],
-          ['col', t.coords[1]!],
-        ])
         const sort = {
           place: 'place',
           at: 'at',
@@ -224,7 +229,7 @@ describe('sorts', () => {
           queries: [{ ...count, by }],
           within: w === null ? null : int(w),
         }
-        const { place, at } = evaluateSort(sort, columns, null, givenFor(t.shape), new Map())
+        const { place, at } = sorted(t, sort)
         const group = (x: number): number => (strips ? Math.floor(x / 2) : x)
         const length = (x: number): number =>
           new Set(
@@ -245,16 +250,11 @@ describe('sorts', () => {
 
   it('refuse windows of nothing, and what only entries have', () => {
     const sort = { place: 'p', at: 'a', dim: 'row', key: variable('n'), queries: [count], within: int(0) }
-    const columns = new Map([
-      ['row', Int32Array.of(0)],
-      ['col', Int32Array.of(0)],
-    ])
-    const given = givenFor([1, 1])
-    expect(refusal(() => evaluateSort(sort, columns, null, given, new Map())).code).toBe('format/sort-window')
+    const one = matrix([1, 1], [[0, 0, 1]])
+    expect(refusal(() => sorted(one, sort)).code).toBe('format/sort-window')
     const rank: Query = { name: 'n', kind: 'rank', of: [j], by: [i] }
-    expect(
-      refusal(() => evaluateSort({ ...sort, within: null, queries: [rank] }, columns, null, given, new Map()))
-        .code,
-    ).toBe('format/sort-query')
+    expect(refusal(() => sorted(one, { ...sort, within: null, queries: [rank] })).code).toBe(
+      'format/sort-query',
+    )
   })
 })

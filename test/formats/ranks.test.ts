@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Ranker } from '../../src/columns/ranks.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
-import { buildStorage } from '../../src/storage/levels/build.ts'
-import { rankedLevel } from '../../src/storage/levels/segments.ts'
+import { buildStorage } from '../../src/storage/build-storage.ts'
+import { rankSegments } from '../../src/storage/engines/host/segment-ranks.ts'
 import { runs as cases } from '../support/cases.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
@@ -70,30 +70,35 @@ const entries = fc
     }),
   )
 
+const level = (axis: StoredAxis, parents: number, at: Int32Array, column: Int32Array, width?: number) =>
+  buildStorage({
+    axes: [denseFixed('i'), axis],
+    extents: new Map([
+      ['i', parents],
+      ['j', EXTENT],
+    ]),
+    coords: [at, column],
+    widths: new Map(width === undefined ? [] : [['j', width]]),
+    duplicates: 'share',
+  })
+
 describe('a level of ranked segments', () => {
   it('holds the different coordinates of each parent in order, and knows where each entry went', () => {
     fc.assert(
       fc.property(entries, axes, ({ parents, all }, axis) => {
-        const made = rankedLevel(
-          axis,
-          {
-            extent: EXTENT,
-            padding: EXTENT,
-            parents,
-            at: Int32Array.from(all, (x) => x[0]),
-            column: Int32Array.from(all, (x) => x[1]),
-            fresh: null,
-          },
-          undefined,
-        )
-        if (all.length === 0) {
-          expect(made).toBeNull()
-          return
-        }
+        const at = Int32Array.from(all, (x) => x[0])
+        const column = Int32Array.from(all, (x) => x[1])
+        const ranked = rankSegments(at, column, EXTENT, parents)
         const held = Array.from({ length: parents }, (_, p) =>
           ascending(all.filter((x) => x[0] === p).map((x) => x[1])),
         )
-        const { indptr, indices, width, positions } = made!.level
+        if (all.length === 0) expect(ranked).toBeNull()
+        else {
+          expect([...ranked!.counts]).toEqual(held.map((h) => h.length))
+          expect([...ranked!.rank]).toEqual(all.map(([p, c]) => held[p]!.indexOf(c)))
+        }
+        const made = level(axis, parents, at, column)
+        const { indptr, indices, width, positions } = made.levels.get('j')!
         const start = (p: number): number => (indptr ? indptr[p]! : p * width!)
         const widest = Math.max(...held.map((h) => h.length))
         expect(width).toBe(axis.kind === 'sparse_fixed' ? widest : null)
@@ -102,7 +107,8 @@ describe('a level of ranked segments', () => {
           const padding = new Array<number>(width === null ? 0 : width - h.length).fill(EXTENT)
           expect([...indices!.subarray(start(p), start(p + 1))]).toEqual([...h, ...padding])
         })
-        expect([...made!.at]).toEqual(all.map(([p, c]) => start(p) + held[p]!.indexOf(c)))
+        const positionsOf = made.entries!.positions ?? at.map((_, e) => e)
+        expect([...positionsOf]).toEqual(all.map(([p, c]) => start(p) + held[p]!.indexOf(c)))
       }),
       { numRuns: cases(150) },
     )
@@ -114,17 +120,8 @@ describe('a level of ranked segments', () => {
     const at = Int32Array.from({ length: n }, (_, e) => (e * 70_001) % parents)
     const column = Int32Array.from({ length: n }, (_, e) => (e * 7) % EXTENT)
     const axis = sparseVariable('j', 'i') as StoredAxis & { kind: 'sparse_variable' }
-    expect(
-      rankedLevel(axis, { extent: EXTENT, padding: EXTENT, parents, at, column, fresh: null }, undefined),
-    ).toBeNull()
-    const { levels, entries: known } = buildStorage({
-      axes: [denseFixed('i'), axis],
-      extents: new Map([
-        ['i', parents],
-        ['j', EXTENT],
-      ]),
-      coords: [at, column],
-    })
+    expect(rankSegments(at, column, EXTENT, parents)).toBeNull()
+    const { levels, entries: known } = level(axis, parents, at, column)
     const { indptr, indices } = levels.get('j')!
     const wrong = Array.from(known!.positions!, (q, e) => [q, e] as const).filter(
       ([q, e]) => indices![q] !== column[e] || q < indptr![at[e]!]! || q >= indptr![at[e]! + 1]!,
@@ -134,15 +131,10 @@ describe('a level of ranked segments', () => {
 
   it('refuses a width that is too small, and names the segment', () => {
     const axis = sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' }
-    const input = {
-      extent: 9,
-      padding: 9,
-      parents: 3,
-      at: Int32Array.of(0, 2, 2, 1, 2),
-      column: Int32Array.of(8, 5, 1, 1, 5),
-      fresh: null,
-    }
-    expect(() => rankedLevel(axis, input, 1)).toThrow('position 2 of i stores 2 coordinates')
-    expect([...rankedLevel(axis, input, 2)!.level.indices!]).toEqual([8, 9, 1, 9, 1, 5])
+    const at = Int32Array.of(0, 2, 2, 1, 2)
+    const column = Int32Array.of(8, 5, 1, 1, 5)
+    expect(() => level(axis, 3, at, column, 1)).toThrow('position 2 of i stores 2')
+    const { levels } = level(axis, 3, at, column, 2)
+    expect([...levels.get('j')!.indices!]).toEqual([8, EXTENT, 1, EXTENT, 1, 5])
   })
 })

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { instantiateFormat } from '../../src/formats/instance/instantiate.ts'
+import type { TypedArray } from '../../src/ir/arrays.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { add, ceildiv, div, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/format.ts'
-import { buildMeasured } from '../../src/storage/levels/reformat.ts'
+import { HOST } from '../../src/storage/engines/host/engine.ts'
+import { Frame } from '../../src/storage/frame.ts'
+import { buildLevels } from '../../src/storage/levels.ts'
+import { finished } from '../../src/storage/steps.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 const v = variable
@@ -85,26 +89,36 @@ describe('instantiateFormat', () => {
   })
 })
 
-describe('buildMeasured', () => {
-  it('gives axes that share a measured width the larger one, and measures extents', () => {
+/** Levels over axes of which some sizes are open. */
+function built(
+  axes: readonly StoredAxis[],
+  sizes: readonly [string, number][],
+  open: string,
+  coords: Int32Array[],
+) {
+  const frame = new Frame<TypedArray>(HOST, coords[0]!.length, new Map(sizes))
+  for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
+  const at = new Map(axes.map((a) => [a.name, v(a.name)]))
+  return { ...finished(buildLevels(frame, axes, at, [{ name: open }])), sizes: frame.sizes }
+}
+
+describe('buildLevels', () => {
+  it('gives axes that share a measured width the larger one', () => {
     const axes: StoredAxis[] = [
       { ...denseFixed('i'), extent: v('k') },
       { ...(sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' }), extent: int(9), width: v('w') },
       { ...(sparseFixed('l', 'j') as StoredAxis & { kind: 'sparse_fixed' }), extent: int(9), width: v('w') },
     ]
     const coords = [Int32Array.of(3, 3, 0), Int32Array.of(1, 1, 8), Int32Array.of(0, 5, 2)]
-    const { storage, measured } = buildMeasured(axes, new Map(), new Set(['k', 'w']), coords)
-    expect([...measured]).toEqual([
-      ['k', 4],
-      ['w', 2],
-    ])
-    expect(storage.levels.get('j')!.width).toBe(2)
-    expect(storage.size).toBe(16)
+    const { levels, size, sizes } = built(axes, [['k', 4]], 'w', coords)
+    expect(sizes.get('w')).toBe(2)
+    expect(levels.get('j')!.width).toBe(2)
+    expect(size).toBe(16)
   })
 
   it('names a size that is missing', () => {
     const axes: StoredAxis[] = [{ ...denseFixed('i'), extent: add(v('m'), v('k')) }]
-    expect(() => buildMeasured(axes, new Map([['m', 1]]), new Set(['k']), [new Int32Array(0)])).toThrow(
+    expect(() => built(axes, [['m', 1]], 'k', [new Int32Array(0)])).toThrow(
       'bind/missing-size: the extent of axis i needs k',
     )
   })

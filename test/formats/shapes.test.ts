@@ -1,14 +1,15 @@
 /** The named structures, array by array, on one small matrix and on the awkward shapes. */
 import { describe, expect, it } from 'vitest'
-import { applyMap } from '../../src/columns/coordmap.ts'
 import { hasIndices, type StoredAxis } from '../../src/ir/axis.ts'
 import { div, int, mod, variable } from '../../src/ir/expr.ts'
+import { buildStorage } from '../../src/storage/build-storage.ts'
 import { describe as report } from '../../src/storage/describe.ts'
-import { buildStorage } from '../../src/storage/levels/build.ts'
-import { coordsOfDense, toCoords } from '../../src/storage/read/coords.ts'
-import { positionsOf, scatterValues } from '../../src/storage/read/scatter.ts'
 import { storedValues, validateStored } from '../../src/storage/ready/validate.ts'
+import { positionsOf, scatterValues } from '../../src/storage/scatter-values.ts'
 import type { Storage } from '../../src/storage/storage.ts'
+import { coordsOfDense, toCoords } from '../../src/storage/stored-coords.ts'
+import { mapped } from '../support/host-frame.ts'
+import { without } from '../support/without.ts'
 import { denseFixed, denseUnder, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 // 0 5 0 0 1
@@ -24,7 +25,7 @@ const build = (
   axes: readonly StoredAxis[],
   sizes: readonly number[],
   coords: readonly Int32Array[],
-  more: { widths?: ReadonlyMap<string, number>; lengths?: ReadonlyMap<string, Int32Array> } = {},
+  more: { widths?: ReadonlyMap<string, number> } = {},
 ): Storage =>
   buildStorage({ axes, extents: new Map(axes.map((a, k) => [a.name, sizes[k]!])), coords, ...more })
 
@@ -111,19 +112,17 @@ describe('matrices', () => {
     ]).toEqual([1, 1, 9, 9, 1, 1, 1, 9])
   })
 
-  it('ragged: rows as long as their largest coordinate, or as given', () => {
+  it('ragged: rows as long as their largest coordinate', () => {
     const axes = [denseFixed('i'), denseVariable('j', 'i')]
     const s = build(axes, shape, [rows, cols])
     expect(arrays(s, 'j')).toEqual([[0, 5, 5, 8, 10], null])
     expect(place(s, [rows, cols])).toEqual([0, 5, 0, 0, 1, 2, 0, 3, 0, 4])
-    const given = build(axes, shape, [rows, cols], { lengths: new Map([['j', Int32Array.of(5, 1, 3, 2)]]) })
-    expect(arrays(given, 'j')[0]).toEqual([0, 5, 6, 9, 11])
   })
 
   it('BSR and DBSR: blocks by a coordinate map, absent elements of a block are fill', () => {
     const [i, j] = [variable('i'), variable('j')]
     const map = [div(i, int(2)), div(j, int(2)), mod(i, int(2)), mod(j, int(2))]
-    const coords = applyMap({ map, inputs: ['i', 'j'] }, [rows, cols])
+    const coords = mapped(map, { i: rows, j: cols })
     const inner = [denseFixed('ii'), denseFixed('ji')]
     const sizes = [2, 3, 2, 2]
     const bsr = build([denseFixed('io'), sparseVariable('jo', 'io'), ...inner], sizes, coords)
@@ -277,14 +276,14 @@ describe('awkward shapes', () => {
       const s = build(axes, [m, n], none())
       const out = scatterValues(s, { coords: none(), values: null, dtype: 'f32' }, 'f32', 2)
       expect(out.length).toBe(name === 'dense' ? m * n : 0)
-      expect(toCoords(s, out, 'f32', { drop: 2 }).values!.length).toBe(0)
+      expect(without(toCoords(s, out, 'f32'), 2).values!.length).toBe(0)
       expect(report(s, 'f32').padding).toBe(0)
     })
     it(`${name}: one full row among empty ones, and a pattern`, () => {
       const at = [new Int32Array(6).fill(2), Int32Array.from({ length: 6 }, (_, e) => 5 - e)]
       const s = build(axes, [4, 6], at)
       const out = scatterValues(s, { coords: at, values: null, dtype: 'f32' }, 'i8', 0)
-      const back = toCoords(s, out, 'i8', { drop: 0 })
+      const back = without(toCoords(s, out, 'i8'), 0)
       expect([...back.coords[0]!]).toEqual([2, 2, 2, 2, 2, 2])
       expect([...back.coords[1]!]).toEqual([0, 1, 2, 3, 4, 5])
       expect(out.filter((x) => x === 1).length).toBe(6)

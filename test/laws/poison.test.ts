@@ -4,18 +4,18 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { applyMap } from '../../src/columns/coordmap.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { FormatInstance } from '../../src/ir/format.ts'
 import { type Device, devices, load, SptError } from '../../src/node.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { toCoords } from '../../src/storage/read/coords.ts'
+import { toCoords } from '../../src/storage/stored-coords.ts'
 import type { ValueArray } from '../../src/storage/tensor.ts'
 import { apply, inputs, type Sample, samples } from '../bind/support.ts'
 import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
 import { runs } from '../support/cases.ts'
+import { mapped } from '../support/host-frame.ts'
 
 const program = await load(`${FORMATS}${KERNELS}
 kernel most(m: size, n: size) {
@@ -46,10 +46,8 @@ function real(
       { values: bound.arrays.get(t.name) as Int32Array, fill: evaluate(t.fill, bound.params) },
     ]),
   )
-  const old = applyMap(
-    { map: instance.inverse, inputs: instance.order, sizes: bound.params, tables },
-    instance.order.map((a) => column.get(a)!),
-  )
+  const columns = Object.fromEntries(instance.order.map((a) => [a, column.get(a)!]))
+  const old = mapped(instance.inverse, columns, bound.params, tables)
   const extents = over.map((a) => evaluate(a.extent, bound.params))
   const out = new Set<number>()
   values!.forEach((q, e) => {

@@ -6,7 +6,7 @@ import { variable } from '../../src/ir/expr.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
 import { load } from '../../src/node.ts'
 import type { Given } from '../../src/storage/given.ts'
-import type { StoredParts } from '../../src/storage/parts/convert.ts'
+import type { StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 
 const NAMES = ['a', 'b', 'c', 'd', 'e']

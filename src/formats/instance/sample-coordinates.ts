@@ -30,7 +30,7 @@ export class Samples {
   }
 
   evaluate(e: Expr): Int32Array {
-    return applyMap({ map: [e], inputs: this.names, strict: true }, this.columns)[0]!
+    return applyMap({ map: [e], inputs: this.names }, this.columns)[0]!
   }
 
   where(test: (row: number) => boolean): Samples {

@@ -56,8 +56,7 @@ function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Sampl
     map: readonly Expr[],
     inputs: readonly string[],
     columns: readonly Int32Array[],
-  ): Int32Array[] =>
-    applyMap({ map, inputs: [...inputs, ...tried.names], strict: true }, [...columns, ...tried.columns])
+  ): Int32Array[] => applyMap({ map, inputs: [...inputs, ...tried.names] }, [...columns, ...tried.columns])
   const coords = tried.columns.slice(0, over.length)
   const mapped = run(part.map, [], [])
   part.order.forEach((name, k) => {

@@ -1,17 +1,18 @@
 /** What makes blocks of a part, and where its tensor is cut: from axes, maps and conditions. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
-import { applyMap } from '../../columns/coordmap.ts'
+import type { TypedArray } from '../../ir/arrays.ts'
 import { hasIndices, parentOf } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
+import { HOST } from '../../storage/engines/host/engine.ts'
+import { Frame } from '../../storage/frame.ts'
 import type { Given } from '../../storage/given.ts'
-import { originalCoords, type StoredPart, type StoredParts } from '../../storage/parts/convert.ts'
-import { toCoords } from '../../storage/read/coords.ts'
-import { expandTree } from '../../storage/read/expand.ts'
+import { withSegments } from '../../storage/given.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
-import { withSegments } from '../../storage/tables.ts'
+import { expandTree, toCoords } from '../../storage/stored-coords.ts'
+import { originalCoords, type StoredPart, type StoredParts } from '../../storage/stored-parts.ts'
 
 /** Blocks as half-open boxes over two dimensions of the tensor, which they may leave. */
 export interface Boxes {
@@ -158,9 +159,12 @@ export function cutsOf(instance: Instance, shape: readonly number[], given: Give
     const dim = onlyDimension(tree.index, names)
     if (tree.queries.length === 0 && dim >= 0) {
       const all = Int32Array.from({ length: shape[dim]! }, (_, x) => x)
-      const [number] = applyMap({ map: [tree.index], inputs: [names[dim]!], sizes }, [all])
+      const frame = new Frame<TypedArray>(HOST, all.length, sizes)
+      frame.set(names[dim]!, all, false)
+      HOST.compute(frame, 'number', tree.index)
+      const number = frame.column('number')!
       const at: number[] = []
-      for (let x = 1; x < all.length; x++) if (number![x] !== number![x - 1]) at.push(x)
+      for (let x = 1; x < all.length; x++) if (number[x] !== number[x - 1]) at.push(x)
       if (at.length > 0) out.push({ dim, at })
     }
     for (const child of tree.children) visit(child)

@@ -2,7 +2,7 @@
  * Tensors in formats as SVG: the matrix with its parts, and how each part is stored. Made of axes, maps and positions
  * alone, so that every format can be drawn.
  */
-import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../../storage/parts/convert.ts'
+import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../../storage/stored-parts.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { cropped, type Window, windowOf } from './detail.ts'

@@ -3,8 +3,8 @@
  * top of each other, so that rows of one width make a box, slices lines of unequal boxes, blocks small boxes.
  */
 import { freeVars } from '../../ir/expr-tree.ts'
-import type { StoredPart } from '../../storage/parts/convert.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
+import type { StoredPart } from '../../storage/stored-parts.ts'
 
 interface View {
   readonly level: Level

@@ -1,5 +1,5 @@
 /** How parts are stored: for each a box of its elements, those that hold something apart from padding. */
-import type { HeldEntries, StoredPart } from '../../storage/parts/convert.ts'
+import type { HeldEntries, StoredPart } from '../../storage/stored-parts.ts'
 import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, Rectangles, text } from './svg.ts'

@@ -3,18 +3,22 @@
  * inverse maps.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { allocate, gather } from '../../columns/allocate.ts'
-import { applyMap } from '../../columns/coordmap.ts'
+import { allocate } from '../../columns/allocate.ts'
+import type { TypedArray } from '../../ir/arrays.ts'
 import { isPadded } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { paddingsOf, widthsOf } from '../../storage/levels/reformat.ts'
-import { expandTree } from '../../storage/read/expand.ts'
+import { paddingsOf, widthsOf } from '../../storage/build-storage.ts'
+import { HOST } from '../../storage/engines/host/engine.ts'
+import { entriesOf } from '../../storage/entries.ts'
 import { checkDisjoint } from '../../storage/ready/disjoint.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
+import { finished } from '../../storage/steps.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { convert, filled, gatherValues, newValues } from '../../storage/values.ts'
+import { convert, gatherValues, newValues } from '../../storage/values.ts'
 import { allAxesOf, type CallerTensor, callerTensors, isStructured, storedAxis } from './axes.ts'
 import { bindingOf } from './names.ts'
 import { tablesOf } from './ready-tables.ts'
@@ -178,96 +182,50 @@ function partEntries(
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
 ): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray } {
-  const held = elements(storage, b.axes)
-  let stored = held.columns
-  let now = new Map(stored)
+  let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
+  const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
   for (const r of kernel.reformats.toReversed()) {
     const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
     if (!part) continue
     const { order, inverse } = part.instance
-    const loads = new Map(
-      part.instance.tables.map((table) => [
-        table.name,
-        { values: tables.get(table.name)!, fill: evaluate(table.fill, known.params) },
-      ]),
-    )
-    const old = applyMap(
-      { map: inverse, inputs: order, sizes: known.params, tables: loads },
-      order.map((a) => now.get(a)!),
-    )
-    now = new Map([...now].filter(([a]) => !order.includes(a)))
-    r.from.forEach((a, d) => {
-      now.set(a.name, old[d]!)
-    })
+    for (const { name, fill } of part.instance.tables)
+      loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params) })
+    const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
+    now = new Map([...[...now].filter(([a]) => !order.includes(a)), ...old])
   }
   const { dtype, fill } = t.first
-  const all = convert(
+  const values = convert(
     storedValues(storage, tensor, fill),
     tensor.dtype,
     dtype,
     (at) => `element ${at} of ${t.name}`,
   )
-  let values = gatherValues({ values: all, dtype }, held.positions)
-  let columns = t.axes.map((a) => now.get(a)!)
-  const extents = t.axes.map((a) => known.extents.get(a)!)
   // What a block has as fill is nothing that the tensor holds; nor what a level is padded with.
-  const last = storage.trees.map((tree) => storage.levels.get(tree[tree.length - 1]!)!.axis.kind)
-  const blocks =
-    storage.axes.some(isPadded) || last.some((kind) => kind === 'dense_fixed' || kind === 'dense_variable')
-  const kept = inside(columns, extents, blocks ? { values, fill: filled(dtype, 1, fill)[0]! } : null)
-  if (kept) {
-    columns = columns.map((c) => gather(c, kept))
-    stored = new Map([...stored].map(([a, c]) => [a, gather(c, kept)]))
-    values = gatherValues({ values, dtype }, kept)
+  const { trees, drops } = chainsOf(storage)
+  const dims = [
+    ...t.axes.map((name) => ({ name, extent: known.extents.get(name)!, of: now.get(name)! })),
+    ...b.axes.map((a) => ({ name: `@${a}`, extent: storage.levels.get(a)!.extent, of: variable(a) })),
+  ]
+  const frame = finished(
+    entriesOf<TypedArray>(
+      HOST,
+      { trees, size: storage.size, values, dtype, drop: drops ? fill : null },
+      { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads },
+    ),
+  )
+  const column = (name: string): Int32Array => frame.column(name) as Int32Array
+  const entry = frame.entry as Int32Array | null
+  return {
+    columns: t.axes.map(column),
+    stored: new Map(b.axes.map((a) => [a, column(`@${a}`)])),
+    values: entry ? gatherValues({ values, dtype }, entry) : values,
   }
-  return { columns, stored, values }
 }
 
-/** Elements of a storage that are no padding: their positions and coordinates. */
-function elements(
-  storage: Storage,
-  axes: readonly string[],
-): { positions: Int32Array; columns: Map<string, Int32Array> } {
-  const columns = new Map<string, Int32Array>()
-  let positions: Int32Array = new Int32Array(1)
-  for (const tree of storage.trees) {
-    const own = expandTree(storage, tree)
-    const size = storage.levels.get(tree[tree.length - 1]!)!.positions
-    const n = positions.length * own.positions.length
-    const next = allocate(n, 'elements')
-    const inner = own.positions.length
-    for (let e = 0; e < n; e++) next[e] = positions[Math.floor(e / inner)]! * size + own.positions[e % inner]!
-    for (const [a, c] of columns) {
-      const to = allocate(n, 'elements')
-      for (let e = 0; e < n; e++) to[e] = c[Math.floor(e / inner)]!
-      columns.set(a, to)
-    }
-    tree.forEach((a, d) => {
-      const to = allocate(n, 'elements')
-      for (let e = 0; e < n; e++) to[e] = own.coords[d]![e % inner]!
-      columns.set(a, to)
-    })
-    positions = next
-  }
-  return { positions, columns: new Map(axes.map((a) => [a, columns.get(a)!])) }
-}
-
-/** Places within the extents whose value is not fill; `null`: all are. */
-function inside(
-  columns: readonly Int32Array[],
-  extents: readonly number[],
-  blocks: { readonly values: ValueArray; readonly fill: number } | null,
-): Int32Array | null {
-  const n = columns[0]!.length
-  const out = allocate(n, 'entries')
-  let count = 0
-  for (let e = 0; e < n; e++) {
-    let within = blocks === null || !Object.is(blocks.values[e], blocks.fill)
-    for (let d = 0; within && d < columns.length; d++) {
-      const c = columns[d]![e]!
-      within = c >= 0 && c < extents[d]!
-    }
-    if (within) out[count++] = e
-  }
-  return count === n ? null : out.subarray(0, count)
+/** Levels of each tree, and whether positions hold what is no element. */
+function chainsOf({ levels, trees: names, axes }: Storage) {
+  const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
+  const last = trees.map((tree) => tree.at(-1)!.axis.kind)
+  const drops = axes.some(isPadded) || last.some((k) => k === 'dense_fixed' || k === 'dense_variable')
+  return { trees, drops }
 }

@@ -10,7 +10,7 @@ import {
   type RefTensor,
   reference,
 } from '../../reference/index.ts'
-import { expandTree } from '../../storage/read/expand.ts'
+import { expandTree } from '../../storage/stored-coords.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { decoder } from '../../storage/values.ts'
 import { allAxesOf, isStructured, storedAxis } from './axes.ts'

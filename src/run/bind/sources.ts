@@ -7,8 +7,8 @@ import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { checkCoords } from '../../storage/check.ts'
-import { coordsOfDense, toCoords } from '../../storage/read/coords.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
+import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import {
   allAxesOf,

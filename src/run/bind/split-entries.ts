@@ -6,9 +6,10 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
 import { ascends } from '../../columns/keys.ts'
-import type { Instance, Query } from '../../ir/format.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
-import { type EntryValues, placeEntries, splitEntries } from '../../storage/parts/compose.ts'
+import { asksForValues } from '../../storage/convert.ts'
+import type { EntryValues } from '../../storage/given.ts'
+import { placeParts } from '../../storage/place-parts.ts'
 import { filled, gatherValues, newValues } from '../../storage/values.ts'
 import { tensorNameOf } from './axes.ts'
 import type { GivenData } from './format-inputs.ts'
@@ -95,25 +96,14 @@ function reformat(
   const { members, first } = apartFrom(mine, from)
   const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
   const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
-  const values = asksValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
+  const values = asksForValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
   const out: Piece[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
-  // Parts of entries that ascend ascend; others may too.
-  const ascending = asBound || ascends(union) || undefined
-  const split = splitEntries(r.instance, union, values, given, ascending)
-  r.instance.parts.forEach((part, k) => {
-    const { entries } = split[k]!
-    const placed = placeEntries(
-      part,
-      r.instance.over,
-      entries ? union.map((c) => gather(c, entries)) : union,
-      entries && values ? { ...values, values: gatherValues(values, entries) } : values,
-      given,
-      { ascending, inRange: true },
-    )
+  placeParts(r.instance, union, values, given, asBound).forEach((placed, k) => {
+    const { entries } = placed
     for (const [name, table] of placed.tables) tables.set(name, table)
-    const { order } = part.instance
+    const { order } = r.instance.parts[k]!.instance
     const own = new Map<Piece, { entries: Int32Array | null; columns: readonly Int32Array[] }>()
     let lo = 0
     let before = 0
@@ -195,23 +185,6 @@ export function concat(parts: readonly Int32Array[]): Int32Array {
     at += p.length
   }
   return out
-}
-
-const looks = (q: Query): boolean => q.kind === 'value' || q.kind === 'largest'
-
-/** Whether the parts depend on values. */
-function asksValues(instance: Instance): boolean {
-  const visit = (t: Instance['tree']): boolean => {
-    if (t.kind === 'leaf') return false
-    if (t.queries.some(looks)) return true
-    return t.kind === 'index' ? t.children.some(visit) : t.cases.some((c) => visit(c.child))
-  }
-  return (
-    visit(instance.tree) ||
-    instance.parts.some(
-      (p) => p.instance.queries.some(looks) || p.instance.sorts.some((s) => s.queries.some(looks)),
-    )
-  )
 }
 
 /** Values of the tensor that the format was asked for, 1 where there are none; what only others hold counts as 0. */

@@ -10,8 +10,7 @@ import {
   type SparseVariable,
   type StoredAxis,
 } from '../../ir/axis.ts'
-import { segment } from '../read/expand.ts'
-import { type Level, wordsOf } from '../storage.ts'
+import { type Level, segment, wordsOf } from '../storage.ts'
 
 export interface IndexArrays {
   readonly indptr?: Int32Array

@@ -21,6 +21,7 @@ type F = Frame<Column>
 export function deviceEngine(q: Queue): Engine<Column> {
   return {
     upload: (array, label) => waitFor(q.upload(array, 'i32', label)),
+    unload: (...columns) => q.release(...columns),
     release: (...columns) => q.release(...columns),
     empty: (length, label) => q.column(length, 'i32', label),
     filled: (length, value, label) => filled(q, length, value, label),
@@ -73,8 +74,13 @@ export function deviceEngine(q: Queue): Engine<Column> {
     rank: (frame, query) => queries.rank(q, frame, query),
     largestFirst: (frame, query, scope) => values.largestFirst(q, frame, query, scope),
     takeValues: (frame, name, column) => values.takeValues(q, frame, name, column),
-    sumsOfEqual: (frame, column, _dtype, dims) => values.sumsOfEqual(q, frame, column, dims),
-    storeValues: (frame, at, size, of) => values.storeValues(q, frame, at, size, of),
+    *sumsOfEqual(frame, column, _dtype, dims, distinct) {
+      return distinct ? { sums: column, distinct } : yield* values.sumsOfEqual(q, frame, column, dims)
+    },
+    storeValues: (frame, at, size, of) => ({
+      values: values.storeValues(q, frame, at, size, of),
+      entries: null,
+    }),
     find: null,
     parentsOf: (indptr, parents, positions) => reading.parentsOf(q, indptr, parents, positions),
     bitsOf: (level, parents) => reading.bitsOf(q, level, parents),

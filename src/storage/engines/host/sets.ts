@@ -1,9 +1,9 @@
 /** Sets of coordinates as trees, as queries look them up. */
 import type { StoredAxis } from '../../../ir/axis.ts'
 import { int } from '../../../ir/expr.ts'
+import { buildStorage } from '../../build-storage.ts'
 import type { SetTrees } from '../../convert.ts'
 import type { Given } from '../../given.ts'
-import { buildStorage } from '../../levels/build.ts'
 
 /** Sets as trees: segments of each coordinate of the first dimension, then level by level; what lies outside is left out. */
 export function setTrees(given: Given, over: readonly StoredAxis[], shape: readonly number[]): SetTrees {

@@ -1,6 +1,6 @@
 /** Which positions of a tree are padding: they hold no coordinate, or stand under one that holds none. */
-import { isPadded } from '../../ir/axis.ts'
-import type { Level, Storage } from '../storage.ts'
+import { isPadded } from '../ir/axis.ts'
+import type { Level, Storage } from './storage.ts'
 
 /** For each level of a chain, 1 where a position is padding; `null`: none is. O(positions). */
 export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array | null)[] {

@@ -1,64 +1,50 @@
-/** Values into a structure: element e of a tensor goes to the position of its coordinates. */
-import { fail } from '../../ast/diagnostic.ts'
-import { outOfMemory } from '../../columns/allocate.ts'
-import type { Dtype } from '../../ir/dtype.ts'
-import type { BuiltinReducer } from '../../ir/monoid.ts'
-import { restrict, type Storage } from '../storage.ts'
-import type { CoordTensor, ValueArray } from '../tensor.ts'
-import { checkValueArray, decoder, encoder, filled, misfitAt } from '../values.ts'
-import { locate } from './locate.ts'
+/** Values where their entries stand. */
+import { outOfMemory } from '../../../columns/allocate.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import type { BuiltinReducer } from '../../../ir/monoid.ts'
+import type { Stored } from '../../frame.ts'
+import type { Entries } from '../../storage.ts'
+import type { CoordTensor, ValueArray } from '../../tensor.ts'
+import { decoder, encoder, filled, misfitAt } from '../../values.ts'
+import { columnOf, type F, newValues, valuesOf } from './maps.ts'
+import { gathered } from './partition.ts'
 
-/** What `scatterValues` needs of a tensor: one coordinate array for each axis. */
-export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
-
-/**
- * The values of a buffer over `axes` (all of the storage's, or those named: a prefix of each tree): an array of
- * the buffer's type, in position order, `fill` where the tensor has no entry. Entries at one position are
- * reduced in float64, then rounded; `+` unless stated, `or` for bool. A tensor other than the one the storage was
- * built from may have fewer coordinates, not others. `place` says where an entry is.
- *
- * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
- * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`
- */
-export function scatterValues(
-  storage: Storage,
-  tensor: Entry,
-  dtype: Dtype,
-  fill: number,
-  reduce: BuiltinReducer = dtype === 'bool' ? 'or' : '+',
-  axes?: readonly string[],
-  place?: (entry: number) => string,
-): ValueArray {
-  const part = axes ? restrict(storage, axes) : storage
-  if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
-  const positions = positionsOf(part, tensor.coords)
-  const n = tensor.coords[0]?.length ?? tensor.values?.length ?? 0
-  if (tensor.values && tensor.values.length !== n)
-    fail({
-      code: 'bind/values-length',
-      message: `${tensor.values.length} values for ${n} entries`,
-      expected: `${n} values`,
-      hint: 'give one value for every entry, or none for a pattern',
-    })
-  const distinct = isKnown(part, tensor.coords) && part.entries!.distinct
-  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, place)
+export function storeValues(frame: F, at: Expr, size: number, of: Stored<TypedArray>) {
+  const { dtype, fill, stored } = of
+  const entries = entriesOf(frame, at, of.coordinates, of.distinct)
+  const entry = frame.entry as Int32Array | null
+  const values = stored && (entry ? gathered(stored, entry) : stored)
+  const reduce = dtype === 'bool' ? 'or' : '+'
+  const tensor = { values, dtype }
+  const out = scatter(size, entries.positions, frame.n, tensor, dtype, fill, reduce, of.distinct)
+  return { values: out, entries }
 }
 
-/** Position of each entry; `null`: entry e has position e. @throws SptError `bind/absent-coordinate` */
-export function positionsOf(storage: Storage, coords: readonly Int32Array[]): Int32Array | null {
-  return isKnown(storage, coords) ? storage.entries!.positions : locate(storage, coords)
+/** Positions and coordinates of the entries, in arrays that are nobody else's to write. */
+export function entriesOf(frame: F, at: Expr, coordinates: readonly Expr[], distinct: boolean): Entries {
+  const coords = coordinates.map((e) => valuesOf(frame, e))
+  const own = columnOf(frame, at)
+  const positions = own && !coords.includes(own) ? own : newValues(frame, at)
+  for (const c of [...coords, positions]) frame.keep(c)
+  return { coords, positions: isCounting(positions) ? null : positions, distinct }
 }
 
-/** Whether these are the entries that the storage was built from. */
-function isKnown({ entries }: Storage, coords: readonly Int32Array[]): boolean {
-  return entries?.coords.length === coords.length && coords.every((c, k) => c === entries.coords[k])
+function isCounting(positions: Int32Array): boolean {
+  for (let e = 0; e < positions.length; e++) if (positions[e] !== e) return false
+  return true
 }
 
-function scatter(
+/** Values of entries; `null`: ones. */
+type Values = Pick<CoordTensor, 'values' | 'dtype'>
+
+/** `reduce`: how values at one position are brought together. */
+export function scatter(
   size: number,
   positions: Int32Array | null,
   n: number,
-  tensor: Entry,
+  tensor: Values,
   dtype: Dtype,
   fill: number,
   reduce: BuiltinReducer,
@@ -113,7 +99,7 @@ const COMBINE: Readonly<Record<BuiltinReducer, (a: number, b: number) => number>
 function reduceInto(
   out: ValueArray,
   positions: Int32Array,
-  tensor: Entry,
+  tensor: Values,
   dtype: Dtype,
   reduce: BuiltinReducer,
   place = (e: number): string => `element ${positions[e]}`,

@@ -3,14 +3,14 @@
 import { allocate } from '../../columns/allocate.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance, PartInstance } from '../../ir/format.ts'
+import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import type { Given } from '../given.ts'
-import { isKnown, paddingsOf, widthsOf } from '../levels/reformat.ts'
-import { checkDisjoint } from '../ready/disjoint.ts'
-import { checkPermutation } from '../ready/tables.ts'
-import { storedValues, validateStored } from '../ready/validate.ts'
-import { withSegments } from '../tables.ts'
+import { withSegments } from '../given.ts'
+import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
-import { partToCoords, type StoredPart, type StoredParts } from './convert.ts'
+import { checkDisjoint } from './disjoint.ts'
+import { checkPermutation } from './tables.ts'
+import { storedValues, validateStored } from './validate.ts'
 
 /** Arrays of one part, and the tables that its inverse map loads. */
 export interface PartArrays {

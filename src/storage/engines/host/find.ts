@@ -1,9 +1,9 @@
 /** Positions of coordinates in a finished level. */
-import { fail } from '../../ast/diagnostic.ts'
-import { allocate } from '../../columns/allocate.ts'
-import { bitsBelow } from '../../columns/bits.ts'
-import { isPadded } from '../../ir/axis.ts'
-import { type Level, wordsOf } from '../storage.ts'
+import { fail } from '../../../ast/diagnostic.ts'
+import { allocate } from '../../../columns/allocate.ts'
+import { bitsBelow } from '../../../columns/bits.ts'
+import { isPadded } from '../../../ir/axis.ts'
+import { type Level, wordsOf } from '../../storage.ts'
 
 /**
  * Position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by

@@ -1,10 +1,10 @@
 /** What queries ask of values. */
 
-import { allocate, gather, outOfMemory } from '../../columns/allocate.ts'
-import { largest, nonNegative, starts } from '../../columns/keys.ts'
-import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import type { EntryValues } from '../given.ts'
-import { decoder } from '../values.ts'
+import { allocate, gather, outOfMemory } from '../../../columns/allocate.ts'
+import { largest, nonNegative, starts } from '../../../columns/keys.ts'
+import { lexicographic } from '../../../columns/lexicographic-sort.ts'
+import type { EntryValues } from '../../given.ts'
+import { decoder } from '../../values.ts'
 
 /** The value at each entry's coordinate as float64: the sum over equal coordinates; 1 in a pattern. */
 export function sumOfEqual(

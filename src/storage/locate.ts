@@ -2,12 +2,12 @@
  * Positions of given coordinates in a finished structure: both sides are put in lexicographic order and merged,
  * O(entries + positions) whatever the axis kinds, orders and duplicates.
  */
-import { fail } from '../../ast/diagnostic.ts'
-import { allocate } from '../../columns/allocate.ts'
-import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { checkCoords } from '../check.ts'
-import type { Storage } from '../storage.ts'
-import { expandTree } from './expand.ts'
+import { fail } from '../ast/diagnostic.ts'
+import { allocate } from '../columns/allocate.ts'
+import { lexicographic } from '../columns/lexicographic-sort.ts'
+import { checkCoords } from './check.ts'
+import type { Storage } from './storage.ts'
+import { expandTree } from './stored-coords.ts'
 
 /**
  * Value position of each entry of `coords` (one array for each axis of the storage). Where the structure stores

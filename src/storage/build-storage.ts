@@ -1,0 +1,120 @@
+/** From coordinates to the storage of a buffer, on the host. */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { reusing } from '../columns/scratch.ts'
+import type { TypedArray } from '../ir/arrays.ts'
+import { isPadded, type StoredAxis } from '../ir/axis.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import { checkCoords } from './check.ts'
+import { HOST } from './engines/host/engine.ts'
+import { entriesOf } from './engines/host/scatter.ts'
+import { Frame } from './frame.ts'
+import type { Dimension } from './level-kinds.ts'
+import { buildTrees } from './levels.ts'
+import { finished } from './steps.ts'
+import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
+
+export interface BuildInput {
+  /** Axes of one buffer, in its order: a child after its parent. */
+  readonly axes: readonly StoredAxis[]
+  /** By axis name. */
+  readonly extents: ReadonlyMap<string, number>
+  /** One array for each axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
+  readonly coords: readonly Int32Array[]
+  /** sparse_fixed axes with a given width; the others get the length of their longest segment. */
+  readonly widths?: ReadonlyMap<string, number> | undefined
+  /** What axes that say so are padded with. */
+  readonly paddings?: ReadonlyMap<string, number> | undefined
+  /** Axes whose level is there already: entries are found in it. No nonunique ones. */
+  readonly known?: ReadonlyMap<string, Level> | undefined
+  /** Whether equal coordinates share a position under `nonunique` axes too. Otherwise each entry has its own. */
+  readonly duplicates?: 'share' | undefined
+  /** Whether it is known that no two entries have equal coordinates. */
+  readonly distinct?: boolean | undefined
+  /** Whether it is known that coordinates lie within the extents. */
+  readonly inRange?: boolean | undefined
+}
+
+/**
+ * Builds the structure that stores the given coordinates. Entries come in any order; equal coordinates share a
+ * position, except under a `nonunique` axis of a buffer with one tree, where each entry has its own unless
+ * `duplicates` says otherwise. Each tree stores the union of what the entries need of it. O(entries × axes + positions) time.
+ *
+ * @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent`, `bind/width`,
+ * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`
+ */
+export function buildStorage(input: BuildInput): Storage {
+  return reusing(() => build(input))
+}
+
+function build({ axes, extents, coords, ...input }: BuildInput): Storage {
+  const trees = treesOf(axes)
+  if (!input.inRange) checkCoords(axes, extents, coords)
+  const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
+  for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
+  const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
+  const options = { apart: input.duplicates !== 'share', known: input.known ?? new Map() }
+  const { levels, at } = finished(buildTrees(frame, axes, dimensions, options))
+  const coordinates = axes.map((a) => variable(a.name))
+  const entries = axes.length === 0 ? null : entriesOf(frame, at, coordinates, input.distinct ?? false)
+  frame.release()
+  return makeStorage(axes, trees, levels as ReadonlyMap<string, Level>, entries)
+}
+
+function dimensionOf(
+  axis: StoredAxis,
+  extent: number,
+  { widths, paddings }: Pick<BuildInput, 'widths' | 'paddings'>,
+): Dimension {
+  const padding = isPadded(axis) ? paddings?.get(axis.name) : extent
+  invariant(padding !== undefined, `axis ${axis.name} is padded with what is not known`)
+  const width = widths?.get(axis.name) ?? null
+  if (width !== null && !Number.isInteger(width))
+    fail({
+      code: 'bind/width',
+      message: `axis ${axis.name} has the width ${width}`,
+      expected: 'an integer',
+      hint: 'give another width, or leave it to be measured',
+    })
+  return { axis, coordinate: variable(axis.name), extent, padding, width }
+}
+
+/** Values of what axes are padded with. @throws SptError `bind/missing-size` */
+export function paddingsOf(
+  axes: readonly StoredAxis[],
+  sizes: ReadonlyMap<string, number>,
+): ReadonlyMap<string, number> {
+  const out = new Map<string, number>()
+  for (const a of axes) {
+    if (a.kind !== 'sparse_fixed' || !a.padding) continue
+    const missing = [...freeVars(a.padding)].filter((v) => !sizes.has(v))
+    if (missing.length > 0)
+      fail({
+        code: 'bind/missing-size',
+        message: `the padding of axis ${a.name} needs ${missing.join(', ')}`,
+        ...(a.span ? { span: a.span } : {}),
+        lookup: { name: missing[0]!, candidates: [...sizes.keys()] },
+        expected: `a value for ${missing.join(', ')}`,
+        hint: 'bind the size',
+      })
+    out.set(a.name, evaluate(a.padding, sizes))
+  }
+  return out
+}
+
+/** Widths of sparse_fixed axes that `sizes` say. */
+export const widthsOf = (
+  axes: readonly StoredAxis[],
+  sizes: ReadonlyMap<string, number>,
+): Map<string, number> =>
+  new Map(
+    axes.flatMap((a) =>
+      a.kind === 'sparse_fixed' && isKnown(a.width, sizes)
+        ? [[a.name, evaluate(a.width, sizes)] as const]
+        : [],
+    ),
+  )
+
+export const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
+  [...freeVars(e)].every((v) => sizes.has(v))

@@ -1,0 +1,182 @@
+/** Conversion's operations on typed arrays: entries stay as they stand where ranks do without an order. */
+import { allocate, tooLarge } from '../../../columns/allocate.ts'
+import { ascends, largest, nonNegative } from '../../../columns/keys.ts'
+import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
+import { giveBack, renewed } from '../../../columns/scratch.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import { type Expr, variable } from '../../../ir/expr.ts'
+import type { Engine, Unmeasured } from '../../frame.ts'
+import { inOrder } from '../../known-orders.ts'
+import { ready } from '../../steps.ts'
+import type { Level } from '../../storage.ts'
+import { decoder, newValues as valuesArray } from '../../values.ts'
+import { findInLevel } from './find.ts'
+import * as maps from './maps.ts'
+import { columnOf, type F, newValues, valuesOf } from './maps.ts'
+import { gathered, partition } from './partition.ts'
+import * as queries from './queries.ts'
+import * as reading from './reading.ts'
+import * as scans from './scans.ts'
+import { storeValues } from './scatter.ts'
+import { rankSegments } from './segment-ranks.ts'
+
+type Ints = Int32Array
+
+export const HOST: Engine<TypedArray> = {
+  upload: (values) => ready(values),
+  // The caller's own.
+  unload() {},
+  release(...columns) {
+    for (const c of columns) if (c instanceof Int32Array) giveBack(c)
+  },
+  empty: (length, label) => allocate(length, label),
+  filled: (length, value, label) => {
+    const out = allocate(length, label)
+    return value === 0 ? out : out.fill(value)
+  },
+  concatenated,
+  tooLarge: (count, what) => tooLarge(count, what),
+  *together(work) {
+    for (const w of work) yield* w
+  },
+  flush: () => ready(undefined),
+
+  compute: (frame, name, e) => frame.set(name, newValues(frame, e)),
+  computeChecked(frame, name, e, conditions) {
+    const { found, out } = maps.checkedValues(frame, e, conditions)
+    frame.set(name, out)
+    return ready(found)
+  },
+  settle(frame, name, e) {
+    if (columnOf(frame, e)) return e
+    const values = newValues(frame, e, `the coordinate on ${name.replace(/^@(at )?/, '')}`)
+    frame.set(name, values)
+    return variable(name)
+  },
+  valuesAt: (frame, exprs, entry) => ready(maps.valuesAt(frame, exprs, entry)),
+  fits: maps.fits,
+  fillsTables: true,
+  bindNumbers(frame, name, values, dtype) {
+    const read = decoder(dtype)
+    frame.tables.set(name, read ? Float32Array.from(values, read) : values)
+    return read ? 'f32' : dtype
+  },
+
+  first: (frame, conditions) => ready(maps.first(frame, conditions)),
+  largest: (frame, e) => ready(maps.bounds(frame, e)[1]),
+  bounds: (frame, e) => ready(maps.bounds(frame, e)),
+  ascends(frame, dims) {
+    const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
+    if (!ascends(columns)) return false
+    frame.sortedBy = dims.map((d) => variable(d.name))
+    return true
+  },
+
+  order: (frame, keys) => ready(ordered(frame, keys)),
+  restore(frame, from, name, e) {
+    if (from === frame) return e
+    const out = renewed(frame.n, 'entries')
+    unsort(valuesOf(from, e), from.entry as Ints, out)
+    from.release()
+    frame.set(name, out)
+    return variable(name)
+  },
+  partition: (frame, name, count) => ready(partition(frame, name, count)),
+  compact: (frame, condition, columns, sizes) => ready(reading.compact(frame, condition, columns, sizes)),
+  scatter: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
+  scatterFirsts: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
+
+  runs: (frame, name, starts) => ready(scans.runs(frame, name, starts)),
+  ranks: scans.ranks,
+  cuts: scans.cuts,
+  segmentEnds: scans.segmentEnds,
+  segment: (positions) => Int32Array.of(0, positions),
+  lengths: scans.lengths,
+  offsets: (lengths, _most, label) => ready(scans.offsets(lengths as Ints, label)),
+  bitmap: (frame, name, _starts, of) => ready(scans.bitmap(frame, name, of)),
+  ranked(frame, name, { parent, parents, coordinate, extent }, keys) {
+    const columns = keys.map((k) => valuesOf(frame, k.expr))
+    if (isOrdered(frame, keys, columns)) return null
+    const found = rankSegments(
+      parent && valuesOf(frame, parent),
+      valuesOf(frame, coordinate),
+      extent,
+      parents,
+    )
+    if (!found) return null
+    frame.set(name, found.rank)
+    return found.counts
+  },
+
+  count: (frame, q, apart) => ready(queries.count(frame, q, apart)),
+  rank: (frame, q, apart) => ready(queries.rank(frame, q, apart)),
+  largestFirst: (frame, q, scope) => ready(queries.largestFirst(frame, q, scope)),
+  takeValues: queries.takeValues,
+  sumsOfEqual: (frame, values, dtype, dims, distinct) =>
+    ready({ sums: queries.sumsOfEqual(frame, values, dtype, dims, distinct), distinct }),
+  storeValues,
+
+  find(frame, name, level, parent, coordinate) {
+    const at = findInLevel(level as Level, parent && valuesOf(frame, parent), valuesOf(frame, coordinate))
+    frame.set(name, at)
+    return variable(name)
+  },
+  parentsOf: (indptr, parents, positions) => reading.parentsOf(indptr as Ints, parents, positions),
+  bitsOf: (level, parents) => reading.bitsOf(level as Level, parents),
+}
+
+function isOrdered(frame: F, keys: readonly Unmeasured[], columns: readonly Ints[]): boolean {
+  const exprs = keys.map((k) => k.expr)
+  const positive = (e: Expr): boolean =>
+    e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
+  if (inOrder(exprs, frame.sortedBy, frame.rising, positive) === keys.length) return true
+  if (!isSorted(columns)) return false
+  frame.sortedBy = exprs
+  return true
+}
+
+/** The frame itself, or one of its entries in order whose `entry` is that of `frame`. */
+function ordered(frame: F, keys: readonly Unmeasured[]): F {
+  if (keys.length === 0 || frame.n < 2) return frame
+  const columns = keys.map((k) => valuesOf(frame, k.expr))
+  if (isOrdered(frame, keys, columns)) return frame
+  const from = columns.map((c, k) => (keys[k]!.extent === undefined ? nonNegative(c) : c))
+  const maxima = keys.map((k, d) => (k.extent === undefined ? largest(from[d]!) : Math.max(0, k.extent - 1)))
+  const { order, columns: sorted } = lexicographic(from, maxima)
+  if (!order) return frame
+  const out = frame.sibling(frame.n)
+  for (const name of frame.names()) out.deferred.set(name, () => gathered(frame.column(name)!, order))
+  for (const [k, { expr }] of keys.entries())
+    if (expr.kind === 'var' && from[k] === columns[k]) {
+      out.deferred.delete(expr.name)
+      out.set(expr.name, sorted[k]!)
+    }
+  out.setEntry(order)
+  out.sortedBy = keys.map((k) => k.expr)
+  return out
+}
+
+function unsort(at: Ints, order: Ints, out: Ints): void {
+  for (let s = 0; s < at.length; s++) out[order[s]!] = at[s]!
+}
+
+function scatter(to: Ints, at: Ints, value: Ints): void {
+  for (let e = 0; e < at.length; e++) to[at[e]!] = value[e]!
+}
+
+function concatenated(
+  parts: readonly { readonly column: TypedArray; readonly entry: TypedArray | null; readonly n: number }[],
+  dtype: Dtype,
+): TypedArray {
+  const out = valuesArray(
+    dtype,
+    parts.reduce((n, p) => n + p.n, 0),
+  )
+  let at = 0
+  for (const { column, entry, n } of parts) {
+    out.set(entry ? gathered(column, entry as Ints) : column, at)
+    at += n
+  }
+  return out
+}

@@ -1,0 +1,83 @@
+/** Entries by a small number that each has, as frames of their own: a counting sort. */
+import { allocate, gatherInto } from '../../../columns/allocate.ts'
+import { renewed } from '../../../columns/scratch.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import type { F } from './maps.ts'
+
+/**
+ * Drops the column and takes the frame over, whose columns are there until the last of the frames is released; where one
+ * number has all entries, it is that frame.
+ */
+export function partition(frame: F, name: string, count: number): F[] {
+  const { n } = frame
+  const all = Array.from({ length: count }, (_, k) => k)
+  const which = frame.column(name)
+  const bounds = new Int32Array(count + 1)
+  if (which instanceof Int32Array) countRuns(which, bounds)
+  const whole = n === 0 ? 0 : all.find((k) => bounds[k + 1] === n)
+  if (whole !== undefined) {
+    frame.drop(name)
+    return all.map((k) => (k === whole ? frame : empty(frame)))
+  }
+  for (let k = 0; k < count; k++) bounds[k + 1]! += bounds[k]!
+  // Parts keep their share of it.
+  const order = allocate(n, 'entries')
+  dealRuns(which as Int32Array, bounds.slice(), order)
+  frame.drop(name)
+  let left = count
+  return all.map((k) => {
+    const out = part(frame, order.subarray(bounds[k]!, bounds[k + 1]!))
+    out.sortedBy = frame.sortedBy
+    out.onRelease = () => {
+      if (--left === 0) frame.release()
+    }
+    return out
+  })
+}
+
+/** A frame without entries that needs nothing of the other. */
+function empty(frame: F): F {
+  const out = frame.sibling(0)
+  for (const name of frame.names()) out.set(name, frame.column(name)!.subarray(0, 0), false)
+  out.setEntry(new Int32Array(0), false)
+  return out
+}
+
+function part(frame: F, order: Int32Array): F {
+  const out = frame.sibling(order.length)
+  for (const name of frame.names()) out.deferred.set(name, () => gathered(frame.column(name)!, order))
+  const above = frame.entry as Int32Array | null
+  out.setEntry(above ? gatherInto(allocate(order.length, 'entries'), above, order) : order, false)
+  return out
+}
+
+/** Elements of a column in another order. */
+export function gathered(from: TypedArray, order: Int32Array): TypedArray {
+  if (from instanceof Int32Array) return gatherInto(renewed(order.length, 'entries'), from, order)
+  const out = new (from.constructor as Float64ArrayConstructor)(order.length)
+  for (let s = 0; s < order.length; s++) out[s] = from[order[s]!]!
+  return out
+}
+
+/** Neighbours mostly go together: counters are touched once for a run of equal numbers. */
+function countRuns(which: Int32Array, bounds: Int32Array): void {
+  const n = which.length
+  for (let lo = 0; lo < n; ) {
+    const k = which[lo]!
+    let hi = lo + 1
+    while (hi < n && which[hi] === k) hi++
+    bounds[k + 1]! += hi - lo
+    lo = hi
+  }
+}
+
+function dealRuns(which: Int32Array, next: Int32Array, order: Int32Array): void {
+  const n = which.length
+  for (let e = 0; e < n; ) {
+    const k = which[e]!
+    let at = next[k]!
+    do order[at++] = e++
+    while (e < n && which[e] === k)
+    next[k] = at
+  }
+}

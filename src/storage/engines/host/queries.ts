@@ -1,0 +1,69 @@
+/** Counts, ranks and values of entries as columns; entries stay as they stand. */
+import { giveBack } from '../../../columns/scratch.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import { type Expr, variable } from '../../../ir/expr.ts'
+import type { Query } from '../../../ir/format.ts'
+import type { Counting, Scope } from '../../frame.ts'
+import { inOrder } from '../../known-orders.ts'
+import { countDistinct, rankDistinct, runsOf } from './distinct.ts'
+import { placesByMagnitude, sumOfEqual } from './magnitude.ts'
+import { columnOf, type F, valuesOf } from './maps.ts'
+import { gathered } from './partition.ts'
+
+export const count = (frame: F, q: Counting, apart: boolean): void => grouped(frame, q, apart, 'count')
+
+export const rank = (frame: F, q: Counting, apart: boolean): void => grouped(frame, q, apart, 'rank')
+
+function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'count' | 'rank'): void {
+  const all = [...by, ...of]
+  withKeys(frame, all, (keys) => {
+    const [groups, objects] = [keys.slice(0, by.length), keys.slice(by.length)]
+    const inRuns = apart && inOrder(all, frame.sortedBy, frame.rising, () => false) === all.length
+    frame.set(
+      name,
+      inRuns
+        ? runsOf(groups, frame.n, what)
+        : what === 'rank'
+          ? rankDistinct({ by: groups, of: objects, entries: frame.n })
+          : countDistinct({ by: groups, of: objects, entries: frame.n, apart }),
+    )
+  })
+}
+
+/** Gives back what was made for them alone. */
+function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Array[]) => void): void {
+  const keys = exprs.map((e) => valuesOf(frame, e))
+  use(keys)
+  for (const [k, e] of exprs.entries()) if (!columnOf(frame, e)) giveBack(keys[k]!)
+}
+
+/** What each entry has, of all that the source has. */
+export function takeValues(frame: F, name: string, values: TypedArray): void {
+  const entry = frame.entry as Int32Array | null
+  frame.set(name, entry ? gathered(values, entry) : values, entry !== null)
+}
+
+export function largestFirst(
+  frame: F,
+  { name, by }: Extract<Query, { kind: 'largest' }>,
+  { values, dims }: Scope<TypedArray>,
+): void {
+  const entry = frame.entry as Int32Array | null
+  const own = values ? (entry ? gathered(values, entry) : values) : new Float64Array(frame.n).fill(1)
+  withKeys(frame, by, (keys) => {
+    const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
+    frame.set(name, placesByMagnitude(keys, columns, own as Float64Array))
+  })
+}
+
+export function sumsOfEqual(
+  frame: F,
+  values: TypedArray,
+  dtype: Dtype,
+  dims: Scope<TypedArray>['dims'],
+  distinct: boolean,
+): Float64Array {
+  const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
+  return sumOfEqual(columns, { values, dtype }, distinct)
+}

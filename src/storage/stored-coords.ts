@@ -1,0 +1,112 @@
+/** Values in storage order, or dense arrays, back to coordinates on the host. */
+import { fail } from '../ast/diagnostic.ts'
+import { allocate } from '../columns/allocate.ts'
+import { reusing } from '../columns/scratch.ts'
+import type { TypedArray } from '../ir/arrays.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { variable } from '../ir/expr.ts'
+import { HOST } from './engines/host/engine.ts'
+import { entriesOf } from './entries.ts'
+import { finished } from './steps.ts'
+import type { Storage } from './storage.ts'
+import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
+import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
+
+/** Positions of some trees that hold something (no padding), with their coordinates. */
+export interface Expanded {
+  readonly positions: Int32Array
+  /** One array for each axis. */
+  readonly coords: readonly Int32Array[]
+}
+
+/**
+ * The elements of a buffer with their coordinates, one dimension for each axis, in position order. Padding is left
+ * out. The inverse of `buildStorage` with `scatterValues`.
+ * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
+ */
+export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype): CoordTensor {
+  checkArrayClass(values, dtype)
+  if (values.length !== storage.size)
+    fail({
+      code: 'bind/values-length',
+      message: `${values.length} values for ${storage.size} positions over [${storage.axes.map((a) => a.name).join(', ')}]`,
+      expected: `${storage.size} values`,
+      hint: 'padding and absent elements of blocks have values too',
+    })
+  const { positions, coords } = expand(
+    storage,
+    storage.trees,
+    storage.axes.map((a) => a.name),
+  )
+  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
+}
+
+/** The positions of one chain of levels, a tree or the beginning of one, that hold something. */
+export const expandTree = (storage: Storage, tree: readonly string[]): Expanded =>
+  expand(storage, [tree], tree)
+
+function expand(
+  { levels }: Storage,
+  names: readonly (readonly string[])[],
+  axes: readonly string[],
+): Expanded {
+  const trees = names.map((tree) => tree.map((name) => levels.get(name)!))
+  const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
+  return reusing(() => {
+    const stored = { trees, size, values: null, dtype: 'f32' as const, drop: null }
+    const dims = axes.map((name) => ({ name, extent: levels.get(name)!.extent }))
+    const exprs = axes.map((name) => variable(name))
+    const none = new Map<string, never>()
+    const frame = finished(entriesOf<TypedArray>(HOST, stored, { dims, exprs, sizes: none, tables: none }))
+    const own = new Set<TypedArray | null>(trees.flat().map((l) => l.indices))
+    const coords = axes.map((name) => {
+      const c = frame.column(name) as Int32Array
+      frame.keep(c)
+      return own.has(c) ? c.slice() : c
+    })
+    const entry = frame.entry as Int32Array | null
+    return { positions: entry ?? Int32Array.from({ length: frame.n }, (_, e) => e), coords }
+  })
+}
+
+/**
+ * The elements of a dense tensor that differ from `fill`, in row-major order; NaN is no other NaN.
+ * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
+ */
+export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
+  const { shape, values, dtype } = tensor
+  checkValueArray(values, dtype)
+  const size = shape.reduce((a, b) => a * b, 1)
+  if (values.length !== size)
+    fail({
+      code: 'bind/values-length',
+      message: `${values.length} values for a dense tensor of shape [${shape.join(', ')}]`,
+      expected: `${size} values`,
+      hint: 'give the values in row-major order',
+    })
+  const kept = differing(values, dtype, fill)
+  const coords = shape.map(() => allocate(kept.length, 'coordinates'))
+  const out = newValues(dtype, kept.length)
+  for (let k = 0; k < kept.length; k++) {
+    let rest = kept[k]!
+    out[k] = values[rest]!
+    for (let d = shape.length - 1; d >= 0; d--) {
+      const n = shape[d]!
+      coords[d]![k] = rest % n
+      rest = Math.floor(rest / n)
+    }
+  }
+  return { kind: 'coords', shape, coords, values: out, dtype }
+}
+
+function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
+  const read = decoder(dtype)
+  const out = allocate(values.length, 'stored elements')
+  let n = 0
+  for (let k = 0; k < values.length; k++) {
+    const x = read ? read(values[k]!) : values[k]!
+    if (x !== fill && !(Number.isNaN(x) && Number.isNaN(fill))) out[n++] = k
+  }
+  return out.subarray(0, n)
+}

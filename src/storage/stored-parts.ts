@@ -1,0 +1,204 @@
+/** Tensors in formats and compositions on the host, and back to coordinates. */
+import { invariant } from '../ast/diagnostic.ts'
+import { allocate, gather } from '../columns/allocate.ts'
+import { reusing } from '../columns/scratch.ts'
+import { provedOf } from '../formats/proof/proved.ts'
+import type { TypedArray } from '../ir/arrays.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import type { Instance, PartInstance } from '../ir/format.ts'
+import { checkCoords } from './check.ts'
+import { bindLists, checkOrder, convert, entriesOfPart, type Source } from './convert.ts'
+import { HOST } from './engines/host/engine.ts'
+import { newValues as computed } from './engines/host/maps.ts'
+import { setTrees } from './engines/host/sets.ts'
+import { Frame } from './frame.ts'
+import type { Given } from './given.ts'
+import { withSegments } from './given.ts'
+import { bindTables } from './inverse.ts'
+import type { Part } from './place.ts'
+import { finished } from './steps.ts'
+import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
+import type { CoordTensor, ValueArray } from './tensor.ts'
+import { gatherValues, newValues } from './values.ts'
+
+/** One part of a tensor: a buffer over the axes of its format. */
+export interface StoredPart {
+  readonly part: PartInstance
+  readonly storage: Storage
+  /** In position order; `fill` where nothing is stored. */
+  readonly values: ValueArray
+  /** Arrays that the inverse map loads, by name. */
+  readonly tables: ReadonlyMap<string, Int32Array>
+  /** Values of the part's measured sizes. */
+  readonly measured: ReadonlyMap<string, number>
+  /** Positions that hold a coordinate of the tensor; `null` where only the arrays are known. */
+  readonly held: number | null
+}
+
+/** A tensor in a format or composition. */
+export interface StoredParts {
+  readonly kind: 'parts'
+  readonly instance: Instance
+  readonly shape: readonly number[]
+  readonly dtype: CoordTensor['dtype']
+  readonly fill: number
+  readonly parts: readonly StoredPart[]
+  /** What came with the data: sizes and lists that the formats mention. */
+  readonly given: Given
+}
+
+/**
+ * Brings a tensor into a format or composition. Values at equal coordinates add up. O(entries × axes + positions).
+ * Arrays of the input are never written, and may be arrays of the result.
+ *
+ * @param fill what positions without an entry hold
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim`,
+ * `bind/shape`, `bind/coordinate-range`, and as `buildStorage` and `scatterValues`
+ */
+export function convertTensor(
+  tensor: CoordTensor | StoredParts,
+  to: Instance,
+  given: Given,
+  fill = 0,
+): StoredParts {
+  const { shape, dtype } = tensor
+  checkOrder(shape, to)
+  if (tensor.kind === 'coords')
+    checkCoords(to.over, new Map(to.over.map((a, k) => [a.name, shape[k]!])), tensor.coords)
+  const proved = to.parts.map((p) => provedOf(p.instance, to.over))
+  const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
+  const parts = reusing(() => finished(convert(HOST, sourceOf(tensor), to, options)))
+  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(storedPart), given }
+}
+
+function sourceOf(tensor: CoordTensor | StoredParts): Source<TypedArray> {
+  return tensor.kind === 'coords' ? tensor : { ...tensor, parts: tensor.parts.map(partOf) }
+}
+
+const partOf = ({ part, storage, values, tables, measured }: StoredPart): Part<TypedArray> => ({
+  part,
+  levels: storage.levels,
+  size: storage.size,
+  values,
+  entries: null,
+  tables,
+  measured,
+})
+
+function storedPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart {
+  const { axes } = part.instance
+  // Columns of levels and tables are i32.
+  const storage = makeStorage(
+    axes,
+    treesOf(axes),
+    levels as ReadonlyMap<string, Level>,
+    entries as Storage['entries'],
+  )
+  const { values, measured } = p
+  return { part, storage, values, tables: p.tables as StoredPart['tables'], measured, held: heldIn(storage) }
+}
+
+/** Different positions among those of the entries. */
+function heldIn(storage: Storage): number {
+  const { positions, coords, distinct } = storage.entries!
+  if (!positions || distinct) return coords[0]!.length
+  const seen = new Uint8Array(storage.size)
+  let n = 0
+  for (let e = 0; e < positions.length; e++) {
+    n += 1 - seen[positions[e]!]!
+    seen[positions[e]!] = 1
+  }
+  return n
+}
+
+/**
+ * All that is stored, with its coordinates; part after part, each in position order. Padding is left out, and so are
+ * elements of dense levels that equal the fill.
+ */
+export function partsToCoords(stored: StoredParts): CoordTensor {
+  const { shape, dtype } = stored
+  const found = stored.parts.map((p) => partToCoords(p, stored))
+  const [only] = found
+  if (only && found.length === 1) return { kind: 'coords', shape, dtype, ...only }
+  const n = found.reduce((sum, f) => sum + f.values.length, 0)
+  const coords = shape.map(() => allocate(n, 'entries'))
+  const values = newValues(dtype, n)
+  let at = 0
+  for (const f of found) {
+    for (const [k, c] of f.coords.entries()) coords[k]!.set(c, at)
+    values.set(f.values, at)
+    at += f.values.length
+  }
+  return { kind: 'coords', shape, coords, values, dtype }
+}
+
+/** What a part holds, with its coordinates in the tensor. */
+export function partToCoords(
+  p: StoredPart,
+  stored: StoredParts,
+): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
+  const dims = stored.instance.over.map((a, k) => ({ name: a.name, extent: stored.shape[k]! }))
+  return reusing(() => {
+    const frame = finished(entriesOfPart(HOST, partOf(p), stored, dims, new Map()))
+    const own = [...p.storage.levels.values()].map((l) => l.indices)
+    const coords = dims.map((d) => {
+      const c = frame.column(d.name) as Int32Array
+      frame.keep(c)
+      return own.includes(c) ? c.slice() : c
+    })
+    const entry = frame.entry as Int32Array | null
+    const { dtype } = stored
+    return { coords, values: entry ? gatherValues({ values: p.values, dtype }, entry) : p.values.slice() }
+  })
+}
+
+/**
+ * Coordinates on a part's axes, one array for each axis of its storage, as coordinates of the tensor; those of
+ * padding may be outside of it.
+ */
+export function originalCoords(
+  { part, storage, tables }: StoredPart,
+  { given }: StoredParts,
+  coords: readonly Int32Array[],
+): Int32Array[] {
+  const { instance } = part
+  const known = withSegments(given)
+  const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, known.sizes)
+  for (const [k, a] of storage.axes.entries()) frame.set(a.name, coords[k]!, false)
+  bindLists(frame, known.lists, known)
+  const own = instance.tables.map(({ name, fill }) => {
+    const column = tables.get(name)
+    invariant(column, `no table ${name}`)
+    return [name, { column, fill: evaluate(fill, known.sizes) }] as const
+  })
+  bindTables(frame, new Map(own))
+  return instance.inverse.map((e) => computed(frame, e))
+}
+
+/** What a part holds: where, and the coordinates in the tensor; each position once. O(entries). */
+export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
+  const { entries, size } = p.storage
+  if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
+  const { positions, distinct } = entries
+  const n = entries.coords[0]!.length
+  if (!positions || distinct || p.held === n)
+    return {
+      positions: positions ?? Int32Array.from({ length: n }, (_, e) => e),
+      coords: originalCoords(p, stored, entries.coords),
+    }
+  const seen = new Uint8Array(size)
+  const first = allocate(p.held!, 'entries')
+  let k = 0
+  for (let e = 0; e < n; e++) {
+    if (seen[positions[e]!] === 0) first[k++] = e
+    seen[positions[e]!] = 1
+  }
+  const coords = entries.coords.map((c) => gather(c, first))
+  return { positions: gather(positions, first), coords: originalCoords(p, stored, coords) }
+}
+
+export interface HeldEntries {
+  /** `null` where only the arrays are known: those are the elements that differ from the fill. */
+  readonly positions: Int32Array | null
+  readonly coords: readonly Int32Array[]
+}
