@@ -1,9 +1,11 @@
 /** Names in statements: which are bound and used, and statements with others in their place. */
+
+import { boundBy } from './definitions.ts'
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
 import type { For } from './loops.ts'
 import { sameData } from './structural-equality.ts'
-import { type Body, boundBy, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
+import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
 /** Names bound anywhere inside: loop variables and lets. */
 export function boundVarsOf(body: Body): ReadonlySet<string> {

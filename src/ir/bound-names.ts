@@ -1,7 +1,8 @@
 /** Names that a kernel binds, and fresh ones beside them. */
+import { definitionsIn, loopsOf } from './definitions.ts'
 import type { Buffer, Stmt } from './loops.ts'
 import type { Param } from './stage1.ts'
-import { definitionsIn } from './tree.ts'
+import type { Body } from './tree.ts'
 
 /** Where fresh names come from. */
 export interface FreshNames {
@@ -52,3 +53,6 @@ export const namesOf = (
       others,
     ].flatMap((names) => [...names]),
   )
+
+/** What the nests of a body are called. */
+export const nestNames = (body: Body): Names => new Names(loopsOf(body).map((l) => l.nest))

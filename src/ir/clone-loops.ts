@@ -1,10 +1,11 @@
 /** Copies of loops and their bodies. */
 import { boundVarsOf, renameBound, renameBuffer, substituteStmts } from './bindings.ts'
 import type { FreshNames } from './bound-names.ts'
+import { allocations } from './definitions.ts'
 import { type Expr, variable } from './expr.ts'
 import { substitute } from './expr-tree.ts'
 import type { For } from './loops.ts'
-import { allocations, type Body, rewriteStmts, stmt } from './tree.ts'
+import { type Body, rewriteStmts, stmt } from './tree.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */
 export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>

@@ -7,30 +7,10 @@ import { type Expr, load } from './expr.ts'
 import { readingLast, rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
-import type { Buffer, For, LoopMode, Stmt } from './loops.ts'
+import { mapSame } from './lists.ts'
+import type { For, LoopMode, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
-
-/** The list with `f` over each element; the same list when every element stays itself. */
-export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonly T[] {
-  let out: T[] | undefined
-  xs.forEach((x, k) => {
-    const y = f(x, k)
-    if (y !== x && !out) out = xs.slice(0, k)
-    out?.push(y)
-  })
-  return out ? Object.freeze(out) : xs
-}
-
-/** What stands in one of two lists alone, between what both begin and end with. */
-export function differing<T>(before: readonly T[], after: readonly T[]): readonly [T[], T[]] {
-  let [start, back] = [0, 0]
-  if (before === after) return [[], []]
-  const shorter = Math.min(before.length, after.length)
-  while (start < shorter && before[start] === after[start]) start++
-  while (back < shorter - start && before.at(-1 - back) === after.at(-1 - back)) back++
-  return [before.slice(start, before.length - back), after.slice(start, after.length - back)]
-}
 
 /**
  * Freezes a statement that a pass just built. Guards of a loop that read memory come after those that do not, otherwise in
@@ -278,116 +258,6 @@ export function walkStmts(
 export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
   body.some((s) => test(s) || bodiesOf(s).some((b) => someStmt(b, test)))
 
-export interface Found {
-  readonly loop: For
-  /** The loops around it, outermost first. */
-  readonly path: readonly For[]
-  /** The body it stands in, and where. */
-  readonly siblings: Body
-  readonly index: number
-}
-
-/** Where the last one was found: steps on a nest follow each other. No two loops have one variable. */
-let latest = 0
-
-function holderOf(body: Body, name: string): number {
-  const near = body[latest]
-  if (near && definitionsIn(near).vars.has(name)) return latest
-  const at = body.findIndex((s) => definitionsIn(s).vars.has(name))
-  if (at > 0) latest = at
-  return at
-}
-
-/** The loop with this variable. */
-export function findLoop(body: Body, name: string): Found | undefined {
-  const at = holderOf(body, name)
-  return at < 0 ? undefined : foundIn(body, at, name, [])
-}
-
-function foundIn(body: Body, from: number, name: string, path: readonly For[]): Found | undefined {
-  for (let index = from; index < body.length; index++) {
-    const s = body[index]!
-    if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
-    const inner = s.kind === 'for' ? [...path, s] : path
-    for (const b of bodiesOf(s)) {
-      const found = foundIn(b, 0, name, inner)
-      if (found) return found
-    }
-  }
-  return undefined
-}
-
-/** What stands in a statement, with itself. */
-interface Held {
-  /** Outer before inner. */
-  readonly loops: readonly For[]
-  readonly vars: ReadonlySet<string>
-  /** Loops by what users call them. */
-  readonly named: ReadonlyMap<string, readonly For[]>
-  readonly allocs: ReadonlyMap<string, Buffer>
-  /** All that is bound: of loops, lets and allocations. */
-  readonly names: ReadonlySet<string>
-}
-
-const NOTHING: Held = {
-  loops: [],
-  vars: new Set(),
-  named: new Map(),
-  allocs: new Map(),
-  names: new Set(),
-}
-const held = new WeakMap<Stmt, Held>()
-
-/** What a statement itself binds. */
-export function boundBy(s: Stmt): readonly string[] {
-  switch (s.kind) {
-    case 'for':
-      return [s.var]
-    case 'let':
-      return [s.name]
-    case 'alloc':
-      return [s.buffer.name]
-    case 'vector_load':
-      return s.names
-    default:
-      return []
-  }
-}
-
-/** Found once for each statement: steps and passes share those that they leave alone. */
-export function definitionsIn(s: Stmt): Held {
-  if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
-  const known = held.get(s)
-  if (known) return known
-  const loops: For[] = []
-  const names = new Set<string>()
-  const named = new Map<string, For[]>()
-  const allocs = new Map<string, Buffer>()
-  const go = (x: Stmt): void => {
-    if (x.kind === 'for') {
-      loops.push(x)
-      const others = named.get(x.name)
-      if (others) others.push(x)
-      else named.set(x.name, [x])
-    }
-    for (const name of boundBy(x)) names.add(name)
-    if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
-    for (const b of bodiesOf(x)) b.forEach(go)
-  }
-  go(s)
-  const made = { loops, vars: new Set(loops.map((l) => l.var)), named, allocs, names }
-  held.set(s, made)
-  return made
-}
-
-/** All loops, outer before inner. */
-export const loopsOf = (body: Body): readonly For[] =>
-  body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)
-
-/** Buffers that statements allocate, by name. */
-export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
-  new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
-
 /** Replaces one statement, found by identity, by what `f` makes of it. */
 export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {
   let done = false
@@ -410,15 +280,6 @@ export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Bod
   const out = go(body)
   invariant(done, 'the statement to replace is not in this body')
   return out
-}
-
-/** Replaces the loop with this variable by what `f` makes of it. */
-export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
-  const at = holderOf(body, name)
-  const found = at < 0 ? undefined : foundIn(body, at, name, [])
-  invariant(found, `no loop ${name}`)
-  const replaced = replaceStmt([body[at]!], found.loop, (s) => f(s as For))
-  return Object.freeze([...body.slice(0, at), ...replaced, ...body.slice(at + 1)])
 }
 
 /** Whether a barrier stands anywhere inside. */

@@ -8,9 +8,10 @@
 import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { add, type Expr, ge, int, load } from '../ir/expr.ts'
 import type { For, Kernel2, Reduce, Shares, Stmt } from '../ir/loops.ts'
-import { loopsOf, stmt } from '../ir/tree.ts'
+import { stmt } from '../ir/tree.ts'
 import { withStart } from './reduction-initialization.ts'
 
 /** What stands in for statements of the kernel: nothing for fills, and nests that start elements. */

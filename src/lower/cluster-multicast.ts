@@ -4,10 +4,11 @@
  * iterations of.
  */
 import { accessesOf } from '../ir/accesses.ts'
+import { findLoop } from '../ir/definitions.ts'
 import { type Expr, int, mod, variable } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, exprsOf, findLoop, walkStmts } from '../ir/tree.ts'
+import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
 
 export interface BlockInvariantCopies {
   /** Blocks. */

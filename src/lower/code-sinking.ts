@@ -4,8 +4,9 @@
  */
 import { freeVarsOf } from '../ir/bindings.ts'
 import { someExpr } from '../ir/expr-tree.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, withBodies } from '../ir/tree.ts'
 
 export function sinkCode(body: Body): Body {
   const inner = mapSame(body, (s) => withBodies(s, bodiesOf(s).map(sinkCode)))

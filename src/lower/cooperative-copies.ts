@@ -24,9 +24,10 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { forLoop, whenAll } from '../ir/statement-builders.ts'
-import { type Body, bodiesOf, mapSame, someStmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, someStmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Axes, Varying } from './divergence-analysis.ts'
 import { vectorToUnroll } from './vector-to-unroll.ts'
 

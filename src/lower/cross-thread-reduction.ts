@@ -13,23 +13,16 @@ import { fail } from '../ast/diagnostic.ts'
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { replaceLoop } from '../ir/definitions.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
 import { alloc, local, store, when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
-import {
-  type Body,
-  bodiesOf,
-  mapSame,
-  replaceLoop,
-  replaceStmt,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { outsideLifetime } from './accumulator-live-range.ts'
 import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
 import { startsOf } from './reduction-initialization.ts'

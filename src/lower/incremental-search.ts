@@ -8,23 +8,15 @@ import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { replaceLoop } from '../ir/definitions.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, define, place as placeIn, store, when, whenAll } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
-import {
-  type Body,
-  bodiesOf,
-  exprsOf,
-  mapSame,
-  replaceLoop,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharesWork } from './cooperative-copies.ts'
 
 /** No element of an index array is larger. */

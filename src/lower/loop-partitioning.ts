@@ -21,10 +21,11 @@ import { naturals, rangesOver } from '../analysis/integers/ranges.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
-import { type Body, bodiesOf, loopsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharesWork } from './cooperative-copies.ts'
 
 export function partitionLoops(kernel: Kernel2): Kernel2 {

@@ -11,12 +11,13 @@ import { spatialNest } from '../analysis/spatial-nest.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { replaceLoop } from '../ir/definitions.ts'
 import { constant, type Expr, type Load } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type FoundReduce, initsOf } from '../ir/reductions.ts'
 import { fill, store, when } from '../ir/statement-builders.ts'
-import { type Body, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
+import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 
 export function initializeReductions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

@@ -4,8 +4,9 @@
  * elements, and whose launch writes the buffer nowhere else, does without.
  */
 import { accessesOf } from '../ir/accesses.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { mapSame, rewriteStmts, stmt } from '../ir/tree.ts'
+import { rewriteStmts, stmt } from '../ir/tree.ts'
 
 export function removeRedundantAtomics(kernel: Kernel2): Kernel2 {
   const global = new Set(kernel.buffers.map((b) => b.name))

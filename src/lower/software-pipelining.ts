@@ -26,21 +26,13 @@ import { boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { alloc, when, whenAll } from '../ir/statement-builders.ts'
-import {
-  type Body,
-  bodiesOf,
-  loopsOf,
-  type Rewriter,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { addressesAhead } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-commit-wait.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'

@@ -9,8 +9,9 @@ import { isIndex } from '../analysis/integers/interval.ts'
 import { loopMap, roundedUp } from '../analysis/integers/linear.ts'
 import { rangesOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoops(kernel: Kernel2): Kernel2 {

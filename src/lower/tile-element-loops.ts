@@ -17,9 +17,10 @@ import { mentions, substitute } from '../ir/expr-tree.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
 import type { CallPiece } from '../ir/instr-call.ts'
 import { instrCall } from '../ir/instr-call.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
 import { forLoop, when } from '../ir/statement-builders.ts'
-import { type Body, mapSame, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { combines, physical, refuse, sameElements } from './thread-tiles.ts'
 
 interface TileAccess {

@@ -15,6 +15,7 @@
 import { threadsIn } from '../analysis/lane-groups.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
+import { findLoop, replaceLoop } from '../ir/definitions.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
@@ -32,7 +33,7 @@ import {
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { alloc, barrier, store, when } from '../ir/statement-builders.ts'
-import { type Body, findLoop, replaceLoop, rewriteStmts, walkStmts, withSignals } from '../ir/tree.ts'
+import { type Body, rewriteStmts, walkStmts, withSignals } from '../ir/tree.ts'
 import type { BlockInvariantCopies } from './cluster-multicast.ts'
 
 /** What a loop's preheader holds: statements before it, once. */

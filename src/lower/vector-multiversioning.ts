@@ -15,23 +15,15 @@ import { keepTerms, type Linear, linear, minus } from '../analysis/integers/line
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { copyOf } from '../ir/clone-loops.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { mapSame } from '../ir/lists.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
-import {
-  type Body,
-  bodiesOf,
-  loopsOf,
-  mapSame,
-  rewriteStmts,
-  someStmt,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, rewriteStmts, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
 
 /** The longest access, in bytes. */

@@ -4,13 +4,13 @@
  */
 
 import { accessesOf } from '../ir/accesses.ts'
+import type { Found } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { reductionsOf } from '../ir/reductions.ts'
-import type { Found } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './loop-dependence.ts'
 

@@ -1,9 +1,9 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import type { FreshNames } from '../ir/bound-names.ts'
+import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
-import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir/tree.ts'
 import { KernelNames } from './kernel-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 

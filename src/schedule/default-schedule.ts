@@ -4,10 +4,10 @@
  * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
  */
 import { SptError } from '../ast/diagnostic.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
-import { loopsOf } from '../ir/tree.ts'
 import { apply, type ScheduleState } from './state.ts'
 import type { LoopStep } from './steps.ts'
 

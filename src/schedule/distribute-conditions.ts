@@ -5,10 +5,11 @@
  */
 
 import { writesOf } from '../ir/accesses.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { not } from '../ir/expr.ts'
 import { readsAny } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { type Body, loopsOf, stmt } from '../ir/tree.ts'
+import { type Body, stmt } from '../ir/tree.ts'
 
 /**
  * `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, where a writes nothing

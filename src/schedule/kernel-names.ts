@@ -2,8 +2,11 @@
  * What of a kernel has which name, kept from step to step: a step changes one or a few nests of many, and looking at the
  * others again would make a schedule's time quadratic in them.
  */
+
+import { definitionsIn } from '../ir/definitions.ts'
+import { differing } from '../ir/lists.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
-import { type Body, definitionsIn, differing } from '../ir/tree.ts'
+import type { Body } from '../ir/tree.ts'
 
 /** A loop that a step replaced. */
 interface Gone {

@@ -7,11 +7,12 @@
  */
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
-import { loopsOf, walkStmts } from '../ir/tree.ts'
+import { walkStmts } from '../ir/tree.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {
   return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: offsetsIn(kernel.buffers) }

@@ -6,12 +6,13 @@
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
-import { bodiesOf, exprsOf, loopsOf, walkStmts } from '../ir/tree.ts'
+import { bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 
 export function checkAllocations(cx: Context, next: Kernel2): void {

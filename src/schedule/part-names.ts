@@ -1,9 +1,9 @@
 /** What the names in a schedule mean: as written, or, inside of `each part of A as p`, those of one part. */
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { loopsOf } from '../ir/tree.ts'
 import { iterationsOf } from './coords/iterator-names.ts'
 import { axisOf, iterationsOver, labelled, type StoredPart } from './parts.ts'
 

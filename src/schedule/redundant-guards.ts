@@ -7,11 +7,12 @@ import { isIndex } from '../analysis/integers/interval.ts'
 import { boundKey, linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
 import { rangesOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { allocations, type Found } from '../ir/definitions.ts'
 import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
-import { allocations, type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /** The body without the guards of loops around reductions over padded copies that the copies have made needless. */
 export function eliminateRedundantGuards(body: Body): Body {

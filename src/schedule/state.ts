@@ -5,10 +5,10 @@
  */
 import { freeze } from 'immer'
 import { SptError } from '../ast/diagnostic.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
-import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
 import { distributeConditions } from './distribute-conditions.ts'
 import { checkNewNames } from './fresh-names.ts'

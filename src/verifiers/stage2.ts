@@ -5,6 +5,7 @@
 
 import { invariant } from '../ast/diagnostic.ts'
 import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readingLast, readsAny, readsMemory } from '../ir/expr-tree.ts'
@@ -12,7 +13,7 @@ import { boundTo, levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
 import { initsOf } from '../ir/reductions.ts'
-import { exprsOf, hasBarrier, loopsOf, piecesOf } from '../ir/tree.ts'
+import { exprsOf, hasBarrier, piecesOf } from '../ir/tree.ts'
 import { type Holds, verifyExpr } from './expression-invariants.ts'
 
 interface Scope {

@@ -1,9 +1,9 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
 import { segmentsOf } from '../../src/analysis/segmented-loops.ts'
+import { loopsOf } from '../../src/ir/definitions.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'
-import { loopsOf } from '../../src/ir/tree.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import type { ScheduleState } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'

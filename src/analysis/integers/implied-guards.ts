@@ -1,6 +1,8 @@
 /** Implication of guards (elimination of bounds checks). Guards that facts about sizes decide. */
+
+import { mapSame } from '../../ir/lists.ts'
 import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../../ir/tree.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'
 import { Facts } from './facts.ts'
 
 /** The loops without the guards that always hold: `v c + rest < n` over `n / c` tiles, where c divides n; v may be a coordinate. */

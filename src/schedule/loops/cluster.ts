@@ -1,6 +1,7 @@
 import { Facts } from '../../analysis/integers/facts.ts'
+import { replaceLoop } from '../../ir/definitions.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'

@@ -2,6 +2,7 @@ import { loopMap } from '../../analysis/integers/linear.ts'
 import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
+import { allocations, type Found, loopsOf } from '../../ir/definitions.ts'
 import { type Expr, lt } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
@@ -9,17 +10,7 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import { when } from '../../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
-import {
-  allocations,
-  type Body,
-  bodiesOf,
-  type Found,
-  loopsOf,
-  replaceStmt,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'

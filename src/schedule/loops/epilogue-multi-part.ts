@@ -6,10 +6,11 @@
  */
 import { accessesOf } from '../../ir/accesses.ts'
 import { renameBuffer, substituteStmts } from '../../ir/bindings.ts'
+import { replaceLoop } from '../../ir/definitions.ts'
 import { all, type Expr, int, load, lt, select, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import type { Apart, Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { type Body, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-disjoint-rows.ts'
 

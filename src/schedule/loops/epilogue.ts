@@ -6,21 +6,14 @@
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
+import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import {
-  allocations,
-  type Body,
-  bodiesOf,
-  type Found,
-  replaceLoop,
-  replaceStmt,
-  stmt,
-} from '../../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { apartBy } from '../nest-dependence.ts'

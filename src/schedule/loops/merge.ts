@@ -1,8 +1,9 @@
 import { writesOf } from '../../ir/accesses.ts'
+import { nestNames } from '../../ir/bound-names.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { fill } from '../../ir/statement-builders.ts'
-import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import type { Context } from '../context.ts'
 import { atOnce, inAnyOrder } from '../nest-dependence.ts'
@@ -241,11 +242,5 @@ function nestName(cx: Context, nests: readonly string[]): string {
   const first = words[0]!
   const common = first.findIndex((w, k) => words.some((other) => other[k] !== w))
   const base = first.slice(0, common < 0 ? first.length : common).join('_') || 'merged'
-  const taken = new Set<string>()
-  walkStmts(cx.kernel.body, (s) => {
-    if (s.kind === 'for') taken.add(s.nest)
-  })
-  let name = base
-  for (let k = 2; taken.has(name); k++) name = `${base}_${k}`
-  return name
+  return nestNames(cx.kernel.body).fresh(base)
 }

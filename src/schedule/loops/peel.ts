@@ -1,10 +1,12 @@
+import { nestNames } from '../../ir/bound-names.ts'
 import { bodyAt } from '../../ir/clone-loops.ts'
+import { allocations, loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import { add, int, max, min, sub, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
-import { allocations, type Body, loopsOf, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
+import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
@@ -72,14 +74,11 @@ function goesOn(body: Body): Body {
 
 /** The copy with nests of its own: those of copied buffers are called as the copies are. */
 function ownNests(cx: Context, loop: For, copy: For): For {
-  const taken = new Set(loopsOf(cx.kernel.body).map((l) => l.nest))
+  const nests = nestNames(cx.kernel.body)
   const copied = [...allocations(copy.body).keys()]
   const names = new Map([...allocations(loop.body).keys()].map((b, k) => [b, copied[k]!]))
   for (const { nest } of loopsOf([loop])) {
-    if (names.has(nest)) continue
-    let name = `${nest}_rest`
-    for (let k = 2; taken.has(name); k++) name = `${nest}_rest_${k}`
-    names.set(nest, name)
+    if (!names.has(nest)) names.set(nest, nests.fresh(`${nest}_rest`))
   }
   const renamed = rewriteStmts([copy], {
     stmt: (s) => (s.kind === 'for' ? stmt({ ...s, nest: names.get(s.nest)! }) : undefined),

@@ -1,6 +1,7 @@
 import { copiesIn } from '../../analysis/shared-memory-copies.ts'
+import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import type { For } from '../../ir/loops.ts'
-import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'

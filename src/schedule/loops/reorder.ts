@@ -1,6 +1,7 @@
+import { replaceLoop } from '../../ir/definitions.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
-import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'

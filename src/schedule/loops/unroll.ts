@@ -1,5 +1,6 @@
 import { expectFlag } from '../../ast/expect-argument.ts'
-import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { replaceLoop } from '../../ir/definitions.ts'
+import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../checks.ts'
 import type { LoopRef } from '../loop-ref.ts'

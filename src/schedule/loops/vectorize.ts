@@ -1,4 +1,5 @@
-import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
+import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../checks.ts'
 import type { LoopRef } from '../loop-ref.ts'

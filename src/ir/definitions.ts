@@ -1,0 +1,126 @@
+/**
+ * Definitions: what statements bind (loops, names, allocations), found once for each statement, and loops found and replaced
+ * by their variable.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+import type { Buffer, For, Stmt } from './loops.ts'
+import { type Body, bodiesOf, replaceStmt } from './tree.ts'
+
+/** What stands in a statement, with itself. */
+interface Definitions {
+  /** Outer before inner. */
+  readonly loops: readonly For[]
+  readonly vars: ReadonlySet<string>
+  /** Loops by what users call them. */
+  readonly named: ReadonlyMap<string, readonly For[]>
+  readonly allocs: ReadonlyMap<string, Buffer>
+  /** All that is bound: of loops, lets and allocations. */
+  readonly names: ReadonlySet<string>
+}
+
+const NOTHING: Definitions = {
+  loops: [],
+  vars: new Set(),
+  named: new Map(),
+  allocs: new Map(),
+  names: new Set(),
+}
+const known = new WeakMap<Stmt, Definitions>()
+
+/** What a statement itself binds. */
+export function boundBy(s: Stmt): readonly string[] {
+  switch (s.kind) {
+    case 'for':
+      return [s.var]
+    case 'let':
+      return [s.name]
+    case 'alloc':
+      return [s.buffer.name]
+    case 'vector_load':
+      return s.names
+    default:
+      return []
+  }
+}
+
+/** Found once for each statement: steps and passes share those that they leave alone. */
+export function definitionsIn(s: Stmt): Definitions {
+  if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
+  const before = known.get(s)
+  if (before) return before
+  const loops: For[] = []
+  const names = new Set<string>()
+  const named = new Map<string, For[]>()
+  const allocs = new Map<string, Buffer>()
+  const go = (x: Stmt): void => {
+    if (x.kind === 'for') {
+      loops.push(x)
+      const others = named.get(x.name)
+      if (others) others.push(x)
+      else named.set(x.name, [x])
+    }
+    for (const name of boundBy(x)) names.add(name)
+    if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
+    for (const b of bodiesOf(x)) b.forEach(go)
+  }
+  go(s)
+  const made = { loops, vars: new Set(loops.map((l) => l.var)), named, allocs, names }
+  known.set(s, made)
+  return made
+}
+
+/** All loops, outer before inner. */
+export const loopsOf = (body: Body): readonly For[] =>
+  body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)
+
+/** Buffers that statements allocate, by name. */
+export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
+  new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
+
+export interface Found {
+  readonly loop: For
+  /** The loops around it, outermost first. */
+  readonly path: readonly For[]
+  /** The body it stands in, and where. */
+  readonly siblings: Body
+  readonly index: number
+}
+
+/** Where the last one was found: steps on a nest follow each other. No two loops have one variable. */
+let latest = 0
+
+function holderOf(body: Body, name: string): number {
+  const near = body[latest]
+  if (near && definitionsIn(near).vars.has(name)) return latest
+  const at = body.findIndex((s) => definitionsIn(s).vars.has(name))
+  if (at > 0) latest = at
+  return at
+}
+
+/** The loop with this variable. */
+export function findLoop(body: Body, name: string): Found | undefined {
+  const at = holderOf(body, name)
+  return at < 0 ? undefined : foundIn(body, at, name, [])
+}
+
+function foundIn(body: Body, from: number, name: string, path: readonly For[]): Found | undefined {
+  for (let index = from; index < body.length; index++) {
+    const s = body[index]!
+    if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
+    const inner = s.kind === 'for' ? [...path, s] : path
+    for (const b of bodiesOf(s)) {
+      const found = foundIn(b, 0, name, inner)
+      if (found) return found
+    }
+  }
+  return undefined
+}
+
+/** Replaces the loop with this variable by what `f` makes of it. */
+export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
+  const at = holderOf(body, name)
+  const found = at < 0 ? undefined : foundIn(body, at, name, [])
+  invariant(found, `no loop ${name}`)
+  const replaced = replaceStmt([body[at]!], found.loop, (s) => f(s as For))
+  return Object.freeze([...body.slice(0, at), ...replaced, ...body.slice(at + 1)])
+}
