@@ -13,7 +13,7 @@ import { children } from '../ir/expr-tree.ts'
 import { MATH } from '../ir/math.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Chunk, KERNELS, REAL } from './expression-kernels.ts'
-import { isFlag, thresholdsOf } from './thresholds.ts'
+import { isFlag, thresholdsOf } from './threshold-lookup.ts'
 
 export const CHUNK = 512
 

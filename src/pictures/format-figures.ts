@@ -1,7 +1,7 @@
 /** Figures of a tensor in a format, as plain data. */
 
 import { allocate } from '../columns/allocate.ts'
-import { largest } from '../columns/keys.ts'
+import { largest } from '../columns/key-columns.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { describe, type StorageReport } from '../storage/describe.ts'
 import { heldEntries, type StoredParts } from '../storage/stored-parts.ts'

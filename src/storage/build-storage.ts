@@ -1,6 +1,6 @@
 /** From coordinates to the storage of a buffer, on the host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { reusing } from '../columns/scratch.ts'
+import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { isPadded, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -12,7 +12,7 @@ import { entriesOf } from './engines/host/scatter.ts'
 import { Frame } from './frame.ts'
 import type { Dimension } from './level-kinds.ts'
 import { buildTrees } from './levels.ts'
-import { finished } from './steps.ts'
+import { runSync } from './steps.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 
 export interface BuildInput {
@@ -55,7 +55,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
   const options = { apart: input.duplicates !== 'share', known: input.known ?? new Map() }
-  const { levels, at } = finished(buildTrees(frame, axes, dimensions, options))
+  const { levels, at } = runSync(buildTrees(frame, axes, dimensions, options))
   const coordinates = axes.map((a) => variable(a.name))
   const entries = axes.length === 0 ? null : entriesOf(frame, at, coordinates, input.distinct ?? false)
   frame.release()

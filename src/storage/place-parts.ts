@@ -1,5 +1,5 @@
 /** Where coordinates go in a format or composition, on the host: before anything is built. */
-import { reusing } from '../columns/scratch.ts'
+import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { variable } from '../ir/expr.ts'
@@ -13,7 +13,7 @@ import type { EntryValues, Given } from './given.ts'
 import { withSegments } from './given.ts'
 import { type Context, placeEntries } from './place.ts'
 import { split } from './split.ts'
-import { finished, type Steps } from './steps.ts'
+import { runSync, type Steps } from './steps.ts'
 
 /** The entries of a part, and where they stand in its format. */
 export interface PlacedPart {
@@ -41,7 +41,7 @@ export function placeParts(
   given: Given,
   ascending = false,
 ): readonly PlacedPart[] {
-  return reusing(() => finished(place(to, coords, values, given, ascending)))
+  return reusing(() => runSync(place(to, coords, values, given, ascending)))
 }
 
 function* place(

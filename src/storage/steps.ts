@@ -18,14 +18,14 @@ export function* ready<T>(value: T): Steps<T> {
 }
 
 /** Runs work that waits for nothing. */
-export function finished<T>(steps: Steps<T>): T {
+export function runSync<T>(steps: Steps<T>): T {
   const { done, value } = steps.next()
   invariant(done, 'the host waits for nothing')
   return value as T
 }
 
 /** Runs work, and waits where it has to. */
-export async function completed<T>(steps: Steps<T>): Promise<T> {
+export async function runAsync<T>(steps: Steps<T>): Promise<T> {
   let step = steps.next()
   while (!step.done) {
     let value: unknown

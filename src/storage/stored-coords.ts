@@ -1,13 +1,13 @@
 /** Values in storage order, or dense arrays, back to coordinates on the host. */
 import { fail } from '../ast/diagnostic.ts'
 import { allocate } from '../columns/allocate.ts'
-import { reusing } from '../columns/scratch.ts'
+import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import { HOST } from './engines/host/engine.ts'
 import { entriesOf } from './entries.ts'
-import { finished } from './steps.ts'
+import { runSync } from './steps.ts'
 import type { Storage } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
@@ -58,7 +58,7 @@ function expand(
     const dims = axes.map((name) => ({ name, extent: levels.get(name)!.extent }))
     const exprs = axes.map((name) => variable(name))
     const none = new Map<string, never>()
-    const frame = finished(entriesOf<TypedArray>(HOST, stored, { dims, exprs, sizes: none, tables: none }))
+    const frame = runSync(entriesOf<TypedArray>(HOST, stored, { dims, exprs, sizes: none, tables: none }))
     const own = new Set<TypedArray | null>(trees.flat().map((l) => l.indices))
     const coords = axes.map((name) => {
       const c = frame.column(name) as Int32Array

@@ -1,7 +1,7 @@
 /** Tensors in formats and compositions on the host, and back to coordinates. */
 import { invariant } from '../ast/diagnostic.ts'
 import { allocate, gather } from '../columns/allocate.ts'
-import { reusing } from '../columns/scratch.ts'
+import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -16,7 +16,7 @@ import type { Given } from './given.ts'
 import { withSegments } from './given.ts'
 import { bindTables } from './inverse.ts'
 import type { Part } from './place.ts'
-import { finished } from './steps.ts'
+import { runSync } from './steps.ts'
 import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
 import { gatherValues, newValues } from './values.ts'
@@ -67,7 +67,7 @@ export function convertTensor(
     checkCoords(to.over, new Map(to.over.map((a, k) => [a.name, shape[k]!])), tensor.coords)
   const proved = to.parts.map((p) => provedOf(p.instance, to.over))
   const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
-  const parts = reusing(() => finished(convert(HOST, sourceOf(tensor), to, options)))
+  const parts = reusing(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
   return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(storedPart), given }
 }
 
@@ -139,7 +139,7 @@ export function partToCoords(
 ): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
   const dims = stored.instance.over.map((a, k) => ({ name: a.name, extent: stored.shape[k]! }))
   return reusing(() => {
-    const frame = finished(entriesOfPart(HOST, partOf(p), stored, dims, new Map()))
+    const frame = runSync(entriesOfPart(HOST, partOf(p), stored, dims, new Map()))
     const own = [...p.storage.levels.values()].map((l) => l.indices)
     const coords = dims.map((d) => {
       const c = frame.column(d.name) as Int32Array

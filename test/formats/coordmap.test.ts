@@ -21,7 +21,7 @@ import {
 import { keyOf } from '../../src/ir/structural-equality.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { Frame } from '../../src/storage/frame.ts'
-import { finished } from '../../src/storage/steps.ts'
+import { runSync } from '../../src/storage/steps.ts'
 import { runs } from '../support/cases.ts'
 import { mapped } from '../support/host-frame.ts'
 
@@ -182,7 +182,7 @@ describe('intermediate results', () => {
     expect(() => applyMap({ map: [e], inputs: ['i', 'j', 'n'] }, [...columns, sizes])).toThrow(
       'format/map-overflow: at (i, j, n) = (99999, 5, 100000)',
     )
-    expect(() => finished(HOST.first(frame, [binary('ne', e, i!)]))).toThrow(place)
+    expect(() => runSync(HOST.first(frame, [binary('ne', e, i!)]))).toThrow(place)
   })
 
   it('are asked about where inputs may become as large, and not where they cannot', () => {

@@ -4,7 +4,7 @@ import { div, type Expr, int, mod, neg, sub, variable } from '../../src/ir/expr.
 import type { Query, Sort } from '../../src/ir/format.ts'
 import { evaluateQueries } from '../../src/storage/queries.ts'
 import { evaluateSort } from '../../src/storage/sorts.ts'
-import { finished } from '../../src/storage/steps.ts'
+import { runSync } from '../../src/storage/steps.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { hostScope } from '../support/host-frame.ts'
@@ -47,7 +47,7 @@ function askAll(
   more: Parameters<typeof givenFor>[1] = {},
 ): (name: string) => number[] {
   const { frame, scope } = hostScope(DIMS, t, givenFor(t.shape, more))
-  finished(evaluateQueries(frame, queries, scope))
+  runSync(evaluateQueries(frame, queries, scope))
   return (name) => [...frame.column(name)!]
 }
 
@@ -56,7 +56,7 @@ const ask = (t: CoordTensor, query: Query, more: Parameters<typeof givenFor>[1] 
 
 function sorted(t: CoordTensor, sort: Sort) {
   const { frame, scope } = hostScope(DIMS, t, givenFor(t.shape))
-  return finished(evaluateSort(frame, sort, scope))
+  return runSync(evaluateSort(frame, sort, scope))
 }
 
 const tuples = (t: CoordTensor): [number, number][] =>

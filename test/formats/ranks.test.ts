@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Ranker } from '../../src/columns/ranks.ts'
+import { Ranker } from '../../src/columns/segmented-ranks.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
 import { rankSegments } from '../../src/storage/engines/host/segment-ranks.ts'

@@ -7,7 +7,7 @@ import type { Format, FormatParam } from '../../src/ir/format.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { Frame } from '../../src/storage/frame.ts'
 import { buildLevels } from '../../src/storage/levels.ts'
-import { finished } from '../../src/storage/steps.ts'
+import { runSync } from '../../src/storage/steps.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 const v = variable
@@ -99,7 +99,7 @@ function built(
   const frame = new Frame<TypedArray>(HOST, coords[0]!.length, new Map(sizes))
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const at = new Map(axes.map((a) => [a.name, v(a.name)]))
-  return { ...finished(buildLevels(frame, axes, at, [{ name: open }])), sizes: frame.sizes }
+  return { ...runSync(buildLevels(frame, axes, at, [{ name: open }])), sizes: frame.sizes }
 }
 
 describe('buildLevels', () => {

@@ -1,7 +1,7 @@
 /** What fast paths take for granted: arrays that come back, proofs, ranges, look-ups. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { borrow, giveBack, renewed, reusing } from '../../src/columns/scratch.ts'
+import { borrow, borrowExact, giveBack, reusing } from '../../src/columns/scratch-buffers.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expr.ts'
@@ -74,11 +74,11 @@ describe('arrays of a conversion', () => {
     expect(borrow(10, 'test')).not.toBe(a)
     reusing(() => {
       giveBack(new Int32Array(100))
-      expect(renewed(10, 'test').buffer.byteLength).toBe(40)
+      expect(borrowExact(10, 'test').buffer.byteLength).toBe(40)
       const b = borrow(10, 'test')
       expect([b.length, b.buffer.byteLength]).toEqual([10, 400])
       giveBack(b)
-      expect(renewed(90, 'test').buffer).toBe(b.buffer)
+      expect(borrowExact(90, 'test').buffer).toBe(b.buffer)
       expect(borrow(10, 'test').buffer).not.toBe(b.buffer)
     })
   })

@@ -9,7 +9,7 @@ import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { setTrees } from '../../src/storage/engines/host/sets.ts'
 import { Frame, type Scope } from '../../src/storage/frame.ts'
 import type { Given } from '../../src/storage/given.ts'
-import { finished } from '../../src/storage/steps.ts'
+import { runSync } from '../../src/storage/steps.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 
 /** Values of expressions over columns, as the host's engine computes them. */
@@ -42,7 +42,7 @@ export function hostScope(
     frame.set(d.name, coords[k]!, false)
     frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
   }
-  const lists = finished(listColumns(HOST, given))
+  const lists = runSync(listColumns(HOST, given))
   bindLists(frame, lists, given)
   const distinct = HOST.ascends(frame, dims)
   const over = dims.map(
@@ -52,11 +52,11 @@ export function hostScope(
     frame,
     scope: {
       dims,
-      values: values && finished(HOST.sumsOfEqual(frame, values, dtype, dims, distinct)).sums,
+      values: values && runSync(HOST.sumsOfEqual(frame, values, dtype, dims, distinct)).sums,
       distinct,
       places: new Map(),
       lists,
-      sets: finished(setColumns(HOST, setTrees(given, over, shape))),
+      sets: runSync(setColumns(HOST, setTrees(given, over, shape))),
     },
   }
 }

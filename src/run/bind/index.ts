@@ -17,7 +17,7 @@ import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { checkClaim } from '../../storage/claims.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
-import { finished } from '../../storage/steps.ts'
+import { runSync } from '../../storage/steps.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { convert, filled, gatherValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
@@ -199,7 +199,7 @@ function checkClaims(kernel: Kernel1, { levels }: Structure): void {
         // A later format may have replaced the axis.
         if (!levels.has(name)) continue
         const chain = chainTo(axes, name).map((a) => levels.get(a)!)
-        finished(checkClaim(HOST, chain, claim))
+        runSync(checkClaim(HOST, chain, claim))
       }
 }
 

@@ -15,7 +15,7 @@ import { HOST } from '../../storage/engines/host/engine.ts'
 import { entriesOf } from '../../storage/entries.ts'
 import { checkDisjoint } from '../../storage/ready/disjoint.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
-import { finished } from '../../storage/steps.ts'
+import { runSync } from '../../storage/steps.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { convert, gatherValues, newValues } from '../../storage/values.ts'
@@ -206,7 +206,7 @@ function partEntries(
     ...t.axes.map((name) => ({ name, extent: known.extents.get(name)!, of: now.get(name)! })),
     ...b.axes.map((a) => ({ name: `@${a}`, extent: storage.levels.get(a)!.extent, of: variable(a) })),
   ]
-  const frame = finished(
+  const frame = runSync(
     entriesOf<TypedArray>(
       HOST,
       { trees, size: storage.size, values, dtype, drop: drops ? fill : null },

@@ -5,7 +5,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
-import { ascends } from '../../columns/keys.ts'
+import { ascends } from '../../columns/key-columns.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { asksForValues } from '../../storage/convert.ts'
 import type { EntryValues } from '../../storage/given.ts'

@@ -5,7 +5,7 @@ import type { Instance } from '../../../ir/format.ts'
 import type { Device } from '../../../runtime/device.ts'
 import { convert } from '../../convert.ts'
 import type { Given } from '../../given.ts'
-import { completed } from '../../steps.ts'
+import { runAsync } from '../../steps.ts'
 import { setTrees } from '../host/sets.ts'
 import { deviceEngine } from './engine.ts'
 import type { Queue } from './queue.ts'
@@ -32,7 +32,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
       try {
         const { shape, dtype } = tensor
         const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
-        const parts = await completed(convert(engine, tensor, to, options))
+        const parts = await runAsync(convert(engine, tensor, to, options))
         return new ResidentParts({ queue, instance: to, shape, dtype, fill, parts, given })
       } catch (e) {
         queue.rollback(before)

@@ -4,7 +4,7 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
 import type { Engine, Frame, SortKey, Unmeasured } from '../../frame.ts'
 import { keysOf } from '../../keys.ts'
-import { completed, type Steps, waitFor } from '../../steps.ts'
+import { runAsync, type Steps, waitFor } from '../../steps.ts'
 import { type Column, natural, read, update } from './column-types.ts'
 import { get, store } from './kernel.ts'
 import * as levels from './levels.ts'
@@ -100,7 +100,7 @@ function tooLarge(count: number, what: string, span?: Span): never {
 
 /** Side by side, so that what they read back comes with one download. */
 function* together(work: readonly Steps<void>[]): Steps<void> {
-  const done = yield* waitFor(Promise.allSettled(work.map((w) => completed(w))))
+  const done = yield* waitFor(Promise.allSettled(work.map((w) => runAsync(w))))
   for (const d of done) if (d.status === 'rejected') throw d.reason
 }
 

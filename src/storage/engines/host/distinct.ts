@@ -2,10 +2,10 @@
  * Counts and ranks of different tuples in groups. Entries whose keys are in order are swept; groups that stand
  * together are counted in a window; only what is left is ordered first.
  */
-import { changes, largest, nonNegative } from '../../../columns/keys.ts'
+import { changes, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { MAX_EXTENT, Ranker } from '../../../columns/ranks.ts'
-import { borrow, giveBack } from '../../../columns/scratch.ts'
+import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
+import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 
 export interface Keys {
   readonly by: readonly Int32Array[]

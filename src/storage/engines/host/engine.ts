@@ -1,8 +1,8 @@
 /** Conversion's operations on typed arrays: entries stay as they stand where ranks do without an order. */
 import { allocate, tooLarge } from '../../../columns/allocate.ts'
-import { ascends, largest, nonNegative } from '../../../columns/keys.ts'
+import { ascends, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { giveBack, renewed } from '../../../columns/scratch.ts'
+import { borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
@@ -76,7 +76,7 @@ export const HOST: Engine<TypedArray> = {
   order: (frame, keys) => ready(ordered(frame, keys)),
   restore(frame, from, name, e) {
     if (from === frame) return e
-    const out = renewed(frame.n, 'entries')
+    const out = borrowExact(frame.n, 'entries')
     unsort(valuesOf(from, e), from.entry as Ints, out)
     from.release()
     frame.set(name, out)

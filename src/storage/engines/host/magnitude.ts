@@ -1,7 +1,7 @@
 /** What queries ask of values. */
 
 import { allocate, gather, outOfMemory } from '../../../columns/allocate.ts'
-import { largest, nonNegative, starts } from '../../../columns/keys.ts'
+import { largest, nonNegative, starts } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import type { EntryValues } from '../../given.ts'
 import { decoder } from '../../values.ts'

@@ -3,7 +3,7 @@ import { intervalOf } from '../../../analysis/integers/interval.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
-import { digitOf, writeDigit } from '../../../columns/digits.ts'
+import { digitOf, writeDigit } from '../../../columns/div-mod-columns.ts'
 import {
   CHUNK,
   type Column,
@@ -12,7 +12,7 @@ import {
   type Program,
   type Step,
 } from '../../../columns/expression-program.ts'
-import { renewed } from '../../../columns/scratch.ts'
+import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import { type Expr, int, variable } from '../../../ir/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
@@ -64,7 +64,7 @@ export function valuesOf(frame: F, e: Expr, what = 'a part of the map'): Int32Ar
 /** The same in an array of its own. */
 export function newValues(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
   const { n } = frame
-  const out = renewed(n, 'entries')
+  const out = borrowExact(n, 'entries')
   const column = columnOf(frame, e)
   if (column) {
     out.set(column)
@@ -199,7 +199,7 @@ export function first(frame: F, conditions: readonly Expr[]): number[] {
 
 /** The same beside a new column, which is `null` where one holds. */
 export function checkedValues(frame: F, e: Expr, conditions: readonly Expr[]) {
-  const out = renewed(frame.n, 'entries')
+  const out = borrowExact(frame.n, 'entries')
   const found = scanned(frame, [...conditions, e], 1, (values, lo, n) => {
     const wrong = put(values, out, lo, n)
     if (wrong >= 0) beyond(frame, e, lo + wrong, values[wrong]!, 'the number of a part')

@@ -1,6 +1,6 @@
 /** Entries by a small number that each has, as frames of their own: a counting sort. */
 import { allocate, gatherInto } from '../../../columns/allocate.ts'
-import { renewed } from '../../../columns/scratch.ts'
+import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { F } from './maps.ts'
 
@@ -53,7 +53,7 @@ function part(frame: F, order: Int32Array): F {
 
 /** Elements of a column in another order. */
 export function gathered(from: TypedArray, order: Int32Array): TypedArray {
-  if (from instanceof Int32Array) return gatherInto(renewed(order.length, 'entries'), from, order)
+  if (from instanceof Int32Array) return gatherInto(borrowExact(order.length, 'entries'), from, order)
   const out = new (from.constructor as Float64ArrayConstructor)(order.length)
   for (let s = 0; s < order.length; s++) out[s] = from[order[s]!]!
   return out

@@ -1,5 +1,5 @@
 /** Counts, ranks and values of entries as columns; entries stay as they stand. */
-import { giveBack } from '../../../columns/scratch.ts'
+import { giveBack } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'

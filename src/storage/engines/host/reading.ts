@@ -1,7 +1,7 @@
 /** From levels to entries: parents of positions, the bits that are set, and the positions that hold something. */
 import { allocate } from '../../../columns/allocate.ts'
 import { CHUNK } from '../../../columns/expression-program.ts'
-import { renewed } from '../../../columns/scratch.ts'
+import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
 import { rewriteExpr } from '../../../ir/expr-tree.ts'
@@ -11,7 +11,7 @@ import { type F, newValues, programOf } from './maps.ts'
 
 /** The parent of each position. */
 export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
-  const out = renewed(positions, 'positions')
+  const out = borrowExact(positions, 'positions')
   for (let p = 0; p < parents; p++) {
     const end = indptr[p + 1]!
     for (let q = indptr[p]!; q < end; q++) out[q] = p
@@ -22,7 +22,10 @@ export function parentsOf(indptr: Int32Array, parents: number, positions: number
 /** Parents and coordinates of the bits that are set. */
 export function bitsOf({ mask, positions, extent }: Level, parents: number) {
   const words = wordsOf(extent)
-  const out = { parents: renewed(positions, 'positions'), coordinates: renewed(positions, 'positions') }
+  const out = {
+    parents: borrowExact(positions, 'positions'),
+    coordinates: borrowExact(positions, 'positions'),
+  }
   let q = 0
   for (let p = 0; p < parents; p++)
     for (let w = 0; w < words; w++)

@@ -1,8 +1,8 @@
 /** Numbers of runs, segments and offsets of entries, each in one or two passes. */
 import { allocate } from '../../../columns/allocate.ts'
 import { bitCount } from '../../../columns/bits.ts'
-import { changes, markChanges } from '../../../columns/keys.ts'
-import { renewed } from '../../../columns/scratch.ts'
+import { changes, markChanges } from '../../../columns/key-columns.ts'
+import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import { type Bitmap, type Cuts, ENTRY, type Starts } from '../../frame.ts'
 import { type F, valuesOf } from './maps.ts'
@@ -24,7 +24,7 @@ function mark(out: Uint8Array, cut: Int32Array): void {
 /** The number of the run that each entry is in; how many there are. */
 export function runs(frame: F, name: string, starts: Starts): number {
   const { n } = frame
-  const out = renewed(n, 'entries')
+  const out = borrowExact(n, 'entries')
   frame.set(name, out)
   const { keys, cut } = starts
   if (keys.length === 2 && !cut && !keys.some((k) => k.kind === 'var' && k.name === ENTRY))
@@ -59,7 +59,7 @@ function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
 export function ranks(frame: F, name: string, starts: Starts, within: number): void {
   const group = changes(starts.keys.slice(0, within).map((k) => valuesOf(frame, k)))
   const first = begins(frame, starts, within > 0 ? group : undefined, within)
-  const out = renewed(frame.n, 'entries')
+  const out = borrowExact(frame.n, 'entries')
   let rank = 0
   for (let s = 0; s < out.length; s++) {
     rank = group[s] === 1 || (within === 0 && s === 0) ? 0 : rank + (first ? first[s]! : 1)
@@ -75,8 +75,8 @@ export function cuts(frame: F, name: string, rank: string | null, of: Cuts): voi
   // The runs are of keys that follow those of the groups.
   const first = begins(frame, of.starts, of.within.length > 0 ? group : undefined, of.within.length)
   const fresh = of.again && changes(of.again.map((k) => valuesOf(frame, k)))
-  const out = renewed(n, 'entries').fill(0)
-  const ranked = rank ? renewed(n, 'entries') : null
+  const out = borrowExact(n, 'entries').fill(0)
+  const ranked = rank ? borrowExact(n, 'entries') : null
   let at = 0
   for (let s = 0; s < n; s++) {
     if (group[s] === 1) at = 0
@@ -159,7 +159,7 @@ export function bitmap(frame: F, name: string, of: Bitmap) {
     }
     indptr[p + 1] = positions
   }
-  const at = renewed(frame.n, 'entries')
+  const at = borrowExact(frame.n, 'entries')
   findBits(at, mask, before, words, parent, coordinate)
   frame.set(name, at)
   return { mask, indptr, positions }

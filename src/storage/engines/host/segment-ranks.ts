@@ -1,7 +1,7 @@
 /** Ranks of coordinates within segments of entries in any order. */
 import { allocate } from '../../../columns/allocate.ts'
-import { MAX_EXTENT, Ranker } from '../../../columns/ranks.ts'
-import { borrow, giveBack, renewed } from '../../../columns/scratch.ts'
+import { borrow, borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
+import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 
 /** Positions between neighbouring entries that are near: counters of so many stay in cache. */
 const NEAR = 2 ** 15
@@ -52,7 +52,7 @@ function rankGrouped(
   counts: Int32Array,
 ): Int32Array {
   const n = column.length
-  const rank = renewed(n, 'entries')
+  const rank = borrowExact(n, 'entries')
   const ranker = new Ranker(extent)
   if (!at) {
     counts[0] = ranker.rank(column, 0, n, rank)
@@ -73,7 +73,7 @@ function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: In
   const n = at.length
   let shared = false
   for (let e = 0; e < n; e++) if (++counts[at[e]!]! > 1) shared = true
-  const rank = renewed(n, 'entries')
+  const rank = borrowExact(n, 'entries')
   // Nobody has a neighbour: every entry is the first of its segment.
   if (!shared) return rank.fill(0)
   const next = allocate(counts.length, 'segments')

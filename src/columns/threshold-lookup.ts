@@ -1,4 +1,7 @@
-/** Sums of comparisons with constants as one look-up: `(x > 1) + (x > 2) + (x > 4)`, the class that x belongs to. */
+/**
+ * Bucketing by table look-up: sums of comparisons with constants as one look-up: `(x > 1) + (x > 2) + (x > 4)`, the
+ * class that x belongs to.
+ */
 import type { Expr } from '../ir/expr.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 

@@ -1,6 +1,7 @@
 /**
- * Ranks of coordinates among the different ones of their run, without ordering entries: a run that ascends is
- * swept; of others a bitmap (with one bit for each of its words on top) counts what is below.
+ * Segmented dense ranking (bitmap and popcount): ranks of coordinates among the different ones of their run, without
+ * ordering entries: a run that ascends is swept; of others a bitmap (with one bit for each of its words on top) counts
+ * what is below.
  */
 
 import { allocate } from './allocate.ts'

@@ -1,6 +1,6 @@
 /**
- * Arrays for intermediate results, used again within one conversion: memory that is new to the process costs several
- * times what writing to it does.
+ * A pool of scratch buffers: arrays for intermediate results, used again within one conversion. Memory that is new to
+ * the process costs several times what writing to it does.
  */
 import { allocate } from './allocate.ts'
 
@@ -23,7 +23,7 @@ export function borrow(length: number, what: string): Int32Array {
 }
 
 /** The same for one that may be kept: it holds little more memory than it needs. */
-export function renewed(length: number, what: string): Int32Array {
+export function borrowExact(length: number, what: string): Int32Array {
   return taken(length, length + (length >>> 2)) ?? allocate(length, what)
 }
 

@@ -1,4 +1,4 @@
-/** A digit of each coordinate, in one pass over a 32-bit column. */
+/** Fast paths of div and mod in coordinate maps: a digit of each coordinate, in one pass over a 32-bit column. */
 import type { Expr } from '../ir/expr.ts'
 
 /** `column / divisor` or `column % divisor`. */

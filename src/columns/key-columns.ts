@@ -1,4 +1,4 @@
-/** Small helpers over key columns. */
+/** Key columns of sorts: their largest element, normalisation, and where runs begin. */
 import { allocate } from './allocate.ts'
 
 /** The largest element, 0 at least. */
