@@ -10,7 +10,7 @@ import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../i
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import { listOf, setOf } from '../run/bind/format-inputs.ts'
-import type { Given } from '../storage/given.ts'
+import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
 import { coordsOfDense } from '../storage/stored-coords.ts'
 import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
@@ -248,7 +248,7 @@ export class SptFormat extends Uncloneable {
   }
 }
 
-function givenFor(instance: Instance, shape: readonly number[], data: FormatData): Given {
+function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
   expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
   const { over, given } = instance
   expectOptions(

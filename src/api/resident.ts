@@ -15,7 +15,7 @@ import {
   releaseConversions as release,
   resident as upload,
 } from '../storage/engines/device/index.ts'
-import type { Given } from '../storage/given.ts'
+import type { FormatOperands } from '../storage/format-operands.ts'
 import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
@@ -95,12 +95,12 @@ export const convert = async (
   device: Device,
   tensor: Resident,
   to: Instance,
-  given: Given,
+  given: FormatOperands,
   fill = 0,
 ): Promise<ResidentParts> => convertPlan(device, to, fill).run(tensor, given)
 
 /** `all`: none of them may be missing. */
-function expectGiven(given: Partial<Given>, all: readonly (keyof Given)[] = []): void {
+function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof FormatOperands)[] = []): void {
   expectArgument(isRecord(given), 'sizes, lists and sets', given, '{ sizes, extents, lists, sets }')
   for (const [what, x] of Object.entries({ ...Object.fromEntries(all.map((k) => [k])), ...given }))
     expectArgument(
@@ -160,7 +160,7 @@ export async function convertFor(
   kernel: CompiledKernel,
   name: string,
   tensor: Resident,
-  given: Partial<Pick<Given, 'sizes' | 'lists' | 'sets'>> = {},
+  given: Partial<Pick<FormatOperands, 'sizes' | 'lists' | 'sets'>> = {},
 ): Promise<ResidentParts> {
   expectOptions('convertFor', given, ['sizes', 'lists', 'sets'])
   expectGiven(given)

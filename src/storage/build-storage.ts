@@ -6,14 +6,14 @@ import { isPadded, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import { checkCoords } from './check.ts'
+import { Frame } from './column-engine.ts'
+import { checkCoords } from './coordinate-checks.ts'
+import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { entriesOf } from './engines/host/scatter.ts'
-import { Frame } from './frame.ts'
-import type { Dimension } from './level-kinds.ts'
-import { buildTrees } from './levels.ts'
-import { runSync } from './steps.ts'
+import type { Dimension } from './level-assembly.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
+import { assembleTreesOfDimensions } from './tree-assembly.ts'
 
 export interface BuildInput {
   /** Axes of one buffer, in its order: a child after its parent. */
@@ -55,7 +55,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
   const options = { apart: input.duplicates !== 'share', known: input.known ?? new Map() }
-  const { levels, at } = runSync(buildTrees(frame, axes, dimensions, options))
+  const { levels, at } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
   const coordinates = axes.map((a) => variable(a.name))
   const entries = axes.length === 0 ? null : entriesOf(frame, at, coordinates, input.distinct ?? false)
   frame.release()

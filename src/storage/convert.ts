@@ -12,14 +12,14 @@ import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartTree, Query } from '../ir/format.ts'
-import { entriesOf, isExact } from './entries.ts'
-import { type Column, type Engine, Frame } from './frame.ts'
-import type { Given } from './given.ts'
-import { withSegments } from './given.ts'
-import { type Inverse, inverseTables } from './inverse.ts'
-import { type Context, type Part, storePart } from './place.ts'
-import { split } from './split.ts'
-import type { Steps } from './steps.ts'
+import { type Column, type Engine, Frame } from './column-engine.ts'
+import type { Coroutine } from './coroutines.ts'
+import { entriesOf, isExact } from './entry-enumeration.ts'
+import type { FormatOperands } from './format-operands.ts'
+import { withSegments } from './format-operands.ts'
+import { type Inverse, inverseTables } from './inverse-remapping.ts'
+import { assemblePart, type Context, type Part } from './part-assembly.ts'
+import { partitionByPart } from './partition-by-part.ts'
 import { type Level, treesOf } from './storage.ts'
 
 /** What a conversion starts from. */
@@ -51,7 +51,7 @@ export interface PartsSource<C> {
   readonly kind: 'parts'
   readonly parts: readonly Part<C>[]
   readonly fill: number
-  readonly given: Given
+  readonly given: FormatOperands
 }
 
 /** Entries of a tensor. */
@@ -66,7 +66,7 @@ interface Entries<C extends Column> {
 
 /** What comes with the data, and what is known before. */
 export interface Options {
-  readonly given: Given
+  readonly given: FormatOperands
   /** What positions without an entry hold. */
   readonly fill: number
   /** Of each part. */
@@ -88,7 +88,7 @@ export function* convert<C extends Column>(
   tensor: Source<C>,
   to: Instance,
   { given, fill, proved, sets }: Options,
-): Steps<Part<C>[]> {
+): Coroutine<Part<C>[]> {
   checkOrder(tensor.shape, to)
   const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
   const known = withSegments(given)
@@ -112,8 +112,8 @@ export function* convert<C extends Column>(
     fill,
   }
   const parts: Part<C>[] = []
-  yield* split(frame, to, context, function* (k, f) {
-    parts[k] = yield* storePart(f, to.parts[k]!, context, proved[k]!)
+  yield* partitionByPart(frame, to, context, function* (k, f) {
+    parts[k] = yield* assemblePart(f, to.parts[k]!, context, proved[k]!)
   })
   yield* engine.flush()
   if (source.owned) engine.release(source.values)
@@ -148,8 +148,8 @@ export function asksForValues({ tree, parts }: Instance): boolean {
 /** Lists that come with the data, by name. */
 export function* listColumns<C extends Column>(
   engine: Engine<C>,
-  { lists }: Given,
-): Steps<ReadonlyMap<string, C>> {
+  { lists }: FormatOperands,
+): Coroutine<ReadonlyMap<string, C>> {
   const out = new Map<string, C>()
   for (const [name, list] of lists) out.set(name, yield* engine.upload(list, name))
   return out
@@ -159,7 +159,7 @@ export function* listColumns<C extends Column>(
 export function bindLists<C extends Column>(
   frame: Frame<C>,
   lists: ReadonlyMap<string, C>,
-  given: Given,
+  given: FormatOperands,
 ): void {
   for (const [name, list] of lists) {
     frame.tables.set(name, list)
@@ -172,7 +172,7 @@ function* entriesOfSource<C extends Column>(
   tensor: Source<C>,
   dims: Context<C>['dims'],
   sizes: ReadonlyMap<string, number>,
-): Steps<Entries<C>> {
+): Coroutine<Entries<C>> {
   if (tensor.kind === 'coords') {
     const frame = new Frame(engine, tensor.coords[0]?.length ?? 0, sizes)
     for (const [k, d] of dims.entries()) {
@@ -191,7 +191,7 @@ function* entriesOfSource<C extends Column>(
     return { frame, values, owned: false, distinct: !axes.some(isNonunique) }
   }
   const found: Entries<C>[] = []
-  const all = tensor.parts.map(function* (p, k): Steps<void> {
+  const all = tensor.parts.map(function* (p, k): Coroutine<void> {
     const frame = yield* entriesOfPart(engine, p, tensor, dims, sizes)
     // Every coordinate is in one part, once.
     found[k] = { frame, values: p.values, owned: false, distinct: true }
@@ -211,7 +211,7 @@ export function* entriesOfPart<C extends Column>(
   of: Shaped & Pick<PartsSource<C>, 'fill' | 'given'>,
   dims: Context<C>['dims'],
   sizes: ReadonlyMap<string, number>,
-): Steps<Frame<C>> {
+): Coroutine<Frame<C>> {
   const { instance } = part
   const own = new Map([...withSegments(of.given).sizes, ...measured])
   const inverse: Inverse<C> = {
@@ -248,7 +248,10 @@ function joined<C extends Column>(
   return { frame, values, owned: true, distinct: true }
 }
 
-export function* setColumns<C extends Column>(engine: Engine<C>, sets: SetTrees): Steps<Context<C>['sets']> {
+export function* setColumns<C extends Column>(
+  engine: Engine<C>,
+  sets: SetTrees,
+): Coroutine<Context<C>['sets']> {
   const out = new Map<string, { readonly indptr: C; readonly indices: C }[]>()
   for (const [name, levels] of sets) {
     const own: { readonly indptr: C; readonly indices: C }[] = []

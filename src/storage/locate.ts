@@ -1,11 +1,11 @@
 /**
- * Positions of given coordinates in a finished structure: both sides are put in lexicographic order and merged,
- * O(entries + positions) whatever the axis kinds, orders and duplicates.
+ * The level function `locate` of whole trees: positions of given coordinates in a finished structure. Both sides are put
+ * in lexicographic order and merged, O(entries + positions) whatever the axis kinds, orders and duplicates.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { allocate } from '../columns/allocate.ts'
 import { lexicographic } from '../columns/lexicographic-sort.ts'
-import { checkCoords } from './check.ts'
+import { checkCoords } from './coordinate-checks.ts'
 import type { Storage } from './storage.ts'
 import { expandTree } from './stored-coords.ts'
 

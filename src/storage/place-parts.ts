@@ -4,16 +4,16 @@ import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance } from '../ir/format.ts'
+import { Frame } from './column-engine.ts'
 import { asksForValues, bindLists, listColumns, setColumns } from './convert.ts'
+import { type Coroutine, runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
-import { valuesOf } from './engines/host/maps.ts'
-import { setTrees } from './engines/host/sets.ts'
-import { Frame } from './frame.ts'
-import type { EntryValues, Given } from './given.ts'
-import { withSegments } from './given.ts'
-import { type Context, placeEntries } from './place.ts'
-import { split } from './split.ts'
-import { runSync, type Steps } from './steps.ts'
+import { valuesOf } from './engines/host/map-reduce.ts'
+import { setTrees } from './engines/host/set-trees.ts'
+import type { EntryValues, FormatOperands } from './format-operands.ts'
+import { withSegments } from './format-operands.ts'
+import { type Context, remapCoordinates } from './part-assembly.ts'
+import { partitionByPart } from './partition-by-part.ts'
 
 /** The entries of a part, and where they stand in its format. */
 export interface PlacedPart {
@@ -38,7 +38,7 @@ export function placeParts(
   to: Instance,
   coords: readonly Int32Array[],
   values: EntryValues | null,
-  given: Given,
+  given: FormatOperands,
   ascending = false,
 ): readonly PlacedPart[] {
   return reusing(() => runSync(place(to, coords, values, given, ascending)))
@@ -48,9 +48,9 @@ function* place(
   to: Instance,
   coords: readonly Int32Array[],
   held: EntryValues | null,
-  given: Given,
+  given: FormatOperands,
   ascending: boolean,
-): Steps<readonly PlacedPart[]> {
+): Coroutine<readonly PlacedPart[]> {
   const dims = to.over.map((a) => ({ name: a.name, extent: given.extents.get(a.name) ?? 0 }))
   const known = withSegments(given)
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, known.sizes)
@@ -86,9 +86,14 @@ function* place(
     fill: 0,
   }
   const out: PlacedPart[] = []
-  yield* split(frame, to, context, function* (k, f) {
+  yield* partitionByPart(frame, to, context, function* (k, f) {
     const part = to.parts[k]!
-    const { coordinates, tables } = yield* placeEntries(f, part, context, provedOf(part.instance, to.over))
+    const { coordinates, tables } = yield* remapCoordinates(
+      f,
+      part,
+      context,
+      provedOf(part.instance, to.over),
+    )
     const columns = part.instance.order.map((name) => valuesOf(f, coordinates.get(name)!))
     for (const c of columns) f.keep(c)
     out[k] = {

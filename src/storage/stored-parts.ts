@@ -6,17 +6,17 @@ import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
-import { checkCoords } from './check.ts'
+import { Frame } from './column-engine.ts'
 import { bindLists, checkOrder, convert, entriesOfPart, type Source } from './convert.ts'
+import { checkCoords } from './coordinate-checks.ts'
+import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
-import { newValues as computed } from './engines/host/maps.ts'
-import { setTrees } from './engines/host/sets.ts'
-import { Frame } from './frame.ts'
-import type { Given } from './given.ts'
-import { withSegments } from './given.ts'
-import { bindTables } from './inverse.ts'
-import type { Part } from './place.ts'
-import { runSync } from './steps.ts'
+import { newValues as computed } from './engines/host/map-reduce.ts'
+import { setTrees } from './engines/host/set-trees.ts'
+import type { FormatOperands } from './format-operands.ts'
+import { withSegments } from './format-operands.ts'
+import { bindTables } from './inverse-remapping.ts'
+import type { Part } from './part-assembly.ts'
 import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
 import { gatherValues, newValues } from './values.ts'
@@ -44,7 +44,7 @@ export interface StoredParts {
   readonly fill: number
   readonly parts: readonly StoredPart[]
   /** What came with the data: sizes and lists that the formats mention. */
-  readonly given: Given
+  readonly given: FormatOperands
 }
 
 /**
@@ -58,7 +58,7 @@ export interface StoredParts {
 export function convertTensor(
   tensor: CoordTensor | StoredParts,
   to: Instance,
-  given: Given,
+  given: FormatOperands,
   fill = 0,
 ): StoredParts {
   const { shape, dtype } = tensor

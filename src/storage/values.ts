@@ -4,7 +4,7 @@ import { outOfMemory } from '../columns/allocate.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
-import type { EntryValues } from './given.ts'
+import type { EntryValues } from './format-operands.ts'
 import type { ValueArray } from './tensor.ts'
 
 export { arrayClass } from '../ir/arrays.ts'

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 import { type Column, read, type Use, update, write } from '../../src/storage/engines/device/column-types.ts'
 import { arrange, type Pending } from '../../src/storage/engines/device/command-order.ts'
-import type { Slot } from '../../src/storage/engines/device/kernels.ts'
+import type { Slot } from '../../src/storage/engines/device/kernel-cache.ts'
 import { runs } from '../support/cases.ts'
 
 const memory = Array.from({ length: 4 }, (): DeviceBuffer => ({ bytes: 256, label: '', free: () => {} }))

@@ -3,7 +3,7 @@
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { queueOf } from '../../src/storage/engines/device/resident.ts'
+import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import type { Tuning } from '../../src/storage/engines/device/tuning.ts'
 
 /** Blocks do what they do on a GPU, small ones, so that small tensors have several. */

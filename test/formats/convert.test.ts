@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Given } from '../../src/storage/given.ts'
+import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { convertTensor, heldEntries, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
@@ -38,7 +38,7 @@ const FORMATS: readonly [
   string,
   string,
   readonly (number | string)[],
-  ((t: CoordTensor) => Partial<Given>)?,
+  ((t: CoordTensor) => Partial<FormatOperands>)?,
 ][] = [
   ['csr', CSR, []],
   ['bsr', BSR, [3]],

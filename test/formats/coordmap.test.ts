@@ -19,9 +19,9 @@ import {
   variable,
 } from '../../src/ir/expr.ts'
 import { keyOf } from '../../src/ir/structural-equality.ts'
+import { Frame } from '../../src/storage/column-engine.ts'
+import { runSync } from '../../src/storage/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
-import { Frame } from '../../src/storage/frame.ts'
-import { runSync } from '../../src/storage/steps.ts'
 import { runs } from '../support/cases.ts'
 import { mapped } from '../support/host-frame.ts'
 

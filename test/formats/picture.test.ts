@@ -14,7 +14,7 @@ import { shadeOf } from '../../src/pictures/picture/grid.ts'
 import { drawCoords, drawParts } from '../../src/pictures/picture/index.ts'
 import { layoutOf } from '../../src/pictures/picture/layout.ts'
 import { colorOf, fitted } from '../../src/pictures/picture/svg.ts'
-import type { Given } from '../../src/storage/given.ts'
+import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { convertTensor, heldEntries, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { wellFormed } from '../support/xml.ts'
@@ -55,7 +55,7 @@ beforeAll(async () => {
 
 const NAMES = ['a', 'b', 'c']
 
-function into(text: string, tensor: CoordTensor, lists: Given['lists'] = new Map()): StoredParts {
+function into(text: string, tensor: CoordTensor, lists: FormatOperands['lists'] = new Map()): StoredParts {
   const { format, args } = parseFormatExpression(text, formats)
   const over = tensor.shape.map((_, k): StoredAxis => {
     const axis = k === 0 ? denseFixed(NAMES[k]!) : sparseVariable(NAMES[k]!, NAMES[k - 1]!)

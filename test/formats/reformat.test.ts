@@ -4,10 +4,10 @@ import type { TypedArray } from '../../src/ir/arrays.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { add, ceildiv, div, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/format.ts'
+import { Frame } from '../../src/storage/column-engine.ts'
+import { runSync } from '../../src/storage/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
-import { Frame } from '../../src/storage/frame.ts'
-import { buildLevels } from '../../src/storage/levels.ts'
-import { runSync } from '../../src/storage/steps.ts'
+import { assembleTrees } from '../../src/storage/tree-assembly.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 const v = variable
@@ -99,7 +99,7 @@ function built(
   const frame = new Frame<TypedArray>(HOST, coords[0]!.length, new Map(sizes))
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const at = new Map(axes.map((a) => [a.name, v(a.name)]))
-  return { ...runSync(buildLevels(frame, axes, at, [{ name: open }])), sizes: frame.sizes }
+  return { ...runSync(assembleTrees(frame, axes, at, [{ name: open }])), sizes: frame.sizes }
 }
 
 describe('buildLevels', () => {

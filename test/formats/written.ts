@@ -6,7 +6,7 @@ import type { StoredAxis } from '../../src/ir/axis.ts'
 import { variable } from '../../src/ir/expr.ts'
 import type { Instance } from '../../src/ir/format.ts'
 import { programOf } from '../../src/schedule/language.ts'
-import type { Given } from '../../src/storage/given.ts'
+import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'
 
@@ -23,7 +23,7 @@ export function written(text: string, ...args: readonly (number | string)[]): In
   return instantiate({ format, args }, over, (name, label) => (label === '' ? name : `${name}_${label}`))
 }
 
-export function givenFor(shape: readonly number[], more: Partial<Given> = {}): Given {
+export function givenFor(shape: readonly number[], more: Partial<FormatOperands> = {}): FormatOperands {
   return {
     sizes: new Map(['m', 'n', 'o'].slice(0, shape.length).map((name, k) => [name, shape[k]!])),
     extents: new Map(['row', 'col', 'fibre'].slice(0, shape.length).map((name, k) => [name, shape[k]!])),

@@ -4,12 +4,12 @@ import type { MapTable } from '../../src/columns/expression-program.ts'
 import type { TypedArray } from '../../src/ir/arrays.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { type Expr, int } from '../../src/ir/expr.ts'
+import { Frame, type Scope } from '../../src/storage/column-engine.ts'
 import { bindLists, listColumns, setColumns } from '../../src/storage/convert.ts'
+import { runSync } from '../../src/storage/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
-import { setTrees } from '../../src/storage/engines/host/sets.ts'
-import { Frame, type Scope } from '../../src/storage/frame.ts'
-import type { Given } from '../../src/storage/given.ts'
-import { runSync } from '../../src/storage/steps.ts'
+import { setTrees } from '../../src/storage/engines/host/set-trees.ts'
+import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 
 /** Values of expressions over columns, as the host's engine computes them. */
@@ -34,7 +34,7 @@ export function mapped(
 export function hostScope(
   names: readonly string[],
   { shape, coords, values, dtype }: CoordTensor,
-  given: Given,
+  given: FormatOperands,
 ): { readonly frame: Frame<TypedArray>; readonly scope: Scope<TypedArray> } {
   const frame = new Frame<TypedArray>(HOST, coords[0]!.length, given.sizes)
   const dims = names.map((name, k) => ({ name, extent: shape[k]! }))

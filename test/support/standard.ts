@@ -5,7 +5,7 @@ import type { StoredAxis } from '../../src/ir/axis.ts'
 import { variable } from '../../src/ir/expr.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
 import { load } from '../../src/node.ts'
-import type { Given } from '../../src/storage/given.ts'
+import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import type { StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 
@@ -16,7 +16,7 @@ export interface Standard {
   readonly args: readonly (number | string)[]
   /** Dimensions; 2 if left out. */
   readonly order?: number
-  readonly given?: (shape: readonly number[]) => Partial<Given>
+  readonly given?: (shape: readonly number[]) => Partial<FormatOperands>
   readonly holds?: (i: number, j: number) => boolean
   /** At most n of m neighbours in a row. */
   readonly few?: readonly [n: number, m: number]
@@ -125,7 +125,7 @@ export const instanceOf = (format: AnyFormat, args: readonly (number | string)[]
     label === '' ? x : `${x}_${label}`,
   )
 
-export const givenFor = (shape: readonly number[], more: Partial<Given> = {}): Given => ({
+export const givenFor = (shape: readonly number[], more: Partial<FormatOperands> = {}): FormatOperands => ({
   sizes: new Map(shape.map((n, k) => [`n${k}`, n])),
   extents: new Map(shape.map((n, k) => [NAMES[k]!, n])),
   lists: new Map(),

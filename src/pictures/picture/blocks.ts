@@ -6,10 +6,10 @@ import { hasIndices, parentOf } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
+import { Frame } from '../../storage/column-engine.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
-import { Frame } from '../../storage/frame.ts'
-import type { Given } from '../../storage/given.ts'
-import { withSegments } from '../../storage/given.ts'
+import type { FormatOperands } from '../../storage/format-operands.ts'
+import { withSegments } from '../../storage/format-operands.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
 import { expandTree, toCoords } from '../../storage/stored-coords.ts'
 import { originalCoords, type StoredPart, type StoredParts } from '../../storage/stored-parts.ts'
@@ -146,7 +146,7 @@ export interface Cut {
 }
 
 /** Cuts that depend on one coordinate alone and not on what is stored. */
-export function cutsOf(instance: Instance, shape: readonly number[], given: Given): readonly Cut[] {
+export function cutsOf(instance: Instance, shape: readonly number[], given: FormatOperands): readonly Cut[] {
   const out: Cut[] = []
   const { sizes } = withSegments(given)
   const names = instance.over.map((a) => a.name)

@@ -14,10 +14,10 @@ import {
   maskOf,
 } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { checkClaim } from '../../storage/claims.ts'
+import { runSync } from '../../storage/coroutines.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
+import { checkLevelProperty } from '../../storage/level-property-checks.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
-import { runSync } from '../../storage/steps.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { convert, filled, gatherValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
@@ -199,7 +199,7 @@ function checkClaims(kernel: Kernel1, { levels }: Structure): void {
         // A later format may have replaced the axis.
         if (!levels.has(name)) continue
         const chain = chainTo(axes, name).map((a) => levels.get(a)!)
-        runSync(checkClaim(HOST, chain, claim))
+        runSync(checkLevelProperty(HOST, chain, claim))
       }
 }
 

@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { chainTo, isStored } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { segmentsOf } from '../../storage/given.ts'
+import { segmentsOf } from '../../storage/format-operands.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, storedAxis } from './axes.ts'
 

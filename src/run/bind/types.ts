@@ -1,8 +1,8 @@
 /** What a caller binds, and what binding makes of it. */
 
 import type { Kernel1 } from '../../ir/stage1.ts'
-import type { StorageReport } from '../../storage/describe.ts'
 import type { Storage } from '../../storage/storage.ts'
+import type { StorageReport } from '../../storage/storage-report.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 
 /**

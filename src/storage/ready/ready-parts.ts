@@ -4,8 +4,8 @@ import { allocate } from '../../columns/allocate.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance, PartInstance } from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
-import type { Given } from '../given.ts'
-import { withSegments } from '../given.ts'
+import type { FormatOperands } from '../format-operands.ts'
+import { withSegments } from '../format-operands.ts'
 import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkDisjoint } from './disjoint.ts'
@@ -27,7 +27,7 @@ export interface PartArrays {
 export function partsFromArrays(
   instance: Instance,
   arrays: readonly PartArrays[],
-  given: Given,
+  given: FormatOperands,
   fill = 0,
 ): StoredParts {
   const parts = instance.parts.map((part, k) => partFromArrays(part, arrays[k]!, given, fill))
@@ -42,7 +42,7 @@ export function partsFromArrays(
 function partFromArrays(
   part: PartInstance,
   { tensor, tables }: PartArrays,
-  given: Given,
+  given: FormatOperands,
   fill: number,
 ): StoredPart {
   const { axes, measured } = part.instance

@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { hasIndices, hasIndptr, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
-import { chainOf, padded, paddedPositions } from '../padding.ts'
+import { chainOf, padded, paddedPositions } from '../padding-positions.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
 import type { StoredTensor, ValueArray } from '../tensor.ts'
 import { checkValueArray, filled } from '../values.ts'

@@ -1,6 +1,6 @@
 /**
- * Several launches of one structure as one kernel: blocks one after the other, each with the columns and sizes of
- * its launch. Small launches take their time to begin, not to run.
+ * Horizontal fusion of launches: several of one structure as one kernel, blocks one after the other, each with the
+ * columns and sizes of its launch. Small launches take their time to begin, not to run.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'

@@ -3,7 +3,7 @@
 import { add, div, type Expr, eq, int, lt, max, mul, select } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import { when } from '../../../ir/statement-builders.ts'
-import { loop, type Scalar, scalar, shared, unrolled } from './kernel.ts'
+import { loop, type Scalar, scalar, shared, unrolled } from './kernel-builder.ts'
 
 /** Threads whose sums one thread adds up. */
 const GROUP = 16

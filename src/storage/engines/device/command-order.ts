@@ -4,7 +4,7 @@
  */
 import type { DeviceBuffer } from '../../../runtime/device.ts'
 import type { LaunchSpec } from './column-types.ts'
-import type { Slot } from './kernels.ts'
+import type { Slot } from './kernel-cache.ts'
 
 /** A launch, or what sets a buffer to 0 (as a launch that would do it). */
 export interface Pending {

@@ -4,7 +4,7 @@ import { physicalGrid } from '../../../backends/grid-folding.ts'
 import type { ArgValue, Command, Device } from '../../../runtime/device.ts'
 import { END } from './batch-launches.ts'
 import { type LaunchSpec, THREADS } from './column-types.ts'
-import { BLOCK, type Kernel } from './kernels.ts'
+import { BLOCK, type Kernel } from './kernel-cache.ts'
 
 /** One launch of `kernel`, which is made for as many launches as these, or for more. */
 export function commandOf(

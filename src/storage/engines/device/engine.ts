@@ -2,18 +2,18 @@
 import { fail, type Span } from '../../../ast/diagnostic.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
-import type { Engine, Frame, SortKey, Unmeasured } from '../../frame.ts'
-import { keysOf } from '../../keys.ts'
-import { runAsync, type Steps, waitFor } from '../../steps.ts'
+import type { Engine, Frame, SortKey, Unmeasured } from '../../column-engine.ts'
+import { type Coroutine, runAsync, waitFor } from '../../coroutines.ts'
+import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update } from './column-types.ts'
-import { get, store } from './kernel.ts'
-import * as levels from './levels.ts'
-import * as maps from './maps.ts'
-import { orderBy } from './order.ts'
+import type { Queue } from './command-queue.ts'
+import { get, store } from './kernel-builder.ts'
+import * as reading from './level-iteration.ts'
+import * as levels from './level-scans.ts'
+import { orderBy } from './lexicographic-order.ts'
+import * as maps from './map-reduce.ts'
 import { filled, partition } from './partition.ts'
 import * as queries from './queries.ts'
-import type { Queue } from './queue.ts'
-import * as reading from './reading.ts'
 import * as values from './values.ts'
 
 type F = Frame<Column>
@@ -36,7 +36,7 @@ export function deviceEngine(q: Queue): Engine<Column> {
       return found
     },
     // Kernels fuse what they need.
-    settle: (_frame, _name, e) => e,
+    materialize: (_frame, _name, e) => e,
     valuesAt: (frame, exprs, entry) => maps.valuesAt(q, frame, exprs, entry),
     // What may not fit is refused while a kernel is built.
     fits: () => true,
@@ -99,12 +99,12 @@ function tooLarge(count: number, what: string, span?: Span): never {
 }
 
 /** Side by side, so that what they read back comes with one download. */
-function* together(work: readonly Steps<void>[]): Steps<void> {
+function* together(work: readonly Coroutine<void>[]): Coroutine<void> {
   const done = yield* waitFor(Promise.allSettled(work.map((w) => runAsync(w))))
   for (const d of done) if (d.status === 'rejected') throw d.reason
 }
 
-function* measured(frame: F, keys: readonly Unmeasured[]): Steps<SortKey[]> {
+function* measured(frame: F, keys: readonly Unmeasured[]): Coroutine<SortKey[]> {
   const open = yield* keysOf(
     frame,
     keys.flatMap((k) => (k.extent === undefined ? [k.expr] : [])),

@@ -1,9 +1,9 @@
-/** Columns in another order: element s of each becomes the one that `order` names. */
+/** Gather: columns in another order; element s of each becomes the one that `order` names. */
 import { add, load, variable } from '../../../ir/expr.ts'
-import type { Frame } from '../../frame.ts'
+import type { Frame } from '../../column-engine.ts'
 import { type Column, natural, read, write } from './column-types.ts'
-import { get, store } from './kernel.ts'
-import type { Queue } from './queue.ts'
+import type { Queue } from './command-queue.ts'
+import { get, store } from './kernel-builder.ts'
 
 /** Columns that one launch moves, within the buffers that every device binds. */
 const AT_ONCE = 3

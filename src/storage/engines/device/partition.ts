@@ -1,20 +1,22 @@
-/** Entries by a small number that each has, as frames of their own: a sort by it, and where its runs begin. */
+/**
+ * Partition of entries by a small number that each has, as frames of their own: a sort by it, and where its runs begin.
+ */
 
 import { binary, type Expr, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
-import type { Frame } from '../../frame.ts'
-import { type Steps, waitFor } from '../../steps.ts'
+import type { Frame } from '../../column-engine.ts'
+import { type Coroutine, waitFor } from '../../coroutines.ts'
 import { type Column, natural, update, write } from './column-types.ts'
+import type { Queue } from './command-queue.ts'
 import { part } from './gather.ts'
-import { before, get, isFirst, store } from './kernel.ts'
-import type { Queue } from './queue.ts'
-import { radixSort } from './sort.ts'
-import { termsOf } from './terms.ts'
+import { before, get, isFirst, store } from './kernel-builder.ts'
+import { termsOf } from './map-fusion.ts'
+import { radixSort } from './radix-sort.ts'
 
 type F = Frame<Column>
 
 /** Drops the column. Takes the frame over; where one number has all entries, it is that frame. */
-export function* partition(q: Queue, frame: F, name: string, count: number): Steps<F[]> {
+export function* partition(q: Queue, frame: F, name: string, count: number): Coroutine<F[]> {
   const { n } = frame
   const all = Array.from({ length: count }, (_, k) => k)
   if (n === 0) {
@@ -45,7 +47,13 @@ export function* partition(q: Queue, frame: F, name: string, count: number): Ste
 }
 
 /** Where each child's entries begin in `order`, and their number at the end. */
-function* boundsOf(q: Queue, frame: F, name: string, order: Column | null, count: number): Steps<number[]> {
+function* boundsOf(
+  q: Queue,
+  frame: F,
+  name: string,
+  order: Column | null,
+  count: number,
+): Coroutine<number[]> {
   const { n } = frame
   const starts = filled(q, count, n, 'starts')
   const t = termsOf(q, frame, [variable(name)])

@@ -5,27 +5,27 @@
 
 import { add, binary, type Expr, int, lt, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
-import type { Counting, Frame } from '../../frame.ts'
-import { keysOf } from '../../keys.ts'
-import type { Steps } from '../../steps.ts'
+import type { Counting, Frame } from '../../column-engine.ts'
+import type { Coroutine } from '../../coroutines.ts'
+import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, write } from './column-types.ts'
-import { flag, get, next, store } from './kernel.ts'
-import { ranks } from './levels.ts'
-import { differs, orderBy } from './order.ts'
-import type { Queue } from './queue.ts'
+import type { Queue } from './command-queue.ts'
+import { flag, get, next, store } from './kernel-builder.ts'
+import { ranks } from './level-scans.ts'
+import { differs, orderBy } from './lexicographic-order.ts'
+import { termsOf } from './map-fusion.ts'
 import { scan } from './scan.ts'
-import { termsOf } from './terms.ts'
 
 type F = Frame<Column>
 
-export function* rank(q: Queue, frame: F, { name, by, of }: Counting): Steps<void> {
+export function* rank(q: Queue, frame: F, { name, by, of }: Counting): Coroutine<void> {
   yield* orderBy(q, frame, yield* keysOf(frame, [...by, ...of]))
   ranks(q, frame, name, { keys: [...by, ...of], cut: null }, by.length)
   frame.rising.set(name, { by, of })
 }
 
 /** The number of different tuples in the group, from its last entry to all of them by the group's number. */
-export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: boolean): Steps<void> {
+export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: boolean): Coroutine<void> {
   const keys = apart ? by : [...by, ...of]
   yield* orderBy(q, frame, yield* keysOf(frame, keys))
   const { n } = frame

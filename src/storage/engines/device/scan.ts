@@ -8,8 +8,8 @@ import type { Stmt } from '../../../ir/loops.ts'
 import { when } from '../../../ir/statement-builders.ts'
 import { combine, goOn, meeting, type Op, type Running, running } from './block-scan.ts'
 import { type LaunchSpec, read, THREADS, type Use, update, write } from './column-types.ts'
-import { atomic, each, get, loop, scalar, store } from './kernel.ts'
-import type { Queue } from './queue.ts'
+import type { Queue } from './command-queue.ts'
+import { atomic, each, get, loop, scalar, store } from './kernel-builder.ts'
 import type { Tile } from './tuning.ts'
 
 interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {

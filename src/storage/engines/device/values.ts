@@ -17,17 +17,17 @@ import {
   variable,
 } from '../../../ir/expr.ts'
 import type { Query } from '../../../ir/format.ts'
-import { ENTRY, type Frame, type Scope, type SortKey, type Stored } from '../../frame.ts'
-import { keysOf } from '../../keys.ts'
-import type { Steps } from '../../steps.ts'
+import { ENTRY, type Frame, type Scope, type SortKey, type Stored } from '../../column-engine.ts'
+import type { Coroutine } from '../../coroutines.ts'
+import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
-import { atomic, flag, get, next, store, zero } from './kernel.ts'
-import { ranks } from './levels.ts'
-import { compute, numbers } from './maps.ts'
-import { differs, orderBy } from './order.ts'
-import type { Queue } from './queue.ts'
+import type { Queue } from './command-queue.ts'
+import { atomic, flag, get, next, store, zero } from './kernel-builder.ts'
+import { ranks } from './level-scans.ts'
+import { differs, orderBy } from './lexicographic-order.ts'
+import { termsOf } from './map-fusion.ts'
+import { compute, numbers } from './map-reduce.ts'
 import { scan } from './scan.ts'
-import { termsOf } from './terms.ts'
 
 type F = Frame<Column>
 
@@ -43,7 +43,7 @@ export function* sumsOfEqual(
   frame: F,
   values: Column,
   dims: Scope<Column>['dims'],
-): Steps<{ readonly sums: Column; readonly distinct: boolean }> {
+): Coroutine<{ readonly sums: Column; readonly distinct: boolean }> {
   yield* orderBy(
     q,
     frame,
@@ -121,7 +121,7 @@ export function* largestFirst(
   frame: F,
   { name, by }: Extract<Query, { kind: 'largest' }>,
   scope: Scope<Column>,
-): Steps<void> {
+): Coroutine<void> {
   const values = scope.values && ordered(q, scope.values)
   const keys = yield* keysOf(frame, by)
   const parts: SortKey[] = []

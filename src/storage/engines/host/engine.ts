@@ -6,18 +6,18 @@ import { borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
-import type { Engine, Unmeasured } from '../../frame.ts'
-import { inOrder } from '../../known-orders.ts'
-import { ready } from '../../steps.ts'
+import type { Engine, Unmeasured } from '../../column-engine.ts'
+import { ready } from '../../coroutines.ts'
+import { sortedPrefix } from '../../sort-elision.ts'
 import type { Level } from '../../storage.ts'
 import { decoder, newValues as valuesArray } from '../../values.ts'
-import { findInLevel } from './find.ts'
-import * as maps from './maps.ts'
-import { columnOf, type F, newValues, valuesOf } from './maps.ts'
+import * as reading from './level-iteration.ts'
+import * as scans from './level-scans.ts'
+import { findInLevel } from './locate-in-level.ts'
+import * as maps from './map-reduce.ts'
+import { columnOf, type F, newValues, valuesOf } from './map-reduce.ts'
 import { gathered, partition } from './partition.ts'
 import * as queries from './queries.ts'
-import * as reading from './reading.ts'
-import * as scans from './scans.ts'
 import { storeValues } from './scatter.ts'
 import { rankSegments } from './segment-ranks.ts'
 
@@ -48,7 +48,7 @@ export const HOST: Engine<TypedArray> = {
     frame.set(name, out)
     return ready(found)
   },
-  settle(frame, name, e) {
+  materialize(frame, name, e) {
     if (columnOf(frame, e)) return e
     const values = newValues(frame, e, `the coordinate on ${name.replace(/^@(at )?/, '')}`)
     frame.set(name, values)
@@ -130,7 +130,7 @@ function isOrdered(frame: F, keys: readonly Unmeasured[], columns: readonly Ints
   const exprs = keys.map((k) => k.expr)
   const positive = (e: Expr): boolean =>
     e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
-  if (inOrder(exprs, frame.sortedBy, frame.rising, positive) === keys.length) return true
+  if (sortedPrefix(exprs, frame.sortedBy, frame.rising, positive) === keys.length) return true
   if (!isSorted(columns)) return false
   frame.sortedBy = exprs
   return true

@@ -1,8 +1,8 @@
-/** Entries by a small number that each has, as frames of their own: a counting sort. */
+/** Partition of entries by a small number that each has, as frames of their own: a counting sort. */
 import { allocate, gatherInto } from '../../../columns/allocate.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
-import type { F } from './maps.ts'
+import type { F } from './map-reduce.ts'
 
 /**
  * Drops the column and takes the frame over, whose columns are there until the last of the frames is released; where one

@@ -4,11 +4,11 @@ import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
 import type { Query } from '../../../ir/format.ts'
-import type { Counting, Scope } from '../../frame.ts'
-import { inOrder } from '../../known-orders.ts'
-import { countDistinct, rankDistinct, runsOf } from './distinct.ts'
-import { placesByMagnitude, sumOfEqual } from './magnitude.ts'
-import { columnOf, type F, valuesOf } from './maps.ts'
+import type { Counting, Scope } from '../../column-engine.ts'
+import { sortedPrefix } from '../../sort-elision.ts'
+import { countDistinct, rankDistinct, runsOf } from './count-distinct.ts'
+import { placesByMagnitude, sumOfEqual } from './magnitude-order.ts'
+import { columnOf, type F, valuesOf } from './map-reduce.ts'
 import { gathered } from './partition.ts'
 
 export const count = (frame: F, q: Counting, apart: boolean): void => grouped(frame, q, apart, 'count')
@@ -19,7 +19,7 @@ function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'co
   const all = [...by, ...of]
   withKeys(frame, all, (keys) => {
     const [groups, objects] = [keys.slice(0, by.length), keys.slice(by.length)]
-    const inRuns = apart && inOrder(all, frame.sortedBy, frame.rising, () => false) === all.length
+    const inRuns = apart && sortedPrefix(all, frame.sortedBy, frame.rising, () => false) === all.length
     frame.set(
       name,
       inRuns

@@ -1,14 +1,14 @@
-/** Values where their entries stand. */
+/** Scatter of values to where their entries stand, with reduction where positions meet. */
 import { outOfMemory } from '../../../columns/allocate.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import type { BuiltinReducer } from '../../../ir/monoid.ts'
-import type { Stored } from '../../frame.ts'
+import type { Stored } from '../../column-engine.ts'
 import type { Entries } from '../../storage.ts'
 import type { CoordTensor, ValueArray } from '../../tensor.ts'
 import { decoder, encoder, filled, misfitAt } from '../../values.ts'
-import { columnOf, type F, newValues, valuesOf } from './maps.ts'
+import { columnOf, type F, newValues, valuesOf } from './map-reduce.ts'
 import { gathered } from './partition.ts'
 
 export function storeValues(frame: F, at: Expr, size: number, of: Stored<TypedArray>) {

@@ -1,4 +1,4 @@
-/** Ranks of coordinates within segments of entries in any order. */
+/** Segmented ranks: of coordinates within segments of entries in any order. */
 import { allocate } from '../../../columns/allocate.ts'
 import { borrow, borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
 import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'

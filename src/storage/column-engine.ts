@@ -1,0 +1,361 @@
+/**
+ * Entries as columns by name, one element for each entry, and the data-parallel operations of conversion. Where
+ * columns lie and who works on them an engine says: typed arrays on the host, memory and generated kernels on a device.
+ */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import type { Query } from '../ir/format.ts'
+import type { Coroutine } from './coroutines.ts'
+import type { Order, Rising } from './sort-elision.ts'
+import type { Entries, Level } from './storage.ts'
+
+export interface Column {
+  readonly length: number
+}
+
+/** The index of an entry, as a name in expressions. */
+export const ENTRY = '@entry'
+
+export class Frame<C extends Column> {
+  readonly engine: Engine<C>
+  readonly n: number
+  /** One element for each entry. */
+  readonly columns = new Map<string, C>()
+  /** Columns that are made when they are asked for. */
+  readonly deferred = new Map<string, () => C>()
+  /** Columns and tables with other elements than non-negative i32. */
+  readonly signed = new Set<string>()
+  /** Arrays that expressions load at an index. */
+  readonly tables: Map<string, C>
+  readonly sizes: Map<string, number>
+  /** What loads beyond a table read, where the engine does so. */
+  readonly fills = new Map<string, number>()
+  /** Least and greatest value, where known: by column or size. */
+  readonly bounds = new Map<string, readonly [number, number]>()
+  /** Entry of the source; `null`: entry e is e. */
+  entry: C | null = null
+  /** Keys in whose lexicographic order the entries are known to stand. */
+  sortedBy: Order = []
+  /** Columns that are known to rise. */
+  readonly rising = new Map<string, Rising>()
+  /** What is to be done when the frame is released. */
+  onRelease: (() => void) | null = null
+  readonly #owned = new Set<C>()
+
+  constructor(
+    engine: Engine<C>,
+    n: number,
+    sizes: ReadonlyMap<string, number>,
+    tables: ReadonlyMap<string, C> = new Map(),
+  ) {
+    this.engine = engine
+    this.n = n
+    this.sizes = new Map(sizes)
+    this.tables = new Map(tables)
+  }
+
+  column(name: string): C | undefined {
+    const known = this.columns.get(name)
+    const make = known === undefined ? this.deferred.get(name) : undefined
+    if (!make) return known
+    this.deferred.delete(name)
+    const made = make()
+    this.set(name, made)
+    return made
+  }
+
+  names(): string[] {
+    return [...this.columns.keys(), ...this.deferred.keys()]
+  }
+
+  /** A column under a name; the frame releases what it owns. */
+  set(name: string, column: C, owned = true): void {
+    this.drop(name)
+    this.columns.set(name, column)
+    if (owned) this.#owned.add(column)
+  }
+
+  setEntry(column: C, owned = true): void {
+    if (this.entry && this.#owned.delete(this.entry)) this.engine.release(this.entry)
+    this.entry = column
+    if (owned) this.#owned.add(column)
+  }
+
+  drop(name: string): void {
+    this.deferred.delete(name)
+    const old = this.columns.get(name)
+    if (!old) return
+    this.columns.delete(name)
+    if (this.#owned.delete(old)) this.engine.release(old)
+  }
+
+  /** The column is no longer the frame's to release. */
+  keep(column: C): void {
+    this.#owned.delete(column)
+  }
+
+  release(): void {
+    this.engine.release(...this.#owned)
+    this.#owned.clear()
+    this.columns.clear()
+    this.deferred.clear()
+    this.onRelease?.()
+    this.onRelease = null
+  }
+
+  /** Least and greatest value of a column or size, where known. */
+  range(name: string): readonly [number, number] | undefined {
+    const size = this.sizes.get(name)
+    return this.bounds.get(name) ?? (size === undefined ? undefined : [size, size])
+  }
+
+  /** Value of an expression over sizes. */
+  size(e: Expr): number {
+    for (const name of freeVars(e)) if (!this.sizes.has(name)) unknownName(name, [...this.sizes.keys()])
+    return evaluate(e, this.sizes)
+  }
+
+  /** Whether an expression is over sizes that are known. */
+  isKnown(e: Expr): boolean {
+    return [...freeVars(e)].every((v) => this.sizes.has(v))
+  }
+
+  /** A size of its own for a number, so that kernels serve other sizes. */
+  sized(value: number, name = `@size ${this.sizes.size}`): Expr {
+    this.sizes.set(name, value)
+    return variable(name)
+  }
+
+  /** A frame that knows what this one does of columns and sizes, without columns. */
+  sibling(n: number): Frame<C> {
+    const out = new Frame(this.engine, n, this.sizes, this.tables)
+    for (const [name, b] of this.bounds) out.bounds.set(name, b)
+    for (const name of this.signed) out.signed.add(name)
+    for (const [name, x] of this.fills) out.fills.set(name, x)
+    return out
+  }
+}
+
+/** @throws SptError `format/unknown-name` */
+export function unknownName(name: string, candidates: readonly string[]): never {
+  return fail({
+    code: 'format/unknown-name',
+    message: `${name} is no coordinate, size or table here`,
+    lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
+    hint: 'maps are over the coordinates, the sizes and what the format asks for',
+  })
+}
+
+/** Values of `expr` are from 0 to `extent` - 1. */
+export interface SortKey {
+  readonly expr: Expr
+  readonly extent: number
+}
+
+/** Where runs of entries begin: at the first, where one of `keys` is not that of the entry before, where `cut` is 1. */
+export interface Starts {
+  readonly keys: readonly Expr[]
+  readonly cut: Expr | null
+}
+
+export type Unmeasured = Pick<SortKey, 'expr'> & Partial<SortKey>
+
+export interface Cuts {
+  readonly within: readonly Expr[]
+  readonly starts: Starts
+  /** 0: no number of runs. */
+  readonly width: number
+  /** Also where none of these changes, which come after those of `within`. */
+  readonly again: readonly Expr[] | null
+}
+
+/** Segments of coordinates under parent positions; `null`: of one. */
+export interface Segments {
+  readonly parent: Expr | null
+  readonly parents: number
+  readonly coordinate: Expr
+  readonly extent: number
+}
+
+export interface Bitmap {
+  readonly parent: Expr
+  readonly parents: number
+  readonly coordinate: Expr
+  /** Of 32 bits, under each parent. */
+  readonly words: number
+  readonly label: string
+}
+
+/** What a buffer is filled with. */
+export interface Stored<C> {
+  /** By entry of the source; `null`: ones. */
+  readonly stored: C | null
+  readonly dtype: Dtype
+  readonly fill: number
+  /** No two entries have the same coordinates. */
+  readonly distinct: boolean
+  /** On each axis of the buffer. */
+  readonly coordinates: readonly Expr[]
+}
+
+/** What queries need besides coordinates. */
+export interface Scope<C> {
+  /** In the order of the dimensions. */
+  readonly dims: readonly { readonly name: string; readonly extent: number }[]
+  /** By entry of the source, of all that is at its coordinate; `null` in a pattern. */
+  readonly values: C | null
+  /** No two entries have the same coordinates. */
+  readonly distinct: boolean
+  /** By sort: the place of each coordinate. */
+  readonly places: ReadonlyMap<string, C>
+  readonly lists: ReadonlyMap<string, C>
+  /** Sets as trees: the segments of each coordinate of the first dimension, then the others level by level. */
+  readonly sets: ReadonlyMap<string, readonly { readonly indptr: C; readonly indices: C }[]>
+}
+
+type QueryOf<K extends Query['kind']> = Extract<Query, { kind: K }>
+export type Counting = QueryOf<'count' | 'rank'>
+
+/**
+ * Operations on all entries of a frame, or all elements of a column. Expressions are over the names of a frame: its
+ * columns, sizes and tables, and `ENTRY`.
+ */
+export interface Engine<C extends Column> {
+  // Columns -------------------------------------------------------------------------------------------------------
+  upload(values: Int32Array, label: string): Coroutine<C>
+  /** Gives back what was uploaded. */
+  unload(...columns: readonly C[]): void
+  /** Gives memory back that nobody uses any more. */
+  release(...columns: readonly (C | null | undefined)[]): void
+  /** Elements that are all written before they are read. */
+  empty(length: number, label: string): C
+  filled(length: number, value: number, label: string): C
+  /** Parts one after the other; of each the elements that `entry` names. */
+  concatenated(
+    parts: readonly { readonly column: C; readonly entry: C | null; readonly n: number }[],
+    dtype: Dtype,
+  ): C
+  /** Refuses what 32 bits do not count. */
+  tooLarge(count: number, what: string, span?: Span): never
+  /** Work that does not depend on each other. */
+  together(work: readonly Coroutine<void>[]): Coroutine<void>
+  /** All that was asked for has been begun. */
+  flush(): Coroutine<void>
+
+  // Map -----------------------------------------------------------------------------------------------------------
+  /** A new column with the values of an expression. */
+  compute(frame: Frame<C>, name: string, e: Expr): void
+  /** The same if none of the conditions holds of any entry; otherwise the first entry for each, -1 for none. */
+  computeChecked(
+    frame: Frame<C>,
+    name: string,
+    e: Expr,
+    conditions: readonly Expr[],
+  ): Coroutine<readonly number[]>
+  /** An expression with the same values that is cheap to use several times. */
+  materialize(frame: Frame<C>, name: string, e: Expr): Expr
+  /** Values at one entry. */
+  valuesAt(frame: Frame<C>, exprs: readonly Expr[], entry: number): Coroutine<readonly number[]>
+  /** Whether 32 bits hold all that an expression computes on its way, or that is refused already. */
+  fits(frame: Frame<C>, e: Expr): boolean
+  /** Whether loads beyond a table read its fill (`Frame.fills`). */
+  readonly fillsTables: boolean
+  /** Values of a tensor as a table that expressions load; the type they have there. */
+  bindNumbers(frame: Frame<C>, name: string, values: C, dtype: Dtype): Dtype
+
+  // Reduce --------------------------------------------------------------------------------------------------------
+  /** The first entry of the source of which each condition holds; -1: none. */
+  first(frame: Frame<C>, conditions: readonly Expr[]): Coroutine<readonly number[]>
+  /** The largest value of what is not negative. */
+  largest(frame: Frame<C>, e: Expr): Coroutine<number>
+  /** Bounds of an expression, both including 0. */
+  bounds(frame: Frame<C>, e: Expr): Coroutine<readonly [number, number]>
+  /** Whether it is seen that the entries ascend, and so no two are equal. */
+  ascends(frame: Frame<C>, dims: Scope<C>['dims']): boolean
+
+  // Sort, gather, scatter -----------------------------------------------------------------------------------------
+  /** The entries in lexicographic order, stable; an extent that is left out is measured. */
+  order(frame: Frame<C>, keys: readonly Unmeasured[]): Coroutine<Frame<C>>
+  /** What was computed of entries in order, of the entries as they stand in `frame`. */
+  restore(frame: Frame<C>, ordered: Frame<C>, name: string, e: Expr): Expr
+  /** A frame of the entries with each value of a column below `count`, in order. Takes the frame over. */
+  partition(frame: Frame<C>, name: string, count: number): Coroutine<Frame<C>[]>
+  /** The entries of which the condition holds, with new columns. */
+  compact(
+    frame: Frame<C>,
+    condition: Expr,
+    columns: ReadonlyMap<string, Expr>,
+    sizes: ReadonlyMap<string, number>,
+  ): Coroutine<Frame<C>>
+  /** `to[at] = value`; where places are equal, so are values, or any of them may stay. */
+  scatter(frame: Frame<C>, to: C, at: Expr, value: Expr): void
+  /** The same of entries in order of `at`, for the first at each place. */
+  scatterFirsts(frame: Frame<C>, to: C, at: Expr, value: Expr): void
+
+  // Scan ----------------------------------------------------------------------------------------------------------
+  /** The number of the run that each entry is in, and how many there are. */
+  runs(frame: Frame<C>, name: string, starts: Starts): Coroutine<number>
+  /** The number of the run among those with the same first `within` keys. */
+  ranks(frame: Frame<C>, name: string, starts: Starts, within: number): void
+  /** 1 where `width` runs have passed since a key of `within` changed or the last 1; `rank`: how many since then. */
+  cuts(frame: Frame<C>, name: string, rank: string | null, of: Cuts): void
+  /** Of entries in order of `at`: where segments of positions end under each parent, `indptr`. */
+  segmentEnds(frame: Frame<C>, at: Expr, parent: Expr, parents: number, label: string): C
+  /** The `indptr` of one segment. */
+  segment(positions: number, label: string): C
+  /** 1 + the largest coordinate under each parent; 0: none. */
+  lengths(frame: Frame<C>, parent: Expr, coordinate: Expr, parents: number, label: string): C
+  /** `indptr` from lengths, whose sum is `most` at most. */
+  offsets(lengths: C, most: number, label: string): Coroutine<{ readonly indptr: C; readonly total: number }>
+  /** A bit for each coordinate under each parent, and a column of positions. */
+  bitmap(
+    frame: Frame<C>,
+    name: string,
+    starts: Starts,
+    of: Bitmap,
+  ): Coroutine<{ readonly mask: C; readonly indptr: C; readonly positions: number }>
+  /**
+   * Where an engine ranks the coordinates of each segment without an order, if that is cheaper: their numbers, and a
+   * column of ranks. `null`: entries are to be ordered by `keys`, or are.
+   */
+  readonly ranked:
+    | ((frame: Frame<C>, name: string, of: Segments, keys: readonly SortKey[]) => C | null)
+    | null
+
+  // Queries and values --------------------------------------------------------------------------------------------
+  /** `apart`: no two entries agree in `by` and `of`. */
+  count(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
+  rank(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
+  largestFirst(frame: Frame<C>, q: QueryOf<'largest'>, scope: Scope<C>): Coroutine<void>
+  /** Values by entry of the source, as a column. */
+  takeValues(frame: Frame<C>, name: string, values: C): void
+  /** By entry of the source: the sum of all values at its coordinates, as a number; where they are known to be apart, its own. */
+  sumsOfEqual(
+    frame: Frame<C>,
+    values: C,
+    dtype: Dtype,
+    dims: Scope<C>['dims'],
+    distinct: boolean,
+  ): Coroutine<{ readonly sums: C; readonly distinct: boolean }>
+  /** Values where their entries stand, the fill elsewhere; values at one position add up. And where that is, if it is kept. */
+  storeValues(
+    frame: Frame<C>,
+    at: Expr,
+    size: number,
+    of: Stored<C>,
+  ): { readonly values: C; readonly entries: Entries<C> | null }
+
+  // Levels --------------------------------------------------------------------------------------------------------
+  /** The position of each entry in a level that is there already; `null`: there are no such levels. */
+  readonly find:
+    | ((frame: Frame<C>, name: string, level: Level<C>, parent: Expr | null, coordinate: Expr) => Expr)
+    | null
+  /** The parent of each position. */
+  parentsOf(indptr: C, parents: number, positions: number): C
+  /** Parents and coordinates of the bits of a bitmap that are set. */
+  bitsOf(level: Level<C>, parents: number): { readonly parents: C; readonly coordinates: C }
+}

@@ -1,0 +1,45 @@
+/** Checks of coordinate arrays that building and locating share: lengths, ranges, extents. */
+import { fail } from '../ast/diagnostic.ts'
+import { extentOf } from './storage.ts'
+
+/** The largest coordinate of each axis. @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent` */
+export function checkCoords(
+  axes: readonly { readonly name: string }[],
+  extents: ReadonlyMap<string, number>,
+  coords: readonly Int32Array[],
+): number[] {
+  if (coords.length !== axes.length)
+    fail({
+      code: 'bind/coordinates',
+      message: `${coords.length} coordinate arrays for ${axes.length} axes`,
+      expected: `one Int32Array for each of ${axes.map((a) => a.name).join(', ')}`,
+      hint: 'bind a tensor with as many dimensions as the buffer has axes',
+    })
+  return axes.map((axis, k) => {
+    const extent = extentOf(extents, axis.name)
+    const c = coords[k]!
+    if (!(c instanceof Int32Array) || c.length !== coords[0]!.length)
+      fail({
+        code: 'bind/coordinates',
+        message:
+          c instanceof Int32Array
+            ? `axis ${axis.name} has ${c.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
+            : `the coordinates of axis ${axis.name} are no Int32Array`,
+        expected: 'Int32Arrays of equal length',
+        hint: 'give one coordinate per axis for every entry',
+      })
+    let max = 0
+    for (let e = 0; e < c.length; e++) {
+      const v = c[e]!
+      if (v < 0 || v >= extent)
+        fail({
+          code: 'bind/coordinate-range',
+          message: `entry ${e} has the coordinate ${v} on axis ${axis.name}, whose extent is ${extent}`,
+          expected: extent === 0 ? 'no entries' : `coordinates from 0 to ${extent - 1}`,
+          hint: 'bind a larger size, or subtract 1 where coordinates count from 1',
+        })
+      if (v > max) max = v
+    }
+    return max
+  })
+}

@@ -1,0 +1,290 @@
+/**
+ * The command queue: columns in device memory and the commands that fill them. Kernels are built from expressions, once
+ * for each structure; commands are collected and run in order when something is read back.
+ */
+import { fail, invariant } from '../../../ast/diagnostic.ts'
+import { arrayClass } from '../../../ir/arrays.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import { int } from '../../../ir/expr.ts'
+import type { Command, Device, DeviceBuffer, HostArray } from '../../../runtime/device.ts'
+import {
+  deviceToHost,
+  hostToDevice,
+  isWord,
+  storedBytes,
+  WORD_BYTES,
+} from '../../../runtime/widened-elements.ts'
+import { countFor } from './batch-launches.ts'
+import { type Column, type LaunchSpec, type Use, update, write } from './column-types.ts'
+import { commandOf } from './command.ts'
+import { arrange, type Pending } from './command-order.ts'
+import { store } from './kernel-builder.ts'
+import { type Kernel, Kernels, type Slot } from './kernel-cache.ts'
+import { Pool } from './memory-pool.ts'
+import { TUNINGS, type Tuning } from './tuning.ts'
+
+const MAX_ELEMENTS = 2 ** 31 - 1
+const MAX_CELLS = 2 ** 14
+/** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
+const PATIENCE = 64
+
+/** Arguments of a launch of several. */
+const MOST_ARGUMENTS = 450
+
+/** Memory, kernels and commands of one device. */
+export class Queue {
+  readonly device: Device
+  readonly tuning: Tuning
+  readonly #kernels: Kernels
+  readonly #pool: Pool
+  readonly #cells: Column
+  #cell = 0
+  /** Cells that were given out and not read. */
+  #unread = 0
+  #pending: Pending[] = []
+  readonly #live = new Set<Column>()
+  #reading: Promise<HostArray> | null = null
+  /** Resolves when what was flushed before has run. */
+  #flushed: Promise<void> = Promise.resolve()
+  /** Commands that the device has not got yet. */
+  #waiting: Promise<void> | null = null
+  #launches = 0
+
+  constructor(device: Device) {
+    this.device = device
+    this.tuning = { ...TUNINGS[device.kind] }
+    this.#kernels = new Kernels(device)
+    this.#pool = new Pool(device)
+    this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
+  }
+
+  /** Bytes of all live columns. */
+  get bytes(): number {
+    return this.#pool.bytes
+  }
+
+  /** The most there were since `resetPeak`. */
+  get peakBytes(): number {
+    return this.#pool.peak
+  }
+
+  /** Since `resetPeak`. */
+  get launches(): number {
+    return this.#launches
+  }
+
+  resetPeak(): void {
+    this.#pool.resetPeak()
+    this.#launches = 0
+  }
+
+  /** Uninitialised elements. @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `convert/too-large` */
+  column(length: number, dtype: Dtype = 'i32', label = 'column'): Column {
+    if (!(length <= MAX_ELEMENTS))
+      fail({
+        code: 'convert/too-large',
+        message: `${label} would have ${length} elements`,
+        expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
+        hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+      })
+    const memory = this.#pool.take(length * this.elementBytes(dtype), label)
+    const column = { memory, dtype, length }
+    this.#live.add(column)
+    return column
+  }
+
+  /** The columns there are, to be given to `rollback` after a failure. */
+  get live(): ReadonlySet<Column> {
+    return new Set(this.#live)
+  }
+
+  /** Releases all columns but these. */
+  rollback(keep: ReadonlySet<Column>): void {
+    this.#unread = 0
+    this.release(...[...this.#live].filter((c) => !keep.has(c)))
+  }
+
+  elementBytes(dtype: Dtype): number {
+    return storedBytes(this.device, dtype)
+  }
+
+  /** Gives the memory back to later columns. */
+  release(...columns: readonly (Column | null | undefined)[]): void {
+    const used = this.#pending.length > 0
+    for (const c of columns) if (c && this.#live.delete(c)) this.#pool.give(c.memory, used)
+  }
+
+  async upload(values: HostArray, dtype: Dtype, label = 'column'): Promise<Column> {
+    const column = this.column(values.length, dtype, label)
+    const data = isWord(this.device, dtype) ? hostToDevice(dtype, values) : values
+    // Earlier commands may still be using this memory.
+    await this.flush()
+    if (data.length > 0) await this.device.upload(column.memory, data)
+    return column
+  }
+
+  async download(column: Column): Promise<HostArray> {
+    const ran = this.flush()
+    const { dtype, length, memory } = column
+    // The device reads after what it got before.
+    if (this.#waiting || length === 0) await ran
+    if (length === 0) return new (arrayClass(dtype))(0)
+    const [bytes] = await Promise.all([this.device.download(memory, length * this.elementBytes(dtype)), ran])
+    return isWord(this.device, dtype)
+      ? deviceToHost(dtype, bytes, length)
+      : new (arrayClass(dtype))(bytes, 0, length)
+  }
+
+  /** All elements become 0. */
+  clear(column: Column): void {
+    const { memory } = column
+    if (memory.bytes === 0) return
+    const words = { memory, dtype: 'i32' as const, length: Math.ceil(memory.bytes / WORD_BYTES) }
+    const spec: LaunchSpec = {
+      key: 'clear',
+      threads: words.length,
+      columns: { x_to: write(words) },
+      body: (e) => [store('x_to', e, int(0))],
+    }
+    this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: memory })
+  }
+
+  /** The column whose elements (`cells`) launches leave numbers for the host in. */
+  get totals(): Use {
+    return update(this.#cells)
+  }
+
+  /** The first of `count` cells, set to 0, that nobody else writes before they are read (`numbers`), once. */
+  cells(count = 1): number {
+    invariant(count <= MAX_CELLS, `${count} numbers at once`)
+    if (this.#unread === 0 || this.#cell + count > MAX_CELLS) {
+      this.#cell = 0
+      this.#unread = 0
+      this.clear(this.#cells)
+    }
+    this.#unread += count
+    const first = this.#cell
+    this.#cell += count
+    return first
+  }
+
+  /** The numbers in some cells, after all that was launched: one download for all who ask at the same time. */
+  async numbers(cells: readonly number[]): Promise<number[]> {
+    this.#reading ??= this.#readCells()
+    const all = await this.#reading
+    this.#unread = Math.max(0, this.#unread - cells.length)
+    return cells.map((c) => all[c]!)
+  }
+
+  /** Until others have asked for what can be done beside. */
+  async patience(): Promise<void> {
+    for (let k = 0; k < PATIENCE; k++) await null
+  }
+
+  async #readCells(): Promise<HostArray> {
+    await this.patience()
+    this.#reading = null
+    return this.download({ ...this.#cells, length: this.#cell })
+  }
+
+  launch(spec: LaunchSpec): void {
+    if (spec.threads <= 0) return
+    this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: null })
+  }
+
+  /** Runs what was collected. */
+  flush(): Promise<void> {
+    const pending = this.#pending
+    if (pending.length === 0) return this.#flushed
+    this.#pending = []
+    this.#pool.wake()
+    const groups = this.#grouped(pending)
+    // What a device takes at the call needs no promise in between.
+    const atOnce = this.#waiting === null && this.device.kind !== 'webgpu'
+    const flushed =
+      atOnce && groups.every((g) => g.slot.kernel !== null)
+        ? this.device.run(groups.map((g) => this.#command(g.slot.kernel!, g)))
+        : this.#later(groups)
+    this.#flushed = flushed
+    // Those who wait see the failure; later commands are others'.
+    flushed.catch(() => {
+      if (this.#flushed === flushed) this.#flushed = Promise.resolve()
+    })
+    return flushed
+  }
+
+  async #later(groups: readonly Group[]): Promise<void> {
+    const before = this.#waiting
+    const run = async (): Promise<void> => {
+      await before
+      const commands: Command[] = []
+      for (const g of groups) commands.push(this.#command(await g.slot.compiled, g))
+      await this.device.run(commands)
+    }
+    const mine = run().finally(() => {
+      if (this.#waiting === mine) this.#waiting = null
+    })
+    this.#waiting = mine
+    await mine
+  }
+
+  /** Launches of one kernel that do not depend on each other are one. */
+  #grouped(pending: readonly Pending[]): Group[] {
+    const alone = (p: Pending): Group => ({ slot: p.slot, specs: [p.spec], clear: p.clear })
+    const kinds = new Set(pending.map((p) => p.slot))
+    if (kinds.size === pending.length || this.tuning.fused < 2) return pending.map(alone)
+    const out: Group[] = []
+    for (const group of arrange(pending, this.#cells.memory)) {
+      const { slot, spec } = group[0]!
+      const most = this.#mostFused(spec)
+      for (let k = 0; k < group.length; k += most) {
+        const some = group.slice(k, k + most)
+        if (some.length === 1) out.push(alone(some[0]!))
+        else
+          out.push({
+            slot: this.#kernels.several(slot, spec, countFor(some.length)),
+            specs: some.map((p) => p.spec),
+            clear: null,
+          })
+      }
+    }
+    return out
+  }
+
+  #mostFused({ columns, sizes }: LaunchSpec): number {
+    const buffers = Object.keys(columns).length
+    const all = buffers + Object.keys(sizes ?? {}).length + 2
+    const { maxBuffersPerLaunch } = this.device.limits
+    const most = Math.min(this.tuning.fused, maxBuffersPerLaunch / buffers, MOST_ARGUMENTS / all)
+    // Kernels are made for some numbers of launches.
+    let fits = 1
+    while (fits < most && countFor(fits + 1) <= most) fits++
+    return fits
+  }
+
+  /** Frees all memory that no column holds. */
+  trim(): void {
+    this.#pool.trim()
+  }
+
+  /** Frees kernels and spare memory; columns that are still held stay. */
+  async dispose(): Promise<void> {
+    await this.flush()
+    this.release(this.#cells)
+    this.trim()
+    await this.#kernels.release()
+  }
+
+  #command(kernel: Kernel, { specs, clear }: Group): Command {
+    if (clear) return { kind: 'clear', buffer: clear }
+    this.#launches++
+    return commandOf(this.device, kernel, specs)
+  }
+}
+
+/** What one command does. */
+interface Group {
+  readonly slot: Slot
+  readonly specs: readonly LaunchSpec[]
+  readonly clear: DeviceBuffer | null
+}

@@ -1,0 +1,160 @@
+/** Builders of generated kernels: one thread for each index, scalars in registers, serial loops. */
+
+import type { Dtype } from '../../../ir/dtype.ts'
+import {
+  add,
+  constant,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  mul,
+  select,
+  type ThreadAxis,
+  variable,
+} from '../../../ir/expr.ts'
+import type { For, Kernel2, LoopMode, Stmt } from '../../../ir/loops.ts'
+import { builtinMonoid } from '../../../ir/monoid.ts'
+import { alloc, forLoop, local, reduction, store as storeAt } from '../../../ir/statement-builders.ts'
+import { walkStmts } from '../../../ir/tree.ts'
+import { type LaunchSpec, THREADS } from './column-types.ts'
+
+const SERIAL: LoopMode = { kind: 'serial' }
+
+export function loop(
+  name: string,
+  extent: Expr,
+  body: (v: Expr) => readonly Stmt[],
+  mode: LoopMode = SERIAL,
+  guards: readonly Expr[] = [],
+): For {
+  return forLoop(name, extent, body(variable(name)), { guards, mode })
+}
+
+/** Into an element of a column. */
+export const store = (buffer: string, index: Expr, value: Expr): Stmt => storeAt(buffer, [index], value)
+
+/** `buffer[index] = buffer[index] op value`, whoever else does the same. */
+export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr): Stmt =>
+  reduction({
+    reducer: builtinMonoid(op, value.dtype),
+    targets: [load(buffer, [index], value.dtype)],
+    values: [value],
+    init: false,
+    atomic: true,
+  })
+
+/** Registers of one thread, or memory of a block. */
+export interface Register {
+  readonly declare: Stmt
+  readonly at: (k: Expr) => Expr
+  readonly put: (k: Expr, value: Expr) => Stmt
+}
+
+export function registers(name: string, length: number, dtype: Dtype = 'i32'): Register {
+  return array(name, length, dtype, 'register')
+}
+
+function array(name: string, length: number, dtype: Dtype, scope: 'register' | 'shared'): Register {
+  return {
+    declare: alloc(local(name, dtype, [int(length)], scope)),
+    at: (k) => load(name, [k], dtype),
+    put: (k, value) => store(name, k, value),
+  }
+}
+
+/** Memory that the threads of a block share. */
+export function shared(name: string, length: number): Register {
+  return array(name, length, 'i32', 'shared')
+}
+
+/** One register. */
+export interface Scalar {
+  readonly declare: readonly Stmt[]
+  readonly value: Expr
+  readonly set: (value: Expr) => Stmt
+}
+
+export function scalar(name: string, initial: Expr): Scalar {
+  const r = registers(name, 1, initial.dtype)
+  return {
+    declare: [r.declare, r.put(int(0), initial)],
+    value: r.at(int(0)),
+    set: (value) => r.put(int(0), value),
+  }
+}
+
+/** 1 where the condition holds. */
+export const flag = (cond: Expr): Expr => select(cond, int(1), int(0))
+/** Element `e` of a column of i32. */
+export const get = (buffer: string, e: Expr): Expr => load(buffer, [e], 'i32')
+export const next = (e: Expr): Expr => add(e, int(1))
+export const before = (e: Expr): Expr => add(e, int(-1))
+export const isFirst = (e: Expr): Expr => eq(e, int(0))
+export const zero = (dtype: Dtype): Expr => constant(0, dtype)
+
+const isAtomic = (body: readonly Stmt[]): boolean => {
+  let found = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'reduce' && s.atomic) found = true
+  })
+  return found
+}
+
+const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
+
+/** What each thread of a block does; between two of these all of them meet where they share memory. */
+export const each = (name: string, threads: number, body: (t: Expr) => readonly Stmt[]): For =>
+  loop(name, int(threads), body, bind('thread.x'))
+
+/** A loop of few rounds that becomes as many statements: registers are then known by number. */
+export const unrolled = (name: string, count: number, body: (k: Expr) => readonly Stmt[]): For =>
+  loop(name, int(count), body, { kind: 'unroll', factor: null })
+
+/** Threads one by one, in blocks of `block`. */
+function threadNest(spec: LaunchSpec, block: number): Stmt {
+  const threads = variable(THREADS)
+  const at = add(mul(variable('x_block'), int(block)), variable('x_thread'))
+  const inner = spec.body(at)
+  // Loops whose rounds may update one element are reductions: updates stay atomic.
+  const reduce = isAtomic(inner)
+  const blocks = div(add(threads, int(block - 1)), int(block))
+  const bound = loop('x_thread', int(block), () => inner, bind('thread.x'), [lt(at, threads)])
+  return { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
+}
+
+/** The kernel of a launch: blocks that threads share, or threads in blocks of `block`. */
+export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
+  const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
+  const body = spec.shared
+    ? loop('x_block', variable(THREADS), spec.body, bind('block.x'))
+    : threadNest(spec, block)
+  const columns = Object.entries(spec.columns)
+  return {
+    stage: 2,
+    name,
+    params: [
+      ...sizes.map((n) => ({ name: n, kind: 'size' as const, dtype: 'i32' as const })),
+      ...columns.map(([n]) => ({ name: `${n}_length`, kind: 'size' as const, dtype: 'i32' as const })),
+    ],
+    buffers: columns.map(([n, use]) => ({
+      name: n,
+      dtype: use.column.dtype,
+      scope: 'global',
+      role:
+        use.access === 'natural'
+          ? 'index'
+          : use.access === 'read'
+            ? 'in'
+            : use.access === 'write'
+              ? 'out'
+              : 'inout',
+      shape: [variable(`${n}_length`)],
+      fill: 0,
+      accumulate: use.column.dtype,
+    })),
+    body: [body],
+  }
+}

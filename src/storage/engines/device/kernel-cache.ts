@@ -1,0 +1,120 @@
+/** A cache of compiled kernels: one for each structure of a launch, and for several launches of one structure as one. */
+import { invariant } from '../../../ast/diagnostic.ts'
+import { emit, type ModuleText } from '../../../backends/emit.ts'
+import { targetOf } from '../../../backends/targets/index.ts'
+import { lowerToMemory } from '../../../lower/pipeline.ts'
+import type { CompiledModule, Device } from '../../../runtime/device.ts'
+import { isWord } from '../../../runtime/widened-elements.ts'
+import { fused, instanceOf } from './batch-launches.ts'
+import type { LaunchSpec } from './column-types.ts'
+import { kernelOf } from './kernel-builder.ts'
+
+export interface Argument {
+  readonly buffer: boolean
+  /** As the launch names it. */
+  readonly name: string
+  /** Which of the launches. */
+  readonly of: number
+}
+
+export interface Kernel {
+  readonly module: CompiledModule
+  readonly entry: string
+  readonly args: readonly Argument[]
+}
+
+/** A kernel that is compiled or being compiled. */
+export interface Slot {
+  readonly key: string
+  /** `null`: still being compiled. */
+  kernel: Kernel | null
+  readonly compiled: Promise<Kernel>
+}
+
+type Target = ModuleText['target']
+
+/** Threads of a block. */
+export const BLOCK = 128
+
+/** Texts that are kept, for whichever device asks next. */
+const KEPT = 2000
+const texts = new Map<string, ModuleText>()
+let named = 0
+
+/** The text of `count` launches like this one; a launch's structure says all of it. */
+function textOf(key: string, spec: LaunchSpec, count: number, target: Target, f16: boolean): ModuleText {
+  const known = `${target} ${f16} ${key}`
+  const before = texts.get(known)
+  if (before) return before
+  const name = `convert_${named++}`
+  const plan = lowerToMemory(kernelOf(count > 1 ? fused(spec, count, BLOCK) : spec, name, BLOCK))
+  const [text, more] = emit(plan, target, { f16 })
+  invariant(text && !more && text.entries.length === 1, `${spec.key} is not one launch`)
+  for (const [old] of texts) if (texts.size >= KEPT) texts.delete(old)
+  texts.set(known, text)
+  return text
+}
+
+export class Kernels {
+  readonly #device: Device
+  readonly #slots = new Map<string, Slot>()
+
+  constructor(device: Device) {
+    this.#device = device
+  }
+
+  /** The kernel of a launch. */
+  of(spec: LaunchSpec): Slot {
+    const key = structureOf(spec)
+    return this.#slots.get(key) ?? this.#add(key, spec, 1)
+  }
+
+  /** The kernel of `count` launches like this one. */
+  several(slot: Slot, spec: LaunchSpec, count: number): Slot {
+    const key = `${count} ${slot.key}`
+    return this.#slots.get(key) ?? this.#add(key, spec, count)
+  }
+
+  async release(): Promise<void> {
+    for (const s of this.#slots.values()) (await s.compiled).module.release()
+    this.#slots.clear()
+  }
+
+  #add(key: string, spec: LaunchSpec, count: number): Slot {
+    const slot: Slot = { key, kernel: null, compiled: this.#compile(key, spec, count) }
+    slot.compiled.then(
+      (kernel) => {
+        slot.kernel = kernel
+      },
+      // Whoever waits sees the failure.
+      () => {},
+    )
+    this.#slots.set(key, slot)
+    return slot
+  }
+
+  async #compile(key: string, spec: LaunchSpec, count: number): Promise<Kernel> {
+    const text = textOf(key, spec, count, targetOf(this.#device), !isWord(this.#device, 'f16'))
+    const entry = text.entries[0]!
+    return {
+      module: await this.#device.compile(text),
+      entry: entry.name,
+      args: entry.args.map((a) => ({
+        buffer: a.kind === 'buffer',
+        ...(count > 1 ? instanceOf(a.name) : { name: a.name, of: 0 }),
+      })),
+    }
+  }
+}
+
+/** What a kernel depends on. */
+function structureOf({ key, columns, sizes }: LaunchSpec): string {
+  let out = `${key}(`
+  for (const name in columns) {
+    const use = columns[name]!
+    out += `${name}:${use.column.dtype}:${use.access},`
+  }
+  out += ';'
+  for (const name in sizes) out += `${name},`
+  return out
+}

@@ -1,0 +1,277 @@
+/** Scans that levels are made of: numbers of runs, ends of segments, offsets, and bits, with atomic updates. */
+import { invariant } from '../../../ast/diagnostic.ts'
+import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
+import type { Bitmap, Cuts, Frame, Starts } from '../../column-engine.ts'
+import type { Coroutine } from '../../coroutines.ts'
+import { type Column, natural, read, update, write } from './column-types.ts'
+import type { Queue } from './command-queue.ts'
+import { atomic, flag, get, next, store } from './kernel-builder.ts'
+import { differs } from './lexicographic-order.ts'
+import { termsOf } from './map-fusion.ts'
+import { numbers } from './map-reduce.ts'
+import { reduce, scan } from './scan.ts'
+
+type F = Frame<Column>
+
+/** Where runs begin, ready for kernels, with the values of the keys. */
+function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
+  const t = termsOf(q, frame, cut ? [...keys, cut] : keys)
+  const at = (e: Expr): readonly Expr[] => t.at(e).slice(0, keys.length)
+  const changes = (e: Expr): Expr => differs(at, e)
+  return {
+    key: `starts ${cut !== null} ${t.key}`,
+    columns: t.columns,
+    sizes: t.sizes,
+    at,
+    cond: (e: Expr): Expr => (cut ? binary('or', changes(e), eq(t.at(e)[keys.length]!, int(1))) : changes(e)),
+  }
+}
+
+/** The number of the run that each entry is in; among those with the same first `within` keys. */
+function numbered(q: Queue, frame: F, name: string, starts: Starts, within: number, total?: number): void {
+  const begins = conditionOf(q, frame, starts)
+  const out = q.column(frame.n, 'i32', name)
+  scan(q, {
+    ...begins,
+    key: `numbers ${within} ${begins.key}`,
+    n: frame.n,
+    op: '+',
+    columns: { ...begins.columns, x_out: write(out) },
+    value: (e) => flag(begins.cond(e)),
+    ...(within > 0 ? { reset: (e: Expr) => differs((x) => begins.at(x).slice(0, within), e) } : {}),
+    body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
+    total,
+  })
+  frame.set(name, out)
+}
+
+export const ranks = (q: Queue, frame: F, name: string, starts: Starts, within: number): void =>
+  numbered(q, frame, name, starts, within)
+
+export function* runs(q: Queue, frame: F, name: string, starts: Starts): Coroutine<number> {
+  const total = q.cells()
+  numbered(q, frame, name, starts, 0, total)
+  const [count = 0] = yield* numbers(q, total, 1)
+  return count
+}
+
+export function cuts(q: Queue, frame: F, name: string, rank: string | null, of: Cuts): void {
+  invariant(of.again === null, 'equal coordinates share a position on a device')
+  const { n } = frame
+  const c = conditionOf(q, frame, of.starts)
+  const cut = q.column(n, 'i32', name)
+  const ranked = rank ? q.column(n, 'i32', rank) : null
+  scan(q, {
+    ...c,
+    key: `cuts ${of.within.length} ${ranked !== null} ${c.key}`,
+    n,
+    op: '+',
+    columns: { ...c.columns, x_cut: write(cut), ...(ranked ? { x_rank: write(ranked) } : {}) },
+    sizes: { ...c.sizes, x_width: of.width },
+    value: (e) => flag(c.cond(e)),
+    reset: (e) => differs((x) => c.at(x).slice(0, of.within.length), e),
+    body: (e, before, own) => [
+      store('x_cut', e, flag(binary('and', eq(own, int(1)), eq(mod(before, variable('x_width')), int(0))))),
+      ...(ranked ? [store('x_rank', e, mod(add(before, add(own, int(-1))), variable('x_width')))] : []),
+    ],
+  })
+  frame.set(name, cut)
+  if (rank && ranked) frame.set(rank, ranked)
+}
+
+/** `to[at] = value`. */
+export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr): void {
+  const t = termsOf(q, frame, [at, value])
+  q.launch({
+    ...t,
+    key: `scatter ${t.key}`,
+    threads: frame.n,
+    columns: { ...t.columns, x_to: write(to) },
+    body: (e) => {
+      const [place, x] = t.at(e) as [Expr, Expr]
+      return [store('x_to', place, x)]
+    },
+  })
+}
+
+/** The same of entries in order of `at`: only the first at a place writes. */
+export function scatterFirsts(q: Queue, frame: F, to: Column, at: Expr, value: Expr): void {
+  const t = termsOf(q, frame, [at, value])
+  q.launch({
+    ...t,
+    key: `firsts ${t.key}`,
+    threads: frame.n,
+    columns: { ...t.columns, x_to: write(to) },
+    body: (e) => {
+      const [place, x] = t.at(e) as [Expr, Expr]
+      return [
+        when(
+          differs((y) => [t.at(y)[0]!], e),
+          [store('x_to', place, x)],
+        ),
+      ]
+    },
+  })
+}
+
+/** The `indptr` of a root. */
+export function segment(q: Queue, positions: number, label: string): Column {
+  const indptr = q.column(2, 'i32', label)
+  q.launch({
+    key: 'only segment',
+    threads: 2,
+    columns: { x_indptr: write(indptr) },
+    sizes: { x_positions: positions },
+    body: (p) => [store('x_indptr', p, mul(p, variable('x_positions')))],
+  })
+  return indptr
+}
+
+/** `indptr[p + 1]` is where the last segment ends that is not after p's; entries are in order of `at`. */
+export function segmentEnds(
+  q: Queue,
+  frame: F,
+  at: Expr,
+  parent: Expr,
+  parents: number,
+  label: string,
+): Column {
+  const { n } = frame
+  const ends = q.column(parents, 'i32', `ends of ${label}`)
+  q.clear(ends)
+  const t = termsOf(q, frame, [at, parent])
+  q.launch({
+    ...t,
+    key: `ends ${t.key}`,
+    threads: n,
+    columns: { ...t.columns, x_ends: write(ends) },
+    sizes: { ...t.sizes, x_n: n },
+    body: (e) => {
+      const [q0, p0] = t.at(e) as [Expr, Expr]
+      const last = store('x_ends', p0, next(q0))
+      const p1 = t.at(next(e))[1]!
+      return [when(lt(next(e), variable('x_n')), [when(binary('ne', p0, p1), [last])], [last])]
+    },
+  })
+  const indptr = q.column(parents + 1, 'i32', label)
+  scan(q, {
+    key: 'ends',
+    n: parents,
+    op: 'max',
+    columns: { x_ends: natural(ends), x_indptr: write(indptr) },
+    value: (p) => get('x_ends', p),
+    body: (p, most, own) => [
+      store('x_indptr', p, most),
+      when(eq(next(p), variable('x_n')), [store('x_indptr', next(p), binary('max', most, own))]),
+    ],
+  })
+  if (parents === 0) q.clear(indptr)
+  q.release(ends)
+  return indptr
+}
+
+/** Segments as long as their largest coordinate needs. */
+export function lengths(
+  q: Queue,
+  frame: F,
+  parent: Expr,
+  coordinate: Expr,
+  parents: number,
+  label: string,
+): Column {
+  const out = q.column(parents, 'i32', label)
+  q.clear(out)
+  const t = termsOf(q, frame, [parent, coordinate])
+  q.launch({
+    ...t,
+    key: `lengths ${t.key}`,
+    threads: frame.n,
+    columns: { ...t.columns, x_lengths: update(out) },
+    sizes: { ...t.sizes, x_n: frame.n },
+    body: (e) => {
+      const [at, c] = t.at(e) as [Expr, Expr]
+      const [at1, c1] = t.at(next(e)) as [Expr, Expr]
+      const raise = atomic('max', 'x_lengths', at, next(c))
+      // In a run of rising coordinates only the last can be the largest.
+      return [
+        when(
+          lt(next(e), variable('x_n')),
+          [when(binary('or', binary('ne', at, at1), lt(c1, c)), [raise])],
+          [raise],
+        ),
+      ]
+    },
+  })
+  return out
+}
+
+const MOST_POSITIONS = 2 ** 31 - 1
+
+/** `total`: infinite, where 32 bits do not hold it. */
+export function* offsets(
+  q: Queue,
+  lengths: Column,
+  most: number,
+  label: string,
+): Coroutine<{ indptr: Column; total: number }> {
+  const parents = lengths.length
+  const indptr = q.column(parents + 1, 'i32', label)
+  const cells = q.cells(2)
+  scan(q, {
+    key: 'lengths',
+    n: parents,
+    op: '+',
+    columns: { x_lengths: natural(lengths), x_indptr: write(indptr) },
+    value: (p) => get('x_lengths', p),
+    body: (p, sum, own) => [
+      store('x_indptr', p, sum),
+      when(eq(next(p), variable('x_n')), [store('x_indptr', next(p), add(sum, own))]),
+    ],
+    total: cells,
+  })
+  if (parents === 0) q.clear(indptr)
+  // Lengths are below 2^31: where the sum passes that first, it is negative.
+  if (most > MOST_POSITIONS)
+    reduce(q, {
+      key: 'wrapped',
+      n: parents + 1,
+      op: 'max',
+      columns: { x_indptr: read(indptr) },
+      values: (p) => [flag(lt(get('x_indptr', p), int(0)))],
+      count: 1,
+      cells: cells + 1,
+    })
+  const [sum = 0, beyond = 0] = yield* numbers(q, cells, 2)
+  return { indptr, total: most > MOST_POSITIONS && beyond > 0 ? Number.POSITIVE_INFINITY : sum }
+}
+
+export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, of: Bitmap) {
+  const { parent, parents, words, label } = of
+  const positions = yield* runs(q, frame, name, starts)
+  const at = variable(name)
+  const indptr = segmentEnds(q, frame, at, parent, parents, `${label}_indptr`)
+  const mask = q.column(parents * words, 'i32', `${label}_mask`)
+  q.clear(mask)
+  const t = termsOf(q, frame, [at, parent, of.coordinate])
+  q.launch({
+    ...t,
+    key: `mask ${t.key}`,
+    threads: frame.n,
+    columns: { ...t.columns, x_mask: update(mask) },
+    sizes: { ...t.sizes, x_words: words },
+    body: (e) => {
+      const [, p, c] = t.at(e) as [Expr, Expr, Expr]
+      const word = add(mul(p, variable('x_words')), div(c, int(32)))
+      const bit = call('shift_left', [int(1), mod(c, int(32))])
+      // Each bit is added once: entries of one coordinate are neighbours.
+      return [
+        when(
+          differs((x) => [t.at(x)[0]!], e),
+          [atomic('+', 'x_mask', word, bit)],
+        ),
+      ]
+    },
+  })
+  return { mask, indptr, positions }
+}

@@ -1,0 +1,194 @@
+/**
+ * Lexicographic order of entries with as few passes as their present order leaves: leading keys that are in order
+ * already cut the entries into runs that are sorted within themselves (segmented sort), and trailing keys that are in
+ * order within those runs stay so, as passes are stable.
+ */
+
+import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../../../ir/expr.ts'
+import { when } from '../../../ir/statement-builders.ts'
+import type { Frame, SortKey } from '../../column-engine.ts'
+import type { Coroutine } from '../../coroutines.ts'
+import { sortedPrefix } from '../../sort-elision.ts'
+import { type Column, write } from './column-types.ts'
+import type { Queue } from './command-queue.ts'
+import { reorder } from './gather.ts'
+import { before, flag, isFirst, next, store } from './kernel-builder.ts'
+import { termsOf } from './map-fusion.ts'
+import { numbers } from './map-reduce.ts'
+import { costOf, counters, FEW, passes, radixSort } from './radix-sort.ts'
+import type { Segments } from './radix-sort-chunks.ts'
+import type { Key } from './radix-sort-pass.ts'
+import { reduce, scan } from './scan.ts'
+
+type F = Frame<Column>
+
+/** Whether some expression differs from the entry before; true at the first. */
+export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
+  const here = at(e)
+  const there = at(before(e))
+  return here.reduce<Expr>((any, x, k) => binary('or', any, binary('ne', x, there[k]!)), isFirst(e))
+}
+
+/** Reads back once where the order is unknown, and once more where there are runs to sort. */
+export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<void> {
+  const { n } = frame
+  const exprs = keys.map((k) => k.expr)
+  if (n < 2) return
+  const known = knownOrder(frame, exprs)
+  if (known.prefix < keys.length) {
+    // A look at few entries takes longer than what it may save.
+    const looks = frame.sortedBy.length === 0 || n > FEW
+    const { prefix, suffix } = looks ? yield* presentOrder(q, frame, keys) : known
+    if (prefix < keys.length) {
+      const within = grouped(q, frame, keys.slice(prefix, suffix(prefix)))
+      const whole = grouped(q, frame, keys.slice(0, suffix(0)))
+      const more = passesOf(q, n, whole) - passesOf(q, n, within)
+      const runs = prefix > 0 && (n > FEW || more > 2) ? yield* runsOf(q, frame, keys.slice(0, prefix)) : null
+      const worth = runs !== null && isCheaper(q, n, runs, within, whole)
+      const order = radixSort(q, n, worth ? within : whole, worth ? runs : null)
+      q.release(runs?.starts)
+      if (order) reorder(q, frame, order)
+    }
+  }
+  frame.sortedBy = exprs
+}
+
+const passesOf = (q: Queue, n: number, keys: readonly Key[]): number =>
+  keys.reduce((sum, k) => sum + passes(q, n, k.bits), 0)
+
+interface Present {
+  /** How many leading keys are in order. */
+  readonly prefix: number
+  /** The first key from which on all are in order within runs of equal p leading ones. */
+  readonly suffix: (p: number) => number
+}
+
+/** What follows from the order that entries were put in. */
+function knownOrder(frame: F, keys: readonly Expr[]): Present {
+  const positive = (e: Expr): boolean =>
+    e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
+  const leading = (some: readonly Expr[]): number =>
+    sortedPrefix(some, frame.sortedBy, frame.rising, positive)
+  return {
+    prefix: leading(keys),
+    suffix: (p) => {
+      for (let s = p + 1; s < keys.length; s++) if (leading(keys.slice(s)) === keys.length - s) return s
+      return keys.length
+    },
+  }
+}
+
+/** Whether sorting within runs needs less than sorting everything: short runs take more counters than entries. */
+function isCheaper(
+  q: Queue,
+  n: number,
+  runs: Segments,
+  within: readonly Key[],
+  whole: readonly Key[],
+): boolean {
+  const cost = (keys: readonly Key[], segments: number): number =>
+    passesOf(q, n, keys) * costOf(q, n, segments)
+  return counters(q, n, runs.count) < 2 ** 30 && cost(within, runs.count) < cost(whole, 0)
+}
+
+/** What order there is. */
+function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Present> {
+  const count = keys.length
+  const t = termsOf(
+    q,
+    frame,
+    keys.map((k) => k.expr),
+  )
+  const pairs = keys.flatMap((_, p) => keys.flatMap((_, k) => (k > p ? [[p, k] as const] : [])))
+  const cells = q.cells(1 + pairs.length)
+  reduce(q, {
+    ...t,
+    key: `order ${t.key}`,
+    n: frame.n,
+    op: 'max',
+    values: (e) => {
+      const here = t.at(e)
+      const there = t.at(before(e))
+      const equal = here.map((x, k) => eq(x, there[k]!))
+      /** Whether the entry is before its predecessor by the keys from k on. */
+      const falls = (k: number): Expr =>
+        k === count
+          ? bool(false)
+          : binary('or', lt(here[k]!, there[k]!), k + 1 < count ? and(equal[k]!, falls(k + 1)) : bool(false))
+      /** How many keys there are from the first that differs on. */
+      const rest = (k: number): Expr =>
+        k + 1 >= count ? int(1) : select(equal[k]!, rest(k + 1), int(count - k))
+      const inner = (x: Expr): Expr => select(isFirst(e), int(0), x)
+      return [
+        inner(select(falls(0), rest(0), int(0))),
+        ...pairs.map(([p, k]) => inner(flag([...equal.slice(0, p), falls(k)].reduce(and)))),
+      ]
+    },
+    count: 1 + pairs.length,
+    cells,
+  })
+  const found = yield* numbers(q, cells, 1 + pairs.length)
+  return {
+    prefix: count - found[0]!,
+    suffix: (p: number): number => {
+      const good = pairs.findIndex(([lead], k) => lead === p && found[1 + k] === 0)
+      return good < 0 ? count : pairs[good]![1]
+    },
+  }
+}
+
+/** Runs of entries with equal leading keys. */
+function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segments> {
+  const { n } = frame
+  const most = keys.reduce((size, k) => Math.min(n, size * Math.max(1, k.extent)), 1)
+  const starts = q.column(most + 1, 'i32', 'runs')
+  const t = termsOf(
+    q,
+    frame,
+    keys.map((k) => k.expr),
+  )
+  const total = q.cells()
+  scan(q, {
+    ...t,
+    key: `runs ${t.key}`,
+    n,
+    op: '+',
+    columns: { ...t.columns, x_runs: write(starts) },
+    value: (e) => flag(differs(t.at, e)),
+    body: (e, sum, own) => [
+      when(eq(own, int(1)), [store('x_runs', sum, e)]),
+      when(eq(next(e), variable('x_n')), [store('x_runs', add(sum, own), next(e))]),
+    ],
+    total,
+  })
+  const [count = 0] = yield* numbers(q, total, 1)
+  return { starts, count }
+}
+
+/** Neighbouring keys as one number each, as far as 31 bits hold them. */
+function grouped(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
+  const groups: { exprs: Expr[]; extents: number[]; size: number }[] = []
+  for (const { expr, extent } of keys) {
+    const last = groups.at(-1)
+    const size = Math.max(1, extent)
+    if (size === 1) continue
+    // Extents are passed as i32, so that only a key of its own may have 2^31 values.
+    if (last && last.size * size < 2 ** 31) {
+      last.exprs.push(expr)
+      last.extents.push(size)
+      last.size *= size
+    } else groups.push({ exprs: [expr], extents: [size], size })
+  }
+  return groups.map(({ exprs, extents, size }) => {
+    const t = termsOf(q, frame, exprs)
+    const sizes = Object.fromEntries(extents.map((n, k) => [`x_extent${k}`, n]))
+    return {
+      key: t.key,
+      columns: t.columns,
+      sizes: { ...t.sizes, ...sizes },
+      bits: Math.ceil(Math.log2(size)),
+      value: (e: Expr) =>
+        t.at(e).reduce((sum, x, k) => (k === 0 ? x : add(mul(sum, variable(`x_extent${k}`)), x))),
+    }
+  })
+}

@@ -1,0 +1,130 @@
+/**
+ * Map fusion: expressions over a frame as expressions over an entry's index, so that a kernel computes whatever it
+ * needs.
+ */
+import { HIGHEST } from '../../../analysis/integers/interval.ts'
+import { overflowIn } from '../../../analysis/integers/ranges.ts'
+import { fail } from '../../../ast/diagnostic.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import { cast, constant, type Expr, load, variable } from '../../../ir/expr.ts'
+import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expr-tree.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { ENTRY, type Frame, unknownName } from '../../column-engine.ts'
+import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
+import type { Queue } from './command-queue.ts'
+
+/** Expressions of one frame, ready for kernels. */
+export interface Terms extends Required<Pick<LaunchSpec, 'key' | 'columns' | 'sizes'>> {
+  /** Their values at entry `e`. */
+  readonly at: (e: Expr) => readonly Expr[]
+}
+
+type F = Frame<Column>
+
+/** Kernels compute in 32 bits and do not see where that wraps. */
+function checkRange(frame: F, e: Expr): void {
+  const over = overflowIn(e, (name) => frame.range(name))
+  if (!over) return
+  fail({
+    code: 'format/map-overflow',
+    message: `${printExpr(over.expr)} reaches ${over.hi > HIGHEST ? over.hi : over.lo}`,
+    ...(over.expr.span ? { span: over.expr.span } : {}),
+    expected: 'results that fit 32 bits, as kernels compute them',
+    hint: 'divide before multiplying, or map to more axes',
+  })
+}
+
+/** @throws SptError `format/unknown-name`, `format/map-overflow` */
+export function termsOf(q: Queue, frame: F, exprs: readonly Expr[]): Terms {
+  const columns: Record<string, Use> = {}
+  const sizes: Record<string, number> = {}
+  const names = new Map<string, string>()
+  const tables = new Map<string, string>()
+  const onColumn = new Map<string, string>()
+  const dtypes = new Map<string, Dtype>()
+  for (const e of exprs) {
+    checkRange(frame, e)
+    for (const name of freeVars(e)) {
+      if (name === ENTRY || names.has(name) || onColumn.has(name)) continue
+      const column = frame.column(name)
+      const size = frame.sizes.get(name)
+      if (column) {
+        const own = `f${onColumn.size}`
+        onColumn.set(name, own)
+        dtypes.set(name, column.dtype)
+        columns[own] = frame.signed.has(name) ? read(column) : natural(column)
+      } else if (size !== undefined) {
+        const own = `s${names.size}`
+        names.set(name, own)
+        sizes[own] = size
+      } else unknownName(name, [...frame.columns.keys(), ...frame.sizes.keys()])
+    }
+    walkExpr(e, (x) => {
+      const buffer = x.kind === 'load' || x.kind === 'search' ? x.buffer : null
+      if (buffer === null || tables.has(buffer)) return
+      const column = frame.tables.get(buffer)
+      if (!column) unknownName(buffer, [...frame.tables.keys()])
+      const own = `t${tables.size}`
+      tables.set(buffer, own)
+      columns[own] = frame.signed.has(buffer) ? read(column) : natural(column)
+    })
+  }
+  const narrow = q.device.storage === 'words'
+  const at = (e: Expr): readonly Expr[] => {
+    const memo = new Map<Expr, Expr>()
+    return exprs.map((x) =>
+      rewriteExpr(
+        x,
+        (y) => {
+          if (narrow && y.dtype === 'f64' && y.kind === 'const') return constant(y.value, 'f32')
+          if (narrow && y.dtype === 'f64' && y.kind === 'cast') return cast(y.x, 'f32')
+          if (y.kind === 'var') {
+            if (y.name === ENTRY) return e
+            const own = onColumn.get(y.name)
+            if (own === undefined) {
+              const size = names.get(y.name)
+              return size === undefined ? undefined : variable(size)
+            }
+            // The frame may have other columns by now.
+            const dtype = dtypes.get(y.name)!
+            const value = load(own, [e], dtype)
+            return dtype === y.dtype || (narrow && y.dtype === 'f64') ? value : cast(value, y.dtype)
+          }
+          if (y.kind === 'load') return load(tables.get(y.buffer)!, y.index, y.dtype)
+          if (y.kind === 'search') return Object.freeze({ ...y, buffer: tables.get(y.buffer)! })
+          return undefined
+        },
+        memo,
+      ),
+    )
+  }
+  const own = (name: string): string => onColumn.get(name) ?? names.get(name) ?? tables.get(name) ?? name
+  return { key: exprs.map((e) => structureOf(e, own)).join(), columns, sizes, at }
+}
+
+/** Tells expressions apart that differ in more than the names of what they mention. */
+function structureOf(e: Expr, own: (name: string) => string): string {
+  const of = (x: Expr): string => structureOf(x, own)
+  switch (e.kind) {
+    case 'const':
+      return `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
+    case 'var':
+      return `${own(e.name)}:${e.dtype}`
+    case 'builtin':
+      return `@${e.axis}`
+    case 'unary':
+      return `(${e.op} ${of(e.x)})`
+    case 'cast':
+      return `(${e.dtype} ${of(e.x)})`
+    case 'binary':
+      return `(${e.op} ${of(e.a)} ${of(e.b)})`
+    case 'call':
+      return `(${e.fn} ${e.args.map(of).join(' ')})`
+    case 'select':
+      return `(? ${of(e.cond)} ${of(e.then)} ${of(e.else)})`
+    case 'load':
+      return `${own(e.buffer)}[${e.index.map(of).join()}]`
+    case 'search':
+      return `(${e.method} ${own(e.buffer)} ${of(e.lo)} ${of(e.hi)} ${of(e.value)})`
+  }
+}

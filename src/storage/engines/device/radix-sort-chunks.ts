@@ -1,0 +1,102 @@
+/**
+ * Chunks of the radix sort: entries that lie in one segment each, and where their counters are: by segment, then digit,
+ * then chunk.
+ */
+
+import {
+  add,
+  and,
+  div,
+  type Expr,
+  ge,
+  int,
+  lt,
+  max,
+  min,
+  mul,
+  search,
+  select,
+  sub,
+  variable,
+} from '../../../ir/expr.ts'
+import type { Stmt } from '../../../ir/loops.ts'
+import { when } from '../../../ir/statement-builders.ts'
+import { type Column, natural, write } from './column-types.ts'
+import type { Queue } from './command-queue.ts'
+import { before, get, next, scalar, store } from './kernel-builder.ts'
+import { scan } from './scan.ts'
+
+/** Runs of entries: `starts` has the first of each, and their number at the end. None is empty. */
+export interface Segments {
+  readonly starts: Column
+  readonly count: number
+}
+
+/** The number of each segment's first chunk, and the number of all chunks. */
+export function chunkBases(q: Queue, { starts, count }: Segments, length: number): Column {
+  const bases = q.column(count + 1, 'i32', 'chunks')
+  const chunksOf = (s: Expr): Expr =>
+    div(
+      add(sub(get('x_starts', next(s)), get('x_starts', s)), sub(variable('x_length'), int(1))),
+      variable('x_length'),
+    )
+  scan(q, {
+    key: 'chunks',
+    n: count,
+    op: '+',
+    columns: { x_starts: natural(starts), x_bases: write(bases) },
+    sizes: { x_length: length },
+    value: chunksOf,
+    body: (s, sum, own) => [
+      store('x_bases', s, sum),
+      when(ge(next(s), variable('x_n')), [store('x_bases', next(s), add(sum, own))]),
+    ],
+  })
+  return bases
+}
+
+/** A chunk, in registers. */
+export interface Chunk {
+  readonly declare: readonly Stmt[]
+  /** Its first entry, and how many it has. */
+  readonly lo: Expr
+  readonly count: Expr
+  /** The counter of its first digit, and how far it is to the next one's. */
+  readonly counter: Expr
+  readonly stride: Expr
+}
+
+/**
+ * Chunk `c`. There may be more chunks than segments need: those are empty and have the counters at the end. No
+ * condition is around: threads of a block may meet below.
+ */
+export function chunkOf(c: Expr, segmented: boolean, digits: number): Chunk {
+  const length = variable('x_length')
+  if (!segmented) {
+    const lo = mul(c, length)
+    const count = max(int(0), min(length, sub(variable('x_n'), lo)))
+    return { declare: [], lo, count, counter: c, stride: variable('x_chunks') }
+  }
+  const segments = variable('x_segments')
+  const all = int(digits)
+  const real = lt(c, get('x_bases', segments))
+  const found = scalar('x_segment', before(search('upper', 'x_bases', int(0), next(segments), c)))
+  const segment = scalar('x_of', min(found.value, before(segments)))
+  const first = scalar('x_first', get('x_bases', segment.value))
+  const chunks = scalar('x_own_chunks', sub(get('x_bases', next(segment.value)), first.value))
+  const lo = scalar('x_lo', add(get('x_starts', segment.value), mul(sub(c, first.value), length)))
+  const rest = sub(get('x_starts', next(segment.value)), lo.value)
+  const count = scalar('x_count', select(real, min(length, rest), int(0)))
+  const counter = scalar(
+    'x_counter',
+    select(real, add(mul(first.value, all), sub(c, first.value)), mul(c, all)),
+  )
+  const stride = scalar('x_stride', select(and(real, ge(chunks.value, int(1))), chunks.value, int(1)))
+  return {
+    declare: [found, segment, first, chunks, lo, count, counter, stride].flatMap((s) => s.declare),
+    lo: lo.value,
+    count: count.value,
+    counter: counter.value,
+    stride: stride.value,
+  }
+}

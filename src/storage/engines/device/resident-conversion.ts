@@ -1,0 +1,53 @@
+/** Conversion of a resident tensor to a resident tensor in another format. */
+import { fail } from '../../../ast/diagnostic.ts'
+import { provenance } from '../../../formats/proof/provenance.ts'
+import type { Instance } from '../../../ir/format.ts'
+import type { Device } from '../../../runtime/device.ts'
+import { convert } from '../../convert.ts'
+import { runAsync } from '../../coroutines.ts'
+import type { FormatOperands } from '../../format-operands.ts'
+import { setTrees } from '../host/set-trees.ts'
+import type { Queue } from './command-queue.ts'
+import { deviceEngine } from './engine.ts'
+import { queueOf, type Resident, ResidentParts } from './resident-tensors.ts'
+
+/** A conversion to be run many times: its kernels are compiled in the first run. */
+export interface ConvertPlan {
+  /** @throws SptError as `convert` */
+  run(tensor: Resident, given: FormatOperands): Promise<ResidentParts>
+}
+
+/** `fill`: what positions without an entry hold. */
+export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan {
+  const proved = provenance(to).parts.map((p) => ({
+    inverse: p.inverse !== 'checked',
+    range: p.range !== 'checked',
+  }))
+  const queue = queueOf(device)
+  const engine = deviceEngine(queue)
+  return {
+    async run(tensor, given) {
+      check(tensor, queue)
+      const before = queue.live
+      try {
+        const { shape, dtype } = tensor
+        const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
+        const parts = await runAsync(convert(engine, tensor, to, options))
+        return new ResidentParts({ queue, instance: to, shape, dtype, fill, parts, given })
+      } catch (e) {
+        queue.rollback(before)
+        throw e
+      }
+    },
+  }
+}
+
+function check(tensor: Resident, queue: Queue): void {
+  if (tensor.queue !== queue)
+    fail({
+      code: 'device/foreign-buffer',
+      message: 'the tensor lives on another device',
+      expected: `a tensor on ${queue.device.name}`,
+      hint: 'download it there and upload it here',
+    })
+}

@@ -1,0 +1,234 @@
+/** Tensors that live in a device's memory: uploaded, or converted there. */
+import { fail, invariant } from '../../../ast/diagnostic.ts'
+import type { StoredAxis } from '../../../ir/axis.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import type { Instance } from '../../../ir/format.ts'
+import type { Device } from '../../../runtime/device.ts'
+import { checkCoords } from '../../coordinate-checks.ts'
+import type { FormatOperands } from '../../format-operands.ts'
+import type { Part } from '../../part-assembly.ts'
+import { storedValues, validateStored } from '../../ready/validate.ts'
+import { type Level, makeStorage, treesOf } from '../../storage.ts'
+import type { StoredParts } from '../../stored-parts.ts'
+import type { CoordTensor, StoredTensor } from '../../tensor.ts'
+import type { Column } from './column-types.ts'
+import { Queue } from './command-queue.ts'
+
+interface Base {
+  readonly queue: Queue
+  readonly shape: readonly number[]
+  readonly dtype: Dtype
+  readonly freed: boolean
+  /** Gives its device memory back. */
+  free(): void
+}
+
+/** Element e is at `(coords[0][e], coords[1][e], …)`. */
+export interface ResidentCoords extends Base {
+  readonly kind: 'coords'
+  readonly coords: readonly Column[]
+  /** `null` for a pattern. */
+  readonly values: Column | null
+}
+
+/** Arrays over axes. */
+export interface ResidentStored extends Base {
+  readonly kind: 'stored'
+  readonly axes: readonly StoredAxis[]
+  readonly levels: ReadonlyMap<string, Level<Column>>
+  readonly size: number
+  readonly values: Column | null
+}
+
+export type Resident = ResidentCoords | ResidentStored | ResidentParts
+
+const queues = new WeakMap<Device, Queue>()
+
+/** The memory and kernels that conversions on a device share. */
+export function queueOf(device: Device): Queue {
+  let queue = queues.get(device)
+  if (!queue) {
+    queue = new Queue(device)
+    queues.set(device, queue)
+  }
+  return queue
+}
+
+/** Frees what conversions keep to be faster next time: kernels and spare memory. */
+export async function releaseConversions(device: Device): Promise<void> {
+  const queue = queues.get(device)
+  queues.delete(device)
+  await queue?.dispose()
+}
+
+/**
+ * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
+ * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
+ */
+export async function resident(
+  device: Device,
+  tensor: CoordTensor | StoredTensor,
+  axes?: readonly StoredAxis[],
+): Promise<Resident> {
+  const queue = queueOf(device)
+  const before = queue.live
+  try {
+    return tensor.kind === 'coords'
+      ? await uploadCoords(queue, tensor)
+      : await uploadStored(queue, tensor, axes)
+  } catch (e) {
+    queue.rollback(before)
+    throw e
+  }
+}
+
+async function uploadCoords(queue: Queue, tensor: CoordTensor): Promise<ResidentCoords> {
+  const { shape, dtype } = tensor
+  const axes = shape.map((_, k) => ({ name: String(k) }))
+  checkCoords(axes, new Map(shape.map((n, k) => [String(k), n])), tensor.coords)
+  const coords: Column[] = []
+  for (const c of tensor.coords) coords.push(await queue.upload(c, 'i32', 'coordinates'))
+  const values = tensor.values ? await queue.upload(tensor.values, dtype, 'values') : null
+  return owning({ kind: 'coords', queue, shape, dtype, coords, values }, [...coords, values])
+}
+
+async function uploadStored(
+  queue: Queue,
+  tensor: StoredTensor,
+  axes: readonly StoredAxis[] | undefined,
+): Promise<ResidentStored> {
+  if (!axes)
+    fail({
+      code: 'convert/axes',
+      message: 'stored arrays without the axes that they are over',
+      expected: 'the axes of the tensor',
+      hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
+    })
+  const storage = validateStored(axes, new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0])), tensor)
+  const levels = new Map<string, Level<Column>>()
+  const up = async (a: Int32Array | null): Promise<Column | null> =>
+    a ? queue.upload(a, 'i32', 'index') : null
+  for (const [name, level] of storage.levels)
+    levels.set(name, {
+      ...level,
+      indptr: await up(level.indptr),
+      indices: await up(level.indices),
+      mask: await up(level.mask),
+    })
+  const values = tensor.values
+    ? await queue.upload(storedValues(storage, tensor, 0), tensor.dtype, 'values')
+    : null
+  const { shape, dtype } = tensor
+  const { size } = storage
+  const columns = [...columnsOf(levels), values]
+  return owning({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
+}
+
+/** A tensor that can be freed, with all of its columns. */
+function owning<const T extends { readonly queue: Queue }>(tensor: T, columns: readonly (Column | null)[]) {
+  let freed = false
+  return {
+    ...tensor,
+    get freed(): boolean {
+      return freed
+    },
+    free(): void {
+      freed = true
+      tensor.queue.release(...columns)
+    },
+  }
+}
+
+const columnsOf = (levels: ReadonlyMap<string, Level<Column>>): (Column | null)[] =>
+  [...levels.values()].flatMap((l) => [l.indptr, l.indices, l.mask])
+
+/** A tensor in a format or composition, on a device: one buffer, one set of arrays for each part. */
+export class ResidentParts implements Base {
+  readonly kind = 'parts'
+  readonly queue: Queue
+  readonly instance: Instance
+  readonly shape: readonly number[]
+  readonly dtype: Dtype
+  readonly fill: number
+  readonly parts: readonly Part<Column>[]
+  readonly given: FormatOperands
+  #freed = false
+
+  constructor(
+    of: Pick<ResidentParts, 'queue' | 'instance' | 'shape' | 'dtype' | 'fill' | 'parts' | 'given'>,
+  ) {
+    this.queue = of.queue
+    this.instance = of.instance
+    this.shape = of.shape
+    this.dtype = of.dtype
+    this.fill = of.fill
+    this.parts = of.parts
+    this.given = of.given
+  }
+
+  /** Bytes of values, index arrays and tables. */
+  get bytes(): number {
+    return this.#columns().reduce((n, c) => n + c.length * this.queue.elementBytes(c.dtype), 0)
+  }
+
+  get freed(): boolean {
+    return this.#freed
+  }
+
+  /** The same tensor on the host. @throws SptError `device/freed` */
+  async download(): Promise<StoredParts> {
+    checkNotFreed(this)
+    const { queue: q, dtype } = this
+    const down = async (c: Column | null): Promise<Int32Array | null> => {
+      const a = c ? await q.download(c) : null
+      invariant(a === null || a instanceof Int32Array, 'index arrays are of i32')
+      return a
+    }
+    const parts: StoredParts['parts'][number][] = []
+    for (const p of this.parts) {
+      const { axes } = p.part.instance
+      const levels = new Map<string, Level>()
+      for (const [name, l] of p.levels)
+        levels.set(name, {
+          ...l,
+          indptr: await down(l.indptr),
+          indices: await down(l.indices),
+          mask: await down(l.mask),
+        })
+      const tables = new Map<string, Int32Array>()
+      for (const [name, c] of p.tables) tables.set(name, (await down(c)) ?? new Int32Array(0))
+      parts.push({
+        part: p.part,
+        storage: makeStorage(axes, treesOf(axes), levels, null),
+        values: await q.download(p.values),
+        tables,
+        measured: p.measured,
+        held: null,
+      })
+    }
+    const { instance, shape, fill, given } = this
+    return { kind: 'parts', instance, shape, dtype, fill, parts, given }
+  }
+
+  /** Gives its device memory back. */
+  free(): void {
+    this.#freed = true
+    this.queue.release(...this.#columns())
+  }
+
+  #columns(): Column[] {
+    const all = this.parts.flatMap((p) => [p.values, ...p.tables.values(), ...columnsOf(p.levels)])
+    return [...new Set(all)].filter((c) => c !== null)
+  }
+}
+
+/** Refuses a tensor whose memory was given back: others may have it by now. @throws SptError `device/freed` */
+export function checkNotFreed(tensor: Resident): void {
+  if (tensor.freed)
+    fail({
+      code: 'device/freed',
+      message: `the tensor ${tensor.kind === 'parts' ? `in ${tensor.instance.text}` : `of [${tensor.shape.join(' × ')}]`} has been freed`,
+      expected: 'a tensor that is still on the device',
+      hint: 'free resident tensors only after their last use',
+    })
+}

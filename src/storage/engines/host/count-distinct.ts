@@ -1,0 +1,159 @@
+/**
+ * Counts and ranks of distinct tuples in groups. Entries whose keys are in order are swept; groups that stand together
+ * are counted in a window; only what is left is ordered first.
+ */
+import { changes, largest, nonNegative } from '../../../columns/key-columns.ts'
+import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
+import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
+import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
+
+export interface Keys {
+  readonly by: readonly Int32Array[]
+  readonly of: readonly Int32Array[]
+  readonly entries: number
+  /** No two entries agree in `by` and `of`. */
+  readonly apart: boolean
+}
+
+/** Counters of a window: they stay in a core's cache. */
+const WINDOW = 2 ** 20
+
+/**
+ * How many entries agree with each in the leading dimensions, and how many of them stand before it: counts and
+ * ranks of the other dimensions where entries ascend.
+ */
+export function runsOf(leading: readonly Int32Array[], entries: number, what: 'count' | 'rank'): Int32Array {
+  const out = borrow(entries, 'entries')
+  const [first] = leading
+  const starts = leading.length > 1 ? changes(leading) : null
+  for (let lo = 0; lo < entries; ) {
+    let hi = lo + 1
+    if (!first) hi = entries
+    else if (starts) while (hi < entries && starts[hi] === 0) hi++
+    else {
+      const v = first[lo]!
+      while (hi < entries && first[hi] === v) hi++
+    }
+    if (what === 'count') out.fill(hi - lo, lo, hi)
+    else for (let e = lo; e < hi; e++) out[e] = e - lo
+    lo = hi
+  }
+  return out
+}
+
+/** How many different `of` there are among entries with the same `by`. */
+export function countDistinct({ by, of, entries, apart }: Keys): Int32Array {
+  const n = entries
+  const out = borrow(n, 'entries')
+  if (n === 0) return out
+  if (of.length === 0) return out.fill(1)
+  const groups = by.map(nonNegative)
+  if (apart) {
+    if (groups.length === 0) return out.fill(n)
+    if (groups.length === 1 || !countWindows(groups, out)) {
+      const { order, columns } = lexicographic(groups, groups.map(largest))
+      sweepRuns(columns, null, order, out)
+    }
+    return out
+  }
+  const keys = [...groups, ...of.map(nonNegative)]
+  const { order, columns } = lexicographic(keys, keys.map(largest))
+  sweepRuns(columns.slice(0, groups.length), columns.slice(groups.length), order, out)
+  return out
+}
+
+/** Gives every run of equal `by` its number of entries, or of different `of`. */
+function sweepRuns(
+  by: readonly Int32Array[],
+  of: readonly Int32Array[] | null,
+  order: Int32Array | null,
+  out: Int32Array,
+): void {
+  const n = out.length
+  const group = by.length > 0 ? changes(by) : new Uint8Array(n)
+  const object = of ? changes(of) : null
+  for (let s = 0; s < n; ) {
+    let count = 1
+    let end = s + 1
+    if (object) for (; end < n && group[end] === 0; end++) count += object[end]!
+    else {
+      while (end < n && group[end] === 0) end++
+      count = end - s
+    }
+    if (order) for (let k = s; k < end; k++) out[order[k]!] = count
+    else for (let k = s; k < end; k++) out[k] = count
+    s = end
+  }
+}
+
+/**
+ * Counts entries with the same `by`, where the first key never falls and the others are few: in one array of
+ * counters for the entries of one first key. False where that does not apply.
+ */
+function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
+  const [first, ...rest] = by
+  if (!neverFalls(first!)) return false
+  const sizes = rest.map((c) => largest(c) + 1)
+  const size = sizes.reduce((a, b) => a * b, 1)
+  if (size > WINDOW) return false
+  const n = out.length
+  const counts = new Int32Array(size)
+  const slot = borrow(n, 'entries')
+  for (let lo = 0; lo < n; ) {
+    let hi = lo
+    for (; hi < n && first![hi] === first![lo]; hi++) {
+      let key = 0
+      for (let k = 0; k < rest.length; k++) key = key * sizes[k]! + rest[k]![hi]!
+      slot[hi] = key
+      counts[key]!++
+    }
+    for (let e = lo; e < hi; e++) out[e] = counts[slot[e]!]!
+    for (let e = lo; e < hi; e++) counts[slot[e]!] = 0
+    lo = hi
+  }
+  giveBack(slot)
+  return true
+}
+
+function neverFalls(column: Int32Array): boolean {
+  for (let e = 1; e < column.length; e++) if (column[e]! < column[e - 1]!) return false
+  return true
+}
+
+/** How many different `of` are smaller among entries with the same `by`. */
+export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Array {
+  const n = entries
+  const out = borrow(n, 'entries')
+  if (n === 0) return out
+  const groups = by.map(nonNegative)
+  const objects = of.map(nonNegative)
+  const keys = [...groups, ...objects]
+  if (keys.length === 0 || of.length === 0) return out.fill(0)
+  if (of.length === 1 && groups.length > 0 && !isSorted(keys) && isSorted(groups))
+    if (rankWindows(groups, objects[0]!, out)) return out
+  const { order, columns } = lexicographic(keys, keys.map(largest))
+  const group = groups.length > 0 ? changes(columns.slice(0, groups.length)) : new Uint8Array(n)
+  const object = changes(columns.slice(groups.length))
+  let rank = 0
+  for (let s = 0; s < n; s++) {
+    rank = group[s] === 1 ? 0 : rank + (s === 0 ? 0 : object[s]!)
+    out[order ? order[s]! : s] = rank
+  }
+  return out
+}
+
+/** Ranks in groups that stand together. */
+function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array): boolean {
+  const n = out.length
+  const extent = largest(of) + 1
+  if (extent > MAX_EXTENT) return false
+  const ranker = new Ranker(extent)
+  const group = changes(by)
+  for (let lo = 0; lo < n; ) {
+    let hi = lo + 1
+    while (hi < n && group[hi] === 0) hi++
+    ranker.rank(of, lo, hi, out)
+    lo = hi
+  }
+  return true
+}

@@ -1,0 +1,79 @@
+/**
+ * Level iteration, from levels to entries: parents of positions, the bits that are set, stream compaction of positions
+ * that hold something.
+ */
+import { allocate } from '../../../columns/allocate.ts'
+import { CHUNK } from '../../../columns/expression-program.ts'
+import { borrowExact } from '../../../columns/scratch-buffers.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import { type Expr, variable } from '../../../ir/expr.ts'
+import { rewriteExpr } from '../../../ir/expr-tree.ts'
+import { ENTRY, Frame } from '../../column-engine.ts'
+import { type Level, wordsOf } from '../../storage.ts'
+import { type F, newValues, programOf } from './map-reduce.ts'
+
+/** The parent of each position. */
+export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
+  const out = borrowExact(positions, 'positions')
+  for (let p = 0; p < parents; p++) {
+    const end = indptr[p + 1]!
+    for (let q = indptr[p]!; q < end; q++) out[q] = p
+  }
+  return out
+}
+
+/** Parents and coordinates of the bits that are set. */
+export function bitsOf({ mask, positions, extent }: Level, parents: number) {
+  const words = wordsOf(extent)
+  const out = {
+    parents: borrowExact(positions, 'positions'),
+    coordinates: borrowExact(positions, 'positions'),
+  }
+  let q = 0
+  for (let p = 0; p < parents; p++)
+    for (let w = 0; w < words; w++)
+      for (let word = mask![p * words + w]!; word !== 0; word &= word - 1) {
+        out.parents[q] = p
+        out.coordinates[q++] = w * 32 + 31 - Math.clz32(word & -word)
+      }
+  return out
+}
+
+/** The entries of which the condition holds, with new columns. */
+export function compact(
+  positions: F,
+  condition: Expr,
+  columns: ReadonlyMap<string, Expr>,
+  sizes: ReadonlyMap<string, number>,
+): F {
+  const entry = kept(positions, condition)
+  const out = new Frame<TypedArray>(positions.engine, entry.length, sizes)
+  // Of a position that is kept, what is computed of a position.
+  const held = positions.sibling(entry.length)
+  held.set('@position', entry, false)
+  for (const [name, e] of columns) {
+    const at = rewriteExpr(e, (x) =>
+      x.kind === 'var' && x.name === ENTRY ? variable('@position') : undefined,
+    )
+    out.set(name, newValues(held, at))
+  }
+  out.setEntry(entry)
+  return out
+}
+
+function kept(positions: F, condition: Expr): Int32Array {
+  const { n } = positions
+  const { steps, outputs } = programOf(positions, [condition])
+  const [holds] = outputs
+  const out = allocate(n, 'positions')
+  let count = 0
+  for (let lo = 0; lo < n; lo += CHUNK) {
+    const length = Math.min(CHUNK, n - lo)
+    for (const step of steps) step.run(lo, length)
+    for (let k = 0; k < length; k++) {
+      out[count] = lo + k
+      count += holds![k] !== 0 ? 1 : 0
+    }
+  }
+  return out.slice(0, count)
+}

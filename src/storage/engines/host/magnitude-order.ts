@@ -1,0 +1,93 @@
+/** Order of magnitude: what queries ask of values. */
+
+import { allocate, gather, outOfMemory } from '../../../columns/allocate.ts'
+import { largest, nonNegative, starts } from '../../../columns/key-columns.ts'
+import { lexicographic } from '../../../columns/lexicographic-sort.ts'
+import type { EntryValues } from '../../format-operands.ts'
+import { decoder } from '../../values.ts'
+
+/** The value at each entry's coordinate as float64: the sum over equal coordinates; 1 in a pattern. */
+export function sumOfEqual(
+  dims: readonly Int32Array[],
+  values: EntryValues | null,
+  distinct: boolean,
+): Float64Array {
+  const n = dims[0]?.length ?? 0
+  const out = reals(n)
+  if (!values) return out.fill(1)
+  const read = decoder(values.dtype)
+  for (let e = 0; e < n; e++) out[e] = read ? read(values.values[e]!) : values.values[e]!
+  if (distinct) return out
+  const { order, columns } = lexicographic(dims, dims.map(largest))
+  for (let s = 0; s < n; ) {
+    let end = s + 1
+    while (end < n && !starts(columns, end)) end++
+    if (end - s > 1) {
+      let sum = 0
+      for (let k = s; k < end; k++) sum += out[order ? order[k]! : k]!
+      for (let k = s; k < end; k++) out[order ? order[k]! : k] = sum
+    }
+    s = end
+  }
+  return out
+}
+
+/**
+ * Place of each entry by decreasing magnitude among those with the same `by`; ties by coordinate, equal
+ * coordinates have one place. NaN is larger than any number.
+ */
+export function placesByMagnitude(
+  by: readonly Int32Array[],
+  dims: readonly Int32Array[],
+  values: Float64Array,
+): Int32Array {
+  const n = values.length
+  const out = allocate(n, 'entries')
+  if (n === 0) return out
+  const first = lexicographic(dims, dims.map(largest))
+  const groups = by.map(nonNegative).map((c) => (first.order ? gather(c, first.order) : c))
+  const keys = [...groups, ...magnitudes(values, first.order)]
+  const { order } = lexicographic(keys, keys.map(largest))
+  let place = 0
+  let before = -1
+  for (let s = 0; s < n; s++) {
+    const at = order ? order[s]! : s
+    if (before < 0 || differs(groups, at, before)) place = 0
+    else if (differs(first.columns, at, before)) place++
+    before = at
+    out[first.order ? first.order[at]! : at] = place
+  }
+  return out
+}
+
+const differs = (columns: readonly Int32Array[], a: number, b: number): boolean => {
+  for (let k = 0; k < columns.length; k++) if (columns[k]![a] !== columns[k]![b]) return true
+  return false
+}
+
+/** Keys that ascend while magnitudes fall: the bits of a positive float64 have its order. */
+function magnitudes(values: Float64Array, order: Int32Array | null): Int32Array[] {
+  const n = values.length
+  const high = allocate(n, 'entries')
+  const low = allocate(n, 'entries')
+  const last = allocate(n, 'entries')
+  const one = new Float64Array(1)
+  const words = new Uint32Array(one.buffer)
+  const upper = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0
+  for (let s = 0; s < n; s++) {
+    one[0] = Math.abs(values[order ? order[s]! : s]!)
+    high[s] = 0x7fffffff - words[upper]!
+    const rest = ~words[1 - upper]!
+    low[s] = rest >>> 1
+    last[s] = rest & 1
+  }
+  return [high, low, last]
+}
+
+function reals(n: number): Float64Array {
+  try {
+    return new Float64Array(n)
+  } catch (e) {
+    return outOfMemory(e, n, 'float64 values')
+  }
+}

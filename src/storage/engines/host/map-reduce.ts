@@ -1,0 +1,270 @@
+/** Maps and reductions over the entries of a frame: expressions in chunks, and the commonest ones in one pass. */
+import { intervalOf } from '../../../analysis/integers/interval.ts'
+import { fail } from '../../../ast/diagnostic.ts'
+import { MAX_POSITIONS } from '../../../columns/allocate.ts'
+import { checkWords } from '../../../columns/coordmap.ts'
+import { digitOf, writeDigit } from '../../../columns/div-mod-columns.ts'
+import {
+  CHUNK,
+  type Column,
+  compile,
+  type Names,
+  type Program,
+  type Step,
+} from '../../../columns/expression-program.ts'
+import { borrowExact } from '../../../columns/scratch-buffers.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import { type Expr, int, variable } from '../../../ir/expr.ts'
+import { children, freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
+import { ENTRY, type Frame } from '../../column-engine.ts'
+import { pointOf } from '../../coordinate-text.ts'
+
+export type F = Frame<TypedArray>
+
+const namesOf = (frame: F): Names => ({
+  column: (name) => frame.column(name) as Column | undefined,
+  size: (name) => frame.sizes.get(name),
+  table: (name) => {
+    const values = frame.tables.get(name)
+    return values && { values, fill: frame.fills.get(name) ?? 0 }
+  },
+  range: (name) => frame.range(name),
+  entry: ENTRY,
+  all: () => ({
+    variables: [...frame.names(), ...frame.sizes.keys()].filter((n) => !n.startsWith('@')),
+    tables: [...frame.tables.keys()].filter((n) => !n.startsWith('@')),
+  }),
+})
+
+/** Expressions as steps over chunks of entries. @throws SptError `format/map-expression`, `format/unknown-name` */
+export const programOf = (frame: F, exprs: readonly Expr[]): Program =>
+  compile(
+    exprs.map((e) => sized(frame, e)),
+    namesOf(frame),
+  )
+
+/** With sizes as the numbers that they are. */
+const sized = (frame: F, e: Expr): Expr =>
+  rewriteExpr(e, (x) => {
+    const size = x.kind === 'var' && !frame.column(x.name) ? frame.sizes.get(x.name) : undefined
+    return size === undefined ? undefined : int(size)
+  })
+
+/** The column that an expression is. */
+export function columnOf(frame: F, e: Expr): Int32Array | undefined {
+  const column = e.kind === 'var' ? frame.column(e.name) : undefined
+  return column instanceof Int32Array ? column : undefined
+}
+
+/** Values as i32: the column itself where the expression is one. @throws SptError `format/map-range` */
+export function valuesOf(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
+  return columnOf(frame, e) ?? newValues(frame, e, what)
+}
+
+/** The same in an array of its own. */
+export function newValues(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
+  const { n } = frame
+  const out = borrowExact(n, 'entries')
+  const column = columnOf(frame, e)
+  if (column) {
+    out.set(column)
+    return out
+  }
+  if (writeSimple(frame, sized(frame, e), out)) return out
+  const { steps, outputs } = programOf(frame, [e])
+  const [from] = outputs
+  for (let lo = 0; lo < n; lo += CHUNK) {
+    const length = Math.min(CHUNK, n - lo)
+    for (const step of steps) step.run(lo, length)
+    const wrong = put(from!, out, lo, length)
+    if (wrong >= 0) beyond(frame, e, lo + wrong, from![wrong]!, what)
+  }
+  return out
+}
+
+/** The first place of what is no i32; -1: none. */
+function put(from: Float64Array, to: Int32Array, lo: number, n: number): number {
+  for (let k = 0; k < n; k++) {
+    const v = from[k]!
+    if (!(v >= -MAX_POSITIONS - 1 && v <= MAX_POSITIONS)) return k
+    to[lo + k] = v
+  }
+  return -1
+}
+
+function beyond(frame: F, e: Expr, entry: number, found: number, what: string): never {
+  const names = frame.names().filter((n) => !n.startsWith('@'))
+  const at = names.map((n) => frame.column(n)![entry]!)
+  return fail({
+    code: 'format/map-range',
+    message: `at ${pointOf(names, at)} ${what} is ${found}`,
+    ...(e.span ? { span: e.span } : {}),
+    expected: 'a 32-bit integer',
+    hint: 'correct the map, or the extent of the axis',
+  })
+}
+
+/**
+ * Entry numbers, digits, `table[a]`, `a + b`, `a · c + b` and `table[a] + b`, one pass each; false for others, and
+ * where 32 bits do not hold a result on the way.
+ */
+function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
+  if (e.kind === 'var' && e.name === ENTRY) {
+    for (let k = 0; k < out.length; k++) out[k] = k
+    return true
+  }
+  const digit = digitOf(e)
+  const whole = digit && columnOf(frame, variable(digit.input))
+  if (whole) {
+    writeDigit(digit, whole, out)
+    return true
+  }
+  const loaded = loadOf(frame, e, out)
+  if (loaded) return take(out, ...loaded)
+  if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return false
+  const low = columnOf(frame, e.b)
+  if (!low) return false
+  const offsets = loadOf(frame, e.a, out)
+  if (offsets) return offset(out, ...offsets, low)
+  const { a } = e
+  const scaled = a.kind === 'binary' && a.op === 'mul' && a.b.kind === 'const'
+  const high = operand(frame, scaled ? a.a : a, out)
+  return high !== null && join(out, high, scaled && a.b.kind === 'const' ? a.b.value : 1, low)
+}
+
+/** The table and the places in it, where the expression loads. */
+function loadOf(frame: F, e: Expr, out: Int32Array): [Int32Array, Int32Array] | null {
+  if (e.kind !== 'load' || e.index.length !== 1) return null
+  const table = frame.tables.get(e.buffer)
+  const index = table instanceof Int32Array ? operand(frame, e.index[0]!, out) : null
+  return index && [table as Int32Array, index]
+}
+
+/** A column, or what is written to `out` in its place. */
+const operand = (frame: F, e: Expr, out: Int32Array): Int32Array | null =>
+  columnOf(frame, e) ?? (writeSimple(frame, e, out) ? out : null)
+
+function join(out: Int32Array, high: Int32Array, scale: number, low: Int32Array): boolean {
+  for (let e = 0; e < out.length; e++) {
+    const x = high[e]! * scale + low[e]!
+    out[e] = x
+    if (out[e] !== x) return false
+  }
+  return true
+}
+
+/** Nothing is loaded beyond a table. */
+function take(out: Int32Array, table: Int32Array, index: Int32Array): boolean {
+  for (let e = 0; e < out.length; e++) {
+    const at = index[e]!
+    if (at < 0 || at >= table.length) return false
+    out[e] = table[at]!
+  }
+  return true
+}
+
+/** Beyond the table is NaN, which no element is. */
+function offset(out: Int32Array, table: Int32Array, index: Int32Array, low: Int32Array): boolean {
+  for (let e = 0; e < out.length; e++) {
+    const x = table[index[e]!]! + low[e]!
+    out[e] = x
+    if (out[e] !== x) return false
+  }
+  return true
+}
+
+/** Whether no intermediate result overflows, whatever the columns hold within their bounds. */
+export function fits(frame: F, e: Expr): boolean {
+  let all = true
+  const go = (x: Expr): ReturnType<typeof intervalOf> => {
+    const own = intervalOf(x, children(x).map(go), (name) => frame.range(name))
+    all &&= own.fits
+    return own
+  }
+  go(e)
+  return all
+}
+
+/** Values at one entry. */
+export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): number[] {
+  const { steps, outputs } = programOf(frame, exprs)
+  for (const step of steps) step.run(entry, 1)
+  return outputs.map((out) => out[0]!)
+}
+
+/** The first entry of which each condition holds; -1: none. Integers that 32 bits do not hold on the way are refused. */
+export function first(frame: F, conditions: readonly Expr[]): number[] {
+  return scanned(frame, conditions, 0, () => {})
+}
+
+/** The same beside a new column, which is `null` where one holds. */
+export function checkedValues(frame: F, e: Expr, conditions: readonly Expr[]) {
+  const out = borrowExact(frame.n, 'entries')
+  const found = scanned(frame, [...conditions, e], 1, (values, lo, n) => {
+    const wrong = put(values, out, lo, n)
+    if (wrong >= 0) beyond(frame, e, lo + wrong, values[wrong]!, 'the number of a part')
+  })
+  return { found, out }
+}
+
+function scanned(
+  frame: F,
+  exprs: readonly Expr[],
+  more: number,
+  take: (values: Float64Array, lo: number, n: number) => void,
+): number[] {
+  const { n } = frame
+  const { steps, outputs } = programOf(frame, exprs)
+  const count = exprs.length - more
+  const found = new Array<number>(count).fill(-1)
+  for (let lo = 0; lo < n; lo += CHUNK) {
+    const length = Math.min(CHUNK, n - lo)
+    for (const step of steps) {
+      step.run(lo, length)
+      if (more === 0 && !step.fits) checkStep(frame, step, lo, length)
+    }
+    for (let k = 0; k < count; k++) if (found[k]! < 0) found[k] = holds(outputs[k]!, lo, length)
+    if (more > 0) take(outputs[count]!, lo, length)
+    if (count > 0 && found.every((x) => x >= 0)) break
+  }
+  return found
+}
+
+function holds(values: Float64Array, lo: number, n: number): number {
+  for (let k = 0; k < n; k++) if (values[k] !== 0) return lo + k
+  return -1
+}
+
+function checkStep(frame: F, step: Step, lo: number, n: number): void {
+  const names = [...freeVars(step.expr)].filter((name) => columnOf(frame, variable(name)))
+  const columns = names.map((name) => columnOf(frame, variable(name))!)
+  const shown = names.map((name) => name.replace(/^@/, ''))
+  checkWords(step, shown, columns, lo, n)
+}
+
+/** Least and greatest value, both including 0. */
+export function bounds(frame: F, e: Expr): readonly [number, number] {
+  const column = columnOf(frame, e)
+  if (column) return extremes(column, 0, column.length)
+  const { steps, outputs } = programOf(frame, [e])
+  let [lo, hi] = [0, 0]
+  for (let at = 0; at < frame.n; at += CHUNK) {
+    const n = Math.min(CHUNK, frame.n - at)
+    for (const step of steps) step.run(at, n)
+    const [a, b] = extremes(outputs[0]!, 0, n)
+    if (a < lo) lo = a
+    if (b > hi) hi = b
+  }
+  return [lo, hi]
+}
+
+function extremes(x: Int32Array | Float64Array, from: number, to: number): readonly [number, number] {
+  let lo = 0
+  let hi = 0
+  for (let k = from; k < to; k++) {
+    const v = x[k]!
+    if (v < lo) lo = v
+    else if (v > hi) hi = v
+  }
+  return [lo, hi]
+}

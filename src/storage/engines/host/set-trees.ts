@@ -1,0 +1,37 @@
+/** Sets of coordinates as trees, as queries look them up. */
+import type { StoredAxis } from '../../../ir/axis.ts'
+import { int } from '../../../ir/expr.ts'
+import { buildStorage } from '../../build-storage.ts'
+import type { SetTrees } from '../../convert.ts'
+import type { FormatOperands } from '../../format-operands.ts'
+
+/** Sets as trees: segments of each coordinate of the first dimension, then level by level; what lies outside is left out. */
+export function setTrees(
+  given: FormatOperands,
+  over: readonly StoredAxis[],
+  shape: readonly number[],
+): SetTrees {
+  const out = new Map<string, { readonly indptr: Int32Array; readonly indices: Int32Array }[]>()
+  for (const [name, coords] of given.sets) {
+    const axes = over.map((a, k): StoredAxis => {
+      const own = { name: a.name, extent: int(shape[k]!) }
+      return k === 0 && over.length > 1
+        ? { ...own, kind: 'dense_fixed', parent: null }
+        : { ...own, kind: 'sparse_variable', parent: over[k - 1]?.name ?? null, ordered: true, unique: true }
+    })
+    const inside = (e: number): boolean => coords.every((c, k) => c[e]! >= 0 && c[e]! < shape[k]!)
+    const { levels } = buildStorage({
+      axes,
+      extents: new Map(over.map((a, k) => [a.name, shape[k]!])),
+      coords: coords.map((c) => c.filter((_, e) => inside(e))),
+    })
+    out.set(
+      name,
+      axes.flatMap((a) => {
+        const { indptr, indices } = levels.get(a.name)!
+        return indptr && indices ? [{ indptr, indices }] : []
+      }),
+    )
+  }
+  return out
+}

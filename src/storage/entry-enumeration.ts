@@ -1,0 +1,143 @@
+/**
+ * Enumeration of stored entries (coordinate and position iteration): every position's coordinate on each level is an
+ * expression over the position, evaluated where it is used. Only the parents of ragged and compressed levels become columns.
+ */
+import { hasIndices, isPadded, type StoredAxis } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { all, binary, constant, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import { ancestorCoordinates } from './ancestor-coordinates.ts'
+import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
+import type { Coroutine } from './coroutines.ts'
+import { bindTables, guarded, type Inverse } from './inverse-remapping.ts'
+import type { Order } from './sort-elision.ts'
+import type { Level } from './storage.ts'
+
+/** A tensor over axes. */
+export interface StoredLevels<C> {
+  /** One chain of levels for each tree, root first. */
+  readonly trees: readonly (readonly Level<C>[])[]
+  readonly size: number
+  /** In position order; `null` in a pattern. */
+  readonly values: C | null
+  readonly dtype: Dtype
+  /** Elements of this value are left out; NaN matches NaN. */
+  readonly drop: number | null
+}
+
+/** Whether every position that is no padding holds an entry: what is not stored is in no level then. */
+export function isExact<C>(trees: readonly (readonly Level<C>[])[]): boolean {
+  if (trees.flat().some((l) => isPadded(l.axis))) return false
+  const last: StoredAxis | undefined = trees[0]?.at(-1)?.axis
+  return trees.length === 1 && last !== undefined && (hasIndices(last) || last.kind === 'bitmap')
+}
+
+/**
+ * The entries of a stored tensor: a frame with a column for each dimension, whose `entry` is the position of the
+ * value, and that knows `sizes`. Padding is left out.
+ */
+export function* entriesOf<C extends Column>(
+  engine: Engine<C>,
+  stored: StoredLevels<C>,
+  inverse: Inverse<C>,
+  sizes = inverse.sizes,
+): Coroutine<Frame<C>> {
+  const positions = new Frame(engine, stored.size, inverse.sizes)
+  bindTables(positions, inverse.tables)
+  const made: C[] = []
+  const coordinates = new Map<string, Expr>()
+  let after = stored.size
+  for (const tree of stored.trees) {
+    const size = tree.at(-1)?.positions ?? 1
+    after = size === 0 ? 0 : after / size
+    const whole = stored.trees.length === 1
+    const at = whole
+      ? variable(ENTRY)
+      : mod(div(variable(ENTRY), positions.sized(after)), positions.sized(size))
+    ancestorCoordinates(positions, tree, at, coordinates, made)
+  }
+  const dims = new Map(
+    inverse.dims.map(({ name }, k) => [
+      name,
+      guarded(positions, substitute(inverse.exprs[k]!, coordinates), inverse.tables),
+    ]),
+  )
+  const conditions = keptIf(positions, stored, coordinates, dims, inverse)
+  const frame =
+    conditions.length === 0
+      ? everything(positions, dims, sizes, made)
+      : yield* engine.compact(positions, all(conditions), dims, sizes)
+  for (const d of inverse.dims) frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
+  frame.sortedBy = orderOf(stored, inverse)
+  engine.release(...made.filter((c) => ![...frame.columns.values()].includes(c)))
+  return frame
+}
+
+/** The order that positions of a tree give to what they stand for. */
+function orderOf<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Order {
+  const out: Expr[] = []
+  const [tree, ...others] = trees
+  if (!tree || others.length > 0) return out
+  for (const { axis } of tree) {
+    if (hasIndices(axis) && (!axis.ordered || isPadded(axis))) break
+    const dim = dims[exprs.findIndex((e) => e.kind === 'var' && e.name === axis.name)]
+    if (!dim) break
+    out.push(variable(dim.name))
+  }
+  return out
+}
+
+/** Conditions of what is an entry: no padding, within the tensor, and stored if it is in a dense level. */
+function keptIf<C extends Column>(
+  frame: Frame<C>,
+  stored: StoredLevels<C>,
+  coordinates: ReadonlyMap<string, Expr>,
+  dims: ReadonlyMap<string, Expr>,
+  inverse: Inverse<C>,
+): Expr[] {
+  const levels = stored.trees.flat()
+  const out = levels
+    .filter((l) => l.axis.kind === 'sparse_fixed')
+    .map((l) => lt(coordinates.get(l.axis.name)!, frame.sized(l.extent)))
+  const plain = inverse.exprs.every((e) => e.kind === 'var')
+  if (!plain)
+    for (const d of inverse.dims) {
+      const c = dims.get(d.name)!
+      out.push(ge(c, int(0)), lt(c, frame.sized(d.extent)))
+    }
+  if (stored.values && stored.drop !== null) {
+    const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
+    const value = load(VALUES, [variable(ENTRY)], dtype)
+    // NaN equals NaN here.
+    out.push(
+      Number.isNaN(stored.drop)
+        ? binary('eq', value, value)
+        : binary('ne', value, constant(stored.drop, dtype)),
+    )
+  }
+  return out
+}
+
+const VALUES = '@values'
+
+/** All positions; columns that are there already are taken as they are. */
+function everything<C extends Column>(
+  positions: Frame<C>,
+  dims: ReadonlyMap<string, Expr>,
+  sizes: ReadonlyMap<string, number>,
+  made: readonly C[],
+): Frame<C> {
+  const out = new Frame(positions.engine, positions.n, sizes)
+  for (const [name, e] of dims) {
+    const there = e.kind === 'load' && e.index[0]?.kind === 'var' && e.index[0].name === ENTRY
+    const column = there ? positions.tables.get(e.buffer) : undefined
+    if (column) out.set(name, column, made.includes(column))
+    else {
+      positions.engine.compute(positions, name, e)
+      const own = positions.columns.get(name)!
+      positions.keep(own)
+      out.set(name, own)
+    }
+  }
+  return out
+}

@@ -1,0 +1,30 @@
+/** Operands of formats: the sizes, lists and sets that they take from the data next to coordinates. */
+import type { Dtype } from '../ir/dtype.ts'
+import type { ValueArray } from './tensor.ts'
+
+export interface FormatOperands {
+  /** Values of size parameters. */
+  readonly sizes: ReadonlyMap<string, number>
+  /** By the names of the axes that are replaced. */
+  readonly extents: ReadonlyMap<string, number>
+  /** Ascending, by name. */
+  readonly lists: ReadonlyMap<string, Int32Array>
+  /** One coordinate array for each axis that is replaced, by name. */
+  readonly sets: ReadonlyMap<string, readonly Int32Array[]>
+}
+
+/** Values of entries, in storage bits. */
+export interface EntryValues {
+  readonly values: ValueArray
+  readonly dtype: Dtype
+}
+
+/** The name of the size that counts the segments of a list. */
+export const segmentsOf = (list: string): string => `${list}_segments`
+
+/** The same with the numbers of segments of all lists among the sizes. */
+export function withSegments(given: FormatOperands): FormatOperands {
+  const sizes = new Map(given.sizes)
+  for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)
+  return { ...given, sizes }
+}

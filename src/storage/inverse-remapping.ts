@@ -1,0 +1,62 @@
+/**
+ * Inverse coordinate remapping: from stored coordinates to those of the tensor, by expressions and the tables they load.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { all, type Expr, ge, int, lt, select, variable } from '../ir/expr.ts'
+import { rewriteExpr } from '../ir/expr-tree.ts'
+import type { FormatInstance } from '../ir/format.ts'
+import type { Column, Frame } from './column-engine.ts'
+
+/** An array that expressions load, and what lies outside of it. */
+export interface FilledTable<C> {
+  readonly column: C
+  readonly fill: number
+}
+
+export type Tables<C> = ReadonlyMap<string, FilledTable<C>>
+
+/** How stored coordinates go back to those of the tensor. */
+export interface Inverse<C> {
+  readonly dims: readonly { readonly name: string; readonly extent: number }[]
+  /** Over the names of the axes; one for each dimension. */
+  readonly exprs: readonly Expr[]
+  readonly sizes: ReadonlyMap<string, number>
+  readonly tables: Tables<C>
+}
+
+/** Loads read `fill` outside of their tables. */
+export function guarded<C extends Column>(frame: Frame<C>, e: Expr, tables: Tables<C>): Expr {
+  if (frame.engine.fillsTables) return e
+  return rewriteExpr(e, (x) => {
+    if (x.kind !== 'load') return undefined
+    const table = tables.get(x.buffer)
+    const at = x.index[0]
+    if (!table || !at) return undefined
+    return select(all([ge(at, int(0)), lt(at, variable(`@length ${x.buffer}`))]), x, int(table.fill))
+  })
+}
+
+/** Puts tables and their lengths where expressions of a frame find them. */
+export function bindTables<C extends Column>(frame: Frame<C>, tables: Tables<C>): void {
+  for (const [name, { column, fill }] of tables) {
+    frame.tables.set(name, column)
+    frame.fills.set(name, fill)
+    frame.sizes.set(`@length ${name}`, column.length)
+  }
+}
+
+/** Tables as inverses load them. */
+export function inverseTables<C>(
+  instance: FormatInstance,
+  tables: ReadonlyMap<string, C>,
+  sizes: ReadonlyMap<string, number>,
+): Tables<C> {
+  return new Map(
+    instance.tables.map(({ name, fill }) => {
+      const column = tables.get(name)
+      invariant(column, `nothing gives the table ${name}`)
+      return [name, { column, fill: evaluate(fill, sizes) }]
+    }),
+  )
+}

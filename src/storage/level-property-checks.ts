@@ -1,0 +1,164 @@
+/**
+ * Level properties (full, compact; Chou et al. 2018) that a format's text claims of an axis, checked on every segment of
+ * the arrays that were built.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { MAX_POSITIONS } from '../columns/allocate.ts'
+import { isPadded } from '../ir/axis.ts'
+import {
+  add,
+  all,
+  binary,
+  div,
+  type Expr,
+  eq,
+  ge,
+  int,
+  load,
+  lt,
+  mod,
+  mul,
+  search,
+  select,
+  sub,
+  variable,
+} from '../ir/expr.ts'
+import { ancestorCoordinates } from './ancestor-coordinates.ts'
+import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
+import { pointOf } from './coordinate-text.ts'
+import type { Coroutine } from './coroutines.ts'
+import { isRepeating } from './nonunique-positions.ts'
+import type { Level } from './storage.ts'
+
+/** `full`: no coordinate is absent. `compact`: there is no padding. */
+export type LevelProperty = 'full' | 'compact'
+
+/**
+ * Checks the last of a chain of levels, root first. Segments under padding hold nothing and are not looked at.
+ * @throws SptError `format/claim`, with the coordinates of the segment
+ */
+export function* checkLevelProperty<C extends Column>(
+  engine: Engine<C>,
+  chain: readonly Level<C>[],
+  claim: LevelProperty,
+): Coroutine<void> {
+  const level = chain.at(-1)!
+  const parents = chain.at(-2)?.positions ?? 1
+  if (parents === 0 || holdsAnyway(level, claim)) return
+  // Most segments tell by one element; of others each coordinate is looked for.
+  const each = claim === 'full' && !tellsByOne(level) ? level.extent : 1
+  const most = Math.floor(MAX_POSITIONS / each)
+  for (let first = 0; first < parents; first += most) {
+    const frame = new Frame(engine, Math.min(most, parents - first) * each, new Map())
+    const p = each === 1 ? variable(ENTRY) : add(div(variable(ENTRY), frame.sized(each)), frame.sized(first))
+    const made: C[] = []
+    const fails =
+      claim === 'compact'
+        ? hasPadding(frame, level, p)
+        : each === 1
+          ? isShort(frame, level, p)
+          : isAbsent(frame, level, p, mod(variable(ENTRY), frame.sized(each)), made)
+    const found = yield* engine.largest(frame, select(fails, int(1), int(0)))
+    if (found > 0) yield* refuseFirst(frame, chain, { p, fails, claim }, made)
+    engine.release(...made)
+  }
+}
+
+const holdsAnyway = ({ axis, extent, width }: Level<unknown>, claim: LevelProperty): boolean =>
+  claim === 'full' ? axis.kind === 'dense_fixed' || extent === 0 : axis.kind !== 'sparse_fixed' || width === 0
+
+/** Whether the number of stored coordinates, or the place of one, says if a segment is full. */
+const tellsByOne = ({ axis }: Level<unknown>): boolean => !isRepeating(axis) && !isPadded(axis)
+
+/** Whether the last position of a segment is padding. */
+function hasPadding<C extends Column>(frame: Frame<C>, { indices, extent, width }: Level<C>, p: Expr): Expr {
+  frame.tables.set('@indices', indices!)
+  const last = add(mul(p, frame.sized(width!)), add(frame.sized(width!), int(-1)))
+  return eq(load('@indices', [last], 'i32'), frame.sized(extent))
+}
+
+/** Whether a segment, whose coordinates ascend, has fewer than there are. */
+function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
+  const { indptr, extent, width } = level
+  if (width !== null) {
+    if (width < extent) return eq(int(0), int(0))
+    // Padding comes after them.
+    frame.tables.set('@indices', level.indices!)
+    const last = add(mul(p, frame.sized(width)), add(frame.sized(extent), int(-1)))
+    return eq(load('@indices', [last], 'i32'), frame.sized(extent))
+  }
+  frame.tables.set('@indptr', indptr!)
+  const length = sub(load('@indptr', [add(p, int(1))], 'i32'), load('@indptr', [p], 'i32'))
+  return binary('ne', length, frame.sized(extent))
+}
+
+/** Whether the segment of p does not hold a coordinate. */
+function isAbsent<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr, c: Expr, made: C[]): Expr {
+  const { axis, indptr, indices, mask, width } = level
+  if (indptr) frame.tables.set('@indptr', indptr)
+  const start = (of: Expr): Expr =>
+    indptr ? load('@indptr', [of], 'i32') : mul(of, frame.sized(width ?? level.extent, '@width'))
+  const [lo, hi] = [start(p), start(add(p, int(1)))]
+  const bits = mask ? frame.engine.bitsOf(level, indptr!.length - 1) : null
+  if (bits) made.push(bits.parents, bits.coordinates)
+  const stored = indices ?? bits?.coordinates
+  if (!stored) return ge(c, sub(hi, lo))
+  frame.tables.set('@stored', stored)
+  // Coordinates ascend: where each is stored once, c is at its place as long as none before it is absent.
+  const at = isRepeating(axis) ? search('lower', '@stored', lo, hi, c) : add(lo, c)
+  return select(lt(at, hi), binary('ne', load('@stored', [at], 'i32'), c), eq(int(0), int(0)))
+}
+
+interface Failure {
+  readonly p: Expr
+  readonly fails: Expr
+  readonly claim: LevelProperty
+}
+
+/** Refuses the first segment that is not under padding, if there is one. */
+function* refuseFirst<C extends Column>(
+  frame: Frame<C>,
+  chain: readonly Level<C>[],
+  { p, fails, claim }: Failure,
+  made: C[],
+): Coroutine<void> {
+  const { engine } = frame
+  const above = chain.slice(0, -1)
+  const level = chain.at(-1)!
+  const coordinates = new Map<string, Expr>()
+  const positions = new Map<string, Expr>()
+  if (above.length > 0) ancestorCoordinates(frame, above, p, coordinates, made, positions)
+  const held = above.flatMap((l) => {
+    if (l.axis.kind !== 'sparse_fixed') return []
+    const c = coordinates.get(l.axis.name)!
+    return [isPadded(l.axis) ? ascends(l, positions.get(l.axis.name)!, frame) : lt(c, frame.sized(l.extent))]
+  })
+  const [entry = -1] = yield* engine.first(frame, [all([fails, ...held])])
+  if (entry < 0) return
+  const names = above.map((l) => l.axis.name)
+  const [at, ...values] = yield* engine.valuesAt(frame, [p, ...names.map((n) => coordinates.get(n)!)], entry)
+  let what = 'is claimed compact, but has padding'
+  if (claim === 'full') {
+    const all = new Frame(engine, level.extent, new Map())
+    const [c] = yield* engine.first(all, [isAbsent(all, level, all.sized(at!), variable(ENTRY), made)])
+    what = `is claimed full, but does not store the coordinate ${c}`
+  }
+  fail({
+    code: 'format/claim',
+    message: `axis ${level.axis.name}${names.length === 0 ? '' : ` at ${pointOf(names, values)}`} ${what}`,
+    ...(level.axis.span ? { span: level.axis.span } : {}),
+    expected: 'what the format says of its axis to hold of the tensor',
+    hint: 'leave the claim out, or choose a format that fits the tensor',
+  })
+}
+
+/**
+ * Whether a position of a level that is padded with a coordinate holds one of the tensor: those ascend. The first
+ * position of an empty segment, and one whose padding is beyond the elements, look like an element.
+ */
+function ascends<C extends Column>({ axis, width }: Level<C>, position: Expr, frame: Frame<C>): Expr {
+  const own = load(`@indices ${axis.name}`, [position], 'i32')
+  const before = load(`@indices ${axis.name}`, [add(position, int(-1))], 'i32')
+  const first = eq(mod(position, frame.sized(width!)), int(0))
+  return select(first, eq(int(0), int(0)), lt(before, own))
+}

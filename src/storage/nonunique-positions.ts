@@ -1,0 +1,57 @@
+/** Positions of nonunique levels: where they begin new ones although their coordinate is that of the entry before. */
+import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { type Column, ENTRY, type Frame, type Starts } from './column-engine.ts'
+import type { Dimension } from './level-assembly.ts'
+
+export const isRepeating = (axis: StoredAxis): boolean => hasIndices(axis) && !axis.unique
+
+/** Each entry is the first of a run. */
+const EACH: Starts = { keys: [variable(ENTRY)], cut: null }
+
+/**
+ * One for each axis of the rest of a tree, under `above`, whose entries are in order; `null`: it begins none. Under a
+ * `sparse_fixed` child a position takes as many child positions as the child is wide (any number where that is still to
+ * be measured); without one, it takes one tuple of all coordinates. Entries of equal tuples have a position each where
+ * they are kept `apart`.
+ */
+export function nonuniqueStarts<C extends Column>(
+  frame: Frame<C>,
+  rest: readonly Dimension[],
+  above: Expr | null,
+  apart: boolean,
+): readonly (Starts | null)[] {
+  const out: (Starts | null)[] = rest.map(() => null)
+  const down = (depth: number): Expr[] => [
+    ...(above ? [above] : []),
+    ...rest.slice(0, depth).map((d) => d.coordinate),
+  ]
+  const all = down(rest.length)
+  // Where another axis begins positions inside of a run as well, places are counted from there.
+  const alone = rest.filter((d) => isRepeating(d.axis)).length === 1
+  // A child begins new positions inside a run of its parent: the deepest axis first.
+  for (let d = rest.length - 1; d >= 0; d--) {
+    if (!isRepeating(rest[d]!.axis)) continue
+    const child = rest[d + 1]
+    if (child?.axis.kind !== 'sparse_fixed') {
+      out[d] = apart ? EACH : { keys: all, cut: null }
+      continue
+    }
+    const keys = down(d + 1)
+    const again = apart && !isRepeating(child.axis) ? all : null
+    if (child.width === null && !again) {
+      out[d] = { keys, cut: null }
+      continue
+    }
+    const inner = out[d + 1]
+    const cut = `@cut ${child.axis.name}`
+    frame.engine.cuts(frame, cut, alone && !again ? `@rank ${child.axis.name}` : null, {
+      within: keys,
+      starts: { keys: [...keys, child.coordinate, ...(inner?.keys ?? [])], cut: inner?.cut ?? null },
+      width: child.width ?? 0,
+      again,
+    })
+    out[d] = { keys, cut: variable(cut) }
+  }
+  return out
+}

@@ -1,0 +1,221 @@
+/** One part of a tensor: coordinate remapping (where its entries stand in its format), and assembly of its arrays. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Proved } from '../formats/proof/proved.ts'
+import { chainTo } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { add, binary, type Expr, ge, int, variable } from '../ir/expr.ts'
+import { freeVars, substitute } from '../ir/expr-tree.ts'
+import type { FormatInstance, PartInstance } from '../ir/format.ts'
+import { evaluateQueries } from './attribute-queries.ts'
+import type { Column, Frame, Scope } from './column-engine.ts'
+import { pointOf } from './coordinate-text.ts'
+import type { Coroutine } from './coroutines.ts'
+import type { FormatOperands } from './format-operands.ts'
+import { bindTables, guarded, inverseTables, type Tables } from './inverse-remapping.ts'
+import { checkLevelProperty } from './level-property-checks.ts'
+import { evaluateSort } from './sort-permutations.ts'
+import type { Entries, Level } from './storage.ts'
+import { assembleTrees } from './tree-assembly.ts'
+
+/** What a conversion knows beside the entries. */
+export interface Context<C> extends Omit<Scope<C>, 'places'> {
+  /** Values that are stored, by entry of the source; `null` in a pattern. */
+  readonly stored: C | null
+  readonly given: FormatOperands
+  readonly dtype: Dtype
+  readonly fill: number
+}
+
+/** Where the entries of a part stand in its format. */
+export interface Remapped<C> {
+  /** The coordinate on each axis of the part, by name. */
+  readonly coordinates: ReadonlyMap<string, Expr>
+  /** The part's tables by name. */
+  readonly tables: ReadonlyMap<string, C>
+}
+
+/** A part with its arrays. */
+export interface Part<C> {
+  readonly part: PartInstance
+  readonly levels: ReadonlyMap<string, Level<C>>
+  /** Elements of a buffer over all axes. */
+  readonly size: number
+  /** In position order; the fill where nothing is stored. */
+  readonly values: C
+  /** Where its entries went, if that is kept. */
+  readonly entries: Entries<C> | null
+  /** Arrays that the inverse map loads, by name. */
+  readonly tables: ReadonlyMap<string, C>
+  /** Values of the part's measured sizes. */
+  readonly measured: ReadonlyMap<string, number>
+}
+
+/**
+ * The coordinates of a part's entries in its format, after a check on all of them that the map stays within the
+ * extents of the axes and the inverse undoes it, unless that is proved.
+ * @throws SptError `format/map-range`, `format/not-inverse`, `format/map-overflow` with the coordinate, and as
+ * `evaluateQueries` and `evaluateSort`
+ */
+export function* remapCoordinates<C extends Column>(
+  frame: Frame<C>,
+  part: PartInstance,
+  context: Context<C>,
+  proved: Proved,
+): Coroutine<Remapped<C>> {
+  const { instance } = part
+  const places = new Map<string, C>()
+  const tables = new Map<string, C>()
+  for (const table of instance.tables) {
+    const list = table.of === 'list' ? context.lists.get(table.source) : undefined
+    if (list) tables.set(table.name, list)
+  }
+  for (const sort of instance.sorts) {
+    const { place, at } = yield* evaluateSort(frame, sort, { ...context, places })
+    places.set(sort.place, place)
+    tables.set(sort.at, at)
+  }
+  yield* evaluateQueries(frame, instance.queries, { ...context, places })
+  frame.engine.release(...places.values())
+  const loads = inverseTables(instance, tables, frame.sizes)
+  bindTables(frame, loads)
+  const coordinates = yield* mapped(frame, part, context, loads, proved)
+  const used = new Set([...coordinates.values()].flatMap((e) => [...freeVars(e)]))
+  for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
+  return { coordinates, tables }
+}
+
+function* mapped<C extends Column>(
+  frame: Frame<C>,
+  part: PartInstance,
+  { dims }: Context<C>,
+  tables: Tables<C>,
+  proved: Proved,
+): Coroutine<ReadonlyMap<string, Expr>> {
+  const { engine } = frame
+  const { instance } = part
+  const inputs = frame.names()
+  const coordinates = new Map<string, Expr>()
+  for (const [k, name] of instance.order.entries())
+    coordinates.set(name, engine.materialize(frame, `@${name}`, instance.map[k]!))
+  const extents = yield* extentsOf(frame, instance, coordinates)
+  if (proved.range)
+    for (const [name, extent] of extents) frame.bounds.set(`@${name}`, [0, Math.max(0, extent - 1)])
+  const back = instance.inverse.map((e) => guarded(frame, substitute(e, coordinates), tables))
+  const outside = [...coordinates].flatMap(([name, e]) => {
+    const extent = extents.get(name)
+    const low = binary('lt', e, int(0))
+    return extent === undefined ? [low] : [low, ge(e, frame.sized(extent, `@extent ${name}`))]
+  })
+  const wrong = back.map((e, k) => binary('ne', e, variable(dims[k]!.name)))
+  const unsure = [
+    ...(proved.range ? [] : [{ any: outside, refuse: leavesExtents }]),
+    ...(proved.inverse && back.every((e) => engine.fits(frame, e))
+      ? []
+      : [{ any: wrong, refuse: isNotUndone }]),
+  ]
+  if (unsure.length === 0) return coordinates
+  const found = yield* engine.first(
+    frame,
+    unsure.map(({ any }) => any.reduce((a, b) => binary('or', a, b))),
+  )
+  for (const [k, { refuse }] of unsure.entries())
+    if (found[k]! >= 0) yield* refuse({ frame, part, inputs, coordinates, extents, back, dims }, found[k]!)
+  return coordinates
+}
+
+interface Refusal<C extends Column> {
+  readonly frame: Frame<C>
+  readonly part: PartInstance
+  /** Coordinates and queries. */
+  readonly inputs: readonly string[]
+  readonly coordinates: ReadonlyMap<string, Expr>
+  readonly extents: ReadonlyMap<string, number>
+  readonly back: readonly Expr[]
+  readonly dims: Scope<C>['dims']
+}
+
+function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
+  const { frame, inputs, extents } = r
+  const names = [...r.coordinates.keys()]
+  const exprs = [...inputs.map((n) => variable(n)), ...r.coordinates.values()]
+  const values = yield* frame.engine.valuesAt(frame, exprs, entry)
+  const to = values.slice(inputs.length)
+  const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
+  const extent = extents.get(names[k]!)
+  const { span } = r.part.instance.map[k]!
+  return fail({
+    code: 'format/map-range',
+    message: `at ${pointOf(inputs, values.slice(0, inputs.length))} the coordinate on ${names[k]} is ${to[k]}`,
+    ...(span ? { span } : {}),
+    expected:
+      extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${names[k]} being ${extent}`,
+    hint: 'correct the map, or the extent of the axis',
+  })
+}
+
+function* isNotUndone<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
+  const { instance, label } = r.part
+  const names = r.dims.map((d) => d.name)
+  const exprs = [...names.map((n) => variable(n)), ...r.coordinates.values(), ...r.back]
+  const values = yield* r.frame.engine.valuesAt(r.frame, exprs, entry)
+  const [from, to] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
+  return fail({
+    code: 'format/not-inverse',
+    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, from)} goes to ${pointOf([...r.coordinates.keys()], to)}, and that back to (${values.slice(-names.length).join(', ')})`,
+    expected: 'the coordinate it came from',
+    hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
+  })
+}
+
+/** Extents that are known, by axis; those that are sizes to be measured are 1 + the largest coordinate. */
+function* extentsOf<C extends Column>(
+  frame: Frame<C>,
+  instance: FormatInstance,
+  coordinates: ReadonlyMap<string, Expr>,
+): Coroutine<ReadonlyMap<string, number>> {
+  const open = new Set(instance.measured.map((m) => m.name))
+  const measured = new Map<string, number>()
+  for (const { name, extent } of instance.axes) {
+    if (extent.kind !== 'var' || frame.isKnown(extent) || !open.has(extent.name)) continue
+    const [, most] = yield* frame.engine.bounds(frame, add(coordinates.get(name)!, int(1)))
+    measured.set(extent.name, Math.max(measured.get(extent.name) ?? 0, most))
+  }
+  for (const [name, value] of measured) frame.sizes.set(name, value)
+  return new Map(
+    instance.axes.flatMap(({ name, extent }) =>
+      frame.isKnown(extent) ? [[name, frame.size(extent)] as const] : [],
+    ),
+  )
+}
+
+/**
+ * Takes the frame over.
+ * @throws SptError `bind/width`, `bind/missing-size`, `format/padding`, `format/claim`, and what positions and memory
+ * are too few for, as the engine says it
+ */
+export function* assemblePart<C extends Column>(
+  frame: Frame<C>,
+  part: PartInstance,
+  context: Context<C>,
+  proved: Proved,
+): Coroutine<Part<C>> {
+  const { instance } = part
+  const { engine } = frame
+  const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
+  const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
+  const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open)
+  const axes = new Map(instance.axes.map((a) => [a.name, a]))
+  for (const { axis, claim } of instance.claims)
+    yield* checkLevelProperty(
+      engine,
+      chainTo(axes, axis).map((a) => levels.get(a)!),
+      claim,
+    )
+  const stored = engine.storeValues(frame, at, size, {
+    ...context,
+    coordinates: instance.axes.map((a) => coordinates.get(a.name)!),
+  })
+  frame.release()
+  const measured = new Map(open.flatMap(({ name }) => [[name, frame.sizes.get(name)!] as const]))
+  return { part, levels, size, ...stored, tables, measured }
+}

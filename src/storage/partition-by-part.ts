@@ -1,0 +1,137 @@
+/**
+ * Partitioning of entries by the part of a composition that each goes to, down its tree: entries are dealt out by the
+ * number of the child.
+ */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expr.ts'
+import type { Instance, PartTree } from '../ir/format.ts'
+import { evaluateQueries } from './attribute-queries.ts'
+import type { Column, Frame, Scope } from './column-engine.ts'
+import { pointAt } from './coordinate-text.ts'
+import type { Coroutine } from './coroutines.ts'
+
+type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
+
+/** The number of the child that an entry goes to. */
+const CHILD = '@child'
+
+/**
+ * Hands the entries of each part to `leaf`, parts side by side; every entry goes to exactly one. Takes the frame over.
+ * @throws SptError `format/overlap`, `format/leak` with the coordinate, and as `evaluateQueries`
+ */
+export function* partitionByPart<C extends Column>(
+  frame: Frame<C>,
+  instance: Instance,
+  scope: Omit<Scope<C>, 'places'>,
+  leaf: (part: number, frame: Frame<C>) => Coroutine<void>,
+): Coroutine<void> {
+  function* visit(tree: PartTree, f: Frame<C>): Coroutine<void> {
+    if (tree.kind === 'leaf') return yield* leaf(tree.part, f)
+    const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+    if (f.n > 0) yield* childOf(f, tree, instance, scope)
+    const frames = yield* f.engine.partition(f, CHILD, children.length)
+    yield* f.engine.together(children.map((child, k) => visit(child, frames[k]!)))
+  }
+  yield* visit(instance.tree, frame)
+}
+
+/** Makes the column `CHILD`, and no other. */
+function* childOf<C extends Column>(
+  frame: Frame<C>,
+  tree: Node<'index' | 'cases'>,
+  instance: Instance,
+  scope: Omit<Scope<C>, 'places'>,
+): Coroutine<void> {
+  const { engine } = frame
+  const before = new Set(frame.names())
+  yield* evaluateQueries(frame, tree.queries, { ...scope, places: new Map() })
+  const refusal = { frame, instance, dims: scope.dims, span: tree.span ? { span: tree.span } : {} }
+  if (tree.kind === 'index') {
+    const count = int(tree.children.length)
+    const beyond = tree.total ? [] : [binary('or', lt(tree.index, int(0)), ge(tree.index, count))]
+    const [leak = -1] = yield* engine.computeChecked(frame, CHILD, tree.index, beyond)
+    if (leak >= 0)
+      yield* leaks(
+        refusal,
+        leak,
+        `it is beyond the last part of ${tree.text}`,
+        'add a greater width, or `split`, which cuts what is longer into pieces',
+      )
+  } else {
+    const [overlap = -1, leak = -1] = yield* engine.computeChecked(
+      frame,
+      CHILD,
+      caseOf(tree),
+      wrongCases(tree),
+    )
+    if (overlap >= 0) yield* overlaps(refusal, overlap, tree)
+    if (leak >= 0)
+      yield* leaks(
+        refusal,
+        leak,
+        `no condition holds of ${tree.cases.map((c) => c.text).join(' and ')}`,
+        'add a part for the rest, last and without a condition',
+      )
+  }
+  for (const name of frame.names()) if (!before.has(name) && name !== CHILD) frame.drop(name)
+}
+
+/** The number of the only case whose condition holds; the case without one takes the rest. */
+function caseOf(tree: Node<'cases'>): Expr {
+  const rest = Math.max(
+    0,
+    tree.cases.findIndex((c) => c.where === null),
+  )
+  return tree.cases.reduceRight<Expr>(
+    (other, { where }, k) => (where ? select(where, int(k), other) : other),
+    int(rest),
+  )
+}
+
+/** Where two conditions hold; where none does, unless a case takes the rest. */
+function wrongCases(tree: Node<'cases'>): readonly Expr[] {
+  const conditions = tree.cases.flatMap((c) => (c.where ? [c.where] : []))
+  const rest = conditions.length < tree.cases.length
+  if (conditions.length < 2 && rest) return []
+  const holds = conditions.map((c) => select(c, int(1), int(0))).reduce(add)
+  return [binary('gt', holds, int(1)), ...(rest ? [] : [eq(holds, int(0))])]
+}
+
+interface Refusal<C extends Column> {
+  readonly frame: Frame<C>
+  readonly instance: Instance
+  readonly dims: Scope<C>['dims']
+  readonly span: { readonly span?: Span }
+}
+
+function* leaks<C extends Column>(r: Refusal<C>, entry: number, why: string, hint: string): Coroutine<never> {
+  return fail({
+    code: 'format/leak',
+    message: `no part of ${r.instance.text} holds ${yield* pointAt(r.frame, r.dims, entry)}: ${why}`,
+    ...r.span,
+    expected: 'a part for every stored coordinate',
+    hint,
+  })
+}
+
+function* overlaps<C extends Column>(
+  r: Refusal<C>,
+  entry: number,
+  { cases }: Node<'cases'>,
+): Coroutine<never> {
+  const conditions = cases.flatMap(({ where }) => (where ? [select(where, int(1), int(0))] : [int(0)]))
+  const holds = yield* r.frame.engine.valuesAt(r.frame, conditions, entry)
+  const [a, b] = cases
+    .filter((_, k) => holds[k] === 1)
+    .map(({ text, child }) => {
+      const label = child.kind === 'leaf' ? r.instance.parts[child.part]!.label : ''
+      return label === '' || label === text ? text : `${label} (${text})`
+    })
+  return fail({
+    code: 'format/overlap',
+    message: `two parts of ${r.instance.text} hold ${yield* pointAt(r.frame, r.dims, entry)}: ${a} and ${b}`,
+    ...r.span,
+    expected: 'one part for every stored coordinate',
+    hint: 'make the conditions exclude each other, or leave the last one out so that it takes the rest',
+  })
+}

@@ -1,0 +1,124 @@
+/** Permutations by sorting: all coordinates of a dimension, stored or not, by what a format asks of them. */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
+import type { Query, Sort } from '../ir/format.ts'
+import { evaluateQueries } from './attribute-queries.ts'
+import { type Column, ENTRY, Frame, type Scope } from './column-engine.ts'
+import type { Coroutine } from './coroutines.ts'
+import { keysOf } from './sort-keys.ts'
+
+export interface SortResult<C> {
+  /** Place of each coordinate. */
+  readonly place: C
+  /** Coordinate at each place. */
+  readonly at: C
+}
+
+/**
+ * Evaluates `sort … by key within w`: ascending by key in each window of w coordinates, ties by coordinate.
+ * @throws SptError `format/sort-query`, `format/sort-window`, and as `evaluateQueries`
+ */
+export function* evaluateSort<C extends Column>(
+  frame: Frame<C>,
+  sort: Sort,
+  scope: Scope<C>,
+): Coroutine<SortResult<C>> {
+  const { engine } = frame
+  const dim = scope.dims.find((d) => d.name === sort.dim)
+  invariant(dim, `no dimension ${sort.dim}`)
+  const domain = new Frame(engine, dim.extent, frame.sizes, frame.tables)
+  engine.compute(domain, dim.name, variable(ENTRY))
+  domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])
+  let moved = false
+  for (const query of sort.queries) {
+    if (query.kind === 'count') moved = (yield* spread(frame, domain, query, scope, dim.name)) || moved
+    else if (query.kind === 'find' || query.kind === 'place') yield* evaluateQueries(domain, [query], scope)
+    else notOfDimension(sort, query)
+  }
+  const window = windowOf(sort, dim.extent, frame)
+  // What is measured is often far less than what can be.
+  for (const query of sort.queries) domain.bounds.delete(query.name)
+  const windows = {
+    expr: div(variable(sort.dim), domain.sized(window, '@window')),
+    extent: Math.ceil(dim.extent / window),
+  }
+  const ties = moved ? [{ expr: variable(dim.name), extent: dim.extent }] : []
+  const sorted = yield* engine.order(domain, [windows, { expr: sort.key }, ...ties])
+  const at = sorted.column(dim.name)
+  invariant(at, 'a domain has its coordinates')
+  const place = engine.empty(dim.extent, sort.place)
+  engine.scatter(sorted, place, variable(dim.name), variable(ENTRY))
+  sorted.keep(at)
+  sorted.release()
+  return { place, at }
+}
+
+/** Numbers that keys may have for each coordinate and entry, beyond which those that occur are numbered first. */
+const SPARE = 64
+
+/**
+ * What entries count, for every coordinate: that of any entry with the same `by`, 0 where there is none.
+ * @returns whether the domain stands in another order now
+ */
+function* spread<C extends Column>(
+  frame: Frame<C>,
+  domain: Frame<C>,
+  query: Extract<Query, { kind: 'count' }>,
+  scope: Scope<C>,
+  dim: string,
+): Coroutine<boolean> {
+  const { engine } = frame
+  yield* evaluateQueries(frame, [query], scope)
+  const keys = yield* keysOf(domain, query.by)
+  keys.forEach((k, n) => {
+    domain.sized(k.extent, `@class ${n}`)
+  })
+  for (const [name, value] of domain.sizes)
+    if (name.startsWith('@least') || name.startsWith('@class')) frame.sizes.set(name, value)
+  let size = keys.reduce((n, k) => n * k.extent, 1)
+  let key = keys.reduce<Expr>(
+    (sum, k, n) => (n > 0 ? add(mul(sum, variable(`@class ${n}`)), k.expr) : k.expr),
+    int(0),
+  )
+  let classes: C | null = null
+  if (size > SPARE * (frame.n + domain.n) + 2 ** 20) {
+    yield* engine.rank(domain, { kind: 'rank', name: '@number', of: query.by, by: [] }, false)
+    classes = engine.empty(domain.n, 'classes')
+    engine.scatter(domain, classes, variable(dim), variable('@number'))
+    for (const f of [frame, domain]) f.tables.set('@classes', classes)
+    key = load('@classes', [variable(dim)], 'i32')
+    size = domain.n
+  }
+  const found = engine.filled(Math.max(1, size), 0, query.name)
+  engine.scatter(frame, found, key, variable(query.name))
+  domain.tables.set('@found', found)
+  engine.compute(domain, query.name, load('@found', [key], 'i32'))
+  domain.tables.delete('@found')
+  frame.drop(query.name)
+  engine.release(found, classes)
+  return classes !== null
+}
+
+/** Coordinates in one window of a sort. */
+function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>): number {
+  const window = sort.within === null ? Math.max(1, extent) : frame.size(sort.within)
+  if (window < 1)
+    fail({
+      code: 'format/sort-window',
+      message: `the sort of ${sort.dim} is within windows of ${window} coordinates`,
+      ...(sort.span ? { span: sort.span } : {}),
+      expected: 'windows of at least 1 coordinate',
+      hint: 'pass a positive argument, or leave `within` out to sort all of them',
+    })
+  return window
+}
+
+function notOfDimension(sort: Sort, q: Query): never {
+  fail({
+    code: 'format/sort-query',
+    message: `the sort of ${sort.dim} asks for ${q.kind}, which coordinates that are not stored do not have`,
+    ...(q.span ? { span: q.span } : {}),
+    expected: `count(… by …) with ${sort.dim} alone after by`,
+    hint: 'sort by counts, or by arithmetic of the coordinate',
+  })
+}

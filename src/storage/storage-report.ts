@@ -1,0 +1,95 @@
+/** A report of what a structure costs: positions, padding, bytes. */
+
+import { parentOf } from '../ir/axis.ts'
+import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
+import { chainOf, paddedPositions } from './padding-positions.ts'
+import { type Level, type Storage, segment } from './storage.ts'
+
+export interface LevelReport {
+  readonly axis: string
+  readonly kind: Level['axis']['kind']
+  readonly extent: number
+  readonly width: number | null
+  readonly positions: number
+  /** Positions that hold no coordinate, or stand under one that holds none. */
+  readonly padding: number
+  /** Segments (parent positions), the empty ones, and the most positions in one, padding left out. */
+  readonly segments: number
+  readonly emptySegments: number
+  readonly longestSegment: number
+  /** Bytes. */
+  readonly indptrBytes: number
+  readonly indicesBytes: number
+  readonly maskBytes: number
+}
+
+export interface StorageReport {
+  readonly levels: readonly LevelReport[]
+  /** Elements of a buffer over all axes, padding included; and how many of them are padding. */
+  readonly size: number
+  readonly padding: number
+  /** Bytes of all index arrays, of the values, of both. */
+  readonly structureBytes: number
+  readonly valueBytes: number
+  readonly bytes: number
+}
+
+/** Counts and bytes of a storage, with values of type `dtype`. O(positions). */
+export function describe(storage: Storage, dtype: Dtype): StorageReport {
+  const padding = new Map<string, Uint8Array | null>()
+  for (const tree of storage.trees) {
+    const found = paddedPositions(chainOf(storage, tree))
+    for (const [d, name] of tree.entries()) padding.set(name, found[d]!)
+  }
+  const levels = storage.axes.map((axis) => {
+    const parent = parentOf(axis)
+    return levelReport(
+      storage.levels.get(axis.name)!,
+      parent === null ? 1 : storage.levels.get(parent)!.positions,
+      padding.get(axis.name)!,
+    )
+  })
+  const structureBytes = levels.reduce((sum, l) => sum + l.indptrBytes + l.indicesBytes + l.maskBytes, 0)
+  const valueBytes = storage.size * DTYPE_BYTES[dtype]
+  let held = 1
+  for (const tree of storage.trees) {
+    const last = levels.find((l) => l.axis === tree[tree.length - 1])!
+    held *= last.positions - last.padding
+  }
+  return {
+    levels,
+    size: storage.size,
+    padding: storage.size - held,
+    structureBytes,
+    valueBytes,
+    bytes: structureBytes + valueBytes,
+  }
+}
+
+function levelReport(level: Level, segments: number, padded: Uint8Array | null): LevelReport {
+  let padding = 0
+  let emptySegments = 0
+  let longestSegment = 0
+  for (let p = 0; p < segments; p++) {
+    const [lo, hi] = segment(level, p)
+    let length = hi - lo
+    if (padded) for (let q = lo; q < hi; q++) length -= padded[q]!
+    padding += hi - lo - length
+    if (length === 0) emptySegments++
+    if (length > longestSegment) longestSegment = length
+  }
+  return {
+    axis: level.axis.name,
+    kind: level.axis.kind,
+    extent: level.extent,
+    width: level.width,
+    positions: level.positions,
+    padding,
+    segments,
+    emptySegments,
+    longestSegment,
+    indptrBytes: level.indptr?.byteLength ?? 0,
+    indicesBytes: level.indices?.byteLength ?? 0,
+    maskBytes: level.mask?.byteLength ?? 0,
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Assembly of axis trees: from coordinates to the arrays of levels (Chou, Kjolstad and Amarasinghe, PLDI 2020): runs of
+ * equal coordinates get numbers by a scan, segments end where the parent changes, dense levels are arithmetic.
+ */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { MAX_POSITIONS } from '../columns/allocate.ts'
+import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+import { add, type Expr, int, mul } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import type { Column, Frame, Starts } from './column-engine.ts'
+import type { Coroutine } from './coroutines.ts'
+import {
+  assembleLevel,
+  type Dimension,
+  isDirect,
+  type Made,
+  type Place,
+  rankedLevel,
+} from './level-assembly.ts'
+import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
+import { type Level, treesOf } from './storage.ts'
+
+export interface Built<C> {
+  readonly levels: ReadonlyMap<string, Level<C>>
+  /** Position of an entry in a buffer over all axes. */
+  readonly at: Expr
+  /** Elements of such a buffer. */
+  readonly size: number
+}
+
+export interface BuildOptions<C> {
+  /** Whether entries of equal coordinates have a position each under nonunique axes. */
+  readonly apart?: boolean
+  /** Axes whose level is there already: entries are found in it. No nonunique ones. */
+  readonly known?: ReadonlyMap<string, Level<C>>
+}
+
+/**
+ * Extents, widths and paddings are expressions over the frame's sizes; of the sizes that are `open`, a width is the
+ * longest segment of all axes that share it, and the frame knows it then.
+ * @throws SptError as `storePart`
+ */
+export function* assembleTrees<C extends Column>(
+  frame: Frame<C>,
+  axes: readonly StoredAxis[],
+  coordinates: ReadonlyMap<string, Expr>,
+  open: readonly { readonly name: string }[],
+  options: BuildOptions<C> = {},
+): Coroutine<Built<C>> {
+  const dimensions = (): Map<string, Dimension> =>
+    new Map(axes.map((a) => [a.name, dimensionOf(frame, a, coordinates.get(a.name), open)]))
+  const measured = dimensions()
+  const built = yield* assembleTreesOfDimensions(frame, axes, measured, options)
+  let uneven = false
+  for (const { axis, width } of measured.values()) {
+    if (axis.kind !== 'sparse_fixed' || axis.width.kind !== 'var' || width !== null) continue
+    const { name } = axis.width
+    const own = built.levels.get(axis.name)!.width!
+    const other = frame.sizes.get(name) ?? own
+    uneven ||= other !== own
+    frame.sizes.set(name, Math.max(own, other))
+  }
+  if (!uneven) return built
+  // A width that several axes share is that of the widest.
+  for (const l of built.levels.values()) frame.engine.release(l.indptr, l.indices, l.mask)
+  for (const a of axes) frame.drop(`@rank ${a.name}`)
+  return yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
+}
+
+export function* assembleTreesOfDimensions<C extends Column>(
+  frame: Frame<C>,
+  axes: readonly StoredAxis[],
+  dimensions: ReadonlyMap<string, Dimension>,
+  options: BuildOptions<C>,
+): Coroutine<Built<C>> {
+  const levels = new Map<string, Level<C>>()
+  const trees = treesOf(axes)
+  let at: Expr | null = null
+  let size = 1
+  for (const tree of trees) {
+    const chain = tree.map((a) => dimensions.get(a.name)!)
+    const built = yield* buildTree(frame, chain, {
+      ...options,
+      apart: options.apart === true && trees.length === 1,
+    })
+    for (const level of built.levels) levels.set(level.axis.name, level)
+    size *= built.positions
+    if (size > MAX_POSITIONS)
+      frame.engine.tooLarge(size, `elements of a buffer over ${trees.map((t) => t.at(-1)!.name).join(' × ')}`)
+    const positions = frame.sized(built.positions, `@positions ${tree[0]!.name}`)
+    at = at ? add(mul(at, positions), built.at) : built.at
+  }
+  return { levels, at: at ?? int(0), size }
+}
+
+function dimensionOf<C extends Column>(
+  frame: Frame<C>,
+  axis: StoredAxis,
+  coordinate: Expr | undefined,
+  open: readonly { readonly name: string }[],
+): Dimension {
+  invariant(coordinate, `no coordinate on ${axis.name}`)
+  const value = (what: string, e: Expr): number | null => {
+    if (frame.isKnown(e)) return frame.size(e)
+    if (what === 'width' && e.kind === 'var' && open.some((m) => m.name === e.name)) return null
+    const missing = [...freeVars(e)].filter((v) => !frame.sizes.has(v))
+    return fail({
+      code: 'bind/missing-size',
+      message: `the ${what} of axis ${axis.name} needs ${missing.join(', ')}`,
+      ...(axis.span ? { span: axis.span } : {}),
+      lookup: { name: missing[0]!, candidates: [...frame.sizes.keys()].filter((n) => !n.startsWith('@')) },
+      expected: `a value for ${missing.join(', ')}`,
+      hint: 'bind the size; a measured one can only be a whole width or a whole extent',
+    })
+  }
+  const extent = Math.max(0, value('extent', axis.extent) ?? 0)
+  const padding = axis.kind === 'sparse_fixed' && axis.padding ? value('padding', axis.padding) : null
+  const width = axis.kind === 'sparse_fixed' ? value('width', axis.width) : null
+  return { axis, coordinate, extent, padding: padding ?? extent, width }
+}
+
+/** Parents first. */
+function* buildTree<C extends Column>(
+  frame: Frame<C>,
+  tree: readonly Dimension[],
+  { apart = false, known }: BuildOptions<C>,
+): Coroutine<{ readonly levels: readonly Level<C>[]; readonly at: Expr; readonly positions: number }> {
+  const { engine } = frame
+  const isOrdered = ({ axis }: Dimension): boolean =>
+    hasIndices(axis) || (axis.kind === 'bitmap' && !engine.ranked)
+  // Under the last level with an order, arithmetic places entries.
+  const last = isDirect(tree) ? -1 : tree.findLastIndex(isOrdered)
+  const depth = tree.some(({ axis }) => isRepeating(axis)) ? tree.length : last + 1
+  let ordered: Frame<C> | null = null
+  let starts: readonly (Starts | null)[] = []
+  let place: Place = { at: null, positions: 1 }
+  const levels: Level<C>[] = []
+  for (const [k, d] of tree.entries()) {
+    const { axis } = d
+    let made: Made<C> | null = null
+    if (place.at && axis.kind !== 'dense_fixed')
+      place = {
+        ...place,
+        at: engine.materialize(ordered ?? frame, `@at ${tree[k - 1]!.axis.name}`, place.at),
+      }
+    if (!ordered && k <= last && (!engine.ranked || (isOrdered(d) && !known?.has(axis.name)))) {
+      const above = place.at ? [{ expr: place.at, extent: place.positions }] : []
+      const keys = [...above, ...tree.slice(k, depth).map((x) => ({ expr: x.coordinate, extent: x.extent }))]
+      made = yield* rankedLevel(frame, d, place, keys)
+      if (!made) {
+        ordered = yield* engine.order(frame, keys)
+        starts = [
+          ...tree.slice(0, k).map(() => null),
+          ...nonuniqueStarts(ordered, tree.slice(k), place.at, apart),
+        ]
+      }
+    } else if (ordered && place.at && k === last + 1 && depth <= k) {
+      place = { ...place, at: engine.restore(frame, ordered, `@at ${tree[k - 1]!.axis.name}`, place.at) }
+      ordered = null
+    }
+    const given = known?.get(axis.name)
+    if (given && engine.find)
+      made = {
+        level: given,
+        at: engine.find(ordered ?? frame, `@at ${axis.name}`, given, place.at, d.coordinate),
+      }
+    made ??= yield* assembleLevel(ordered ?? frame, d, place, starts[k] ?? null, last < 0)
+    levels.push(made.level)
+    // What only the parent's position was made of.
+    const later = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])
+    const used = new Set([made.at, ...later].flatMap((e) => [...freeVars(e)]))
+    for (const name of [...(place.at ? freeVars(place.at) : []), `@rank ${axis.name}`])
+      if (/^@(at|rank) /.test(name) && !used.has(name)) (ordered ?? frame).drop(name)
+    place = { at: made.at, positions: made.level.positions }
+  }
+  invariant(place.at, 'a tree has an axis')
+  for (const s of starts) if (s?.cut?.kind === 'var') (ordered ?? frame).drop(s.cut.name)
+  const at = ordered ? engine.restore(frame, ordered, `@at ${tree.at(-1)!.axis.name}`, place.at) : place.at
+  return { levels, at, positions: place.positions }
+}
