@@ -5,6 +5,7 @@ import { parseFormatExpression } from '../elaborate/index.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import type { StoredAxis } from '../ir/axis.ts'
+import { Names } from '../ir/bound-names.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
@@ -314,7 +315,7 @@ export function chooseFormat(
 const sizeOf = (dimension: string): string => `size of ${dimension}`
 
 function instanceOf(format: OrderedFormat, args: readonly (number | string)[]): Instance {
-  const taken = new Set(format.over)
+  const names = new Names(format.over)
   const over = format.over.map((name, k): StoredAxis => {
     const extent = variable(sizeOf(name))
     const parent = format.over[k - 1]
@@ -323,10 +324,6 @@ function instanceOf(format: OrderedFormat, args: readonly (number | string)[]): 
       : { kind: 'sparse_variable', name, parent, extent, ordered: true, unique: true }
   })
   return instantiate({ format, args }, over, (name, label) => {
-    const wanted = label === '' ? name : `${name}_${label}`
-    let out = wanted
-    for (let k = 2; taken.has(out); k++) out = `${wanted}_${k}`
-    taken.add(out)
-    return out
+    return names.fresh(label === '' ? name : `${name}_${label}`)
   })
 }

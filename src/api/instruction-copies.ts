@@ -4,10 +4,11 @@
  */
 
 import { iteratorsOf } from '../analysis/instructions/operands.ts'
+import { Names } from '../ir/bound-names.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { LoopStep } from '../schedule/steps.ts'
-import { fresh, type InstructionTest, testOf } from './instruction-data.ts'
+import { type InstructionTest, testOf } from './instruction-data.ts'
 import { runOf, SMALL, TWICE } from './instruction-layout.ts'
 
 /** `null` for what does something else. */
@@ -21,18 +22,18 @@ export function copyTest(instr: Instr, seed: number): InstructionTest | null {
   if ([to, from].some((o) => iteratorsOf(o, instr).join() !== inOrder)) return null
   if (to.scope !== 'shared' || to.memory || from.scope !== 'global' || from.mapped) return null
 
-  const taken = new Set([from.name, to.name])
-  const [tile, row] = [fresh('tile', taken), fresh('row', taken)]
+  const names = new Names([from.name, to.name])
+  const [tile, row] = [names.fresh('tile'), names.fresh('row')]
   const last = instr.iters.length - 1
   const bytes = to.shape.reduce((n, x) => n * x, DTYPE_BYTES[to.dtype])
   const own = instr.iters.map((i, d) => {
     const twice = d === last || (d === last - 1 && bytes * TWICE * TWICE <= SMALL)
-    const name = fresh(i.name, taken)
+    const name = names.fresh(i.name)
     return { name, by: i.extent, twice, extent: i.extent * (twice ? TWICE : 1) }
   })
   const dims = [...(last === 0 ? [{ name: row, extent: TWICE }] : []), ...own]
   const around = dims.map((d, k) => ({
-    name: fresh(`${from.name}_axis`, taken),
+    name: names.fresh(`${from.name}_axis`),
     extent: d.extent + (k === dims.length - 1 ? runOf(from) : 1),
   }))
   const index = [tile, ...dims.map((d) => d.name)].join(', ')
@@ -52,7 +53,7 @@ export function copyTest(instr: Instr, seed: number): InstructionTest | null {
   const into = `${from.name}_held`
   const loops = own.map(({ name, by, twice }) => {
     const whole = `${into}.${name}`
-    const [outer, inner] = [`${name}_outer`, `${name}_inner`].map((n) => fresh(n, taken)) as [string, string]
+    const [outer, inner] = [`${name}_outer`, `${name}_inner`].map((n) => names.fresh(n)) as [string, string]
     return { whole, by, twice, outer, inner: twice ? inner : whole }
   })
   const outer = [...loops.filter((l) => l.twice).map((l) => l.outer)].reverse()

@@ -43,14 +43,6 @@ export function testOf(
   return { kernel, inputs: { tensors: Object.fromEntries(tensors) } }
 }
 
-/** A name that is not taken yet. */
-export function fresh(base: string, taken: Set<string>): string {
-  let name = base
-  while (taken.has(name)) name += '_'
-  taken.add(name)
-  return name
-}
-
 /** Of the numbers in arrays. */
 export const LARGEST = 3
 

@@ -11,6 +11,7 @@
  */
 
 import { iteratorsOf, sameMemory } from '../analysis/instructions/operands.ts'
+import { Names } from '../ir/bound-names.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { type Expr, load } from '../ir/expr.ts'
 import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
@@ -19,7 +20,7 @@ import { printExpr } from '../ir/print-stage2.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { copyTest } from './instruction-copies.ts'
-import { fresh, type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
+import { type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
 import { halfOf, hasThreads, type Loops, layoutOf, rowsOf, THREADS, TWICE } from './instruction-layout.ts'
 
 export type { InstructionTest } from './instruction-data.ts'
@@ -41,13 +42,13 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
   const reduces = body.kind === 'reduce'
   const target = reduces ? body.targets[0]! : load(body.buffer, body.index, body.value.dtype)
   const written = instr.operands.find((o) => o.name === target.buffer)!
-  const taken = new Set([...instr.iters.map((i) => i.name), ...instr.operands.map((o) => o.name)])
+  const names = new Names([...instr.iters.map((i) => i.name), ...instr.operands.map((o) => o.name)])
   const loops: Loops = {
-    tile: fresh('tile', taken),
-    thread: fresh('thread', taken),
-    repetition: fresh('again', taken),
-    place: fresh('place', taken),
-    round: fresh('round', taken),
+    tile: names.fresh('tile'),
+    thread: names.fresh('thread'),
+    repetition: names.fresh('again'),
+    place: names.fresh('place'),
+    round: names.fresh('round'),
   }
   const layouts = new Map(
     instr.operands.map((o) => [o.name, layoutOf(o, instr, o === written, loops)] as const),
@@ -68,7 +69,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
     const { role, dims } = layouts.get(o.name)!
     const axes = dims.map((d) => {
       if (d.loop) return d.loop
-      const name = fresh(`${o.name}_axis`, taken)
+      const name = names.fresh(`${o.name}_axis`)
       extents.set(name, d.extent!)
       return name
     })

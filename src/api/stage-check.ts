@@ -2,7 +2,7 @@
  * A kernel under a schedule at every stage: lowered for each target with its verifiers, and run on small random data by the
  * interpreters of Stages II and III, which have to agree with the reference. Nothing but who asks for it imports this file.
  */
-import { InternalError, inPass, SptError } from '../ast/diagnostic.ts'
+import { InternalError, inPass, orRefused, SptError } from '../ast/diagnostic.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/loops.ts'
 import { someStmt } from '../ir/tree.ts'
@@ -75,15 +75,6 @@ export function checkStages(c: Compilation): StageCheck {
       ran.push(way)
     }
   return { ran, skipped }
-}
-
-function orRefused<T>(work: () => T): T | SptError {
-  try {
-    return work()
-  } catch (e) {
-    if (e instanceof SptError) return e
-    throw e
-  }
 }
 
 const messageOf = (e: SptError): string => e.diagnostics[0]!.message

@@ -121,6 +121,16 @@ export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
 }
 
+/** What `work` gives, or why the user's program is refused. */
+export function orRefused<T>(work: () => T): T | SptError {
+  try {
+    return work()
+  } catch (e) {
+    if (e instanceof SptError) return e
+    throw e
+  }
+}
+
 /** States an invariant of the compiler; what is costly to say is said where it does not hold. */
 export function invariant(condition: unknown, message: string | (() => string)): asserts condition {
   if (!condition) throw new InternalError(typeof message === 'string' ? message : message())

@@ -1,4 +1,6 @@
 /** Names that are legal in a target: keywords and the text's own names get a suffix, clashes are kept apart. */
+import { unusedName } from '../ir/bound-names.ts'
+
 export class Mangler {
   readonly #map = new Map<string, string>()
   readonly #used: Set<string>
@@ -20,8 +22,7 @@ export class Mangler {
     let base = original.replace(/[^A-Za-z0-9_]/g, '_')
     // WGSL refuses a leading `__` and a lone `_`; a leading digit is refused everywhere.
     if (/^(_|[0-9])/.test(base)) base = `v${base}`
-    let name = base
-    for (let k = 1; this.#used.has(name); k++) name = `${base}_${k}`
+    const name = unusedName(base, (x) => this.#used.has(x), 1)
     this.#used.add(name)
     return name
   }

@@ -10,6 +10,13 @@ export interface FreshNames {
   fresh(base: string): string
 }
 
+/** `base` if it is free, else the first free one of `base_2`, `base_3` …, or of those from another number on. */
+export function unusedName(base: string, isTaken: (name: string) => boolean, from = 2): string {
+  let name = base
+  for (let k = from; isTaken(name); k++) name = `${base}_${k}`
+  return name
+}
+
 /** Names that are taken. */
 export class Names implements FreshNames {
   readonly #taken: Set<string>
@@ -28,10 +35,14 @@ export class Names implements FreshNames {
   }
 
   fresh(base: string): string {
-    let name = base
-    let k = this.#next.get(base) ?? 2
-    while (!this.take(name)) name = `${base}_${k++}`
-    if (name !== base) this.#next.set(base, k)
+    const next = this.#next.get(base) ?? 2
+    let tried = 0
+    const isTaken = (name: string): boolean => {
+      tried++
+      return !this.take(name)
+    }
+    const name = unusedName(base, isTaken, next)
+    if (tried > 1) this.#next.set(base, next + tried - 1)
     return name
   }
 }

@@ -45,9 +45,9 @@ export function boundBy(s: Stmt): readonly string[] {
 
 /** Found once for each statement: steps and passes share those that they leave alone. */
 export function definitionsIn(s: Stmt): Definitions {
-  if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
   const before = known.get(s)
   if (before) return before
+  if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
   const loops: For[] = []
   const names = new Set<string>()
   const named = new Map<string, For[]>()
@@ -86,16 +86,8 @@ export interface Found {
   readonly index: number
 }
 
-/** Where the last one was found: steps on a nest follow each other. No two loops have one variable. */
-let latest = 0
-
-function holderOf(body: Body, name: string): number {
-  const near = body[latest]
-  if (near && definitionsIn(near).vars.has(name)) return latest
-  const at = body.findIndex((s) => definitionsIn(s).vars.has(name))
-  if (at > 0) latest = at
-  return at
-}
+/** The statement that the loop stands in. No two loops have one variable. */
+const holderOf = (body: Body, name: string): number => body.findIndex((s) => definitionsIn(s).vars.has(name))
 
 /** The loop with this variable. */
 export function findLoop(body: Body, name: string): Found | undefined {

@@ -1,6 +1,6 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
-import type { FreshNames } from '../ir/bound-names.ts'
+import { type FreshNames, unusedName } from '../ir/bound-names.ts'
 import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
@@ -154,8 +154,7 @@ export class Context implements FreshNames {
 
   /** `base`, or `base_2` and so on where it is taken. */
   fresh(base: string): string {
-    let name = base
-    for (let k = 2; this.#isTaken(name); k++) name = `${base}_${k}`
+    const name = unusedName(base, (x) => this.#isTaken(x))
     this.#own.add(name)
     return name
   }

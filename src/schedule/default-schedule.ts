@@ -3,7 +3,7 @@
  * block where the nest has both, else its outermost loop over blocks of threads. What iterations would combine goes
  * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
  */
-import { SptError } from '../ast/diagnostic.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
@@ -77,12 +77,8 @@ function onBlocks(state: ScheduleState, name: string): ScheduleState {
 const isFree = (l: For): boolean => loopsOf([l]).every((x) => x.mode.kind !== 'bind')
 
 function attempt(state: ScheduleState, steps: readonly LoopStep[]): ScheduleState | undefined {
-  try {
-    return steps.reduce(apply, state)
-  } catch (error) {
-    if (error instanceof SptError) return undefined
-    throw error
-  }
+  const made = orRefused(() => steps.reduce(apply, state))
+  return made instanceof SptError ? undefined : made
 }
 
 /**

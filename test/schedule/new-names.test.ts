@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { loopsOf } from '../../src/ir/definitions.ts'
 
 const TEXT = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -77,4 +78,23 @@ describe.each(Object.entries(STEPS))('%s', (what, step) => {
       { numRuns: 60 },
     )
   })
+})
+
+test('each nest that fission makes has a name of its own', () => {
+  const three = parseProgram(`kernel k(m: size) {
+  axis i = dense_fixed(m)
+  buffer X: f32[i] in
+  buffer A: f32[i] out
+  buffer B: f32[i] out
+  buffer C: f32[i] out
+  iterate s [i] as S {
+    A[i] = X[i]
+    B[i] = X[i]
+    C[i] = X[i]
+  }
+}`).kernel()
+  const apart = three.fission('i', 2).fission('s.i', 1)
+  const nests = loopsOf(apart.compilation.loops.body).map((l) => l.nest)
+  expect(nests).toEqual(['s', 's_rest_2', 's_rest'])
+  expect(apart.unroll('s_rest.i', 2).trace).toHaveLength(3)
 })

@@ -1,6 +1,6 @@
 import type { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { SptProgram } from '../../api/program.ts'
-import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -158,13 +158,8 @@ async function declarations(
  */
 function legalOn(compilation: Compilation, what: string): 'all' | 'lanes' {
   const lowers = (target: TargetName): SptError | null => {
-    try {
-      compilation.planFor(TARGETS[target].lowering)
-      return null
-    } catch (error) {
-      if (error instanceof SptError) return error
-      throw error
-    }
+    const plan = orRefused(() => compilation.planFor(TARGETS[target].lowering))
+    return plan instanceof SptError ? plan : null
   }
   const refused = lowers('wgsl')
   if (!refused) return 'all'

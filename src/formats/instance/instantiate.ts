@@ -1,6 +1,7 @@
 /** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
+import { Names } from '../../ir/bound-names.ts'
 import { all, constant, type Expr, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import {
@@ -146,14 +147,8 @@ function leavesOf(p: Planned): PlannedLeaf[] {
 /** Empty for one part in all; otherwise the steps to it, made unique. */
 function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
   if (leaves.length === 1) return ['']
-  const taken = new Set<string>()
-  return leaves.map((leaf) => {
-    const wanted = leaf.label.join('_')
-    let label = wanted
-    for (let k = 2; taken.has(label); k++) label = `${wanted}_${k}`
-    taken.add(label)
-    return label
-  })
+  const labels = new Names()
+  return leaves.map((leaf) => labels.fresh(leaf.label.join('_')))
 }
 
 function nameTree(

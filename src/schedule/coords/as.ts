@@ -10,6 +10,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import { namesOfAxis, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { unusedName } from '../../ir/bound-names.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
@@ -50,8 +51,7 @@ function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
   const taken = takenNames(kernel)
   const unused: Unused = (name, label = '') => {
     const wanted = label === '' ? name : `${name}_${label}`
-    let out = wanted
-    for (let k = 2; namesOfAxis(out).some((x) => taken.has(x)); k++) out = `${wanted}_${k}`
+    const out = unusedName(wanted, (name) => namesOfAxis(name).some((x) => taken.has(x)))
     for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }

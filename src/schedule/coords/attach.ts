@@ -4,6 +4,7 @@
  * (SparseTIR's attach, as a step that cannot change the result).
  */
 import { type AttachedAxis, isDenseRoot, parentOf } from '../../ir/axis.ts'
+import { unusedName } from '../../ir/bound-names.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
@@ -58,8 +59,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
       message: `${p.name} is spatial and ${e.name} is a reduction: elements indexed by ${p.name} would be combined`,
       expected: `${e.name} spatial, or ${p.name} a reduction`,
     })
-  let name = `${k.axis}_at_${e.name}`
-  for (let n = 2; axes.has(name); n++) name = `${k.axis}_at_${e.name}_${n}`
+  const name = unusedName(`${k.axis}_at_${e.name}`, (x) => axes.has(x))
   const attached: AttachedAxis = { kind: 'attached', name, base: base.name, parent: e.axis }
   const entered: Iter = { ...k, axis: name }
   const body = rewriteBody1(only.then, (x) =>

@@ -1,5 +1,6 @@
 import { accessesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
+import { nestNames } from '../../ir/bound-names.ts'
 import { allocations, replaceLoop } from '../../ir/definitions.ts'
 import { variable } from '../../ir/expr.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
@@ -29,13 +30,14 @@ export const fission = primitive({
     checkNoCommonAllocation(cx, loop, first, second)
     checkIndependentParts(cx, loop, first, second)
     const copy = cx.fresh(loop.var)
-    const nest = nestOf(second) ?? `${loop.nest}_rest`
-    const taken = nest === loop.nest ? `${loop.nest}_rest` : nest
+    const own = nestOf(second)
+    const nest =
+      own === undefined || own === loop.nest ? nestNames(cx.kernel.body).fresh(`${loop.nest}_rest`) : own
     const map = new Map([[loop.var, variable(copy)]])
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) => [
         stmt({ ...l, body: first }),
-        stmt<For>({ ...(substituteStmts([{ ...l, body: second }], map)[0] as For), var: copy, nest: taken }),
+        stmt<For>({ ...(substituteStmts([{ ...l, body: second }], map)[0] as For), var: copy, nest }),
       ]),
     }
   },
