@@ -1,16 +1,18 @@
 /** Formats that describe what is stored: axes, sorts, coordinate maps. */
+import { dependsOn } from '../analysis/query-dependence.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { isPadded, isStored, type StoredAxis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Format, FormatParam, Sort } from '../ir/format.ts'
+import { declarationOf, sourceOf } from '../ir/queries.ts'
 import { declareAxes } from './axes.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
 import { givenOf, numbersOf } from './format-params.ts'
 import { integerAt, type Numbers, type Place, type SortNames } from './format-place.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
-import { dimensionsOf, Queries, queriesOf } from './queries.ts'
+import { Queries, queriesOf } from './queries.ts'
 
 /** What stands before the body of a format. */
 export interface Head {
@@ -125,7 +127,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: Place, taken: ReadonlySet
   const windows: Place = { ...place, what: 'the window of a sort', queries: 'give the window a size' }
   const within = s.within && integerAt(windows, s.within, namesAt(windows), 'a window')
   if (!key || (s.within && !within)) return null
-  const wrong = queries.list.find((q) => q.kind !== 'count' && q.kind !== 'find')
+  const wrong = queries.list.find((q) => !['group', 'coordinate'].includes(declarationOf(q).per))
   if (wrong)
     return report.error({
       code: 'check/sort-key',
@@ -133,7 +135,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: Place, taken: ReadonlySet
       span: wrong.span ?? s.by.span,
       expected: `count(… by ${dim})`,
     })
-  const other = [...dimensionsOf(key, queries.list, head.over)].find((x) => x !== dim)
+  const other = [...dependsOn(key, queries.list, head.over)].find((x) => x !== dim)
   if (other)
     return report.error({
       code: 'check/sort-key',
@@ -219,7 +221,7 @@ function condition(e: Ast.Expr, head: Head, place: Place, queries: Queries): Exp
   const { report } = place
   const t = elaborateExpr(e, namesAt(here), report)
   const holds = t && truth(t, e.span, report)
-  const sorted = holds && [...queriesOf(holds, queries.list)].find((q) => q.kind === 'place')
+  const sorted = holds && [...queriesOf(holds, queries.list)].find((q) => sourceOf(q, 'sort'))
   if (!sorted) return holds
   return report.error({
     code: 'check/where-place',

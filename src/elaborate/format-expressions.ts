@@ -7,6 +7,7 @@ import type * as Ast from '../ast/nodes.ts'
 import { parseFormatParts } from '../ast/parse.ts'
 import { printParts } from '../ast/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../ir/format.ts'
+import { wordsThat } from '../ir/queries.ts'
 import { elaborateRules } from './compositions.ts'
 import { Report } from './diagnostics.ts'
 import { elementNames, partsWrittenOut } from './dimension-lists.ts'
@@ -97,7 +98,7 @@ function composed(
 /** The names that stand for numbers, each once, in the order of the text. */
 function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
   const out = new Map<string, NumberName>()
-  const bound = new Set(['value', ...over])
+  const bound = new Set([...wordsThat((w) => w.takes === null), ...over])
   const visit = (e: Ast.Expr): void => {
     switch (e.kind) {
       case 'name':
@@ -137,7 +138,12 @@ function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: 
   }
   return [...out.values()].filter((e) => e.kind === 'field' || !bound.has(e.name))
 }
-const NAMED: ReadonlySet<string> = new Set(['held', 'find', 'segments', 'size', 'order'])
+const NAMED: ReadonlySet<string> = new Set([
+  ...wordsThat((w) => w.source !== undefined),
+  'segments',
+  'size',
+  'order',
+])
 
 export interface FormatExpression {
   readonly format: AnyFormat

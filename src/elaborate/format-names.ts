@@ -1,6 +1,7 @@
 /** What names, accesses and calls mean in the expressions of formats and compositions. */
 import type * as Ast from '../ast/nodes.ts'
 import { type Expr, load, variable } from '../ir/expr.ts'
+import { QUERY_WORDS } from '../ir/queries.ts'
 import { FUNCTIONS, type Names } from './expressions.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
 import { expectedNames, integerAt, type Place, queriesAt, type SortNames } from './format-place.ts'
@@ -36,9 +37,11 @@ function nameAt(p: Place, e: Ast.Name): Typed | null {
   const { report } = p
   const value = p.values.get(e.name)
   if (value) return plain(variable(value.name, value.dtype, e.span))
-  if (e.name === 'value') {
-    const q = queriesAt(p, 'value', e.span)
-    return q && plain(q.ask({ kind: 'value' }, e.span))
+  const word = QUERY_WORDS.get(e.name)
+  if (word?.takes === null) {
+    const queries = queriesAt(p, e.name, e.span)
+    const nothing = { list: '', set: '', of: [], by: [], dims: [], span: e.span }
+    return queries && plain(word.means(nothing, (q) => queries.ask(q, e.span)))
   }
   const kind = p.given.kinds.get(e.name)
   if (kind === 'list' || kind === 'set')

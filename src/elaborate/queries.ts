@@ -6,8 +6,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import type { Query } from '../ir/format.ts'
-import { keyOfQuestion, operandsOf, type Question } from '../ir/query-properties.ts'
+import { declarationOf, keyOfQuestion, operandsOf, type Query, type Question } from '../ir/queries.ts'
 
 /** The queries of one place, each once, in an order in which each comes after those it uses. */
 export class Queries {
@@ -28,7 +27,7 @@ export class Queries {
       this.#byKey.set(key, query)
       this.list.push(query)
     }
-    return variable(query.name, query.kind === 'value' ? 'f64' : 'i32', span)
+    return variable(query.name, declarationOf(query).dtype ?? 'i32', span)
   }
 
   #fresh(kind: string): string {
@@ -50,24 +49,5 @@ export function queriesOf(e: Expr, queries: readonly Query[]): ReadonlySet<Query
       }
   }
   visit(e)
-  return out
-}
-
-/**
- * The dimensions on which the value of `e` depends, through the queries it holds: a group's answer depends on what
- * the group is formed by alone.
- */
-export function dimensionsOf(
-  e: Expr,
-  queries: readonly Query[],
-  dims: readonly string[],
-): ReadonlySet<string> {
-  const out = new Set<string>()
-  for (const name of freeVars(e)) {
-    if (dims.includes(name)) out.add(name)
-    const q = queries.find((x) => x.name === name)
-    const through = q?.kind === 'count' ? q.by : q?.kind === 'find' ? [q.of] : []
-    for (const x of through) for (const d of dimensionsOf(x, queries, dims)) out.add(d)
-  }
   return out
 }

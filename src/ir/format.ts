@@ -9,6 +9,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type { StoredAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
+import type { Query } from './queries.ts'
 
 /**
  * `integer` and `real`: constants. `list`: ascending integers, the boundaries of segments. `set`: coordinates of
@@ -25,38 +26,6 @@ export interface FormatParam {
   readonly measured: boolean
   readonly span?: Span | undefined
 }
-
-/**
- * A value for each stored coordinate of the scope: what reaches the format or composition that asks. `of` and `by`
- * are over dimensions, parameters and the queries before. All i32, but `value`, which is f64.
- */
-export type Query = { readonly name: string; readonly span?: Span | undefined } & (
-  | {
-      /** How many different tuples `of` there are among coordinates with the same `by`. */
-      readonly kind: 'count'
-      readonly of: readonly Expr[]
-      readonly by: readonly Expr[]
-    }
-  | {
-      /** How many different tuples `of` are (lexicographically) smaller, among coordinates with the same `by`. */
-      readonly kind: 'rank'
-      readonly of: readonly Expr[]
-      readonly by: readonly Expr[]
-    }
-  | {
-      /** Place by decreasing magnitude of the value among coordinates with the same `by`; ties by coordinate. */
-      readonly kind: 'largest'
-      readonly by: readonly Expr[]
-    }
-  /** The value (1 in a pattern); sums of duplicates. */
-  | { readonly kind: 'value' }
-  /** 1 where the set has the coordinate, else 0. */
-  | { readonly kind: 'held'; readonly set: string }
-  /** Place of a coordinate in a sort. */
-  | { readonly kind: 'place'; readonly sort: string; readonly of: Expr }
-  /** The segment k of a list with `list[k] <= of < list[k + 1]`. */
-  | { readonly kind: 'find'; readonly list: string; readonly of: Expr }
-)
 
 /**
  * `sort i by key within w -> (place, at)`: a permutation of all coordinates of a dimension (stored or not). In

@@ -7,7 +7,6 @@ import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import type { Query } from '../ir/format.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Order, Rising } from './sort-elision.ts'
 import type { Entries, Level } from './storage.ts'
@@ -217,8 +216,15 @@ export interface Scope<C> {
   readonly sets: ReadonlyMap<string, readonly { readonly indptr: C; readonly indices: C }[]>
 }
 
-type QueryOf<K extends Query['kind']> = Extract<Query, { kind: K }>
-export type Counting = QueryOf<'count' | 'rank'>
+/** A column of groups that agree in `by`. */
+export interface Grouped {
+  readonly name: string
+  readonly by: readonly Expr[]
+}
+/** Of different tuples `of` in each group. */
+export interface Counting extends Grouped {
+  readonly of: readonly Expr[]
+}
 
 /**
  * Operations on all entries of a frame, or all elements of a column. Expressions are over the names of a frame: its
@@ -327,10 +333,12 @@ export interface Engine<C extends Column> {
     | null
 
   // Queries and values --------------------------------------------------------------------------------------------
-  /** `apart`: no two entries agree in `by` and `of`. */
+  /** How many different tuples; `apart`: no two entries agree in `by` and `of`. */
   count(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
+  /** How many smaller ones. */
   rank(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
-  largestFirst(frame: Frame<C>, q: QueryOf<'largest'>, scope: Scope<C>): Coroutine<void>
+  /** Place by decreasing magnitude; ties by coordinate, equal coordinates have one place. */
+  largestFirst(frame: Frame<C>, q: Grouped, scope: Scope<C>): Coroutine<void>
   /** Values by entry of the source, as a column. */
   takeValues(frame: Frame<C>, name: string, values: C): void
   /** By entry of the source: the sum of all values at its coordinates, as a number; where they are known to be apart, its own. */

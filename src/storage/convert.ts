@@ -11,7 +11,8 @@ import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
-import type { Instance, PartTree, Query } from '../ir/format.ts'
+import type { Instance, PartTree } from '../ir/format.ts'
+import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact } from './entry-enumeration.ts'
@@ -137,8 +138,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
 
 /** Whether it matters to the format which values there are. */
 export function asksForValues({ tree, parts }: Instance): boolean {
-  const asks = (queries: readonly Query[]): boolean =>
-    queries.some((x) => x.kind === 'value' || x.kind === 'largest')
+  const asks = (queries: readonly Query[]): boolean => queries.some((q) => declarationOf(q).ofValues)
   const inTree = (t: PartTree): boolean =>
     t.kind !== 'leaf' &&
     (asks(t.queries) || (t.kind === 'index' ? t.children : t.cases.map((c) => c.child)).some(inTree))

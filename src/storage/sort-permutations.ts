@@ -1,7 +1,8 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by what a format asks of them. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
-import type { Query, Sort } from '../ir/format.ts'
+import type { Sort } from '../ir/format.ts'
+import { decidersOf, declarationOf, type Query } from '../ir/queries.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import { type Column, ENTRY, Frame, type Scope } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -31,8 +32,9 @@ export function* evaluateSort<C extends Column>(
   domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])
   let moved = false
   for (const query of sort.queries) {
-    if (query.kind === 'count') moved = (yield* spread(frame, domain, query, scope, dim.name)) || moved
-    else if (query.kind === 'find' || query.kind === 'place') yield* evaluateQueries(domain, [query], scope)
+    const { per } = declarationOf(query)
+    if (per === 'group') moved = (yield* spread(frame, domain, query, scope, dim.name)) || moved
+    else if (per === 'coordinate') yield* evaluateQueries(domain, [query], scope)
     else notOfDimension(sort, query)
   }
   const window = windowOf(sort, dim.extent, frame)
@@ -57,19 +59,20 @@ export function* evaluateSort<C extends Column>(
 const SPARE = 64
 
 /**
- * What entries count, for every coordinate: that of any entry with the same `by`, 0 where there is none.
+ * What groups have, for every coordinate: what any entry with the same `by` has, 0 where there is none.
  * @returns whether the domain stands in another order now
  */
 function* spread<C extends Column>(
   frame: Frame<C>,
   domain: Frame<C>,
-  query: Extract<Query, { kind: 'count' }>,
+  query: Query,
   scope: Scope<C>,
   dim: string,
 ): Coroutine<boolean> {
   const { engine } = frame
+  const by = decidersOf(query) ?? []
   yield* evaluateQueries(frame, [query], scope)
-  const keys = yield* keysOf(domain, query.by)
+  const keys = yield* keysOf(domain, by)
   keys.forEach((k, n) => {
     domain.sized(k.extent, `@class ${n}`)
   })
@@ -82,7 +85,7 @@ function* spread<C extends Column>(
   )
   let classes: C | null = null
   if (size > SPARE * (frame.n + domain.n) + 2 ** 20) {
-    yield* engine.rank(domain, { kind: 'rank', name: '@number', of: query.by, by: [] }, false)
+    yield* engine.rank(domain, { name: '@number', of: by, by: [] }, false)
     classes = engine.empty(domain.n, 'classes')
     engine.scatter(domain, classes, variable(dim), variable('@number'))
     for (const f of [frame, domain]) f.tables.set('@classes', classes)

@@ -30,7 +30,8 @@ import {
   sub,
   variable,
 } from '../../src/ir/expr.ts'
-import type { FormatInstance, Query, Sort } from '../../src/ir/format.ts'
+import type { FormatInstance, Sort } from '../../src/ir/format.ts'
+import type { Query } from '../../src/ir/queries.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { bijection, type CoordinateMap, holdsAt, mutated, points } from './bijections.ts'

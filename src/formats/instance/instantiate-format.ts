@@ -3,7 +3,8 @@ import { fail } from '../../ast/diagnostic.ts'
 import { MAX_BITMAP, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import type { Format, FormatInstance, Query, Sort, Table } from '../../ir/format.ts'
+import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
+import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 import { type Arguments, type At, bindArguments, spanOf } from './format-arguments.ts'
 import { extentScope, type Scope, scopeOf, translate, translateQueries } from './translate-names.ts'
 
@@ -116,8 +117,8 @@ function tablesOf(
 /** The dimension that a list cuts into segments: the first that is looked up in it. */
 function cutBy(format: Format, list: string): string {
   for (const q of format.queries) {
-    if (q.kind !== 'find' || q.list !== list) continue
-    const dim = format.over.find((d) => freeVars(q.of).has(d))
+    if (sourceOf(q, 'list') !== list) continue
+    const dim = format.over.find((d) => operandsOf(q).some((e) => freeVars(e).has(d)))
     if (dim !== undefined) return dim
   }
   return format.over[0]!

@@ -11,8 +11,8 @@ import {
   ofOrder,
   type PartInstance,
   type PartTree,
-  type Query,
 } from '../../ir/format.ts'
+import { type Query, sourceOf } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { type Arguments, type At, spanOf } from './format-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
@@ -206,7 +206,7 @@ function ask(
   const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, namesByQuery)
   // A sort orders what one part holds, so that it can decide nothing here.
   invariant(
-    queries.every((q) => q.kind !== 'place'),
+    queries.every((q) => sourceOf(q, 'sort') === undefined),
     'a condition asks for a place in a sort',
   )
   const { format, variables } = a.scope

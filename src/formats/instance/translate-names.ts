@@ -3,8 +3,8 @@ import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
 import { children, freeVars, walkExpr, withChildren } from '../../ir/expr-tree.ts'
-import type { OrderedFormat, Query } from '../../ir/format.ts'
-import { keyOfQuestion, operandsOf } from '../../ir/query-properties.ts'
+import type { OrderedFormat } from '../../ir/format.ts'
+import { declarationOf, keyOfQuestion, mapQuery, operandsOf, type Query } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
 
 /** What the names of a format's text stand for at one place. */
@@ -102,27 +102,16 @@ export function translateQueries(
       namesByQuery.set(key, name)
       out.push(translateQuery(q, name, inner))
     }
-    inner = withVariables(inner, [[q.name, variable(name, q.kind === 'value' ? 'f64' : 'i32')]])
+    inner = withVariables(inner, [[q.name, variable(name, declarationOf(q).dtype ?? 'i32')]])
   }
   return { queries: out, scope: inner }
 }
 
-function translateQuery(q: Query, name: string, scope: Scope): Query {
-  const go = (e: Expr): Expr => translate(e, scope)
-  const source = (text: string): string => scope.sources.get(text) ?? text
-  switch (q.kind) {
-    case 'count':
-    case 'rank':
-      return { ...q, name, of: q.of.map(go), by: q.by.map(go) }
-    case 'largest':
-      return { ...q, name, by: q.by.map(go) }
-    case 'value':
-      return { ...q, name }
-    case 'held':
-      return { ...q, name, set: source(q.set) }
-    case 'place':
-      return { ...q, name, sort: source(q.sort), of: go(q.of) }
-    case 'find':
-      return { ...q, name, list: source(q.list), of: go(q.of) }
-  }
-}
+const translateQuery = (q: Query, name: string, scope: Scope): Query => ({
+  ...mapQuery(
+    q,
+    (e) => translate(e, scope),
+    (text) => scope.sources.get(text) ?? text,
+  ),
+  name,
+})

@@ -2,9 +2,10 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey, shift } from '../../analysis/integers/linear.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { add, type Expr, int, variable } from '../../ir/expr.ts'
+import { type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import type { FormatInstance, Query } from '../../ir/format.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 
 /** Coordinates within their extents, which exist: an extent is 1 at least. */
 export function factsOf(
@@ -34,50 +35,37 @@ function addQuery(
   part: FormatInstance | undefined,
 ): void {
   const name = variable(q.name)
-  const end = endOf(q, extents, part)
-  if (q.kind === 'find') facts.atLeast(variable(`${q.list}_segments`), 0)
-  if (end) facts.isBelow(name, end)
-  if (q.kind !== 'value' && (end || q.kind !== 'place')) facts.atLeast(name, q.kind === 'count' ? 1 : 0)
-}
-
-/** What a query is below, where it is known. */
-function endOf(
-  q: Query,
-  extents: ReadonlyMap<string, Expr>,
-  part: FormatInstance | undefined,
-): Expr | undefined {
-  switch (q.kind) {
-    case 'count':
-    case 'rank': {
+  const { least, end } = boundsOfQuery(q, {
+    different(of) {
       // There are so many different values at most: of what depends on one coordinate, as many as of that.
-      const [dim, ...others] = new Set(q.of.flatMap((e) => [...freeVars(e)]))
-      const most = others.length === 0 ? extents.get(dim!) : undefined
-      return q.kind === 'count' ? most && add(most, int(1)) : most
-    }
-    case 'held':
-      return int(2)
-    case 'place':
-      return extents.get(part?.sorts.find((s) => s.place === q.sort)?.dim ?? '')
-    case 'find':
-      return variable(`${q.list}_segments`)
-    default:
-      return undefined
-  }
+      const [dim, ...others] = new Set(of.flatMap((e) => [...freeVars(e)]))
+      return others.length === 0 ? extents.get(dim!) : undefined
+    },
+    list(list) {
+      const segments = variable(`${list}_segments`)
+      facts.atLeast(segments, 0)
+      return { least: int(0), end: segments }
+    },
+    sort(place) {
+      const end = extents.get(part?.sorts.find((s) => s.place === place)?.dim ?? '')
+      return end ? { least: int(0), end } : {}
+    },
+  })
+  if (end) facts.isBelow(name, end)
+  if (least?.kind === 'const') facts.atLeast(name, least.value)
 }
 
 /** The element of a sort at the place of a coordinate is that coordinate; a list encloses what is found in it. */
 function addTables(part: FormatInstance, facts: Facts): void {
   for (const t of part.tables) {
-    const sort = t.of === 'sort' ? part.sorts.find((s) => s.at === t.source) : undefined
-    const at = (q: Query): string => linearKey(linear(variable(q.name)))
-    const places = part.queries.flatMap((q) =>
-      q.kind === 'place' && sort?.place === q.sort && facts.provesWithin(q.of, t.fill)
-        ? [[at(q), q.of] as const]
-        : [],
-    )
-    const found = part.queries.flatMap((q) =>
-      q.kind === 'find' && t.of === 'list' && q.list === t.source ? [[at(q), q.of] as const] : [],
-    )
+    const source = t.of === 'sort' ? part.sorts.find((s) => s.at === t.source)?.place : t.source
+    const asking = part.queries.filter((q) => source !== undefined && sourceOf(q, t.of) === source)
+    const operands = (inverse: 'places' | 'found') =>
+      asking
+        .filter((q) => declarationOf(q).inverse === inverse)
+        .flatMap((q) => operandsOf(q).map((of) => [linearKey(linear(variable(q.name))), of] as const))
+    const places = operands('places').filter(([, of]) => facts.provesWithin(of, t.fill))
+    const found = operands('found')
     facts.table(t.name, { fill: t.fill, places: new Map(places), found: new Map(found) })
   }
 }

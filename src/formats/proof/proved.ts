@@ -1,6 +1,7 @@
 /** What need not be checked on data: it is proved of the format, for every tensor. */
 import type { StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { sourceOf } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { provesInverse, provesRange } from './prove.ts'
 
@@ -19,7 +20,8 @@ export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]):
   const done = known.get(instance)
   if (done) return done
   const lists =
-    instance.tables.some((t) => t.of === 'list') || instance.queries.some((q) => q.kind === 'find')
+    instance.tables.some((t) => t.of === 'list') ||
+    instance.queries.some((q) => sourceOf(q, 'list') !== undefined)
   const facts = lists ? null : factsOf(over, instance.queries, instance)
   const proved = facts
     ? { inverse: provesInverse(instance, over, facts), range: provesRange(instance, facts) }

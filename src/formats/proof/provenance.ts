@@ -1,7 +1,8 @@
 /** What is known of a format or composition before there are data, and how. */
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
-import type { FormatInstance, Instance, PartTree, Query } from '../../ir/format.ts'
+import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
+import type { Query } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { provesCover, provesDisjoint, provesInverse, provesRange } from './prove.ts'
 import { assumptionsOf } from './prove-conditions.ts'

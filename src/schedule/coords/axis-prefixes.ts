@@ -1,8 +1,9 @@
 /** Iterations over some of the replaced axes only: which formats have axes for just these. */
+
+import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
-import { dependsOn } from './query-dependence.ts'
 import type { Split } from './tensor-split.ts'
 import { visits } from './visited-coordinates.ts'
 

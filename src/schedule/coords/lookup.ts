@@ -20,7 +20,8 @@ import {
   select,
 } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
-import type { FormatInstance, PartTree, Query } from '../../ir/format.ts'
+import type { FormatInstance, PartTree } from '../../ir/format.ts'
+import type { Query } from '../../ir/queries.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
 
 export interface Lookup {

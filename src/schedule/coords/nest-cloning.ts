@@ -7,7 +7,8 @@
 import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
-import type { PartTree, Query } from '../../ir/format.ts'
+import type { PartTree } from '../../ir/format.ts'
+import { decidersOf } from '../../ir/queries.ts'
 import { rewriteBody1, writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
@@ -61,15 +62,10 @@ export function wholeNests(
 function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
   if (tree.kind === 'leaf') return true
   const known = new Set(names)
-  for (const q of tree.queries) if (asks(q)?.every((e) => isOver(e, known))) known.add(q.name)
+  for (const q of tree.queries) if (decidersOf(q)?.every((e) => isOver(e, known))) known.add(q.name)
   const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
   const conditions = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
   return conditions.every((e) => isOver(e, known)) && children.every((c) => decidedBy(c, names))
-}
-
-/** What the answer is a function of; nothing where it is one of the element. */
-function asks(q: Query): readonly Expr[] | undefined {
-  return q.kind === 'count' ? q.by : q.kind === 'find' ? [q.of] : undefined
 }
 
 const isOver = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].every((v) => names.has(v))

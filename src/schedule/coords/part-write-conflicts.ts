@@ -4,6 +4,7 @@
  */
 
 import { type Access, accessesOf } from '../../analysis/coordinate-accesses.ts'
+import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Axis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -12,7 +13,6 @@ import type { Apart } from '../../ir/loops.ts'
 import type { Iter, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { padsWithFill } from './padding.ts'
-import { dependsOn } from './query-dependence.ts'
 
 /** Of each buffer: iterations over different parts of a format that never write the same elements of it. */
 export function partsApart(kernel: Kernel1): readonly Apart[] {

@@ -6,13 +6,13 @@
  */
 
 import { type Determined, determined } from '../../analysis/coordinate-injectivity.ts'
+import { dependsOn } from '../../analysis/query-dependence.ts'
 import { type Axis, chainTo, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
 import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
-import { dependsOn } from './query-dependence.ts'
 
 export interface Visits {
   /** Coordinates that were visited may be passed over. */

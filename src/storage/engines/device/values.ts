@@ -16,8 +16,14 @@ import {
   sub,
   variable,
 } from '../../../ir/expr.ts'
-import type { Query } from '../../../ir/format.ts'
-import { ENTRY, type Frame, type Scope, type SortKey, type Stored } from '../../column-engine.ts'
+import {
+  ENTRY,
+  type Frame,
+  type Grouped,
+  type Scope,
+  type SortKey,
+  type Stored,
+} from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
@@ -119,7 +125,7 @@ function taken(q: Queue, values: Column, entry: Column | null, n: number, label:
 export function* largestFirst(
   q: Queue,
   frame: F,
-  { name, by }: Extract<Query, { kind: 'largest' }>,
+  { name, by }: Grouped,
   scope: Scope<Column>,
 ): Coroutine<void> {
   const values = scope.values && ordered(q, scope.values)

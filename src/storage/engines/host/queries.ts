@@ -3,8 +3,7 @@ import { giveBack } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
-import type { Query } from '../../../ir/format.ts'
-import type { Counting, Scope } from '../../column-engine.ts'
+import type { Counting, Grouped, Scope } from '../../column-engine.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import { countDistinct, rankDistinct, runsOf } from './count-distinct.ts'
 import { placesByMagnitude, sumOfEqual } from './magnitude-order.ts'
@@ -44,11 +43,7 @@ export function takeValues(frame: F, name: string, values: TypedArray): void {
   frame.set(name, entry ? gathered(values, entry) : values, entry !== null)
 }
 
-export function largestFirst(
-  frame: F,
-  { name, by }: Extract<Query, { kind: 'largest' }>,
-  { values, dims }: Scope<TypedArray>,
-): void {
+export function largestFirst(frame: F, { name, by }: Grouped, { values, dims }: Scope<TypedArray>): void {
   const entry = frame.entry as Int32Array | null
   const own = values ? (entry ? gathered(values, entry) : values) : new Float64Array(frame.n).fill(1)
   withKeys(frame, by, (keys) => {

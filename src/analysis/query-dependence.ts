@@ -1,7 +1,7 @@
 /** What an expression of a format depends on, through queries: old axes by name. */
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Query } from '../../ir/format.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import { decidersOf, type Query } from '../ir/queries.ts'
 
 type Known = ReadonlyMap<string, ReadonlySet<string>>
 
@@ -25,23 +25,7 @@ function decisions(queries: readonly Query[], dims: readonly string[]): Known {
   const found = of.get(key)
   if (found) return found
   const out = new Map<string, ReadonlySet<string>>(dims.map((d) => [d, new Set([d])]))
-  for (const q of queries) out.set(q.name, new Set(decidedBy(q, (e) => through(e, out), dims)))
+  for (const q of queries) out.set(q.name, new Set(decidersOf(q)?.flatMap((e) => through(e, out)) ?? dims))
   of.set(key, out)
   return out
-}
-
-function decidedBy(q: Query, of: (x: Expr) => string[], dims: readonly string[]): readonly string[] {
-  switch (q.kind) {
-    case 'count':
-      return q.by.flatMap(of)
-    case 'rank':
-      return [...q.of, ...q.by].flatMap(of)
-    case 'place':
-    case 'find':
-      return of(q.of)
-    case 'largest':
-    case 'value':
-    case 'held':
-      return dims
-  }
 }
