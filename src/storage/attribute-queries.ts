@@ -1,9 +1,13 @@
-/** Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate, by the data-parallel operations that their declarations name (`ir/queries.ts`). */
+/**
+ * Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate, by the
+ * data-parallel operations that their declarations name (`ir/queries.ts`).
+ */
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { binary, ge, int, lt, variable } from '../ir/expr.ts'
 import { asFields, declarationOf, operandsOf, type Query, sourceOf, type Tables } from '../ir/queries.ts'
-import type { Column, Frame, Scope } from './column-engine.ts'
+import type { Scope } from './bulk-operands.ts'
+import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 

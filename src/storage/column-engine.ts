@@ -1,15 +1,29 @@
 /**
- * Entries as columns by name, one element for each entry, and the data-parallel operations of conversion. Where
- * columns lie and who works on them an engine says: typed arrays on the host, memory and generated kernels on a device.
+ * Frames of columns by name, one element for each entry, and the bulk (data-parallel) operations of conversion on them:
+ * map, reduce, sort, gather, scatter, scan. Where columns lie and who works on them an engine says: typed arrays on the
+ * host, memory and generated kernels on a device.
  */
-import { fail, type Span } from '../ast/diagnostic.ts'
+import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
+import type {
+  Bitmap,
+  Counting,
+  Cuts,
+  Grouped,
+  Scope,
+  Segments,
+  SortKey,
+  Starts,
+  Stored,
+  Unmeasured,
+} from './bulk-operands.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Order, Rising } from './sort-elision.ts'
 import type { Entries, Level } from './storage.ts'
+import { unknownName } from './unknown-name.ts'
 
 export interface Column {
   readonly length: number
@@ -136,94 +150,6 @@ export class Frame<C extends Column> {
     for (const [name, x] of this.fills) out.fills.set(name, x)
     return out
   }
-}
-
-/** @throws SptError `format/unknown-name` */
-export function unknownName(name: string, candidates: readonly string[]): never {
-  return fail({
-    code: 'format/unknown-name',
-    message: `${name} is no coordinate, size or table here`,
-    lookup: { name, candidates },
-    expected: `one of ${candidates.join(', ')}`,
-    hint: 'maps are over the coordinates, the sizes and what the format asks for',
-  })
-}
-
-/** Values of `expr` are from 0 to `extent` - 1. */
-export interface SortKey {
-  readonly expr: Expr
-  readonly extent: number
-}
-
-/** Where runs of entries begin: at the first, where one of `keys` is not that of the entry before, where `cut` is 1. */
-export interface Starts {
-  readonly keys: readonly Expr[]
-  readonly cut: Expr | null
-}
-
-export type Unmeasured = Pick<SortKey, 'expr'> & Partial<SortKey>
-
-export interface Cuts {
-  readonly within: readonly Expr[]
-  readonly starts: Starts
-  /** 0: no number of runs. */
-  readonly width: number
-  /** Also where none of these changes, which come after those of `within`. */
-  readonly again: readonly Expr[] | null
-}
-
-/** Segments of coordinates under parent positions; `null`: of one. */
-export interface Segments {
-  readonly parent: Expr | null
-  readonly parents: number
-  readonly coordinate: Expr
-  readonly extent: number
-}
-
-export interface Bitmap {
-  readonly parent: Expr
-  readonly parents: number
-  readonly coordinate: Expr
-  /** Of 32 bits, under each parent. */
-  readonly words: number
-  readonly label: string
-}
-
-/** What a buffer is filled with. */
-export interface Stored<C> {
-  /** By entry of the source; `null`: ones. */
-  readonly stored: C | null
-  readonly dtype: Dtype
-  readonly fill: number
-  /** No two entries have the same coordinates. */
-  readonly distinct: boolean
-  /** On each axis of the buffer. */
-  readonly coordinates: readonly Expr[]
-}
-
-/** What queries need besides coordinates. */
-export interface Scope<C> {
-  /** In the order of the dimensions. */
-  readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** By entry of the source, of all that is at its coordinate; `null` in a pattern. */
-  readonly values: C | null
-  /** No two entries have the same coordinates. */
-  readonly distinct: boolean
-  /** By sort: the place of each coordinate. */
-  readonly places: ReadonlyMap<string, C>
-  readonly lists: ReadonlyMap<string, C>
-  /** Sets as trees: the segments of each coordinate of the first dimension, then the others level by level. */
-  readonly sets: ReadonlyMap<string, readonly { readonly indptr: C; readonly indices: C }[]>
-}
-
-/** A column of groups that agree in `by`. */
-export interface Grouped {
-  readonly name: string
-  readonly by: readonly Expr[]
-}
-/** Of different tuples `of` in each group. */
-export interface Counting extends Grouped {
-  readonly of: readonly Expr[]
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
-import type { Instance, PartTree } from '../ir/format.ts'
+import type { Instance, PartInstance, PartTree } from '../ir/format.ts'
 import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -36,6 +36,8 @@ export interface CoordSource<C> {
   readonly kind: 'coords'
   readonly coords: readonly C[]
   readonly values: C | null
+  /** Whether it is known that entries ascend, so that no two are equal. */
+  readonly ascending?: boolean
 }
 
 /** Arrays over the tensor's own axes. */
@@ -70,8 +72,6 @@ export interface Options {
   readonly given: FormatOperands
   /** What positions without an entry hold. */
   readonly fill: number
-  /** Of each part. */
-  readonly proved: readonly Proved[]
   /** Each set as a tree over the dimensions: of those with indices, their arrays. */
   readonly sets: SetTrees
 }
@@ -81,48 +81,86 @@ export type SetTrees = ReadonlyMap<
   readonly { readonly indptr: Int32Array; readonly indices: Int32Array }[]
 >
 
-/**
- * @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `storePart`
- */
-export function* convert<C extends Column>(
+/** @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `assemblePart` */
+export const convert = <C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,
   to: Instance,
-  { given, fill, proved, sets }: Options,
-): Coroutine<Part<C>[]> {
+  options: Options & { readonly proved: readonly Proved[] },
+): Coroutine<Part<C>[]> =>
+  forEachPart(engine, tensor, to, options, (part, k, frame, context) =>
+    assemblePart(frame, part, context, options.proved[k]!),
+  )
+
+/**
+ * What `leaf` makes of each part and the frame of its entries, which it takes over; parts side by side.
+ * @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `leaf`
+ */
+export function* forEachPart<C extends Column, T extends { readonly tables: ReadonlyMap<string, C> }>(
+  engine: Engine<C>,
+  tensor: Source<C>,
+  to: Instance,
+  options: Options,
+  leaf: (part: PartInstance, k: number, frame: Frame<C>, context: Context<C>) => Coroutine<T>,
+): Coroutine<T[]> {
   checkOrder(tensor.shape, to)
   const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
-  const known = withSegments(given)
-  const lists = yield* listColumns(engine, given)
-  const source = yield* entriesOfSource(engine, tensor, dims, known.sizes)
-  const { frame } = source
-  bindLists(frame, lists, given)
-  const asked =
-    source.values && asksForValues(to)
-      ? yield* engine.sumsOfEqual(frame, source.values, tensor.dtype, dims, source.distinct)
-      : { sums: source.values, distinct: source.distinct }
-  const context: Context<C> = {
-    given: known,
-    dims,
-    stored: source.values,
-    values: asked.sums,
-    distinct: asked.distinct,
-    lists,
-    sets: yield* setColumns(engine, sets),
-    dtype: tensor.dtype,
-    fill,
-  }
-  const parts: Part<C>[] = []
+  const { frame, context, made } = yield* begin(engine, tensor, dims, asksForValues(to), options)
+  const parts: T[] = []
   yield* partitionByPart(frame, to, context, function* (k, f) {
-    parts[k] = yield* assemblePart(f, to.parts[k]!, context, proved[k]!)
+    parts[k] = yield* leaf(to.parts[k]!, k, f, context)
   })
   yield* engine.flush()
-  if (source.owned) engine.release(source.values)
-  if (asked.sums !== source.values) engine.release(asked.sums)
+  engine.release(...made)
   for (const levels of context.sets.values()) for (const l of levels) engine.unload(l.indptr, l.indices)
   const used = new Set(parts.flatMap((p) => [...p.tables.values()]))
-  engine.unload(...[...lists.values()].filter((l) => !used.has(l)))
+  engine.unload(...[...context.lists.values()].filter((l) => !used.has(l)))
   return parts
+}
+
+/** A tensor's entries before anything is done with them. */
+interface Begun<C extends Column> {
+  readonly frame: Frame<C>
+  readonly context: Context<C>
+  /** Columns of values that were made for this conversion. */
+  readonly made: readonly C[]
+}
+
+/** The entries of a tensor in one frame, and next to them what formats take from the data. */
+export function* begin<C extends Column>(
+  engine: Engine<C>,
+  tensor: Source<C>,
+  dims: Context<C>['dims'],
+  asks: boolean,
+  { given, fill, sets }: Options,
+): Coroutine<Begun<C>> {
+  const known = withSegments(given)
+  const lists = new Map<string, C>()
+  for (const [name, list] of given.lists) lists.set(name, yield* engine.upload(list, name))
+  const { frame, values: stored, owned, distinct } = yield* entriesOfSource(engine, tensor, dims, known.sizes)
+  bindLists(frame, lists, given)
+  const { dtype } = tensor
+  const asked =
+    stored && asks
+      ? yield* engine.sumsOfEqual(frame, stored, dtype, dims, distinct)
+      : { sums: stored, distinct }
+  const { sums: values } = asked
+  const trees = yield* setColumns(engine, sets)
+  return {
+    frame,
+    context: {
+      given: known,
+      dims,
+      stored,
+      values,
+      distinct: asked.distinct,
+      lists,
+      sets: trees,
+      dtype,
+      fill,
+    },
+    made: [...(stored && owned ? [stored] : []), ...(values && values !== stored ? [values] : [])],
+  }
 }
 
 /** @throws SptError `bind/shape` */
@@ -143,16 +181,6 @@ export function asksForValues({ tree, parts }: Instance): boolean {
     t.kind !== 'leaf' &&
     (asks(t.queries) || (t.kind === 'index' ? t.children : t.cases.map((c) => c.child)).some(inTree))
   return inTree(tree) || parts.some((p) => asks(p.instance.queries))
-}
-
-/** Lists that come with the data, by name. */
-export function* listColumns<C extends Column>(
-  engine: Engine<C>,
-  { lists }: FormatOperands,
-): Coroutine<ReadonlyMap<string, C>> {
-  const out = new Map<string, C>()
-  for (const [name, list] of lists) out.set(name, yield* engine.upload(list, name))
-  return out
 }
 
 /** Lists where maps load them; beyond their ends they have the last element. */
@@ -179,7 +207,8 @@ function* entriesOfSource<C extends Column>(
       frame.set(d.name, tensor.coords[k]!, false)
       frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
     }
-    const distinct = engine.ascends(frame, dims)
+    if (tensor.ascending) frame.sortedBy = dims.map((d) => variable(d.name))
+    const distinct = tensor.ascending || engine.ascends(frame, dims)
     return { frame, values: tensor.values, owned: false, distinct }
   }
   if (tensor.kind === 'stored') {
@@ -248,10 +277,7 @@ function joined<C extends Column>(
   return { frame, values, owned: true, distinct: true }
 }
 
-export function* setColumns<C extends Column>(
-  engine: Engine<C>,
-  sets: SetTrees,
-): Coroutine<Context<C>['sets']> {
+function* setColumns<C extends Column>(engine: Engine<C>, sets: SetTrees): Coroutine<Context<C>['sets']> {
   const out = new Map<string, { readonly indptr: C; readonly indices: C }[]>()
   for (const [name, levels] of sets) {
     const own: { readonly indptr: C; readonly indices: C }[] = []

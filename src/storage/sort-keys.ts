@@ -1,7 +1,8 @@
 /** Sort keys from expressions, with their ranges. */
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { add, type Expr } from '../ir/expr.ts'
-import type { Column, Frame, SortKey } from './column-engine.ts'
+import type { SortKey } from './bulk-operands.ts'
+import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 
 /** Expressions as keys from 0 on; what is not known of their values is measured. */

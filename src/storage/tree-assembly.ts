@@ -7,7 +7,8 @@ import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import type { Column, Frame, Starts } from './column-engine.ts'
+import type { Starts } from './bulk-operands.ts'
+import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import {
   assembleLevel,
@@ -38,7 +39,7 @@ export interface BuildOptions<C> {
 /**
  * Extents, widths and paddings are expressions over the frame's sizes; of the sizes that are `open`, a width is the
  * longest segment of all axes that share it, and the frame knows it then.
- * @throws SptError as `storePart`
+ * @throws SptError as `assemblePart`
  */
 export function* assembleTrees<C extends Column>(
   frame: Frame<C>,

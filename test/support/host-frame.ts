@@ -4,8 +4,9 @@ import type { MapTable } from '../../src/columns/expression-program.ts'
 import type { TypedArray } from '../../src/ir/arrays.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { type Expr, int } from '../../src/ir/expr.ts'
-import { Frame, type Scope } from '../../src/storage/column-engine.ts'
-import { bindLists, listColumns, setColumns } from '../../src/storage/convert.ts'
+import type { Scope } from '../../src/storage/bulk-operands.ts'
+import { Frame } from '../../src/storage/column-engine.ts'
+import { begin } from '../../src/storage/convert.ts'
 import { runSync } from '../../src/storage/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { setTrees } from '../../src/storage/engines/host/set-trees.ts'
@@ -33,30 +34,14 @@ export function mapped(
 
 export function hostScope(
   names: readonly string[],
-  { shape, coords, values, dtype }: CoordTensor,
+  tensor: CoordTensor,
   given: FormatOperands,
 ): { readonly frame: Frame<TypedArray>; readonly scope: Scope<TypedArray> } {
-  const frame = new Frame<TypedArray>(HOST, coords[0]!.length, given.sizes)
-  const dims = names.map((name, k) => ({ name, extent: shape[k]! }))
-  for (const [k, d] of dims.entries()) {
-    frame.set(d.name, coords[k]!, false)
-    frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
-  }
-  const lists = runSync(listColumns(HOST, given))
-  bindLists(frame, lists, given)
-  const distinct = HOST.ascends(frame, dims)
+  const dims = names.map((name, k) => ({ name, extent: tensor.shape[k]! }))
   const over = dims.map(
     (d): StoredAxis => ({ kind: 'dense_fixed', name: d.name, parent: null, extent: int(d.extent) }),
   )
-  return {
-    frame,
-    scope: {
-      dims,
-      values: values && runSync(HOST.sumsOfEqual(frame, values, dtype, dims, distinct)).sums,
-      distinct,
-      places: new Map(),
-      lists,
-      sets: runSync(setColumns(HOST, setTrees(given, over, shape))),
-    },
-  }
+  const options = { given, fill: 0, sets: setTrees(given, over, tensor.shape) }
+  const { frame, context } = runSync(begin<TypedArray>(HOST, tensor, dims, true, options))
+  return { frame, scope: { ...context, places: new Map() } }
 }

@@ -16,14 +16,8 @@ import {
   sub,
   variable,
 } from '../../../ir/expr.ts'
-import {
-  ENTRY,
-  type Frame,
-  type Grouped,
-  type Scope,
-  type SortKey,
-  type Stored,
-} from '../../column-engine.ts'
+import type { Grouped, Scope, SortKey, Stored } from '../../bulk-operands.ts'
+import { ENTRY, type Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
