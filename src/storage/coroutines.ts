@@ -24,18 +24,21 @@ export function runSync<T>(steps: Coroutine<T>): T {
   return value as T
 }
 
-/** Runs work, and waits where it has to. */
-export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
-  let step = steps.next()
+/** Runs work, and waits where it has to; `around` surrounds each stretch between two waits. */
+export async function runAsync<T>(
+  steps: Coroutine<T>,
+  around: <R>(resume: () => R) => R = (resume) => resume(),
+): Promise<T> {
+  let step = around(() => steps.next())
   while (!step.done) {
     let value: unknown
     try {
       value = await step.value
     } catch (e) {
-      step = steps.throw(e)
+      step = around(() => steps.throw(e))
       continue
     }
-    step = steps.next(value)
+    step = around(() => steps.next(value))
   }
   return step.value
 }

@@ -20,8 +20,8 @@ interface Node {
   readonly next: number[]
 }
 
-/** Groups that run one after the other; `shared` is written at different elements by whoever writes it. */
-export function arrange(commands: readonly Pending[], shared: DeviceBuffer): Pending[][] {
+/** Groups that run one after the other; `shared` are written at different elements by whoever writes them. */
+export function arrange(commands: readonly Pending[], shared: ReadonlySet<DeviceBuffer>): Pending[][] {
   const nodes = dependencies(commands, shared)
   const left = new Map<Slot, number>()
   for (const { slot } of commands) left.set(slot, (left.get(slot) ?? 0) + 1)
@@ -57,7 +57,7 @@ interface Touched {
   readers: number[]
 }
 
-function dependencies(commands: readonly Pending[], shared: DeviceBuffer): Node[] {
+function dependencies(commands: readonly Pending[], shared: ReadonlySet<DeviceBuffer>): Node[] {
   const nodes: Node[] = []
   const memory = new Map<DeviceBuffer, Touched>()
   for (let k = 0; k < commands.length; k++) {
@@ -75,7 +75,7 @@ function dependencies(commands: readonly Pending[], shared: DeviceBuffer): Node[
       const buffer = column.memory
       const known = memory.get(buffer)
       // Those who share it wait for what cleared it before, and what clears it next waits for them.
-      const writes = (access === 'write' || access === 'update') && (buffer !== shared || command.clear)
+      const writes = (access === 'write' || access === 'update') && (!shared.has(buffer) || command.clear)
       if (!known) {
         memory.set(buffer, writes ? { writer: k, readers: [] } : { writer: -1, readers: [k] })
         continue

@@ -2,7 +2,7 @@
  * The command queue: columns in device memory and the commands that fill them. Kernels are built from expressions, once
  * for each structure; commands are collected and run in order when something is read back.
  */
-import { fail, invariant } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostic.ts'
 import { arrayClass } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { int } from '../../../ir/expr.ts'
@@ -14,19 +14,18 @@ import {
   storedBytes,
   WORD_BYTES,
 } from '../../../runtime/widened-elements.ts'
+import { type Coroutine, runAsync, waitFor } from '../../coroutines.ts'
 import { countFor } from './batch-launches.ts'
-import { type Column, type LaunchSpec, type Use, update, write } from './column-types.ts'
+import { type Column, type LaunchSpec, write } from './column-types.ts'
 import { commandOf } from './command.ts'
 import { arrange, type Pending } from './command-order.ts'
 import { store } from './kernel-builder.ts'
 import { type Kernel, Kernels, type Slot } from './kernel-cache.ts'
 import { Pool } from './memory-pool.ts'
+import { type Cells, Readback } from './readback.ts'
 import { TUNINGS, type Tuning } from './tuning.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
-const MAX_CELLS = 2 ** 14
-/** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
-const PATIENCE = 64
 
 /** Arguments of a launch of several. */
 const MOST_ARGUMENTS = 450
@@ -37,13 +36,12 @@ export class Queue {
   readonly tuning: Tuning
   readonly #kernels: Kernels
   readonly #pool: Pool
-  readonly #cells: Column
-  #cell = 0
-  /** Cells that were given out and not read. */
-  #unread = 0
+  readonly #readback: Readback
   #pending: Pending[] = []
-  readonly #live = new Set<Column>()
-  #reading: Promise<HostArray> | null = null
+  /** Columns that are held, and the transactions that took them. */
+  readonly #live = new Map<Column, object | null>()
+  /** The transaction that is running at the moment. */
+  #owner: object | null = null
   /** Resolves when what was flushed before has run. */
   #flushed: Promise<void> = Promise.resolve()
   /** Commands that the device has not got yet. */
@@ -55,7 +53,12 @@ export class Queue {
     this.tuning = { ...TUNINGS[device.kind] }
     this.#kernels = new Kernels(device)
     this.#pool = new Pool(device)
-    this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
+    this.#readback = new Readback({
+      column: (length) => this.#take(length, 'i32', 'totals', null),
+      clear: (c) => this.clear(c),
+      release: (c) => this.release(c),
+      download: (c) => this.download(c),
+    })
   }
 
   /** Bytes of all live columns. */
@@ -80,6 +83,10 @@ export class Queue {
 
   /** Uninitialised elements. @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `convert/too-large` */
   column(length: number, dtype: Dtype = 'i32', label = 'column'): Column {
+    return this.#take(length, dtype, label, this.#owner)
+  }
+
+  #take(length: number, dtype: Dtype, label: string, owner: object | null): Column {
     if (!(length <= MAX_ELEMENTS))
       fail({
         code: 'convert/too-large',
@@ -89,19 +96,39 @@ export class Queue {
       })
     const memory = this.#pool.take(length * this.elementBytes(dtype), label)
     const column = { memory, dtype, length }
-    this.#live.add(column)
+    this.#live.set(column, owner)
     return column
   }
 
-  /** The columns there are, to be given to `rollback` after a failure. */
-  get live(): ReadonlySet<Column> {
-    return new Set(this.#live)
+  /** Runs work, and waits where it has to; where it fails, the columns and cells that it took are given back. */
+  async transaction<T>(work: Coroutine<T>): Promise<T> {
+    const owner = {}
+    try {
+      return await this.#runFor(owner, work)
+    } catch (e) {
+      this.#readback.rollback(owner)
+      this.release(...[...this.#live].flatMap(([c, by]) => (by === owner ? [c] : [])))
+      throw e
+    }
   }
 
-  /** Releases all columns but these. */
-  rollback(keep: ReadonlySet<Column>): void {
-    this.#unread = 0
-    this.release(...[...this.#live].filter((c) => !keep.has(c)))
+  /** Side by side, all of the transaction that asks for them, so that what they read back comes with one download. */
+  *together(work: readonly Coroutine<void>[]): Coroutine<void> {
+    const owner = this.#owner
+    const done = yield* waitFor(Promise.allSettled(work.map((w) => this.#runFor(owner, w))))
+    for (const d of done) if (d.status === 'rejected') throw d.reason
+  }
+
+  #runFor<T>(owner: object | null, work: Coroutine<T>): Promise<T> {
+    return runAsync(work, (resume) => {
+      const before = this.#owner
+      this.#owner = owner
+      try {
+        return resume()
+      } finally {
+        this.#owner = before
+      }
+    })
   }
 
   elementBytes(dtype: Dtype): number {
@@ -149,42 +176,19 @@ export class Queue {
     this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: memory })
   }
 
-  /** The column whose elements (`cells`) launches leave numbers for the host in. */
-  get totals(): Use {
-    return update(this.#cells)
+  /** Cells at 0 that launches leave numbers for the host in; nobody else is given them before they are read. */
+  cells(count = 1): Cells {
+    return this.#readback.take(count, this.#owner)
   }
 
-  /** The first of `count` cells, set to 0, that nobody else writes before they are read (`numbers`), once. */
-  cells(count = 1): number {
-    invariant(count <= MAX_CELLS, `${count} numbers at once`)
-    if (this.#unread === 0 || this.#cell + count > MAX_CELLS) {
-      this.#cell = 0
-      this.#unread = 0
-      this.clear(this.#cells)
-    }
-    this.#unread += count
-    const first = this.#cell
-    this.#cell += count
-    return first
-  }
-
-  /** The numbers in some cells, after all that was launched: one download for all who ask at the same time. */
-  async numbers(cells: readonly number[]): Promise<number[]> {
-    this.#reading ??= this.#readCells()
-    const all = await this.#reading
-    this.#unread = Math.max(0, this.#unread - cells.length)
-    return cells.map((c) => all[c]!)
+  /** The numbers in the cells, after all that was launched, once: one download for all who ask at the same time. */
+  numbers(cells: Cells): Promise<number[]> {
+    return this.#readback.read(cells)
   }
 
   /** Until others have asked for what can be done beside. */
-  async patience(): Promise<void> {
-    for (let k = 0; k < PATIENCE; k++) await null
-  }
-
-  async #readCells(): Promise<HostArray> {
-    await this.patience()
-    this.#reading = null
-    return this.download({ ...this.#cells, length: this.#cell })
+  patience(): Promise<void> {
+    return this.#readback.patience()
   }
 
   launch(spec: LaunchSpec): void {
@@ -234,7 +238,7 @@ export class Queue {
     const kinds = new Set(pending.map((p) => p.slot))
     if (kinds.size === pending.length || this.tuning.fused < 2) return pending.map(alone)
     const out: Group[] = []
-    for (const group of arrange(pending, this.#cells.memory)) {
+    for (const group of arrange(pending, this.#readback.memory)) {
       const { slot, spec } = group[0]!
       const most = this.#mostFused(spec)
       for (let k = 0; k < group.length; k += most) {
@@ -270,7 +274,7 @@ export class Queue {
   /** Frees kernels and spare memory; columns that are still held stay. */
   async dispose(): Promise<void> {
     await this.flush()
-    this.release(this.#cells)
+    this.#readback.dispose()
     this.trim()
     await this.#kernels.release()
   }

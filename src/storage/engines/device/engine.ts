@@ -4,7 +4,7 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
 import type { SortKey, Unmeasured } from '../../bulk-operands.ts'
 import type { Engine, Frame } from '../../column-engine.ts'
-import { type Coroutine, runAsync, waitFor } from '../../coroutines.ts'
+import { type Coroutine, waitFor } from '../../coroutines.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
@@ -28,7 +28,7 @@ export function deviceEngine(q: Queue): Engine<Column> {
     filled: (length, value, label) => filled(q, length, value, label),
     concatenated: (parts, dtype) => concatenated(q, parts, dtype),
     tooLarge,
-    together,
+    together: (work) => q.together(work),
     flush: () => waitFor(q.flush()),
     compute: (frame, name, e) => maps.compute(q, frame, name, e),
     *computeChecked(frame, name, e, conditions) {
@@ -97,12 +97,6 @@ function tooLarge(count: number, what: string, span?: Span): never {
     expected: 'at most 2147483647: positions are 32-bit',
     hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
   })
-}
-
-/** Side by side, so that what they read back comes with one download. */
-function* together(work: readonly Coroutine<void>[]): Coroutine<void> {
-  const done = yield* waitFor(Promise.allSettled(work.map((w) => runAsync(w))))
-  for (const d of done) if (d.status === 'rejected') throw d.reason
 }
 
 function* measured(frame: F, keys: readonly Unmeasured[]): Coroutine<SortKey[]> {

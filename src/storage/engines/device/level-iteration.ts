@@ -122,10 +122,9 @@ export function* compact(
     n,
     op: '+',
     values: (e) => [flag(c.at(e)[0]!)],
-    count: 1,
     cells: total,
   })
-  const [count = 0] = yield* numbers(q, total, 1)
+  const [count = 0] = yield* numbers(q, total)
   const out = new Frame(positions.engine, count, sizes)
   const entry = q.column(count, 'i32', 'entry')
   scan(q, {

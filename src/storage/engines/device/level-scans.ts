@@ -11,6 +11,7 @@ import { atomic, flag, get, next, store } from './kernel-builder.ts'
 import { differs } from './lexicographic-order.ts'
 import { termsOf } from './map-fusion.ts'
 import { numbers } from './map-reduce.ts'
+import type { Cells } from './readback.ts'
 import { reduce, scan } from './scan.ts'
 
 type F = Frame<Column>
@@ -30,7 +31,7 @@ function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
 }
 
 /** The number of the run that each entry is in; among those with the same first `within` keys. */
-function numbered(q: Queue, frame: F, name: string, starts: Starts, within: number, total?: number): void {
+function numbered(q: Queue, frame: F, name: string, starts: Starts, within: number, total?: Cells): void {
   const begins = conditionOf(q, frame, starts)
   const out = q.column(frame.n, 'i32', name)
   scan(q, {
@@ -53,7 +54,7 @@ export const ranks = (q: Queue, frame: F, name: string, starts: Starts, within: 
 export function* runs(q: Queue, frame: F, name: string, starts: Starts): Coroutine<number> {
   const total = q.cells()
   numbered(q, frame, name, starts, 0, total)
-  const [count = 0] = yield* numbers(q, total, 1)
+  const [count = 0] = yield* numbers(q, total)
   return count
 }
 
@@ -240,10 +241,9 @@ export function* offsets(
       op: 'max',
       columns: { x_indptr: read(indptr) },
       values: (p) => [flag(lt(get('x_indptr', p), int(0)))],
-      count: 1,
-      cells: cells + 1,
+      cells: { ...cells, first: cells.first + 1, count: 1 },
     })
-  const [sum = 0, beyond = 0] = yield* numbers(q, cells, 2)
+  const [sum = 0, beyond = 0] = yield* numbers(q, cells)
   return { indptr, total: most > MOST_POSITIONS && beyond > 0 ? Number.POSITIVE_INFINITY : sum }
 }
 

@@ -125,10 +125,9 @@ function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<
         ...pairs.map(([p, k]) => inner(flag([...equal.slice(0, p), falls(k)].reduce(and)))),
       ]
     },
-    count: 1 + pairs.length,
     cells,
   })
-  const found = yield* numbers(q, cells, 1 + pairs.length)
+  const found = yield* numbers(q, cells)
   return {
     prefix: count - found[0]!,
     suffix: (p: number): number => {
@@ -162,7 +161,7 @@ function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segmen
     ],
     total,
   })
-  const [count = 0] = yield* numbers(q, total, 1)
+  const [count = 0] = yield* numbers(q, total)
   return { starts, count }
 }
 

@@ -6,6 +6,7 @@ import { type Column, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { next, store } from './kernel-builder.ts'
 import { termsOf } from './map-fusion.ts'
+import type { Cells } from './readback.ts'
 import { reduce } from './scan.ts'
 
 type F = Frame<Column>
@@ -31,11 +32,11 @@ export function* valuesAt(q: Queue, frame: F, exprs: readonly Expr[], entry: num
     ...t,
     key: `at ${t.key}`,
     threads: 1,
-    columns: { ...t.columns, x_totals: q.totals },
-    sizes: { ...t.sizes, x_at: entry, x_cell: cells },
+    columns: { ...t.columns, x_totals: cells.page },
+    sizes: { ...t.sizes, x_at: entry, x_cell: cells.first },
     body: () => t.at(variable('x_at')).map((x, k) => store('x_totals', add(variable('x_cell'), int(k)), x)),
   })
-  return yield* numbers(q, cells, exprs.length)
+  return yield* numbers(q, cells)
 }
 
 /** The largest of each of `count` values that are not negative, 0 at least. */
@@ -55,10 +56,9 @@ function* mostOf(
     n: frame.n,
     op: 'max',
     values: (e) => values(t.at(e), e),
-    count,
     cells,
   })
-  return yield* numbers(q, cells, count)
+  return yield* numbers(q, cells)
 }
 
 export function* largest(q: Queue, frame: F, e: Expr): Coroutine<number> {
@@ -99,6 +99,4 @@ function* earliest(q: Queue, frame: F, condition: Expr): Coroutine<number> {
   return found - 1
 }
 
-export function* numbers(q: Queue, first: number, count: number): Coroutine<number[]> {
-  return yield* waitFor(q.numbers(Array.from({ length: count }, (_, k) => first + k)))
-}
+export const numbers = (q: Queue, cells: Cells): Coroutine<number[]> => waitFor(q.numbers(cells))

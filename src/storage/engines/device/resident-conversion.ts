@@ -4,7 +4,6 @@ import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Instance } from '../../../ir/format.ts'
 import type { Device } from '../../../runtime/device.ts'
 import { convert } from '../../convert.ts'
-import { runAsync } from '../../coroutines.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import { setTrees } from '../host/set-trees.ts'
 import type { Queue } from './command-queue.ts'
@@ -28,16 +27,10 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   return {
     async run(tensor, given) {
       check(tensor, queue)
-      const before = queue.live
-      try {
-        const { shape, dtype } = tensor
-        const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
-        const parts = await runAsync(convert(engine, tensor, to, options))
-        return new ResidentParts({ queue, instance: to, shape, dtype, fill, parts, given })
-      } catch (e) {
-        queue.rollback(before)
-        throw e
-      }
+      const { shape, dtype } = tensor
+      const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
+      const parts = await queue.transaction(convert(engine, tensor, to, options))
+      return new ResidentParts({ queue, instance: to, shape, dtype, fill, parts, given })
     },
   }
 }

@@ -5,6 +5,7 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import type { Instance } from '../../../ir/format.ts'
 import type { Device } from '../../../runtime/device.ts'
 import { checkCoords } from '../../coordinate-checks.ts'
+import { type Coroutine, waitFor } from '../../coroutines.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import type { Part } from '../../part-assembly.ts'
 import { storedValues, validateStored } from '../../ready/validate.ts'
@@ -71,32 +72,29 @@ export async function resident(
   axes?: readonly StoredAxis[],
 ): Promise<Resident> {
   const queue = queueOf(device)
-  const before = queue.live
-  try {
-    return tensor.kind === 'coords'
-      ? await uploadCoords(queue, tensor)
-      : await uploadStored(queue, tensor, axes)
-  } catch (e) {
-    queue.rollback(before)
-    throw e
-  }
+  return tensor.kind === 'coords'
+    ? queue.transaction(uploadCoords(queue, tensor))
+    : queue.transaction(uploadStored(queue, tensor, axes))
 }
 
-async function uploadCoords(queue: Queue, tensor: CoordTensor): Promise<ResidentCoords> {
+const up = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>
+  waitFor(queue.upload(...array))
+
+function* uploadCoords(queue: Queue, tensor: CoordTensor): Coroutine<ResidentCoords> {
   const { shape, dtype } = tensor
   const axes = shape.map((_, k) => ({ name: String(k) }))
   checkCoords(axes, new Map(shape.map((n, k) => [String(k), n])), tensor.coords)
   const coords: Column[] = []
-  for (const c of tensor.coords) coords.push(await queue.upload(c, 'i32', 'coordinates'))
-  const values = tensor.values ? await queue.upload(tensor.values, dtype, 'values') : null
+  for (const c of tensor.coords) coords.push(yield* up(queue, c, 'i32', 'coordinates'))
+  const values = tensor.values ? yield* up(queue, tensor.values, dtype, 'values') : null
   return owning({ kind: 'coords', queue, shape, dtype, coords, values }, [...coords, values])
 }
 
-async function uploadStored(
+function* uploadStored(
   queue: Queue,
   tensor: StoredTensor,
   axes: readonly StoredAxis[] | undefined,
-): Promise<ResidentStored> {
+): Coroutine<ResidentStored> {
   if (!axes)
     fail({
       code: 'convert/axes',
@@ -106,17 +104,18 @@ async function uploadStored(
     })
   const storage = validateStored(axes, new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0])), tensor)
   const levels = new Map<string, Level<Column>>()
-  const up = async (a: Int32Array | null): Promise<Column | null> =>
-    a ? queue.upload(a, 'i32', 'index') : null
+  const index = function* (a: Int32Array | null): Coroutine<Column | null> {
+    return a ? yield* up(queue, a, 'i32', 'index') : null
+  }
   for (const [name, level] of storage.levels)
     levels.set(name, {
       ...level,
-      indptr: await up(level.indptr),
-      indices: await up(level.indices),
-      mask: await up(level.mask),
+      indptr: yield* index(level.indptr),
+      indices: yield* index(level.indices),
+      mask: yield* index(level.mask),
     })
   const values = tensor.values
-    ? await queue.upload(storedValues(storage, tensor, 0), tensor.dtype, 'values')
+    ? yield* up(queue, storedValues(storage, tensor, 0), tensor.dtype, 'values')
     : null
   const { shape, dtype } = tensor
   const { size } = storage

@@ -10,6 +10,7 @@ import { combine, goOn, meeting, type Op, type Running, running } from './block-
 import { type LaunchSpec, read, THREADS, type Use, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { atomic, each, get, loop, scalar, store } from './kernel-builder.ts'
+import type { Cells } from './readback.ts'
 import type { Tile } from './tuning.ts'
 
 interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
@@ -25,7 +26,7 @@ export interface Scan extends Over {
   /** What is done at `e`, given the scan of the elements before it (of its segment) and its own value. */
   readonly body: (e: Expr, before: Expr, value: Expr) => readonly Stmt[]
   /** Cell for the scan of everything (of the last segment). */
-  readonly total?: number | undefined
+  readonly total?: Cells | undefined
 }
 
 /** O(n) work in two launches, four if there are very many elements. `body` may overwrite what `value` reads at the same element. */
@@ -66,8 +67,8 @@ function run(q: Queue, s: Scan, carry: boolean): void {
   const spec = {
     key: `${key} down ${sums ? 'many' : 'one'} ${scanned} ${carry}`,
     threads: Math.max(1, chunks),
-    columns: { ...s.columns, ...before, ...(total === undefined ? {} : { x_totals: q.totals }) },
-    sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total }) },
+    columns: { ...s.columns, ...before, ...(total === undefined ? {} : { x_totals: total.page }) },
+    sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total.first }) },
   }
   const last = (e: Expr, sum: Expr): Stmt[] =>
     total === undefined ? [] : [when(eq(e, variable('x_n')), [store('x_totals', variable('x_cell'), sum)])]
@@ -249,19 +250,19 @@ export interface Reduction extends Over {
   /** `max`: of values that are not negative. Both start at 0. */
   readonly op: Op
   readonly values: (e: Expr) => readonly Expr[]
-  /** How many values there are, and the first of as many cells. */
-  readonly count: number
-  readonly cells: number
+  /** One for each value. */
+  readonly cells: Cells
 }
 
 /** Several reductions over the same elements. */
 export function reduce(q: Queue, r: Reduction): void {
-  const { n, op, count } = r
+  const { n, op } = r
+  const { page, first, count } = r.cells
   q.launch({
     key: `${r.key} ${op} ${count}`,
     threads: Math.ceil(n / STRIDES),
-    columns: { ...r.columns, x_totals: q.totals },
-    sizes: { ...r.sizes, x_n: n, x_cell: r.cells },
+    columns: { ...r.columns, x_totals: page },
+    sizes: { ...r.sizes, x_n: n, x_cell: first },
     body: (t) => {
       const threads = variable(THREADS)
       const sums = Array.from({ length: count }, (_, j) => scalar(`x_sum${j}`, int(0)))

@@ -67,7 +67,7 @@ export function* sumsOfEqual(
     body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
     total,
   })
-  const [count = 0] = yield* numbers(q, total, 1)
+  const [count = 0] = yield* numbers(q, total)
   if (count === n) {
     q.release(groups)
     return { sums: values, distinct: true }

@@ -1,0 +1,117 @@
+/**
+ * Readback of single numbers: launches leave them in cells of device memory, and one download brings those of all who ask
+ * at the same time. Cells lie in pages; a page starts over, at 0, once all of its cells have been read.
+ */
+import { invariant } from '../../../ast/diagnostic.ts'
+import type { DeviceBuffer, HostArray } from '../../../runtime/device.ts'
+import { type Column, type Use, update } from './column-types.ts'
+
+export const PAGE_CELLS = 2 ** 14
+/** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
+const PATIENCE = 64
+
+/** `count` cells from `first` on. */
+export interface Cells {
+  readonly page: Use
+  readonly first: number
+  readonly count: number
+}
+
+interface Page {
+  readonly use: Use
+  /** Cells that were given out since the page started over. */
+  used: number
+  /** Cells that have not been read, and who took them. */
+  readonly unread: Map<Cells, object | null>
+  reading: Promise<HostArray> | null
+}
+
+/** What pages are made with. */
+interface Memory {
+  column(length: number): Column
+  clear(column: Column): void
+  release(column: Column): void
+  download(column: Column): Promise<HostArray>
+}
+
+export class Readback {
+  readonly #memory: Memory
+  /** By what launches use; the last one gives out cells. */
+  readonly #pages = new Map<Use, Page>()
+  #last: Page
+
+  constructor(memory: Memory) {
+    this.#memory = memory
+    this.#last = this.#add()
+  }
+
+  /** Memory of all pages: launches that update different cells do not wait for each other. */
+  get memory(): ReadonlySet<DeviceBuffer> {
+    return new Set([...this.#pages.keys()].map((use) => use.column.memory))
+  }
+
+  /** Cells at 0 that nobody else is given before they are read, or `owner` has failed. */
+  take(count: number, owner: object | null): Cells {
+    invariant(count <= PAGE_CELLS, `${count} numbers at once`)
+    let page = this.#last
+    if (page.unread.size > 0 && page.used + count > PAGE_CELLS) page = this.#last = this.#add()
+    if (page.unread.size === 0) {
+      page.used = 0
+      this.#memory.clear(page.use.column)
+    }
+    const cells = { page: page.use, first: page.used, count }
+    page.used += count
+    page.unread.set(cells, owner)
+    return cells
+  }
+
+  /** The numbers in the cells, after all that was launched, once. */
+  async read(cells: Cells): Promise<number[]> {
+    const page = this.#pages.get(cells.page)!
+    invariant(page.unread.has(cells), 'cells are read once')
+    page.reading ??= this.#download(page)
+    try {
+      const all = await page.reading
+      return Array.from({ length: cells.count }, (_, k) => all[cells.first + k]!)
+    } finally {
+      this.#forget(page, cells)
+    }
+  }
+
+  /** Nobody will read the cells of this owner any more. */
+  rollback(owner: object): void {
+    for (const page of this.#pages.values())
+      for (const [cells, by] of page.unread) if (by === owner) this.#forget(page, cells)
+  }
+
+  /** Until others have asked for what can be done beside. */
+  async patience(): Promise<void> {
+    for (let k = 0; k < PATIENCE; k++) await null
+  }
+
+  /** Gives its memory back. */
+  dispose(): void {
+    for (const { use } of this.#pages.values()) this.#memory.release(use.column)
+    this.#pages.clear()
+  }
+
+  #add(): Page {
+    const use = update(this.#memory.column(PAGE_CELLS))
+    const page: Page = { use, used: 0, unread: new Map(), reading: null }
+    this.#pages.set(use, page)
+    return page
+  }
+
+  async #download(page: Page): Promise<HostArray> {
+    await this.patience()
+    page.reading = null
+    return this.#memory.download({ ...page.use.column, length: page.used })
+  }
+
+  #forget(page: Page, cells: Cells): void {
+    page.unread.delete(cells)
+    if (page.unread.size > 0 || page === this.#last) return
+    // `delete` is false where the page is gone with all others.
+    if (this.#pages.delete(page.use)) this.#memory.release(page.use.column)
+  }
+}
