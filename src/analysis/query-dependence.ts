@@ -5,7 +5,7 @@ import { decidersOf, type Query } from '../ir/queries.ts'
 
 type Known = ReadonlyMap<string, ReadonlySet<string>>
 
-// A format of many parts asks for the same queries once for each pair of them.
+// A format of many parts asks for the same queries once for each node of its tree.
 const known = new WeakMap<readonly Query[], Map<string, Known>>()
 
 /**

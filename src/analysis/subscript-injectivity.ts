@@ -36,13 +36,13 @@ export interface Space {
  */
 export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
   const sum = linear(e)
-  const varies = (x: Expr): boolean => [...freeVars(x)].some((name) => inner.has(name))
   const own = termsWith(sum, v)
-  const others = keepTerms(sum, (t) => !own.includes(t))
-  const rest = keepTerms(others, (t) => varies(t.term))
-  const { terms: outer } = keepTerms(others, (t) => !varies(t.term))
   const mine = own[0]
   if (!mine || own.length !== 1 || mine.coefficient < 1) return undefined
+  const varies = (x: Expr): boolean => [...freeVars(x)].some((name) => inner.has(name))
+  const others = keepTerms(sum, (t) => t !== mine)
+  const rest = keepTerms(others, (t) => varies(t.term))
+  const { terms: outer } = keepTerms(others, (t) => !varies(t.term))
   const base = (constant: number): string => linearKey({ terms: outer, constant })
   if (mine.term.kind === 'load') {
     const start = mine.term.index[0]

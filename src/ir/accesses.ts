@@ -2,6 +2,7 @@
 import type { Expr, Load } from './expr.ts'
 import { walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Stmt, Store } from './loops.ts'
+import { remembered } from './remembered.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
 
 /** What no kernel writes: inputs and the arrays of axes; a register that holds a position is written. */
@@ -12,14 +13,9 @@ export const isReadOnly = (b: Buffer): boolean =>
 export const isOffsets = (b: Buffer): boolean => b.positions !== undefined
 
 /** The offsets among buffers, by name. */
-export function offsetsIn(buffers: readonly Buffer[]): ReadonlySet<string> {
-  const known = offsetsOf.get(buffers)
-  if (known) return known
-  const out = new Set(buffers.filter(isOffsets).map((b) => b.name))
-  offsetsOf.set(buffers, out)
-  return out
-}
-const offsetsOf = new WeakMap<readonly Buffer[], ReadonlySet<string>>()
+export const offsetsIn = remembered(
+  (buffers: readonly Buffer[]): ReadonlySet<string> => new Set(buffers.filter(isOffsets).map((b) => b.name)),
+)
 
 /** One read or write of a buffer element. */
 export interface BufferAccess {
@@ -49,12 +45,9 @@ export function accessesOf(body: Body): readonly BufferAccess[] {
 }
 
 type Own = Omit<BufferAccess, 'stmt' | 'path'>
-const known = new WeakMap<Stmt, readonly Own[]>()
 
 /** What a statement accesses itself, statements inside of it aside. Passes ask again and again, of the same statements. */
-function ownOf(s: Stmt): readonly Own[] {
-  const before = known.get(s)
-  if (before) return before
+const ownOf = remembered((s: Stmt): readonly Own[] => {
   const out: Own[] = []
   const read = (e: Expr): void => {
     if (e.kind === 'load') out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false })
@@ -73,9 +66,8 @@ function ownOf(s: Stmt): readonly Own[] {
       if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
       if (p.mode !== 'read') out.push({ ...access, mode: 'write' })
     }
-  known.set(s, out)
   return out
-}
+})
 
 /** The elements a statement itself writes (a fill aside). */
 export function targetsOf(s: Stmt): readonly (Load | Store)[] {

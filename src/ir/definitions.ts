@@ -3,7 +3,9 @@
  * by their variable.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { replacedAt } from './lists.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
+import { remembered } from './remembered.ts'
 import { type Body, bodiesOf, replaceStmt } from './tree.ts'
 
 /** What stands in a statement, with itself. */
@@ -11,7 +13,7 @@ interface Definitions {
   /** Outer before inner. */
   readonly loops: readonly For[]
   readonly vars: ReadonlySet<string>
-  /** Loops by what users call them. */
+  /** Loops by what users call them: `i` and `agg.i`. */
   readonly named: ReadonlyMap<string, readonly For[]>
   readonly allocs: ReadonlyMap<string, Buffer>
   /** All that is bound: of loops, lets and allocations. */
@@ -25,7 +27,6 @@ const NOTHING: Definitions = {
   allocs: new Map(),
   names: new Set(),
 }
-const known = new WeakMap<Stmt, Definitions>()
 
 /** What a statement itself binds. */
 export function boundBy(s: Stmt): readonly string[] {
@@ -43,11 +44,23 @@ export function boundBy(s: Stmt): readonly string[] {
   }
 }
 
-/** Found once for each statement: steps and passes share those that they leave alone. */
-export function definitionsIn(s: Stmt): Definitions {
-  const before = known.get(s)
-  if (before) return before
-  if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
+function bindsNothing({ kind }: Stmt): boolean {
+  switch (kind) {
+    case 'store':
+    case 'reduce':
+    case 'fill':
+    case 'barrier':
+    case 'vector_store':
+    case 'instr':
+      return true
+    default:
+      return false
+  }
+}
+
+export const definitionsIn = (s: Stmt): Definitions => (bindsNothing(s) ? NOTHING : definitionsInside(s))
+
+const definitionsInside = remembered((s: Stmt): Definitions => {
   const loops: For[] = []
   const names = new Set<string>()
   const named = new Map<string, For[]>()
@@ -55,19 +68,19 @@ export function definitionsIn(s: Stmt): Definitions {
   const go = (x: Stmt): void => {
     if (x.kind === 'for') {
       loops.push(x)
-      const others = named.get(x.name)
-      if (others) others.push(x)
-      else named.set(x.name, [x])
+      for (const name of [x.name, `${x.nest}.${x.name}`]) {
+        const others = named.get(name)
+        if (others) others.push(x)
+        else named.set(name, [x])
+      }
     }
     for (const name of boundBy(x)) names.add(name)
     if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
     for (const b of bodiesOf(x)) b.forEach(go)
   }
   go(s)
-  const made = { loops, vars: new Set(loops.map((l) => l.var)), named, allocs, names }
-  known.set(s, made)
-  return made
-}
+  return { loops, vars: new Set(loops.map((l) => l.var)), named, allocs, names }
+})
 
 /** All loops, outer before inner. */
 export const loopsOf = (body: Body): readonly For[] =>
@@ -86,8 +99,19 @@ export interface Found {
   readonly index: number
 }
 
+/** Where a loop stands, by its variable: a step asks of one several times, of as many nests as there are. */
+const holders = remembered((_: Body): Map<string, number> => new Map())
+
 /** The statement that the loop stands in. No two loops have one variable. */
-const holderOf = (body: Body, name: string): number => body.findIndex((s) => definitionsIn(s).vars.has(name))
+function holderOf(body: Body, name: string): number {
+  const known = holders(body)
+  let at = known.get(name)
+  if (at === undefined) {
+    for (at = body.length - 1; at >= 0; at--) if (definitionsIn(body[at]!).vars.has(name)) break
+    known.set(name, at)
+  }
+  return at
+}
 
 /** The loop with this variable. */
 export function findLoop(body: Body, name: string): Found | undefined {
@@ -114,5 +138,5 @@ export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | B
   const found = at < 0 ? undefined : foundIn(body, at, name, [])
   invariant(found, `no loop ${name}`)
   const replaced = replaceStmt([body[at]!], found.loop, (s) => f(s as For))
-  return Object.freeze([...body.slice(0, at), ...replaced, ...body.slice(at + 1)])
+  return replacedAt(body, at, replaced)
 }

@@ -4,6 +4,7 @@
  * walk meets a node once.
  */
 import { binary, call, cast, type Expr, load, neg, not, search, select } from './expr.ts'
+import { remembered } from './remembered.ts'
 
 /** The direct operands of a node, in evaluation order. */
 export function children(e: Expr): readonly Expr[] {
@@ -143,39 +144,21 @@ export function perExpr<T>(f: (e: Expr, of: (e: Expr) => T) => T): (e: Expr) => 
   return of
 }
 
-const sizes = new WeakMap<Expr, number>()
 /** How many nodes the expression has when it is written out, shared ones as often as they occur: may be infinite. */
-export function treeSize(e: Expr): number {
-  const known = sizes.get(e)
-  if (known !== undefined) return known
-  let size = 1
-  for (const c of children(e)) size += treeSize(c)
-  sizes.set(e, size)
-  return size
-}
+export const treeSize: (e: Expr) => number = remembered((e: Expr) =>
+  children(e).reduce((size, c) => size + treeSize(c), 1),
+)
 
-const freeCache = new WeakMap<Expr, ReadonlySet<string>>()
 /** Names of the variables an expression mentions; hardware indices count by their axis name. */
-export function freeVars(e: Expr): ReadonlySet<string> {
-  const known = freeCache.get(e)
-  if (known) return known
-  const out =
-    e.kind === 'var' ? new Set([e.name]) : e.kind === 'builtin' ? new Set([e.axis]) : ofOperands(e, freeVars)
-  freeCache.set(e, out)
-  return out
-}
+export const freeVars: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) =>
+  e.kind === 'var' ? new Set([e.name]) : e.kind === 'builtin' ? new Set([e.axis]) : ofOperands(e, freeVars),
+)
 
-const readCache = new WeakMap<Expr, ReadonlySet<string>>()
 /** Names of the arrays that an expression reads. */
-export function buffersRead(e: Expr): ReadonlySet<string> {
-  let known = readCache.get(e)
-  if (known === undefined) {
-    const inner = ofOperands(e, buffersRead)
-    known = e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...inner]) : inner
-    readCache.set(e, known)
-  }
-  return known
-}
+export const buffersRead: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) => {
+  const inner = ofOperands(e, buffersRead)
+  return e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...inner]) : inner
+})
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 

@@ -11,12 +11,22 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
   return out ? Object.freeze(out) : xs
 }
 
+/** The list with others in the place of one element. Spread is what V8 copies frozen lists by; `slice` takes them one by one. */
+export function replacedAt<T>(xs: readonly T[], at: number, by: readonly T[]): readonly T[] {
+  const out = [...xs]
+  out.splice(at, 1, ...by)
+  return Object.freeze(out)
+}
+
 /** What stands in one of two lists alone, between what both begin and end with. */
 export function differing<T>(before: readonly T[], after: readonly T[]): readonly [T[], T[]] {
-  let [start, back] = [0, 0]
   if (before === after) return [[], []]
-  const shorter = Math.min(before.length, after.length)
-  while (start < shorter && before[start] === after[start]) start++
-  while (back < shorter - start && before.at(-1 - back) === after.at(-1 - back)) back++
-  return [before.slice(start, before.length - back), after.slice(start, after.length - back)]
+  let start = 0
+  let [end, last] = [before.length, after.length]
+  while (start < end && start < last && before[start] === after[start]) start++
+  while (end > start && last > start && before[end - 1] === after[last - 1]) {
+    end--
+    last--
+  }
+  return [before.slice(start, end), after.slice(start, last)]
 }

@@ -228,11 +228,11 @@ export interface Fact {
   readonly span?: Span | undefined
 }
 
-/** No nest of the first ones writes an element of a buffer that one of the others writes. */
+/** No nest of one group writes an element of a buffer that a nest of another group writes. */
 export interface Apart {
   readonly buffer: string
-  /** The names of their loops' nests. */
-  readonly nests: readonly [readonly string[], readonly string[]]
+  /** The names of their loops' nests, by group. */
+  readonly nests: readonly (readonly string[])[]
   /** Dimensions of the buffer: no two elements that agree in these are written by both. None: not known which. */
   readonly by: readonly number[]
   /** Neither starts elements of the other, as a nest does that visits all rows before others combine into some. */

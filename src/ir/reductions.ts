@@ -17,9 +17,9 @@ export interface FoundReduce {
 export function reductionsOf(body: Body): readonly FoundReduce[] {
   const out: FoundReduce[] = []
   const go = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
-    const allocs = new Map(scope)
+    let allocs = scope
     for (const s of list) {
-      if (s.kind === 'alloc') allocs.set(s.buffer.name, path.length)
+      if (s.kind === 'alloc') allocs = new Map(allocs).set(s.buffer.name, path.length)
       if (s.kind === 'reduce')
         out.push({
           reduce: s,

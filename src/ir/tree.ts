@@ -243,7 +243,8 @@ export function walkStmts(
   visit: (s: Stmt, path: readonly For[]) => unknown,
   path: readonly For[] = [],
 ): void {
-  for (const s of body) {
+  for (let k = 0; k < body.length; k++) {
+    const s = body[k]!
     if (visit(s, path) === false) continue
     if (s.kind === 'for') walkStmts(s.body, visit, [...path, s])
     else if (s.kind === 'while') walkStmts(s.body, visit, path)

@@ -203,7 +203,7 @@ export class Compilation {
   }
 
   #tellStep(kernel: Kernel1 | Kernel2, { kind }: CoordStep | LoopStep, which: StepOf | undefined): void {
-    const { number, of } = which ?? { number: this.coordSteps.length + this.loopSteps.length, of: null }
+    const { number, of } = which ?? { number: this.coordSteps.length + (this.#loops?.steps ?? 0), of: null }
     this.#observed(kernel, { what: 'step', name: kind, number, of })
   }
 
@@ -216,14 +216,9 @@ export class Compilation {
 
   /** Without the latest step; itself where there is none. */
   undo(): Compilation {
-    if (this.#loops && this.#loops.trace.length > 0) {
+    if (this.#loops && this.#loops.steps > 0) {
       const before = undo(this.#loops)
-      return new Compilation(
-        this.#origin,
-        this.coordSteps,
-        this.#kernels,
-        before.trace.length > 0 ? before : null,
-      )
+      return new Compilation(this.#origin, this.coordSteps, this.#kernels, before.steps > 0 ? before : null)
     }
     if (this.coordSteps.length === 0) return this
     return new Compilation(this.#origin, this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1), null)
@@ -234,7 +229,7 @@ export class Compilation {
     const next = automatic(this.state)
     if (next === this.state) return this
     const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next)
-    made.#observed(next.kernel, { what: 'step', name: 'parallel', number: next.trace.length, of: null })
+    made.#observed(next.kernel, { what: 'step', name: 'parallel', number: next.steps, of: null })
     return made
   }
 }

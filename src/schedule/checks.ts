@@ -8,9 +8,10 @@ import type { Found } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
-import type { For, Reduce, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { reductionsOf } from '../ir/reductions.ts'
+import { remembered } from '../ir/remembered.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './loop-dependence.ts'
 
@@ -104,16 +105,17 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
   })
 }
 
-/** Iterations of the loop may run in any order (what they combine, they combine by a reducer). */
-export function checkOrderFree(cx: Context, loop: For, verb: string): void {
-  const { dependence } = iterationsOf(cx.kernel, loop)
-  if (!dependence) return
-  cx.refuse({
-    code: 'order-matters',
-    message: `${verb} would change the order of ${loop.name}: ${dependence.reason}`,
-    loops: [loop],
-    expected: 'a loop whose iterations are independent or combine by one reducer',
-  })
+/** Iterations of the loop may run in any order; what they combine by a reducer is returned. */
+export function checkOrderFree(cx: Context, loop: For, verb: string): readonly Reduce[] {
+  const { dependence, combining } = iterationsOf(cx.kernel, loop)
+  if (dependence)
+    cx.refuse({
+      code: 'order-matters',
+      message: `${verb} would change the order of ${loop.name}: ${dependence.reason}`,
+      loops: [loop],
+      expected: 'a loop whose iterations are independent or combine by one reducer',
+    })
+  return combining
 }
 
 /** The extent is a literal; returned. */
@@ -129,9 +131,13 @@ export function checkConstantExtent(cx: Context, loop: For, why: string): number
 
 /** Whether an expression is over parameters alone: known before anything runs. */
 export function overParams(cx: Context, e: Expr): boolean {
-  const params = new Set(cx.kernel.params.map((p) => p.name))
+  const params = namesOf(cx.kernel.params)
   return [...freeVars(e)].every((v) => params.has(v)) && !readsMemory(e)
 }
+
+const namesOf = remembered(
+  (params: Kernel2['params']): ReadonlySet<string> => new Set(params.map((p) => p.name)),
+)
 
 /** Where several statements are in the way of a step. */
 export const SEPARATE = 'fission separates statements, where that is legal'

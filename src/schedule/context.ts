@@ -75,7 +75,7 @@ export class Context implements FreshNames {
   #resolve(name: string): For {
     const dot = name.indexOf('.')
     const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
-    let matches = this.#named(own).filter((l) => nest === undefined || l.nest === nest)
+    let matches = this.#named(name)
     // The loops of copies and passes that steps made for a buffer carry the names of those they stand for; a bare
     // name means the kernel's own.
     if (nest === undefined && matches.length > 1) {
@@ -154,7 +154,7 @@ export class Context implements FreshNames {
 
   /** `base`, or `base_2` and so on where it is taken. */
   fresh(base: string): string {
-    const name = unusedName(base, (x) => this.#isTaken(x))
+    const name = unusedName(base, (x) => this.#isTaken(x), this.#names.freeNumber(base))
     this.#own.add(name)
     return name
   }
@@ -171,7 +171,7 @@ export class Context implements FreshNames {
   claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
     const gone = new Set(replaced.map((l) => l.var))
     for (const [k, name] of names.entries()) {
-      const clash = this.#named(name).find((l) => l.nest === nest && !gone.has(l.var))
+      const clash = this.#named(`${nest}.${name}`).find((l) => !gone.has(l.var))
       if (clash || names.indexOf(name) !== k)
         this.refuse({
           code: 'name-taken',

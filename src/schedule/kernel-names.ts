@@ -19,14 +19,21 @@ export class KernelNames {
   readonly #counts = new Map<string, number>()
   /** Statements of the body by what users call the loops in them. */
   readonly #nests = new Map<string, Set<Stmt>>()
+  /** The least number after a name that is not known to be taken. */
+  readonly #free = new Map<string, number>()
   #params: Kernel2['params'] = []
   #buffers: readonly Buffer[] = []
   #body: Body = []
   #consumed: readonly Gone[] = []
 
   follow({ params, buffers, body }: Kernel2, consumed: readonly Gone[]): this {
+    const same = params === this.#params && buffers === this.#buffers && body === this.#body
+    if (same && consumed === this.#consumed) return this
+    const left: string[] = []
     const count = (name: string, by: 1 | -1): void => {
-      this.#counts.set(name, (this.#counts.get(name) ?? 0) + by)
+      const n = (this.#counts.get(name) ?? 0) + by
+      this.#counts.set(name, n)
+      if (n === 0) left.push(name)
     }
     const named = (x: { readonly name: string }, by: 1 | -1): void => count(x.name, by)
     this.#params = changed(this.#params, params, named)
@@ -40,12 +47,21 @@ export class KernelNames {
         else if (!this.#nests.get(name)?.add(s)) this.#nests.set(name, new Set([s]))
       }
     })
+    if (left.some((name) => !this.has(name))) this.#free.clear()
     return this
   }
 
   /** Whether something has the name, or a loop that is gone had it. */
   has(name: string): boolean {
     return (this.#counts.get(name) ?? 0) > 0
+  }
+
+  /** The least k from 2 on with `base_k` free: names that are asked for n times cost n steps. */
+  freeNumber(base: string): number {
+    let k = this.#free.get(base) ?? 2
+    while (this.has(`${base}_${k}`)) k++
+    this.#free.set(base, k)
+    return k
   }
 
   /** The statements of the body with loops that users call so, in its order. */

@@ -36,12 +36,13 @@ export function checkAllocations(cx: Context, next: Kernel2): void {
  * those that do, and what is computed from it outside of loops on that axis is right there.
  */
 function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
+  const out = new Map<ThreadAxis, Set<string>>()
+  if ([...paths].every(([reduce, path]) => axesTogether(reduce, path).length === 0)) return out
   const registers = new Set<string>()
   walkStmts(next.body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
   })
   const all = accessesOf(next.body)
-  const out = new Map<ThreadAxis, Set<string>>()
   for (const a of all)
     for (const axis of collectiveAxes(a, paths))
       if (
@@ -74,10 +75,12 @@ function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
 
 /** The axes whose threads carry out a reduction together. */
 function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
-  if (a.mode !== 'write' || a.stmt.kind !== 'reduce' || a.stmt.atomic) return []
-  const path = paths.get(a.stmt) ?? []
-  return path.flatMap((l) => (l.reduce ? (boundTo(l, 'thread') ?? []) : []))
+  if (a.mode !== 'write' || a.stmt.kind !== 'reduce') return []
+  return axesTogether(a.stmt, paths.get(a.stmt) ?? [])
 }
+
+const axesTogether = (reduce: Reduce, path: readonly For[]): readonly ThreadAxis[] =>
+  reduce.atomic ? [] : path.flatMap((l) => (l.reduce ? (boundTo(l, 'thread') ?? []) : []))
 
 /** The loops around each reduction, from the allocation of its targets inwards. */
 type Paths = ReadonlyMap<Reduce, readonly For[]>

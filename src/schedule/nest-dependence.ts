@@ -1,6 +1,7 @@
 /** Dependences between whole nests: whether they may run in any order, or at once. */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import type { Apart, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Apart, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { partsApart } from './coords/part-write-conflicts.ts'
 import { allocatedIn } from './loop-dependence.ts'
@@ -63,36 +64,29 @@ export const apartBy = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): read
 
 /** `own`: only what says that neither starts elements of the other. */
 function apart(known: readonly Apart[], x: BufferAccess, y: BufferAccess, own = false): Apart | undefined {
-  const within = (a: BufferAccess, nests: readonly string[]): boolean =>
-    a.path.some((l) => nests.includes(l.nest))
   for (const { nest } of x.path)
-    for (const { fact, others } of byNest(known).get(nest) ?? [])
-      if (fact.buffer === x.buffer && (!own || fact.own) && within(y, others)) return fact
+    for (const { fact, groupOf } of byNest(known).get(nest) ?? []) {
+      const group = groupOf.get(nest)
+      const isOther = ({ nest: n }: For): boolean => groupOf.has(n) && groupOf.get(n) !== group
+      if (fact.buffer === x.buffer && (!own || fact.own) && y.path.some(isOther)) return fact
+    }
   return undefined
 }
 
-/** A fact as one of its nests has it. */
-interface Side {
+/** A fact, and which of its groups a nest is in. */
+interface Grouped {
   readonly fact: Apart
-  readonly others: readonly string[]
+  readonly groupOf: ReadonlyMap<string, number>
 }
 
-const sides = new WeakMap<readonly Apart[], ReadonlyMap<string, readonly Side[]>>()
-
-function byNest(known: readonly Apart[]): ReadonlyMap<string, readonly Side[]> {
-  const before = sides.get(known)
-  if (before) return before
-  const out = new Map<string, Side[]>()
-  for (const fact of known)
-    for (const [nests, others] of [fact.nests, [fact.nests[1], fact.nests[0]] as const])
-      for (const nest of nests) {
-        const list = out.get(nest)
-        if (list) list.push({ fact, others })
-        else out.set(nest, [{ fact, others }])
-      }
-  sides.set(known, out)
+const byNest = remembered((known: readonly Apart[]): ReadonlyMap<string, readonly Grouped[]> => {
+  const out = new Map<string, Grouped[]>()
+  for (const fact of known) {
+    const groupOf = new Map(fact.nests.flatMap((nests, k) => nests.map((nest) => [nest, k] as const)))
+    for (const nest of groupOf.keys()) out.set(nest, [...(out.get(nest) ?? []), { fact, groupOf }])
+  }
   return out
-}
+})
 
 /** Why two nests cannot change places. */
 export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>
@@ -121,7 +115,8 @@ function worst(
   return order.map((kind) => out.find((c) => c.kind === kind)).find((c) => c !== undefined)
 }
 
-function byBuffer(s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> {
+/** Asked of each pair of nests. */
+const byBuffer = remembered((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
   const local = allocatedIn([s])
   const out = new Map<string, BufferAccess[]>()
   for (const a of accessesOf([s])) {
@@ -131,7 +126,7 @@ function byBuffer(s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> {
     else out.set(a.buffer, [a])
   }
   return out
-}
+})
 
 function kindOf(
   mine: readonly BufferAccess[],

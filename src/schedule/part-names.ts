@@ -3,6 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { Kernel2 } from '../ir/loops.ts'
+import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf } from './coords/iterator-names.ts'
 import { axisOf, iterationsOver, labelled, type StoredPart } from './parts.ts'
@@ -44,19 +45,14 @@ interface KernelNames {
   readonly loops: ReadonlySet<string>
   readonly buffers: ReadonlySet<string>
 }
-const known = new WeakMap<Kernel2, KernelNames>()
 
 /** Every part of a buffer asks of the same kernel. */
-function namesIn(kernel: Kernel2): KernelNames {
-  const before = known.get(kernel)
-  if (before) return before
-  const names = {
+const namesIn = remembered(
+  (kernel: Kernel2): KernelNames => ({
     loops: new Set(loopsOf(kernel.body).map((l) => l.name)),
     buffers: new Set(kernel.buffers.map((b) => b.name)),
-  }
-  known.set(kernel, names)
-  return names
-}
+  }),
+)
 
 /**
  * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the

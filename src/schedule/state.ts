@@ -24,6 +24,8 @@ export interface ScheduleState {
   readonly kernel: Kernel2
   /** The steps applied, in order. */
   readonly trace: readonly LoopStep[]
+  /** How many they are. */
+  readonly steps: number
   /** Loops that no longer exist, in the order they went. */
   readonly consumed: readonly Consumed[]
   /** What this state came from by its latest step; the two share all that the step left alone. */
@@ -33,12 +35,38 @@ export interface ScheduleState {
 }
 
 export const start = (kernel: Kernel2): ScheduleState =>
-  Object.freeze({ kernel, trace: [], consumed: [], before: null, names: new KernelNames() })
+  Object.freeze({ kernel, trace: [], steps: 0, consumed: [], before: null, names: new KernelNames() })
+
+/** What a step makes of a state. Each has its own step alone: the traces of all would be quadratic in the steps. */
+class Stepped implements ScheduleState {
+  readonly kernel: Kernel2
+  readonly step: LoopStep
+  readonly steps: number
+  readonly consumed: readonly Consumed[]
+  readonly before: ScheduleState
+  readonly names: KernelNames
+
+  constructor(before: ScheduleState, step: LoopStep, kernel: Kernel2, gone: readonly Consumed[]) {
+    this.kernel = kernel
+    this.step = freeze(step, true)
+    this.steps = before.steps + 1
+    this.consumed = gone.length > 0 ? Object.freeze([...before.consumed, ...gone]) : before.consumed
+    this.before = before
+    this.names = before.names
+    Object.freeze(this)
+  }
+
+  get trace(): readonly LoopStep[] {
+    const out: LoopStep[] = []
+    for (let s: ScheduleState = this; s instanceof Stepped; s = s.before) out.push(s.step)
+    return Object.freeze(out.reverse())
+  }
+}
 
 /** The state after one more step. Throws `SptError` (`schedule/…`) where the step is not legal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   checkStep(step, LOOP_STEPS)
-  const number = state.trace.length + 1
+  const number = state.steps + 1
   const cx = new Context(state.kernel, state.consumed, step.span, state.names)
   try {
     checkNewNames(step)
@@ -46,13 +74,7 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
     const kernel = nextKernel(state.kernel, outcome)
     checkParallel(cx, kernel)
     const gone = outcome.gone?.map((g) => Object.freeze({ ...g, step: number })) ?? []
-    return Object.freeze({
-      kernel,
-      trace: Object.freeze([...state.trace, freeze(step, true)]),
-      consumed: gone.length > 0 ? Object.freeze([...state.consumed, ...gone]) : state.consumed,
-      before: state,
-      names: state.names,
-    })
+    return new Stepped(state, step, kernel, gone)
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     throw new SptError(
@@ -77,7 +99,8 @@ const namesFor =
 /** The steps applied, as the language writes them. */
 export function printTrace(state: ScheduleState): readonly string[] {
   const out: string[] = []
-  for (let s = state; s.before; s = s.before) out.push(printStep(s.trace.at(-1)!, namesFor(s.before.kernel)))
+  for (let s = state; s instanceof Stepped; s = s.before)
+    out.push(printStep(s.step, namesFor(s.before.kernel)))
   return out.reverse()
 }
 
@@ -89,15 +112,18 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
     body: distributeConditions(outcome.body),
-    buffers: sized(
-      outcome.buffers || outcome.unused
-        ? [...kernel.buffers, ...(outcome.buffers ?? [])].filter((b) => !outcome.unused?.includes(b.name))
-        : kernel.buffers,
-      outcome.facts,
-    ),
+    buffers: sized(buffersAfter(kernel.buffers, outcome), outcome.facts),
     ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
     ...(outcome.apart ? { apart: [...(kernel.apart ?? []), ...outcome.apart] } : {}),
   })
+
+const buffersAfter = (
+  before: readonly Buffer[],
+  { buffers = [], unused = [] }: Outcome,
+): readonly Buffer[] =>
+  buffers.length === 0 && unused.length === 0
+    ? before
+    : [...before, ...buffers].filter((b) => !unused.includes(b.name))
 
 /** Shapes over sizes that are constants from now on. */
 function sized(buffers: readonly Buffer[], facts: readonly Fact[] = []): readonly Buffer[] {

@@ -4,6 +4,7 @@ import { isRecord } from '../ast/expect-argument.ts'
 import type { StepSyntax, Syntax, ValueSyntax } from '../ast/step-syntax.ts'
 import { THREAD_AXES } from '../ir/expr.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
+import { remembered } from '../ir/remembered.ts'
 import type { LoopRef } from './loop-ref.ts'
 
 export type Words = Readonly<Record<string, StepSyntax>>
@@ -61,7 +62,7 @@ const fieldsIn = (form: readonly Syntax[]): (readonly [name: string, Field])[] =
   })
 
 /** The fields of all forms: each may be what it may be in one of them. */
-function fieldsOf({ forms }: StepSyntax): ReadonlyMap<string, Field> {
+const fieldsOf = remembered(({ forms }: StepSyntax): ReadonlyMap<string, Field> => {
   const out = new Map<string, Field>()
   for (const [name, field] of forms.flatMap(fieldsIn)) {
     const other = out.get(name)
@@ -69,7 +70,7 @@ function fieldsOf({ forms }: StepSyntax): ReadonlyMap<string, Field> {
     out.set(name, [(x) => field[0](x) || other?.[0](x) === true, what])
   }
   return out
-}
+})
 
 type Problem = Pick<Diagnostic, 'message'> & Advice
 

@@ -2,6 +2,7 @@
 import { add, type Expr, int, isZero, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
+import { remembered } from '../../ir/remembered.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
 export interface Term<T = Expr> {
@@ -15,19 +16,8 @@ export interface Linear<T = Expr> {
   readonly constant: number
 }
 
-const known = new WeakMap<Expr, Linear>()
-
 /** The sum that an expression is. */
-export function linear(e: Expr): Linear {
-  let sum = known.get(e)
-  if (!sum) {
-    sum = sumOf(e)
-    known.set(e, sum)
-  }
-  return sum
-}
-
-function sumOf(e: Expr): Linear {
+export const linear = remembered((e: Expr): Linear => {
   const terms = new Map<string, Term>()
   let constant = 0
   for (const [x, scale] of summands(e)) {
@@ -35,7 +25,7 @@ function sumOf(e: Expr): Linear {
     else addTerm(terms, keyOf(x), x, scale)
   }
   return { terms, constant }
-}
+})
 
 /** No number where it is beyond exact ones, so that nothing is concluded of it. */
 const exact = (n: number): number => (Number.isSafeInteger(n) ? n + 0 : Number.NaN)

@@ -1,6 +1,7 @@
 /** Iterators by the names schedules use, in a Stage I kernel. */
 import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
 import { print1 } from '../../ir/print-stage1.ts'
+import { remembered } from '../../ir/remembered.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 
 /** A refusal shows the kernel as it is now; its code is said without the room. */
@@ -8,15 +9,16 @@ export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): nev
   return fail({ ...r, code: `schedule/${r.code}`, ...(span ? { span } : {}), notes: [print1(kernel)] })
 }
 
-export function iterationsOf(body: readonly Stmt1[]): Iteration[] {
-  return body.flatMap((s) =>
+/** All iterations, outer before inner. */
+export const iterationsOf = remembered((body: readonly Stmt1[]): readonly Iteration[] =>
+  body.flatMap((s) =>
     s.kind === 'iterate'
       ? [s, ...iterationsOf(s.body)]
       : s.kind === 'if'
         ? [...iterationsOf(s.then), ...iterationsOf(s.else)]
         : [],
-  )
-}
+  ),
+)
 
 /** The iteration that has all these iterators, `name` or `iteration.name`, and the iterators. */
 export function findIters(

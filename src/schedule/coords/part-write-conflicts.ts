@@ -8,28 +8,31 @@ import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Axis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
-import type { PartTree } from '../../ir/format.ts'
+import type { Instance, PartTree } from '../../ir/format.ts'
 import type { Apart } from '../../ir/loops.ts'
-import type { Iter, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { remembered } from '../../ir/remembered.ts'
+import type { Iter, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { padsWithFill } from './padding.ts'
 
 /** Of each buffer: iterations over different parts of a format that never write the same elements of it. */
 export function partsApart(kernel: Kernel1): readonly Apart[] {
   const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const all = alike(writesIn(kernel.body, [], kernel, axes))
-  return all.flatMap((w, k) =>
-    all.slice(k + 1).flatMap((o): Apart[] => {
-      if (o.reformat !== w.reformat || o.part === w.part || o.buffer !== w.buffer) return []
-      const by = apartBy(kernel.reformats[w.reformat]!, w, o)
-      return by ? [{ buffer: w.buffer, nests: [w.iterations, o.iterations], by }] : []
-    }),
+  const together = new Map<string, Write[]>()
+  for (const w of writesIn(kernel.body, [], kernel, axes)) {
+    const key = `${w.reformat} ${w.buffer}`
+    const others = together.get(key)
+    if (others) others.push(w)
+    else together.set(key, [w])
+  }
+  return [...together.values()].flatMap((writes) =>
+    apartUnder(kernel.reformats[writes[0]!.reformat]!.instance.tree, writes, kernel),
   )
 }
 
-/** By the innermost iterations of nests that run over a part: what several do alike stands once. */
+/** What the innermost iteration of nests that run over a part writes to a buffer. */
 interface Write {
-  readonly iterations: readonly string[]
+  readonly iteration: string
   /** Which reformat of the kernel, and which of its parts. */
   readonly reformat: number
   readonly part: number
@@ -78,20 +81,8 @@ function writesOf(
   const padded = padsWithFill(instance.parts[part]!.instance, instance)
   return [...new Set(writes.map((w) => w.buffer))].map((buffer) => {
     const indices = writes.filter((w) => w.buffer === buffer).map((w) => w.index)
-    return { iterations: [iteration], reformat, part, buffer, indices, coordinates, padded }
+    return { iteration, reformat, part, buffer, indices, coordinates, padded }
   })
-}
-
-/** A hundred iterations over a format of many parts write alike in each: pairs are asked of the parts. */
-function alike(writes: readonly Write[]): readonly Write[] {
-  const out = new Map<string, Write>()
-  for (const w of writes) {
-    const at = (es: readonly Expr[]): string => es.map(keyOf).join(',')
-    const key = [w.reformat, w.part, w.buffer, w.indices.map(at).join(';'), at(w.coordinates)].join(' ')
-    const before = out.get(key)?.iterations ?? []
-    out.set(key, { ...w, iterations: [...before, ...w.iterations] })
-  }
-  return [...out.values()]
 }
 
 /** A part of a reformat whose axes are iterated, and the coordinates they stand for. */
@@ -108,8 +99,8 @@ function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
   const out: Standing[] = []
   for (let r = kernel.reformats.length - 1; r >= 0; r--) {
     const { instance, from } = kernel.reformats[r]!
-    const part = instance.parts.findIndex((p) => p.instance.order.every((a) => known.has(a)))
-    if (part < 0) continue
+    const part = partOver(instance, known)
+    if (part === undefined) continue
     const coordinates = instance.parts[part]!.instance.inverse.map((e) => substitute(e, values))
     out.push({ reformat: r, part, coordinates })
     from.forEach((a, k) => {
@@ -120,57 +111,114 @@ function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
   return out
 }
 
+/** The first part all of whose axes are iterated. */
+function partOver(instance: Instance, iterated: ReadonlySet<string>): number | undefined {
+  const among = [...iterated, undefined].flatMap((axis) => partsFrom(instance).get(axis) ?? [])
+  const over = among.filter((k) => instance.parts[k]!.instance.order.every((a) => iterated.has(a)))
+  return over.length > 0 ? Math.min(...over) : undefined
+}
+
+/** Parts by their outermost axis. */
+const partsFrom = remembered((instance: Instance): ReadonlyMap<string | undefined, readonly number[]> => {
+  const out = new Map<string | undefined, number[]>()
+  for (const [k, p] of instance.parts.entries()) {
+    const [axis] = p.instance.order
+    out.set(axis, [...(out.get(axis) ?? []), k])
+  }
+  return out
+})
+
 /**
- * Where two parts' selections part, nothing is asked but coordinates that an element has only one of: the dimensions of the
- * target that these are, none where statements differ in them. Nothing where more is asked.
+ * Who under a node of a format's tree never writes the same elements. What decides between two parts is asked where their
+ * ways part, and writes that have the old coordinates in the same places are asked once: a fact for each node, as a rule.
  */
-function apartBy(r: Reformat, x: Write, y: Write): readonly number[] | undefined {
-  const { instance } = r
-  const over = instance.over
-  if (x.padded || y.padded) return undefined
-  const at = (a: readonly Expr[], b: readonly Expr[], k: number): number[] =>
-    a.flatMap((e, d) =>
-      sameExpr(e, x.coordinates[k]!) && b[d] !== undefined && sameExpr(b[d], y.coordinates[k]!) ? [d] : [],
-    )
+function apartUnder(tree: PartTree, writes: readonly Write[], kernel: Kernel1): Apart[] {
+  if (tree.kind === 'leaf' || writes.length < 2) return []
+  const { over } = kernel.reformats[writes[0]!.reformat]!.instance
   const dims = over.map((a) => a.name)
-  const pairs = x.indices.flatMap((a) => y.indices.map((b) => [a, b] as const))
-  const between = [...askedBetween(instance.tree, x.part, y.part, dims)].map((v) => dims.indexOf(v))
-  const told = between.map((k) => (k < 0 ? [[]] : pairs.map(([a, b]) => at(a, b, k))))
+  const decide = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
+  const asked = new Set(
+    decide.flatMap((e) => [...dependsOn(e, tree.queries, dims)].map((v) => dims.indexOf(v))),
+  )
+  const below = childrenOf(tree).map((): Write[] => [])
+  const childOf = new Map(childrenOf(tree).flatMap((c, k) => partsOf(c).map((part) => [part, k] as const)))
+  const classes = new Map<string, Class>()
+  for (const w of writes) {
+    const child = childOf.get(w.part)!
+    below[child]!.push(w)
+    const places = placesOf(w, asked)
+    const key = JSON.stringify(places)
+    const known = classes.get(key) ?? { places, groups: new Map<number, string[]>() }
+    classes.set(key, known)
+    const group = known.groups.get(child)
+    if (group) group.push(w.iteration)
+    else known.groups.set(child, [w.iteration])
+  }
+  return [
+    ...apartBetween([...classes.values()]).map((fact): Apart => ({ buffer: writes[0]!.buffer, ...fact })),
+    ...childrenOf(tree).flatMap((c, k) => apartUnder(c, below[k]!, kernel)),
+  ]
+}
+
+/** Of each coordinate that is asked, and each statement: the dimensions of the target that it is. */
+type Places = readonly (readonly (readonly number[])[])[]
+
+/** Iterations that write alike, by the child of a node that they are under. */
+interface Class {
+  /** `null` where more is asked than the coordinates, or elements that the part does not hold are written. */
+  readonly places: Places | null
+  readonly groups: Map<number, string[]>
+}
+
+const placesOf = (w: Write, asked: ReadonlySet<number>): Places | null =>
+  w.padded || asked.has(-1)
+    ? null
+    : [...asked].map((k) =>
+        w.indices.map((index) => index.flatMap((e, d) => (sameExpr(e, w.coordinates[k]!) ? [d] : []))),
+      )
+
+function apartBetween(classes: readonly Class[]): readonly Omit<Apart, 'buffer'>[] {
+  const pairs = classes.flatMap((a, k) =>
+    classes.slice(k).flatMap((b) => {
+      const by = dimensionsOf(a, b)
+      return by ? [{ a, b, by }] : []
+    }),
+  )
+  const fact = (nests: readonly (readonly string[])[], by: readonly number[]): Omit<Apart, 'buffer'>[] =>
+    nests.length > 1 && nests.every((group) => group.length > 0) ? [{ nests, by }] : []
+  const told = classes.filter((c) => pairs.some(({ a, b }) => a === c || b === c))
+  const isSame = pairs.every((p) => p.by.join() === pairs[0]!.by.join())
+  if (pairs.length > 0 && isSame && pairs.length === (told.length * (told.length + 1)) / 2) {
+    const groups = new Map<number, string[]>()
+    for (const c of told)
+      for (const [child, names] of c.groups) groups.set(child, [...(groups.get(child) ?? []), ...names])
+    return fact([...groups.values()], pairs[0]!.by)
+  }
+  const except = (c: Class, child: number): readonly string[] =>
+    [...c.groups].flatMap(([k, names]) => (k === child ? [] : names))
+  return pairs.flatMap(({ a, b, by }) =>
+    a === b
+      ? fact([...a.groups.values()], by)
+      : [...a.groups].flatMap(([child, names]) => fact([names, except(b, child)], by)),
+  )
+}
+
+/**
+ * Where nothing is asked but coordinates that an element has only one of: the dimensions of the target that these are, none
+ * where statements differ in them. Nothing where more is asked.
+ */
+function dimensionsOf(a: Class, b: Class): readonly number[] | undefined {
+  if (!a.places || !b.places) return undefined
+  const told = a.places.map((mine, k) =>
+    mine.flatMap((x) => b.places![k]!.map((y) => x.filter((d) => y.includes(d)))),
+  )
   if (!told.every((of) => of.every((d) => d.length > 0))) return undefined
   const common = told.map((of) => of[0]?.find((d) => of.every((other) => other.includes(d))))
   return common.every((d) => d !== undefined) ? [...new Set(common)] : []
 }
 
-/** Dimensions that decide between two parts. */
-function askedBetween(tree: PartTree, x: number, y: number, dims: readonly string[]): ReadonlySet<string> {
-  if (tree.kind === 'leaf') return new Set()
-  const both = childrenOf(tree).find((c) => partsIn(c).has(x) && partsIn(c).has(y))
-  if (both) return askedBetween(both, x, y, dims)
-  return askedBy(tree, dims)
-}
-
-// Trees belong to one instance, and its dimensions.
-const asked = new WeakMap<PartTree, ReadonlySet<string>>()
-
-function askedBy(tree: Exclude<PartTree, { kind: 'leaf' }>, dims: readonly string[]): ReadonlySet<string> {
-  const before = asked.get(tree)
-  if (before) return before
-  const all = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => (c.where ? [c.where] : []))
-  const found = new Set(all.flatMap((e) => [...dependsOn(e, tree.queries, dims)]))
-  asked.set(tree, found)
-  return found
-}
-
 const childrenOf = (tree: Exclude<PartTree, { kind: 'leaf' }>): readonly PartTree[] =>
   tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
 
-const parts = new WeakMap<PartTree, ReadonlySet<number>>()
-
-function partsIn(tree: PartTree): ReadonlySet<number> {
-  const before = parts.get(tree)
-  if (before) return before
-  const found =
-    tree.kind === 'leaf' ? new Set([tree.part]) : new Set(childrenOf(tree).flatMap((c) => [...partsIn(c)]))
-  parts.set(tree, found)
-  return found
-}
+const partsOf = (tree: PartTree): readonly number[] =>
+  tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsOf)

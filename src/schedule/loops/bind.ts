@@ -2,14 +2,13 @@ import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import type { ThreadAxis } from '../../ir/expr.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
-import type { For } from '../../ir/loops.ts'
+import type { For, Reduce } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { elementChanges } from '../../ir/reductions.ts'
 import { type Body, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { iterationsOf } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
@@ -61,9 +60,9 @@ function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
   checkAxisFree(cx, loop, path, to)
   if (levelOf(to) === 'thread') checkConstantExtent(cx, loop, `${to} needs a constant extent`)
   else checkBlockExtent(cx, loop, to)
-  checkOrderFree(cx, loop, 'bind')
-  if (levelOf(to) === 'block') checkAtomic(cx, loop, to)
-  else checkTogether(cx, loop, path)
+  const plain = checkOrderFree(cx, loop, 'bind').filter((r) => !r.atomic)
+  if (levelOf(to) === 'block') checkAtomic(cx, loop, to, plain)
+  else checkTogether(cx, loop, path, plain)
   return replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { kind: 'bind', to } }))
 }
 
@@ -91,11 +90,10 @@ function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
 }
 
 /** Blocks cannot wait for each other: what they combine, they combine atomically. */
-function checkAtomic(cx: Context, loop: For, to: ThreadAxis): void {
-  const { combining } = iterationsOf(cx.kernel, loop)
-  const plain = combining.find((r) => !r.atomic)
-  if (!plain) return
-  const target = plain.targets[0]!.buffer
+function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Reduce[]): void {
+  const [first] = plain
+  if (!first) return
+  const target = first.targets[0]!.buffer
   cx.refuse({
     code: 'blocks-combine',
     message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run them on different blocks`,
@@ -108,8 +106,7 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis): void {
  * What threads combine arrives after the outermost reduction loop: nothing inside of it may look at it before,
  * and the elements must not change with those loops.
  */
-function checkTogether(cx: Context, loop: For, path: readonly For[]): void {
-  const plain = iterationsOf(cx.kernel, loop).combining.filter((r) => !r.atomic)
+function checkTogether(cx: Context, loop: For, path: readonly For[], plain: readonly Reduce[]): void {
   if (plain.length === 0) return
   for (const l of path) if (l.reduce) checkOrderFree(cx, l, `bind ${loop.name}`)
   for (const l of [...path, loop])

@@ -117,8 +117,6 @@ export function apartIn(consumer: For, of: For, { first, others }: Parts): reado
       return e?.kind === 'var' && e.name === of.var
     })
     if (by < 0 || !told) return []
-    return nests
-      .slice(1)
-      .map((x, k) => ({ buffer, nests: [nests.slice(0, k + 1), [x]] as const, by: [by], own: true }))
+    return [{ buffer, nests: nests.map((nest) => [nest]), by: [by], own: true }]
   })
 }

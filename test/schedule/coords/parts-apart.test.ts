@@ -10,8 +10,10 @@ import { matrices } from './matrices.ts'
 
 /** Pairs of nests that never write the same elements of a buffer. */
 const pairs = (kernel: Kernel1): string[] =>
-  partsApart(kernel).flatMap(({ buffer, nests: [first, second] }) =>
-    first.flatMap((a) => second.map((b) => `${buffer}: ${a} ${b}`)),
+  partsApart(kernel).flatMap(({ buffer, nests }) =>
+    nests.flatMap((first, k) =>
+      nests.slice(k + 1).flatMap((second) => first.flatMap((a) => second.map((b) => `${buffer}: ${a} ${b}`))),
+    ),
   )
 
 const facts = (name: string, use: string) => pairs(pair(FORMATS + KERNELS[name]!, `A as ${use}`).kernel)
@@ -77,8 +79,10 @@ test('parts that do not meet write different elements', () => {
       const rowsOf = (nest: string) =>
         rows[parts.findIndex((p) => p.instance.order.includes(over(nest)[0]!))]!
       for (const { nests } of partsApart(kernel!))
-        for (const a of nests[0])
-          for (const b of nests[1]) expect([...rowsOf(a)].filter((r) => rowsOf(b).has(r))).toEqual([])
+        for (const [k, first] of nests.entries())
+          for (const a of first)
+            for (const b of nests.slice(k + 1).flat())
+              expect([...rowsOf(a)].filter((r) => rowsOf(b).has(r))).toEqual([])
     }),
     { numRuns: runs(100) },
   )
