@@ -1,6 +1,6 @@
 // After tsc: what has lost its source is gone from dist; the build has a name, under which results are kept; the package's
-// own programs are parsed; the command is one file and what it loads at need, and executable. Resolving and opening six
-// hundred modules costs more than half of what a short command takes.
+// own programs are parsed; the command is one script, and executable. Resolving and opening six hundred modules costs more
+// than half of what a short command takes.
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -47,38 +47,71 @@ const withName = {
     onLoad({ filter: /src\/cache\/build\.ts$/ }, () => ({ contents: readFileSync(named, 'utf8') })),
 }
 
-/** The grammar comes ready-made: what reads the texts of grammars is left out. */
-const readyMade = {
-  name: 'ready-made grammar',
+/**
+ * Libraries that few commands use are run when they are first called. The grammar comes ready-made: what reads the texts of
+ * grammars is left out.
+ */
+const modules = join(root, 'node_modules')
+const deferred = {
+  'ohm-js': {
+    resolveDir: join(modules, 'ohm-js/src'),
+    contents: `export function makeRecipe(...args) {
+      require('./semanticsDeferredInit.js')
+      return require('./main-kernel.js').makeRecipe(...args)
+    }`,
+  },
+  fflate: {
+    resolveDir: modules,
+    contents: ['Zip', 'ZipDeflate', 'ZipPassThrough']
+      .map(
+        (c) =>
+          `export function ${c}(...args) { return new (require('./fflate/esm/index.mjs').${c})(...args) }`,
+      )
+      .join('\n'),
+  },
+}
+const libraries = {
+  name: 'deferred libraries',
   setup({ onResolve, onLoad }) {
-    const src = join(root, 'node_modules/ohm-js/src')
-    onResolve({ filter: /^ohm-js$/ }, () => ({ path: 'ohm-js', namespace: 'ready-made' }))
-    onLoad({ filter: /./, namespace: 'ready-made' }, () => ({
-      contents: "import './semanticsDeferredInit.js'; export { makeRecipe } from './main-kernel.js'",
-      resolveDir: src,
-    }))
+    onResolve({ filter: /^(?:ohm-js|fflate)$/ }, ({ path }) => ({ path, namespace: 'deferred' }))
+    onLoad({ filter: /./, namespace: 'deferred' }, ({ path }) => deferred[path])
   },
 }
 
-await build({
-  entryPoints: [join(root, 'src/cli/main.ts')],
+/** What both scripts of the command are built with. Names stay, for traces. */
+const shared = {
   outdir: join(dist, 'src/cli'),
   bundle: true,
-  // What a command loads when it needs it lies in files of its own.
-  splitting: true,
-  chunkNames: 'chunks/[name]-[hash]',
-  format: 'esm',
   platform: 'node',
   target: 'node20',
   // Native: where they are is for Node to find.
   external: ['koffi', 'webgpu'],
-  // Names stay, for traces.
   minifyWhitespace: true,
   minifySyntax: true,
   sourcemap: true,
   sourcesContent: false,
-  plugins: [withName, readyMade],
+  plugins: [withName, libraries],
   logLevel: 'warning',
+}
+// What starts: a few files, small enough to be compiled each time.
+await build({
+  ...shared,
+  entryPoints: [join(root, 'src/cli/main.ts')],
+  splitting: true,
+  chunkNames: 'chunks/[name]-[hash]',
+  format: 'esm',
+})
+// All commands: one script, of which V8 keeps what it compiled (`src/cli/script.ts`). Each runs the files that it needs.
+await build({
+  ...shared,
+  entryPoints: { commands: join(root, 'src/cli/index.ts') },
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  charset: 'ascii',
+  // Scripts cannot import; what is native is required.
+  supported: { 'dynamic-import': false },
+  define: { 'import.meta.url': 'fileUrl' },
+  banner: { js: "const fileUrl=require('node:url').pathToFileURL(__filename).href;" },
 })
 if (!readFileSync(command, 'utf8').startsWith('#!/usr/bin/env node\n'))
   throw new Error('dist/src/cli/main.js has no shebang')

@@ -8,17 +8,23 @@ const BLANK = '0'
 
 /**
  * The words of the language (`keywords`, between blanks: what it reserves, its types, what it or its headers define), those
- * in the table's spellings, the texts' own helpers and what these call, and what the printer of modules writes.
+ * in the table's spellings, the texts' own helpers and what these call, and what the printer of modules writes. Found when
+ * they are first asked for: most processes print no text, or for one target.
  */
 export function reservedWords(
   keywords: string,
   tables: readonly Spellings[],
   helpers: Readonly<Record<string, string>>,
   own: readonly string[],
-): ReadonlySet<string> {
-  const spelled = tables.flatMap((t) => wordsIn(spellings(t), WORD))
-  const called = wordsIn(Object.values(helpers), CALLED)
-  return new Set([...keywords.split(/\s+/), ...spelled, ...Object.keys(helpers), ...called, ...own])
+): () => ReadonlySet<string> {
+  let words: ReadonlySet<string> | undefined
+  return () => {
+    if (words) return words
+    const spelled = tables.flatMap((t) => wordsIn(spellings(t), WORD))
+    const called = wordsIn(Object.values(helpers), CALLED)
+    words = new Set([...keywords.split(/\s+/), ...spelled, ...Object.keys(helpers), ...called, ...own])
+    return words
+  }
 }
 
 /** Fields of something are no names of their own. */

@@ -9,6 +9,7 @@ import { helpOf, overview } from './help.ts'
 import { type Io, withProgress } from './io.ts'
 import { checkPaths } from './paths.ts'
 import { misused, UsageError } from './usage.ts'
+import { printsVersion } from './version.ts'
 
 /** Each with what it needs is loaded when it is called. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
@@ -55,10 +56,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
       io.err(await help())
       return EXIT.usage
     }
-    if (first === '-v' || first === '--version') {
-      io.out(`sparsetile ${version()}\n`)
-      return EXIT.ok
-    }
+    if (printsVersion(first, io)) return EXIT.ok
     if (first === '-h' || first === '--help' || first === 'help') {
       const about = rest.find((a) => !a.startsWith('-'))
       io.out(about === undefined ? await help() : helpOf(await find(about)))

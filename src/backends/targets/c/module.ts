@@ -10,7 +10,7 @@ import type { Entry, PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'
 import { Printer } from '../../printer.ts'
 import type { Helpers } from '../../spellings.ts'
-import { RESERVED } from './reserved.ts'
+import { reserved } from './reserved.ts'
 import { C, MEMORY } from './spellings.ts'
 import { serialThreads } from './thread-loops.ts'
 
@@ -21,7 +21,7 @@ export function cModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
   const buffers = new Map(plan.buffers.map((b) => [b.name, b]))
   for (const use of uses) {
     const launch = serialThreads(use.launch)
-    const mangler = new Mangler(RESERVED)
+    const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
     const context = { target: C, mangler, helpers, buffers, param: () => undefined }
     const printer = new Printer(context, launch)

@@ -15,4 +15,4 @@ llround log log10 log1p log2 logb lrint lround malloc free calloc memcpy memset 
 nexttoward pow printf puts remainder remquo rint round scalbln scalbn sin sinh sqrt strlen tan tanh tgamma trunc j0 j1
 jn y0 y1 yn gamma drem finite significand scalb signgam`
 
-export const RESERVED = reservedWords(LANGUAGE, [C], HELPER, [])
+export const reserved = reservedWords(LANGUAGE, [C], HELPER, [])

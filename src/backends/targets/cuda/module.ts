@@ -16,7 +16,7 @@ import { CUDA_MEMORY } from './elements.ts'
 import { MATRIX, OVERLAP } from './helpers.ts'
 import { mergedWithUpdated } from './merged-loads.ts'
 import { overlapsOf, plainText, withWait } from './programmatic-dependent-launch.ts'
-import { RESERVED } from './reserved.ts'
+import { reserved } from './reserved.ts'
 import { CUDA } from './spellings.ts'
 
 export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
@@ -34,7 +34,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
     const { launch } = shared
     if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
     if (dependent) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
-    const mangler = new Mangler(RESERVED)
+    const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
     const target = shared.bytes > STATIC_LIMIT || shared.reused ? carving(shared) : CUDA
     const matrices = matricesOf(launch)

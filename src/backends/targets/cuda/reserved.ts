@@ -17,7 +17,7 @@ INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX
 SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin
 stdout stderr errno assert math_errhandling`
 
-export const RESERVED = reservedWords(LANGUAGE, [CUDA], HELPER, [
+export const reserved = reservedWords(LANGUAGE, [CUDA], HELPER, [
   'block_x',
   'block_y',
   'block_z',

@@ -9,7 +9,7 @@ import type { Entry, PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'
 import { Printer } from '../../printer.ts'
 import type { Helpers } from '../../spellings.ts'
-import { RESERVED } from './reserved.ts'
+import { reserved } from './reserved.ts'
 import { JS, sharedArray } from './spellings.ts'
 
 export function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
@@ -20,7 +20,7 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule 
   const scalars = new Set(plan.params.filter((p) => p.kind === 'scalar').map((p) => p.name))
   for (const use of uses) {
     const { launch } = use
-    const mangler = new Mangler(RESERVED)
+    const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
     const printer = new Printer(
       { target: JS, mangler, helpers, buffers, param: () => undefined, scalars },

@@ -11,7 +11,7 @@ switch synchronized this throw throws transient true try typeof undefined var vo
 async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array
 Int16Array Uint16Array Int8Array Uint8Array DataView globalThis`
 
-export const RESERVED = reservedWords(LANGUAGE, [JS], HELPER, [
+export const reserved = reservedWords(LANGUAGE, [JS], HELPER, [
   'block_x',
   'block_y',
   'block_z',

@@ -13,7 +13,7 @@ import type { PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'
 import { Printer } from '../../printer.ts'
 import type { Helpers } from '../../spellings.ts'
-import { RESERVED } from './reserved.ts'
+import { reserved } from './reserved.ts'
 import type { Wgsl } from './spellings.ts'
 
 export const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): PrintedModule[] =>
@@ -28,7 +28,7 @@ const UNIFORMITY: Readonly<Record<string, string>> = {
 function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
   const { launch } = use
   const helpers: Helpers = new Map()
-  const mangler = new Mangler(RESERVED)
+  const mangler = new Mangler(reserved())
   const entry = mangler.unique(launch.name)
   const args = argsOf(use)
   const field = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))

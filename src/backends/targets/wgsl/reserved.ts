@@ -29,7 +29,7 @@ firstTrailingBit arrayLength workgroupUniformLoad textureBarrier atomicSub atomi
 atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd subgroupShuffleXor vec2f vec3f vec4f
 vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h`
 
-export const RESERVED = reservedWords(LANGUAGE, [wgsl(false), wgsl(true)], HELPER, [
+export const reserved = reservedWords(LANGUAGE, [wgsl(false), wgsl(true)], HELPER, [
   'block_x',
   'block_y',
   'block_z',
