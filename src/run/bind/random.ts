@@ -1,5 +1,6 @@
 /** Random tensors for what is not bound: the same seed gives the same data on every machine. */
 
+import { allocate, gather } from '../../columns/allocate.ts'
 import { type Dtype, isFloat } from '../../ir/dtype.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { encoder, newValues } from '../../storage/values.ts'
@@ -73,19 +74,56 @@ export function randomCoords(
   kinds: readonly ('dense' | 'ragged' | 'sparse' | number)[],
   random: Random,
 ): Int32Array[] {
-  let rows: number[][] = [[]]
+  let columns: readonly Int32Array[] = []
+  let rows = 1
   extents.forEach((extent, level) => {
-    const kind = kinds[level]!
-    const next: number[][] = []
-    for (const row of rows) for (const c of children(extent, kind, random)) next.push([...row, c])
-    rows = next
+    const parents = new Column(rows)
+    const own = new Column(rows)
+    for (let row = 0; row < rows; row++)
+      for (const c of children(extent, kinds[level]!, random)) {
+        parents.push(row)
+        own.push(c)
+      }
+    columns = [...columns.map((c) => gather(c, parents.values)), own.values]
+    rows = own.values.length
   })
-  return extents.map((_, k) => Int32Array.from(rows, (r) => r[k]!))
+  return [...columns]
 }
 
-function children(extent: number, kind: 'dense' | 'ragged' | 'sparse' | number, random: Random): number[] {
-  if (kind === 'dense') return Array.from({ length: extent }, (_, c) => c)
-  if (kind === 'ragged') return Array.from({ length: random.below(extent + 1) }, (_, c) => c)
+/** Integers of a number that is not known before: as a plain array, hundreds of millions are more than a heap holds. */
+class Column {
+  #held: Int32Array
+  #length = 0
+
+  constructor(capacity: number) {
+    this.#held = allocate(capacity, 'coordinates')
+  }
+
+  push(x: number): void {
+    if (this.#length === this.#held.length) {
+      const held = allocate(Math.max(16, Math.ceil(this.#length * 1.5)), 'coordinates')
+      held.set(this.#held)
+      this.#held = held
+    }
+    this.#held[this.#length++] = x
+  }
+
+  get values(): Int32Array {
+    return this.#held.subarray(0, this.#length)
+  }
+}
+
+function* upTo(n: number): Generator<number> {
+  for (let c = 0; c < n; c++) yield c
+}
+
+function children(
+  extent: number,
+  kind: 'dense' | 'ragged' | 'sparse' | number,
+  random: Random,
+): Iterable<number> {
+  if (kind === 'dense') return upTo(extent)
+  if (kind === 'ragged') return upTo(random.below(extent + 1))
   const wanted = Math.min(extent, typeof kind === 'number' ? kind : random.below(2 * AVERAGE + 1))
   const chosen = new Set<number>()
   while (chosen.size < wanted) chosen.add(random.below(extent))

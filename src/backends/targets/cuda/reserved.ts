@@ -10,7 +10,7 @@ compl concept const consteval constexpr constinit const_cast continue co_await c
 default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
 int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
 register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch
-template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
+template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile
 wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main linux unix NULL NAN EOF INFINITY
 BUFSIZ MAXFLOAT NZERO NFDBITS SNAN SNANF SNANL HUGE_VAL RAND_MAX M_PI M_E FP_NAN FP_ZERO FP_NORMAL INT_MAX
 INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX SHRT_MIN SEEK_SET SEEK_CUR
