@@ -26,6 +26,10 @@ const UNEVEN = [13, 11, 7, 9, 5, 17]
 /** Sizes where extents or formats want whole blocks. */
 const WHOLE = [16, 32]
 
+/** Where the schedule wants a size as large as a tile of an instruction: a few tiles are as much work as all else. */
+const FEW = [3, 2]
+const TILE = 64
+
 /** Integers may be coordinates: they are below all sizes. */
 const INTEGERS = 5
 
@@ -40,8 +44,9 @@ export interface SmallData {
 export function smallData(c: Compilation): SmallData | SptError {
   const { kernel } = c
   let refused: SptError | undefined
-  for (const sizes of [UNEVEN, WHOLE]) {
-    const params = paramsOf(kernel, sizes, c.loops.facts ?? [])
+  const facts = c.loops.facts ?? []
+  for (const sizes of facts.some((f) => f.by >= TILE) ? [FEW, UNEVEN, WHOLE] : [UNEVEN, WHOLE]) {
+    const params = paramsOf(kernel, sizes, facts)
     for (const structure of [NOTHING, OUTPUTS, DIAGONALS])
       try {
         const bound = bindInputs(kernel, {

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 
 const MAGIC = 'sparsetile-cache 2\n'
 const HASH_CHARS = 64
@@ -84,7 +84,7 @@ export function openCache(
     async store(key, payload) {
       const temporary = join(folder, `.${key}.${process.pid}.${randomBytes(6).toString('hex')}`)
       try {
-        await mkdir(folder, { recursive: true })
+        await makeFolder(folder)
         await writeFile(temporary, encodeEntry(key, payload), { flag: 'wx' })
         // Renaming is atomic: another process sees the old file, none, or the whole new one.
         await rename(temporary, pathOf(key))
@@ -108,4 +108,19 @@ async function prune(folder: string, ending: string, most: number): Promise<void
   )
   const old = ages.sort((a, b) => a.at - b.at).slice(0, files.length - most)
   await Promise.all(old.map(({ path }) => unlink(path).catch(() => undefined)))
+}
+
+/** A folder and those around it. Node's own recursion never ends where a file system (`/proc`) has no room for folders. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (e) {
+    const { code } = e as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT' || dirname(path) === path) throw e
+    await makeFolder(dirname(path))
+    await mkdir(path).catch((again: NodeJS.ErrnoException) => {
+      if (again.code !== 'EEXIST') throw again
+    })
+  }
 }

@@ -53,6 +53,8 @@ describe('entries', () => {
     const blocked = openCache(join(inner, 'k.kernel', 'below'), 'kernel')
     expect(await blocked.store('x', Uint8Array.of(1))).toBe(false)
     expect(await blocked.load('x')).toBeUndefined()
+    // A file system that has the parent and no room for folders: what is missing never comes to be.
+    expect(await openCache('/proc/none/below', 'kernel').store('x', Uint8Array.of(1))).toBe(false)
   })
 
   test('the oldest go where there are too many', async () => {
