@@ -66,15 +66,16 @@ function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string
 }
 
 /**
- * By the contract, what one statement writes differs from iteration to iteration. That carries over to the
- * other accesses if all agree in the dimensions that mention the loop and the others are the same set in every
- * iteration.
+ * By the contract, what one statement writes differs from iteration to iteration, by its index alone. That carries over to
+ * the other accesses if all go to the same element, or agree in the dimensions that mention the loop and the others are the
+ * same set in every iteration.
  */
 function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   const { accesses } = shared
   const v = loop.var
   const first = accesses[0]!
   if (loop.reduce || shared.moving || accesses.some((a) => a.whole)) return false
+  if (first.index.some((e) => mentions(e, v)) && accesses.every((a) => isSameElement(first, a))) return true
   let own = false
   for (const [d, e] of first.index.entries()) {
     const mine = accesses.some((a) => mentions(a.index[d]!, v))
@@ -86,6 +87,12 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   }
   return own
 }
+
+/** In every iteration of the same loops the same element, whatever conditions the statements are under. */
+const isSameElement = (a: BufferAccess, b: BufferAccess): boolean =>
+  a.path.length === b.path.length &&
+  a.path.every((l, k) => l === b.path[k]) &&
+  a.index.every((e, d) => keyOf(e) === keyOf(b.index[d]!))
 
 /** Whether the values an expression runs through depend on `v`, through extents and guards of inner loops. */
 function variesWith(e: Expr, v: string, space: Space, seen: Set<string> = new Set()): boolean {
