@@ -14,7 +14,7 @@ import { expectedOf } from '../run/bind/reference.ts'
 import { openParams } from '../run/bind/sizes.ts'
 import { extentsOf } from '../run/bind/sources.ts'
 import type { Compilation } from '../run/compile.ts'
-import type { Tensor } from '../storage/tensor.ts'
+import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
 
 /**
@@ -47,7 +47,7 @@ export function smallData(c: Compilation): SmallData | SptError {
   const facts = c.loops.facts ?? []
   for (const sizes of facts.some((f) => f.by >= TILE) ? [FEW, UNEVEN, WHOLE] : [UNEVEN, WHOLE]) {
     const params = paramsOf(kernel, sizes, facts)
-    for (const structure of [NOTHING, OUTPUTS, DIAGONALS])
+    for (const structure of [NOTHING, OUTPUTS, INDICES, DIAGONALS])
       try {
         const bound = bindInputs(kernel, {
           tensors: tensorsOf(kernel, params, structure),
@@ -102,6 +102,19 @@ const OUTPUTS: Structure = ({ axes: over, first: { role } }, { axes, extent }) =
   return { [leaf]: { kind: 'coords', shape, coords, values: null, dtype: 'f32' } }
 }
 
+/** Integers that may be coordinates, as those of a list's pairs are; what shares an axis has the same places. */
+const INDICES: Structure = ({ name, axes: over, first: { role, dtype } }, { axes, extent }) => {
+  if (role === 'out' || role === 'local' || !isIndex(dtype)) return {}
+  const shape = over.map(extent)
+  const kinds = over.map((a) => kindIn(axes.get(a)!))
+  const coords = randomCoords(shape, kinds, new Random(seedFor(SEED, over.at(-1)!)))
+  const values = below(dtype, coords[0]!.length, name)
+  return { [name]: { kind: 'coords', shape, coords, values, dtype } }
+}
+
+const kindIn = (axis: Axis): 'dense' | 'ragged' | 'sparse' =>
+  axis.kind === 'dense_fixed' ? 'dense' : axis.kind === 'dense_variable' ? 'ragged' : 'sparse'
+
 /** Coordinates that are all alike, but for every fifth: few formats do not hold these. */
 const DIAGONALS: Structure = ({ name, axes: over, first: { role, dtype } }, { extent }) => {
   if (role === 'local') return {}
@@ -130,12 +143,18 @@ function tensorsOf(
 
 const isIndex = (dtype: Dtype): boolean => !isFloat(dtype) && dtype !== 'bool'
 
-function indices({ name, first: { dtype } }: CallerTensor, shape: readonly number[]): Tensor {
-  const random = new Random(seedFor(SEED, name))
-  const values = newValues(
+const indices = ({ name, first: { dtype } }: CallerTensor, shape: readonly number[]): Tensor => ({
+  kind: 'dense',
+  shape,
+  values: below(
     dtype,
     shape.reduce((a, b) => a * b, 1),
-  )
-  for (let k = 0; k < values.length; k++) values[k] = random.below(INTEGERS)
-  return { kind: 'dense', shape, values, dtype }
+    name,
+  ),
+  dtype,
+})
+
+function below(dtype: Dtype, length: number, name: string): ValueArray {
+  const random = new Random(seedFor(SEED, name))
+  return newValues(dtype, length).map(() => random.below(INTEGERS)) as ValueArray
 }

@@ -1,3 +1,4 @@
+import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import type { ThreadAxis } from '../../ir/expr.ts'
@@ -45,13 +46,15 @@ for i in 0..m  @block.x
 })
 
 function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
-  const pairs = Array.isArray(loops) ? loops : isRecord(loops) ? Object.entries(loops) : []
+  const expected = "loops with thread axes: { io: 'block.x', ii: 'thread.x' }"
+  const pairs = Array.isArray(loops) ? loops : isRecord(loops) ? Object.entries(loops) : [null]
   expectArgument(
-    pairs.length > 0 && pairs.every((p) => Array.isArray(p)),
+    pairs.every((p) => Array.isArray(p)),
     'what is bound',
     loops,
-    "loops with thread axes: { io: 'block.x', ii: 'thread.x' }",
+    expected,
   )
+  if (pairs.length === 0) fail({ code: 'api/argument', message: 'bind is given no loop', expected })
   return pairs
 }
 
