@@ -10,6 +10,7 @@ import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { rewriteStmts } from '../ir/tree.ts'
 import { coefficientOf, keepTerms, linear, mapNumbers, sumExpr, termsWith } from './integers/linear.ts'
+import { loopDigits, mixedRadix, strideOf } from './integers/mixed-radix.ts'
 import type { Segments } from './segmented-loops.ts'
 
 /**
@@ -59,22 +60,16 @@ export function shareNumber({ search, length }: Shares, size = 1): Expr {
 
 /** How many shares there are, over sizes; nothing where rounds of loops around have an element in common. */
 function countOf(first: Expr, length: number, around: readonly For[]): Expr | undefined {
-  const terms = [...linear(first).terms.values()].sort((a, b) => a.coefficient - b.coefficient)
-  const over = new Set<For>()
-  let [count, next]: [Expr, number | undefined] = [int(1), length]
-  for (const { term, coefficient } of terms) {
-    const loop = term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined
-    if (!loop) return undefined
-    over.add(loop)
-    const { extent } = loop
-    if (extent.kind === 'const' && extent.value === 1) continue
-    // Loops are digits of the share's number.
-    if (next === undefined || coefficient < next) return undefined
-    count = mul(extent, int(coefficient / length))
-    next = extent.kind === 'const' ? coefficient * extent.value : undefined
-  }
+  const digits = loopDigits(linear(first), (name) => around.find((l) => l.var === name))
+  if (!digits) return undefined
+  const over = new Set(digits.map((d) => d.of))
+  // Loops are digits of the share's number.
+  const number = mixedRadix(digits.filter((d) => d.of.extent.kind !== 'const' || d.of.extent.value !== 1))
+  const [least, last] = [number?.digits[0], number?.digits.at(-1)]
+  if (!number || (least && strideOf(least) < length)) return undefined
   // Rounds of other loops have elements of their own unless they combine.
-  return around.every((l) => over.has(l) || !l.reduce) ? count : undefined
+  if (!around.every((l) => over.has(l) || !l.reduce)) return undefined
+  return last ? mul(last.of.extent, int(strideOf(last) / length)) : int(1)
 }
 
 /** The groups of a block that have neighbouring shares. */

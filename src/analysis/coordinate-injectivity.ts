@@ -5,11 +5,12 @@
  * ii]`).
  */
 import { type Axis, isStored, repeats } from '../ir/axis.ts'
-import { type Expr, mul } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
-import { keyOf, sameExpr } from '../ir/structural-equality.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import type { Access } from './coordinate-accesses.ts'
 import { coefficientsOf, keepTerms, linear } from './integers/linear.ts'
+import { mixedRadix } from './integers/mixed-radix.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
 /** Coordinate name → dimensions that determine it. */
@@ -78,7 +79,12 @@ function alone(
     const c = terms.get(names[0]!)!
     return c.kind === 'const' ? names : []
   }
-  return digits(terms, coords, axes) ? names : leading(e, coords, axes)
+  const extentOf = (name: string): Expr | undefined => {
+    const axis = storedOf(coords.get(name)!, axes)
+    return axis && isStored(axis) ? axis.extent : undefined
+  }
+  const number = mixedRadix([...terms].map(([of, stride]) => ({ of, stride, extent: extentOf(of) })))
+  return number ? names : leading(e, coords, axes)
 }
 
 /** `c·v + rest` where `rest` stays within c values, whatever else they depend on: v is the leading digit. */
@@ -104,41 +110,6 @@ function leading(
   const { known, lo, hi } = rangeOfSum(rest, rangesOver(extents))
   return known && hi - lo < first.coefficient ? [c.name] : []
 }
-
-/** Every coefficient is the product of those below and their extents: digits of a mixed-radix number. */
-function digits(
-  terms: ReadonlyMap<string, Expr>,
-  coords: ReadonlyMap<string, Known>,
-  axes: ReadonlyMap<string, Axis>,
-): boolean {
-  const rest = new Map(terms)
-  const least = [...rest]
-    .filter(([, c]) => c.kind === 'const' && c.value > 0)
-    .sort((a, b) => (a[1] as { value: number }).value - (b[1] as { value: number }).value)[0]
-  if (!least) return false
-  let [name, coefficient] = least
-  for (;;) {
-    rest.delete(name)
-    if (rest.size === 0) return true
-    const axis = storedOf(coords.get(name)!, axes)
-    if (!axis || !isStored(axis)) return false
-    const radix = mul(axis.extent, coefficient)
-    const next = [...rest].find(
-      ([, c]) =>
-        sameExpr(c, radix) ||
-        sameExpr(c, mul(coefficient, axis.extent)) ||
-        (c.kind === 'const' &&
-          radix.kind === 'const' &&
-          c.value >= radix.value &&
-          noneSmaller(c.value, rest)),
-    )
-    if (!next) return false
-    ;[name, coefficient] = next
-  }
-}
-
-const noneSmaller = (value: number, rest: ReadonlyMap<string, Expr>): boolean =>
-  [...rest.values()].every((c) => c.kind === 'const' && c.value >= value)
 
 /** `x / c` on one dimension and `x % c` on another. */
 function quotients(

@@ -4,6 +4,7 @@ import type { Fact, For } from '../ir/loops.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { Facts } from './integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
+import { loopDigits, mixedRadix, strideOf } from './integers/mixed-radix.ts'
 
 /** Whether loops over digits of each dimension visit every element, and each of them once; conditions may only end the last round. */
 export function visitsAll(
@@ -42,17 +43,19 @@ export function visitsAll(
       (f) => f.relation === 'equal' && extent.kind === 'var' && f.size === extent.name,
     )
     const length = extent.kind === 'const' ? extent.value : equal?.by
-    let size = 1
-    const ascending = [...digits.terms.values()].sort((a, b) => a.coefficient - b.coefficient)
-    for (const [k, { term, coefficient }] of ascending.entries()) {
-      const loop = term.kind === 'var' ? loops.get(term.name) : undefined
-      if (!loop || !unused.delete(loop) || coefficient !== size) return false
-      if (loop.extent.kind === 'const') size *= loop.extent.value
-      else if (k < ascending.length - 1) return false
-      else if (sameExpr(loop.extent, extent)) return size === 1
-      else if (facts.isMultiple(extent, size) && sameExpr(loop.extent, div(extent, int(size)))) return true
-      else return sameExpr(loop.extent, ceildiv(extent, int(size))) && rounds(digits, extent, size)
+    const of = loopDigits(digits, (name) => loops.get(name))
+    const number = of && mixedRadix(of)
+    if (!number?.dense || !number.digits.every((d) => unused.delete(d.of))) return false
+    const [first, last] = [number.digits[0], number.digits.at(-1)]
+    if (first && strideOf(first) !== 1) return false
+    const stride = last ? strideOf(last) : 1
+    const count = last?.of.extent ?? int(1)
+    if (count.kind !== 'const') {
+      if (sameExpr(count, extent)) return stride === 1
+      if (facts.isMultiple(extent, stride) && sameExpr(count, div(extent, int(stride)))) return true
+      return sameExpr(count, ceildiv(extent, int(stride))) && rounds(digits, extent, stride)
     }
+    const size = stride * count.value
     return length === size || (length !== undefined && length < size && isTrimmed(digits, extent))
   }
   return index.every((e, k) => covers(e, shape[k]!)) && unused.size === 0 && guards.size === 0

@@ -5,6 +5,7 @@
  */
 
 import { coefficientOf, linear, termsWith } from '../analysis/integers/linear.ts'
+import { mixedRadix } from '../analysis/integers/mixed-radix.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { allocations, type Found } from '../ir/definitions.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
@@ -173,12 +174,10 @@ function digitsFrom(
     else if (loops.some((l) => mentions(term, l.var))) others = true
   }
   if (!others && places.length === loops.length) {
-    const sorted = [...places].sort((a, b) => b.stride - a.stride || extentOf(b.loop) - extentOf(a.loop))
-    const dense = sorted.every((p, k) => {
-      const next = sorted[k + 1]
-      return p.stride >= 1 && (!next || p.stride === next.stride * extentOf(next.loop))
-    })
-    if (dense) return sorted
+    const number = mixedRadix(
+      [...places].reverse().map((p) => ({ of: p, stride: int(p.stride), extent: int(extentOf(p.loop)) })),
+    )
+    if (number?.dense) return number.digits.map((d) => d.of).reverse()
   }
   for (const c of children(e)) {
     const found = of(c)

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
 import { linear, linearKey } from '../../src/analysis/integers/linear.ts'
+import { type Digit, mixedRadix } from '../../src/analysis/integers/mixed-radix.ts'
 import { neverNegative } from '../../src/analysis/integers/non-negative.ts'
 import { rangeOfSum, rangesOver } from '../../src/analysis/integers/ranges.ts'
 import { RELAXATIONS } from '../../src/analysis/integers/relaxations.ts'
@@ -111,4 +112,51 @@ test.each(RELAXATIONS)('between by rule: $name', (rule) => {
     { numRuns: runs(1000) },
   )
   expect(cases).toBeGreaterThan(0)
+})
+
+/** Digits under constants and sizes: strides are exact, or drawn, and sometimes beyond. */
+const digits: fc.Arbitrary<readonly Digit<string>[]> = fc
+  .array(
+    fc.record({
+      extent: fc.constantFrom<Expr>(int(1), int(2), int(3), variable('n')),
+      gap: fc.constantFrom(0, 0, 0, 0, 1, 2),
+      shift: fc.constantFrom(0, 0, 0, 0, 0, -1),
+    }),
+    { minLength: 1, maxLength: 4 },
+  )
+  .chain((drawn) => {
+    let stride: Expr = int(1)
+    const terms = drawn.map(({ extent, gap, shift }, k) => {
+      const own = add(stride, int(stride.kind === 'const' ? gap + shift : shift))
+      stride = mul(extent, own)
+      return { of: `x${k}`, stride: own, extent }
+    })
+    return fc.shuffledSubarray(terms, { minLength: terms.length })
+  })
+
+test('a number in mixed radix tells its digits, and a dense one has every value', () => {
+  let [told, all] = [0, 0]
+  fc.assert(
+    fc.property(digits, fc.integer({ min: 1, max: 3 }), (terms, n) => {
+      const number = mixedRadix(terms)
+      if (!number) return
+      told++
+      const at = new Map([['n', n]])
+      const numberOf = (e: Expr | undefined): number => evaluate(e!, at)
+      expect(new Set(number.digits)).toEqual(new Set(terms))
+      let sums = [0]
+      for (const d of number.digits)
+        sums = sums.flatMap((s) =>
+          Array.from({ length: numberOf(d.extent) }, (_, k) => s + k * numberOf(d.stride)),
+        )
+      expect(new Set(sums).size).toBe(sums.length)
+      if (!number.dense) return
+      all++
+      const unit = numberOf(number.digits[0]!.stride)
+      expect(Math.max(...sums)).toBe(unit * (sums.length - 1))
+    }),
+    RUNS,
+  )
+  expect(told).toBeGreaterThan(RUNS.numRuns / 4)
+  expect(all).toBeGreaterThan(RUNS.numRuns / 8)
 })

@@ -5,6 +5,7 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
+import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
 import { ceildiv, type Expr, int } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
@@ -56,21 +57,20 @@ export function covers(
   around: readonly For[],
   { name, earlier }: { readonly name: string; readonly earlier: For | undefined },
 ): boolean {
-  const { terms, constant } = linear(made)
-  const digits = [...terms.values()]
-    .map(({ term, coefficient }) => ({
-      loop: term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined,
-      stride: coefficient,
-    }))
-    .filter(({ loop }) => loop?.extent.kind !== 'const' || loop.extent.value !== 1 || terms.size === 1)
-    .sort((a, b) => a.stride - b.stride)
-  let next = 1
-  let whole = constant === 0 && digits.length > 0 && of.guards.length === 0
-  digits.forEach(({ loop, stride }, k) => {
-    if (!loop || stride !== next) whole = false
-    else if (k < digits.length - 1) next = loop.extent.kind === 'const' ? stride * loop.extent.value : 0
-    else whole &&= enough(loop.extent, stride, of.extent)
-  })
+  const sum = linear(made)
+  const all = loopDigits(sum, (name) => around.find((l) => l.var === name))
+  const digits = all?.filter(
+    (d) => all.length === 1 || d.of.extent.kind !== 'const' || d.of.extent.value !== 1,
+  )
+  const number = digits && mixedRadix(digits)
+  const [first, last] = [number?.digits[0], number?.digits.at(-1)]
+  const whole =
+    sum.constant === 0 &&
+    of.guards.length === 0 &&
+    number?.dense &&
+    first &&
+    strideOf(first) === 1 &&
+    enough(last!.of.extent, strideOf(last!), of.extent)
   if (!whole)
     cx.refuse({
       code: 'not-every-element',
@@ -80,7 +80,7 @@ export function covers(
         ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a nest of its own`
         : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}, or leave ${of.nest} a nest of its own`,
     })
-  return new Facts({ sizes: cx.kernel.facts }).isMultiple(of.extent, digits.at(-1)?.stride ?? 1)
+  return new Facts({ sizes: cx.kernel.facts }).isMultiple(of.extent, strideOf(last!))
 }
 
 /** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */
