@@ -47,6 +47,23 @@ ${body}
 }
 ${more}`
 
+/** Statements of a loop that all threads of a block run through: whether a barrier parts them is asked of all. */
+const inBlocks = (body: string): string => `kernel k(m: size, n: size) {
+  axis r = dense_fixed(m)
+  axis i = dense_fixed(n)
+  buffer A: f32[r, i] in
+  buffer B: f32[r, i] out
+  iterate s [r, i] as SS {
+${body}
+  }
+}
+schedule k.gpu {
+  split i by 64 -> (io, ii)
+  reorder (io, r, ii)
+  bind io to block.x, ii to thread.x
+}
+`
+
 const SPMM = `kernel spmm(m: size, n: size, d: size) {
   axis i  = dense_fixed(m)
   axis j  = sparse_variable(i, n)
@@ -78,6 +95,11 @@ const SHAPES: readonly Shape[] = [
     name: 'statements',
     sizes: SIZES,
     text: (n) => elementwise(`  iterate s [i] as S {\n${times(n, (k) => `    B[i] = A[i] + ${k}.0`)}\n  }`),
+  },
+  {
+    name: 'statements of a block',
+    sizes: SIZES,
+    text: (n) => inBlocks(times(n, (k) => `    B[r, i] = A[r, i] + ${k}.0`)),
   },
   {
     name: 'iterations (launches)',

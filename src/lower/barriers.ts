@@ -9,13 +9,14 @@
  */
 
 import { linear } from '../analysis/integers/linear.ts'
-import { lanesIn, threadsIn } from '../analysis/lane-groups.ts'
+import { isWarpCollective, lanesIn, threadsIn, type Lanes as WarpLanes } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
+import { remembered } from '../ir/remembered.ts'
 import { barrier, define } from '../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
@@ -94,30 +95,29 @@ function decided(s: If, block: Place): Body {
 function siblings(inner: Body, block: Place): Body {
   const out: Stmt[] = []
   // Since all threads of the block met, and since those of each row did.
-  let since: Touched[] = []
-  let recent: Touched[] = []
+  let since = new Touched(block)
+  let recent = new Touched(block)
   for (const s of inner) {
     if (s.kind === 'barrier' && !s.lanes) {
       out.push(s)
-      since = []
-      recent = []
+      since = new Touched(block)
+      recent = new Touched(block)
       continue
     }
-    const now = touchedBy([s])
-    const conflicts = since.flatMap((before) => conflictsBetween(before, now, block, 'block'))
-    const rows = recent.flatMap((before) => conflictsBetween(before, now, block, 'row'))
+    const now = new Touched(block, [s])
+    const conflicts = conflictsBetween(since, now, block, 'block')
+    const rows = conflictsBetween(recent, now, block, 'row')
     if (conflicts.length > 0) {
       out.push(barrierFor([...conflicts, ...rows], block))
-      since = []
-      recent = []
+      since = new Touched(block)
+      recent = new Touched(block)
     } else if (rows.length > 0) {
       out.push(rowBarrier(block))
-      recent = []
+      recent = new Touched(block)
     }
     out.push(s)
-    // Statements that touch the same are one.
-    if (!since.some((t) => t.key === now.key)) since.push(now)
-    if (!recent.some((t) => t.key === now.key)) recent.push(now)
+    since.addAll(now)
+    recent.addAll(now)
   }
   return out.length === inner.length ? inner : Object.freeze(out)
 }
@@ -132,9 +132,9 @@ function conflictsBetween(
   where: Exclude<ConflictScope, 'none'>,
   apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
 ): readonly string[] {
-  const both = [...a.all].flatMap(([buffer, first]) => {
-    const second = b.all.get(buffer)
-    return second && (a.written.has(buffer) || b.written.has(buffer)) ? [{ first, second }] : []
+  const both = [...b.all].flatMap(([buffer, second]) => {
+    const first = a.all.get(buffer)
+    return first && (a.written.has(buffer) || b.written.has(buffer)) ? [{ first, second }] : []
   })
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     if (hasArrived(x)) return false
@@ -152,37 +152,45 @@ function conflictsBetween(
 const hasArrived = (x: BufferAccess): boolean =>
   x.mode === 'write' && x.path.some((l) => l.mode.kind === 'instr' && l.mode.signals !== undefined)
 
-/** What statements access, by buffer: each element once a statement, however often long expressions read it. */
-interface Touched {
-  readonly all: ReadonlyMap<string, readonly BufferAccess[]>
-  readonly written: ReadonlySet<string>
-  /** Equal for statements that touch the same in the same way. */
-  readonly key: string
-}
+/**
+ * What statements access, by buffer. Whether threads meet in two accesses depends on how they are made, and on whether one
+ * statement makes both: of those that are made alike, the first of two statements stand for all. So statements are compared
+ * with the ways in which memory is touched, not with each other.
+ */
+class Touched {
+  readonly all = new Map<string, BufferAccess[]>()
+  readonly written = new Set<string>()
+  readonly #ways = new Map<string, readonly BufferAccess[]>()
 
-function touchedBy(body: Body): Touched {
-  const all = new Map<string, BufferAccess[]>()
-  const written = new Set<string>()
-  const seen = new Map<Stmt, Set<string>>()
-  const ways: string[] = []
-  for (const x of accessesOf(body)) {
-    const keys = seen.get(x.stmt) ?? new Set()
-    seen.set(x.stmt, keys)
-    const key = `${x.mode} ${x.whole} ${x.buffer} ${x.index.map(keyOf).join()}`
-    if (keys.has(key)) continue
-    keys.add(key)
-    ways.push(`${wayOf(x.stmt)} ${x.path.map((l) => l.var).join()} ${key}`)
-    if (x.mode === 'write') written.add(x.buffer)
-    const list = all.get(x.buffer)
-    if (list) list.push(x)
-    else all.set(x.buffer, [x])
+  constructor({ lanes }: Place, body: Body = []) {
+    const statement = remembered((s: Stmt) => wayOf(s, lanes))
+    for (const x of accessesOf(body)) {
+      const { stmt: s, mode, whole, buffer, index, path } = x
+      const loops = path.map((l) => l.var).join()
+      this.#add(`${statement(s)} ${loops} ${mode} ${whole} ${buffer} ${index.map(keyOf).join()}`, x)
+    }
   }
-  return { all, written, key: [...new Set(ways)].join(' ; ') }
+
+  addAll(others: Touched): void {
+    for (const [way, accesses] of others.#ways) for (const x of accesses) this.#add(way, x)
+  }
+
+  #add(way: string, x: BufferAccess): void {
+    const before = this.#ways.get(way) ?? []
+    if (before.length > 1 || before[0]?.stmt === x.stmt) return
+    this.#ways.set(way, [...before, x])
+    if (x.mode === 'write') this.written.add(x.buffer)
+    const list = this.all.get(x.buffer)
+    if (list) list.push(x)
+    else this.all.set(x.buffer, [x])
+  }
 }
 
 /** What of a statement decides how threads meet in what it touches. */
-const wayOf = (s: Stmt): string =>
-  `${s.kind} ${s.kind === 'reduce' && (s.atomic || s.lanes) ? `${s.atomic} ${s.lanes?.width}` : ''} ${targetsOf(s).map((t) => t.buffer)}`
+function wayOf(s: Stmt, lanes: WarpLanes): string {
+  const reduction = s.kind === 'reduce' && (s.atomic || s.lanes) ? `${s.atomic} ${s.lanes?.width}` : ''
+  return `${s.kind} ${isWarpCollective(s, lanes)} ${reduction} ${targetsOf(s).map((t) => t.buffer)}`
+}
 
 /** Whether two rounds of a loop touch different elements: one index is the round's number, or tells it. */
 const ofOneRound =
@@ -218,8 +226,8 @@ function closed(loop: For, block: Place): For {
     const separates = (s: Stmt): boolean => s.kind === 'barrier' && (where === 'row' || !s.lanes)
     const first = loop.body.findIndex(separates)
     const last = loop.body.findLastIndex(separates)
-    const tail = touchedBy(round(loop.body.slice(last + 1)))
-    const head = touchedBy(round(first < 0 ? loop.body : loop.body.slice(0, first)))
+    const tail = new Touched(block, round(loop.body.slice(last + 1)))
+    const head = new Touched(block, round(first < 0 ? loop.body : loop.body.slice(0, first)))
     return conflictsBetween(tail, head, block, where, ofOneRound(loop))
   }
   const all = conflicts('block')
