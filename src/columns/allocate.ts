@@ -42,3 +42,18 @@ export function outOfMemory(e: unknown, length: number, what: string): never {
     hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
   })
 }
+
+/** Columns one after the other; a single one is itself. @throws SptError `bind/too-large`, `bind/out-of-memory` */
+export function concat(parts: readonly Int32Array[]): Int32Array {
+  if (parts.length === 1) return parts[0]!
+  const out = allocate(
+    parts.reduce((n, p) => n + p.length, 0),
+    'entries',
+  )
+  let at = 0
+  for (const p of parts) {
+    out.set(p, at)
+    at += p.length
+  }
+  return out
+}

@@ -1,6 +1,8 @@
 /** Tensors in formats and compositions on the host, and back to coordinates. */
+
 import { invariant } from '../ast/diagnostic.ts'
-import { allocate, gather } from '../columns/allocate.ts'
+import { allocate, concat, gather } from '../columns/allocate.ts'
+import { Occurrences } from '../columns/occurrences.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
@@ -19,7 +21,7 @@ import { bindTables } from './inverse-remapping.ts'
 import type { Part } from './part-assembly.ts'
 import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
-import { gatherValues, newValues } from './values.ts'
+import { gatherValues } from './values.ts'
 
 /** One part of a tensor: a buffer over the axes of its format. */
 export interface StoredPart {
@@ -102,13 +104,7 @@ function storedPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPa
 function heldIn(storage: Storage): number {
   const { positions, coords, distinct } = storage.entries!
   if (!positions || distinct) return coords[0]!.length
-  const seen = new Uint8Array(storage.size)
-  let n = 0
-  for (let e = 0; e < positions.length; e++) {
-    n += 1 - seen[positions[e]!]!
-    seen[positions[e]!] = 1
-  }
-  return n
+  return new Occurrences(storage.size).add(positions)
 }
 
 /**
@@ -120,15 +116,9 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
   const found = stored.parts.map((p) => partToCoords(p, stored))
   const [only] = found
   if (only && found.length === 1) return { kind: 'coords', shape, dtype, ...only }
-  const n = found.reduce((sum, f) => sum + f.values.length, 0)
-  const coords = shape.map(() => allocate(n, 'entries'))
-  const values = newValues(dtype, n)
-  let at = 0
-  for (const f of found) {
-    for (const [k, c] of f.coords.entries()) coords[k]!.set(c, at)
-    values.set(f.values, at)
-    at += f.values.length
-  }
+  const coords = shape.map((_, k) => concat(found.map((f) => f.coords[k]!)))
+  const columns = found.map(({ values: column }) => ({ column, entry: null, n: column.length }))
+  const values = HOST.concatenated(columns, dtype)
   return { kind: 'coords', shape, coords, values, dtype }
 }
 

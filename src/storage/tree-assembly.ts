@@ -50,22 +50,31 @@ export function* assembleTrees<C extends Column>(
 ): Coroutine<Built<C>> {
   const dimensions = (): Map<string, Dimension> =>
     new Map(axes.map((a) => [a.name, dimensionOf(frame, a, coordinates.get(a.name), open)]))
-  const measured = dimensions()
-  const built = yield* assembleTreesOfDimensions(frame, axes, measured, options)
-  let uneven = false
-  for (const { axis, width } of measured.values()) {
-    if (axis.kind !== 'sparse_fixed' || axis.width.kind !== 'var' || width !== null) continue
-    const { name } = axis.width
-    const own = built.levels.get(axis.name)!.width!
-    const other = frame.sizes.get(name) ?? own
-    uneven ||= other !== own
-    frame.sizes.set(name, Math.max(own, other))
-  }
-  if (!uneven) return built
+  const built = yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
+  if (!measureWidths(built.levels.values(), frame.sizes)) return built
   // A width that several axes share is that of the widest.
   for (const l of built.levels.values()) frame.engine.release(l.indptr, l.indices, l.mask)
   for (const a of axes) frame.drop(`@rank ${a.name}`)
   return yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
+}
+
+/**
+ * Sizes that were left open as widths of levels learn that of the widest level that has them.
+ * @returns whether another one is narrower, so that levels are to be built again
+ */
+export function measureWidths(levels: Iterable<Level<unknown>>, sizes: Map<string, number>): boolean {
+  const widths = new Map<string, number>()
+  let uneven = false
+  for (const { axis, width } of levels) {
+    if (axis.kind !== 'sparse_fixed' || axis.width.kind !== 'var' || width === null) continue
+    const { name } = axis.width
+    if (sizes.has(name)) continue
+    const other = widths.get(name) ?? width
+    uneven ||= other !== width
+    widths.set(name, Math.max(width, other))
+  }
+  for (const [name, width] of widths) sizes.set(name, width)
+  return uneven
 }
 
 export function* assembleTreesOfDimensions<C extends Column>(

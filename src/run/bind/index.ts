@@ -19,7 +19,8 @@ import { HOST } from '../../storage/engines/host/engine.ts'
 import { checkLevelProperty } from '../../storage/level-property-checks.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { convert, filled, gatherValues } from '../../storage/values.ts'
+import { measureWidths } from '../../storage/tree-assembly.ts'
+import { convert, filled } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
@@ -174,19 +175,9 @@ function measured(
   ready: ReadonlyMap<string, StoredTensor>,
   { params, extents }: Known,
 ): Structure {
-  const structure = buildStructure(kernel, pieces, ready, params, extents)
-  const widths = new Map<string, number>()
-  let uneven = false
-  for (const a of kernel.axes) {
-    const width = structure.levels.get(a.name)?.width
-    if (a.kind !== 'sparse_fixed' || a.width.kind !== 'var' || params.has(a.width.name)) continue
-    if (width === null || width === undefined) continue
-    const other = widths.get(a.width.name)
-    if (other !== undefined && other !== width) uneven = true
-    widths.set(a.width.name, Math.max(width, other ?? 0))
-  }
-  for (const [name, width] of widths) (params as Map<string, number>).set(name, width)
-  return uneven ? buildStructure(kernel, pieces, ready, params, extents) : structure
+  const build = (): Structure => buildStructure(kernel, pieces, ready, params, extents)
+  const structure = build()
+  return measureWidths(structure.levels.values(), params as Map<string, number>) ? build() : structure
 }
 
 /** What formats claim of their axes. @throws SptError `format/claim` */
@@ -245,9 +236,7 @@ function valuesOf(
   const tensor = piece?.source.tensor
   if (!piece || !tensor) return filled(b.dtype, storage.size, b.fill)
   invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
-  const { values, dtype } = tensor
-  const own = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
-  return placedValues(storage, b, piece, positions(piece, b.name), { values: own, dtype })
+  return placedValues(storage, b, piece, positions(piece, b.name), tensor)
 }
 
 function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {

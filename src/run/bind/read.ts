@@ -1,7 +1,6 @@
 /** Results back in the caller's coordinates. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { allocate, gather } from '../../columns/allocate.ts'
-import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import { allocate, concat } from '../../columns/allocate.ts'
 import { chainTo } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { positionsOf } from '../../storage/scatter-values.ts'
@@ -10,8 +9,8 @@ import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { newValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
 import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
-import { extentsOf, fullColumns, inverseOf, largest, ranked } from './sources.ts'
-import { concat, type Known, lengthOf, splitSources } from './split-entries.ts'
+import { extentsOf, fullColumns, ranked } from './sources.ts'
+import { type Known, lengthOf, splitSources } from './split-entries.ts'
 import type { Bound, Piece, Route, Source } from './types.ts'
 
 /** The buffers that store a tensor. @throws SptError `bind/unknown-name` */
@@ -83,8 +82,6 @@ export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces
 export function routeOf(input: RouteInput, name: string): Route {
   const { kernel, storages, known } = input
   const t = tensorOf(kernel, name)
-  const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
-  if (ready) return routeOfReady(t, ready, input)
   const direct = routeOfPieces(t, input)
   if (direct) return direct
   const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
@@ -109,14 +106,13 @@ export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
 }
 
 /**
- * Where all that gives the structure of a tensor was split, nothing needs to be split again: each element is some
- * entry. `null` where the tensor has dimensions that the structure has not.
+ * Where all that gives the structure of a tensor was split, or came in parts, nothing needs to be split again: each
+ * element is some entry. `null` where the tensor has dimensions that the structure has not.
  */
-function routeOfPieces(t: CallerTensor, { kernel, sources, pieces, positions }: RouteInput): Route | null {
-  const axes = allAxesOf(kernel)
-  const structured = t.axes.filter((a) => isStructured(axes, a))
-  if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return null
-  const from = sources().filter((s) => structured.every((a) => s.axes.includes(a)))
+function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
+  const { pieces, positions } = input
+  const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
+  const from = ready ? [ready] : sourcesOfStructure(t, input)
   const mine = pieces.filter((p) => from.includes(p.source))
   if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => b.axes.every((a) => p.columns.has(a)))))
     return null
@@ -127,7 +123,8 @@ function routeOfPieces(t: CallerTensor, { kernel, sources, pieces, positions }: 
     total += s.columns[0]!.length
   }
   const union = t.axes.map((a) => concat(from.map((s) => s.columns[s.axes.indexOf(a)]!)))
-  const { columns, rank } = ranked(union)
+  // Positions of ready-made arrays are elements each, whatever their coordinates.
+  const { columns, rank } = ranked(union, ready !== undefined)
   return {
     columns,
     parts: mine.map((p) => {
@@ -140,18 +137,10 @@ function routeOfPieces(t: CallerTensor, { kernel, sources, pieces, positions }: 
   }
 }
 
-function routeOfReady(t: CallerTensor, ready: Source, { storages, pieces }: RouteInput): Route {
-  const { order, columns } = lexicographic(ready.columns, ready.columns.map(largest))
-  const place = order ? inverseOf(order) : null
-  const mine = pieces.filter((p) => p.source === ready)
-  return {
-    columns,
-    parts: mine.map((p) => {
-      const buffer = bufferOf(t, p).name
-      const storage = storages.get(buffer)!
-      const own = storage.axes.map((a) => p.columns.get(a.name)!)
-      const elements = place && p.entries ? gather(place, p.entries) : (place ?? p.entries)
-      return { buffer, elements, positions: positionsOf(storage, own) }
-    }),
-  }
+/** Sources that hold the structure of a tensor, where that is all it has. */
+function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
+  const axes = allAxesOf(kernel)
+  const structured = t.axes.filter((a) => isStructured(axes, a))
+  if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return []
+  return sources().filter((s) => structured.every((a) => s.axes.includes(a)))
 }

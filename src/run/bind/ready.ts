@@ -3,7 +3,7 @@
  * inverse maps.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { allocate } from '../../columns/allocate.ts'
+import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
 import { isPadded } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -22,7 +22,7 @@ import { convert, gatherValues, newValues } from '../../storage/values.ts'
 import { allAxesOf, type CallerTensor, callerTensors, isStructured, storedAxis } from './axes.ts'
 import { bindingOf } from './names.ts'
 import { tablesOf } from './ready-tables.ts'
-import { concat, type Known } from './split-entries.ts'
+import type { Known } from './split-entries.ts'
 import type { Piece, Source } from './types.ts'
 
 export interface ReadyParts {
@@ -153,9 +153,7 @@ function fromParts(
     tensor: { kind: 'coords', shape, coords: columns, values, dtype: t.first.dtype },
   }
   let at = 0
-  const begins: number[] = []
   const pieces = parts.map((p): Piece => {
-    begins.push(at)
     values.set(p.values, at)
     const entries = allocate(p.values.length, 'entries')
     for (let e = 0; e < entries.length; e++) entries[e] = at + e
@@ -165,8 +163,7 @@ function fromParts(
   checkDisjoint({
     axes: t.axes,
     shape,
-    columns,
-    parts: t.buffers.map((b, k) => ({ name: b.name, begin: begins[k]! })),
+    parts: t.buffers.map((b, k) => ({ name: b.name, columns: parts[k]!.columns })),
     hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
   })
   return { source, pieces }

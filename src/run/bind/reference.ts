@@ -1,5 +1,6 @@
 /** Inputs as the reference takes them, and what it computes: `kernel` is the kernel as written, without formats. */
 
+import { concat } from '../../columns/allocate.ts'
 import { chainTo, repeats } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -15,7 +16,6 @@ import type { ValueArray } from '../../storage/tensor.ts'
 import { decoder } from '../../storage/values.ts'
 import { allAxesOf, isStructured, storedAxis } from './axes.ts'
 import { keepsApart } from './duplicates.ts'
-import { concat } from './split-entries.ts'
 import type { Bound } from './types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {

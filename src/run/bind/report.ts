@@ -1,13 +1,14 @@
 /** Which formats tensors were put into, and what that costs. */
 
 import { gather } from '../../columns/allocate.ts'
+import { largest } from '../../columns/key-columns.ts'
+import { Occurrences } from '../../columns/occurrences.ts'
 import { provenance } from '../../formats/proof/provenance.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { describe } from '../../storage/storage-report.ts'
 import { callerTensors } from './axes.ts'
-import { largest } from './sources.ts'
 import { apartFrom, lengthOf } from './split-entries.ts'
 import type { Bound, PartFormat, Piece, TensorFormat } from './types.ts'
 
@@ -117,17 +118,8 @@ interface Counts {
 function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
   const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
   const { members } = apartFrom(mine, b.axes)
-  const seen = new Uint8Array(storages.get(b.name)!.size)
-  let stored = 0
-  for (const p of members) {
-    const at = positions(p, b.name)
-    const n = lengthOf(p)
-    for (let e = 0; e < n; e++) {
-      const q = at ? at[e]! : e
-      stored += 1 - seen[q]!
-      seen[q] = 1
-    }
-  }
+  const occupied = new Occurrences(storages.get(b.name)!.size)
+  const stored = members.reduce((n, p) => n + occupied.add(positions(p, b.name), lengthOf(p)), 0)
   return { stored, rows: rowsOf(members) }
 }
 
@@ -137,12 +129,6 @@ function rowsOf(pieces: readonly Piece[]): number {
     const rows = source.columns[0]!
     return entries ? gather(rows, entries) : rows
   })
-  const seen = new Uint8Array(1 + columns.reduce((n, c) => Math.max(n, largest(c)), 0))
-  let count = 0
-  for (const c of columns)
-    for (let e = 0; e < c.length; e++) {
-      count += 1 - seen[c[e]!]!
-      seen[c[e]!] = 1
-    }
-  return count
+  const rows = new Occurrences(1 + columns.reduce((n, c) => Math.max(n, largest(c)), 0))
+  return columns.reduce((n, c) => n + rows.add(c), 0)
 }

@@ -1,6 +1,7 @@
 /** Bound and random tensors as columns of coordinates, in the caller's axes. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { allocate, gather } from '../../columns/allocate.ts'
+import { allocate, concat, gather } from '../../columns/allocate.ts'
+import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { chainTo } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -21,7 +22,6 @@ import {
 } from './axes.ts'
 import { axesOfBinding } from './names.ts'
 import { Random, randomCoords, randomDense, randomValues, seedFor } from './random.ts'
-import { concat } from './split-entries.ts'
 import type { Source } from './types.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
@@ -172,8 +172,11 @@ export function fullColumns(
 /** Different rows in lexicographic order. */
 const distinct = (columns: readonly Int32Array[]): readonly Int32Array[] => ranked(columns).columns
 
-/** Different rows in lexicographic order, and which of them each entry is. */
-export function ranked(columns: readonly Int32Array[]): {
+/** Different rows in lexicographic order (all of them if they stay `apart`), and which of them each entry is. */
+export function ranked(
+  columns: readonly Int32Array[],
+  apart = false,
+): {
   readonly columns: readonly Int32Array[]
   readonly rank: Int32Array
 } {
@@ -183,25 +186,11 @@ export function ranked(columns: readonly Int32Array[]): {
   const rank = allocate(n, 'coordinates')
   let count = 0
   for (let s = 0; s < n; s++) {
-    let same = s > 0
+    let same = s > 0 && !apart
     for (let k = 0; same && k < sorted.length; k++) same = sorted[k]![s] === sorted[k]![s - 1]
     if (!same) kept[count++] = s
     rank[order ? order[s]! : s] = count - 1
   }
   if (count === n) return { columns: sorted, rank }
   return { columns: sorted.map((c) => gather(c, kept.subarray(0, count))), rank }
-}
-
-/** The largest coordinate, at least 0. */
-export function largest(column: Int32Array): number {
-  let most = 0
-  for (let e = 0; e < column.length; e++) if (column[e]! > most) most = column[e]!
-  return most
-}
-
-/** Where each entry stands in an order. */
-export function inverseOf(order: Int32Array): Int32Array {
-  const out = allocate(order.length, 'entries')
-  for (let s = 0; s < order.length; s++) out[order[s]!] = s
-  return out
 }

@@ -4,13 +4,14 @@
  * so that every tensor of one structure is split alike.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { allocate, gather } from '../../columns/allocate.ts'
+import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { ascends } from '../../columns/key-columns.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { asksForValues } from '../../storage/convert.ts'
+import { HOST } from '../../storage/engines/host/engine.ts'
 import type { EntryValues } from '../../storage/format-operands.ts'
 import { placeParts } from '../../storage/place-parts.ts'
-import { filled, gatherValues, newValues } from '../../storage/values.ts'
+import { filled, newValues } from '../../storage/values.ts'
 import { tensorNameOf } from './axes.ts'
 import type { GivenData } from './format-inputs.ts'
 import type { Piece, Source } from './types.ts'
@@ -173,20 +174,6 @@ function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32
   return out
 }
 
-export function concat(parts: readonly Int32Array[]): Int32Array {
-  if (parts.length === 1) return parts[0]!
-  const out = allocate(
-    parts.reduce((n, p) => n + p.length, 0),
-    'entries',
-  )
-  let at = 0
-  for (const p of parts) {
-    out.set(p, at)
-    at += p.length
-  }
-  return out
-}
-
 /** Values of the tensor that the format was asked for, 1 where there are none; what only others hold counts as 0. */
 function valuesOf(
   kernel: Kernel1,
@@ -202,21 +189,10 @@ function valuesOf(
   const values = tensor?.values ?? null
   if (!own) return null
   const dtype = tensor && values ? tensor.dtype : 'u8'
-  const held =
-    values === null
-      ? filled('u8', lengthOf(own), 1)
-      : own.entries
-        ? gatherValues({ values, dtype }, own.entries)
-        : values
-  if (members.length === 1) return { values: held, dtype }
-  const out = newValues(
-    dtype,
-    members.reduce((n, p) => n + lengthOf(p), 0),
-  )
-  let at = 0
-  for (const p of members) {
-    if (p === first.get(own)) out.set(held, at)
-    at += lengthOf(p)
-  }
-  return { values: out, dtype }
+  const parts = members.map((p) => {
+    const n = lengthOf(p)
+    if (p !== first.get(own)) return { column: newValues(dtype, n), entry: null, n }
+    return { column: values ?? filled('u8', n, 1), entry: values && own.entries, n }
+  })
+  return { values: HOST.concatenated(parts, dtype), dtype }
 }

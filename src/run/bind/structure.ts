@@ -1,20 +1,20 @@
 /** From coordinates on stored axes to the storage of every buffer. */
 import { fail } from '../../ast/diagnostic.ts'
-import { isNonunique, isStored } from '../../ir/axis.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { concat } from '../../columns/allocate.ts'
+import { isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { buildStorage, paddingsOf } from '../../storage/build-storage.ts'
+import { type BuildInput, buildStorage, paddingsOf, widthsOf } from '../../storage/build-storage.ts'
 import { validateStored } from '../../storage/ready/validate.ts'
 import { type Entry, positionsOf, scatterValues } from '../../storage/scatter-values.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../../storage/storage.ts'
-import type { Tensor, ValueArray } from '../../storage/tensor.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { gatherValues } from '../../storage/values.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
 import { elementOf } from './dense-order.ts'
 import { checkApart, keepsApart } from './duplicates.ts'
-import { apartFrom, concat } from './split-entries.ts'
+import { apartFrom } from './split-entries.ts'
 import type { Piece } from './types.ts'
-import { type Union, united } from './union.ts'
+import { united } from './union.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
@@ -42,19 +42,52 @@ export function buildStructure(
   params: ReadonlyMap<string, number>,
   extents: ReadonlyMap<string, number>,
 ): Structure {
-  const axes = allAxesOf(kernel)
-  const levels = new Map<string, Level>()
-  const storages = new Map<string, Storage>()
-  const widths = new Map<string, number>()
-  for (const a of kernel.axes)
-    if (a.kind === 'sparse_fixed' && [...freeVars(a.width)].every((v) => params.has(v)))
-      widths.set(a.name, evaluate(a.width, params))
-  const paddings = paddingsOf(kernel.axes.filter(isStored), params)
-  const adopt = (storage: Storage, names: readonly string[]): void => {
+  const structure = new StructureBuilder(kernel, pieces, params, extents)
+  for (const [name, tensor] of ready) if (tensor.kind === 'stored') structure.adoptReady(name, tensor)
+  const chains = leafChains(kernel.axes.filter(isStored))
+  for (const chain of chains) structure.buildShared(chain)
+  for (const chain of chains) structure.buildChain(chain)
+  structure.assembleBuffers()
+  return structure
+}
+
+class StructureBuilder implements Structure {
+  readonly levels = new Map<string, Level>()
+  readonly storages = new Map<string, Storage>()
+  readonly times = new Map<string, number>()
+  readonly #kernel: Kernel1
+  readonly #pieces: readonly Piece[]
+  readonly #axes: ReturnType<typeof allAxesOf>
+  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings'>
+  readonly #found = new Map<Piece, Map<string, Int32Array | null>>()
+
+  constructor(
+    kernel: Kernel1,
+    pieces: readonly Piece[],
+    params: ReadonlyMap<string, number>,
+    extents: ReadonlyMap<string, number>,
+  ) {
+    this.#kernel = kernel
+    this.#pieces = pieces
+    this.#axes = allAxesOf(kernel)
+    const stored = kernel.axes.filter(isStored)
+    this.#sizes = { extents, widths: widthsOf(stored, params), paddings: paddingsOf(stored, params) }
+  }
+
+  readonly #axis = (name: string): StoredAxis => storedAxis(this.#axes, name)
+
+  adoptReady(name: string, tensor: StoredTensor): void {
+    const over = this.#kernel.buffers.find((b) => b.name === name)!.axes
+    const storage = validateStored(over.map(this.#axis), this.#sizes.extents, tensor, this.#sizes)
+    this.storages.set(name, storage)
+    this.#adopt(storage, over)
+  }
+
+  #adopt(storage: Storage, names: readonly string[]): void {
     for (const name of names) {
       const level = storage.levels.get(name)
       if (!level) continue
-      const known = levels.get(name)
+      const known = this.levels.get(name)
       if (known && !sameLevel(known, level))
         fail({
           code: 'bind/structure-differs',
@@ -62,143 +95,122 @@ export function buildStructure(
           expected: 'one structure for each axis',
           hint: 'declare an axis of its own for the second tensor',
         })
-      if (!known) levels.set(name, level)
+      if (!known) this.levels.set(name, level)
     }
   }
-  for (const [name, tensor] of ready) {
-    if (tensor.kind !== 'stored') continue
-    const buffer = kernel.buffers.find((b) => b.name === name)!
-    const storage = validateStored(
-      buffer.axes.map((a) => storedAxis(axes, a)),
-      extents,
-      tensor,
-      { widths, paddings },
-    )
-    storages.set(name, storage)
-    adopt(storage, buffer.axes)
-  }
-  // Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart.
-  const keeps = (p: Piece): boolean => keepsApart(p.source.axes.map((a) => storedAxis(axes, a)))
+
+  /** Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart. */
+  readonly #keeps = (p: Piece): boolean => keepsApart(p.source.axes.map(this.#axis))
+
   /** Bound coordinates are checked, and maps keep to the extents. */
-  const build = (
+  #build(
     over: readonly string[],
     coords: readonly Int32Array[],
     from: readonly Piece[],
     distinct = false,
-  ): Storage =>
-    buildStorage({
-      ...(from.some(keeps) ? {} : { duplicates: 'share' as const }),
-      axes: over.map((a) => storedAxis(axes, a)),
-      extents,
+  ): Storage {
+    return buildStorage({
+      ...(from.some(this.#keeps) ? {} : { duplicates: 'share' as const }),
+      ...this.#sizes,
+      axes: over.map(this.#axis),
       coords,
-      widths,
-      paddings,
       inRange: true,
       distinct,
-      known: new Map([...levels].filter(([, l]) => !isNonunique(l.axis))),
+      known: new Map([...this.levels].filter(([, l]) => !isNonunique(l.axis))),
     })
+  }
+
+  #over(axes: readonly string[]): readonly Piece[] {
+    return this.#pieces.filter((p) => axes.every((a) => p.columns.has(a)))
+  }
+
   /** Axes that several chains or shorter tensors share hold what all of them need. */
-  const shared = (chain: readonly string[]): void => {
-    chain.forEach((a, depth) => {
+  buildShared(chain: readonly string[]): void {
+    chain.slice(0, -1).forEach((a, depth) => {
       const prefix = chain.slice(0, depth + 1)
-      if (levels.has(a) || !isStructured(axes, a) || prefix.length === chain.length) return
-      const from = pieces.filter((p) => prefix.every((x) => p.columns.has(x)))
+      if (this.levels.has(a) || !isStructured(this.#axes, a)) return
+      const from = this.#over(prefix)
       if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
-      if (prefix.some((x) => isNonunique(storedAxis(axes, x)))) return
+      if (prefix.some((x) => isNonunique(this.#axis(x)))) return
       const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
-      adopt(build(prefix, union, from), prefix)
+      this.#adopt(this.#build(prefix, union, from), prefix)
     })
   }
-  const chains = leafChains(kernel.axes.filter(isStored))
-  for (const chain of chains) shared(chain)
-  const times = new Map<string, number>()
-  const found = new Map<Piece, Map<string, Int32Array | null>>()
-  const remember = (
-    over: readonly string[],
-    members: readonly Piece[],
-    first: ReadonlyMap<Piece, Piece>,
-    from: readonly Piece[],
-    union: Union,
-    storage: Storage,
-  ): void => {
-    const positions = storage.entries!.positions
-    const slices = new Map(members.map((p) => [p, union.positionsOf(p, positions)]))
-    for (const p of from) {
-      const own = found.get(p) ?? new Map<string, Int32Array | null>()
-      found.set(p, own.set(over.join(), slices.get(first.get(p)!)!))
-    }
-  }
-  for (const chain of chains) {
-    if (chain.every((a) => levels.has(a))) continue
+
+  buildChain(chain: readonly string[]): void {
+    if (chain.every((a) => this.levels.has(a))) return
     const start = performance.now()
-    const from = pieces.filter((p) => chain.every((a) => p.columns.has(a)))
-    // A buffer that all of them are over tells where their entries go, unless others have a say in another tree of it that
-    // is not built yet; one in which coordinates repeat is built once.
-    const buffer =
-      from.length > 0
-        ? kernel.buffers.find(
-            (b) =>
-              chain.every((a) => b.axes.includes(a)) &&
-              from.every((p) => b.axes.every((a) => p.columns.has(a))) &&
-              b.axes.every(
-                (a) =>
-                  chain.includes(a) ||
-                  storedAxis(axes, a).kind === 'dense_fixed' ||
-                  (levels.has(a)
-                    ? !isNonunique(storedAxis(axes, a))
-                    : pieces.every((p) => from.includes(p) || !p.columns.has(a))),
-              ),
-          )
-        : undefined
-    if (buffer) {
-      const { members, first } = apartFrom(from, buffer.axes)
-      const union = united(members, buffer.axes, keeps)
-      const [alone] = members.length === 1 ? members : []
-      const distinct =
-        alone !== undefined && alone.order !== 'unknown' && alone.columns.size === buffer.axes.length
-      const storage = build(buffer.axes, union.columns, from, distinct)
-      checkApart(axes, members, union, storage)
-      if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a))) {
-        storages.set(buffer.name, storage)
-        remember(buffer.axes, members, first, from, union, storage)
-      }
-      adopt(storage, buffer.axes)
-    } else {
-      const dense = chain.every((a) => storedAxis(axes, a).kind === 'dense_fixed')
-      const { members } = apartFrom(from, chain)
-      const union = from.length > 0 && !dense ? united(members, chain, keeps) : undefined
-      const storage = build(chain, union?.columns ?? chain.map(() => new Int32Array(0)), from)
-      if (union) checkApart(axes, members, union, storage)
-      adopt(storage, chain)
+    const from = this.#over(chain)
+    const buffer = this.#bufferOver(chain, from)
+    const over = buffer?.axes ?? chain
+    // Dense levels need no entries.
+    const needed = buffer || !chain.every((a) => this.#axis(a).kind === 'dense_fixed') ? from : []
+    const { members, first } = apartFrom(needed, over)
+    const union = united(members, over, this.#keeps)
+    const [alone] = members.length === 1 ? members : []
+    const distinct = alone !== undefined && alone.order !== 'unknown' && alone.columns.size === over.length
+    const storage = this.#build(over, union.columns, from, distinct)
+    checkApart(this.#axes, members, union, storage)
+    if (buffer && over.every((a) => !this.levels.has(a) || !isStructured(this.#axes, a))) {
+      this.storages.set(buffer.name, storage)
+      const { positions } = storage.entries!
+      const slices = new Map(members.map((p) => [p, union.positionsOf(p, positions)]))
+      for (const p of from) this.#positionsBy(p).set(over.join(), slices.get(first.get(p)!)!)
     }
-    times.set(chain[chain.length - 1]!, performance.now() - start)
+    this.#adopt(storage, over)
+    this.times.set(chain[chain.length - 1]!, performance.now() - start)
   }
-  for (const b of kernel.buffers) {
-    if (storages.has(b.name)) continue
-    const over = b.axes.map((a) => storedAxis(axes, a))
-    storages.set(
-      b.name,
-      makeStorage(over, treesOf(over), new Map(b.axes.map((a) => [a, levels.get(a)!])), null),
+
+  /**
+   * A buffer that all of them are over tells where their entries go, unless others have a say in another tree of it that
+   * is not built yet; one in which coordinates repeat is built once.
+   */
+  #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
+    const isSettled = (a: string): boolean =>
+      chain.includes(a) ||
+      this.#axis(a).kind === 'dense_fixed' ||
+      (this.levels.has(a)
+        ? !isNonunique(this.#axis(a))
+        : this.#pieces.every((p) => from.includes(p) || !p.columns.has(a)))
+    if (from.length === 0) return undefined
+    return this.#kernel.buffers.find(
+      (b) =>
+        chain.every((a) => b.axes.includes(a)) &&
+        from.every((p) => b.axes.every((a) => p.columns.has(a))) &&
+        b.axes.every(isSettled),
     )
   }
-  const positions = (piece: Piece, buffer: string): Int32Array | null => {
-    const storage = storages.get(buffer)!
+
+  /** Storages of the buffers that no chain was built over. */
+  assembleBuffers(): void {
+    for (const b of this.#kernel.buffers) {
+      if (this.storages.has(b.name)) continue
+      const over = b.axes.map(this.#axis)
+      const levels = new Map(b.axes.map((a) => [a, this.levels.get(a)!]))
+      this.storages.set(b.name, makeStorage(over, treesOf(over), levels, null))
+    }
+  }
+
+  #positionsBy(piece: Piece): Map<string, Int32Array | null> {
+    const known = this.#found.get(piece) ?? new Map<string, Int32Array | null>()
+    this.#found.set(piece, known)
+    return known
+  }
+
+  readonly positions = (piece: Piece, buffer: string): Int32Array | null => {
+    const storage = this.storages.get(buffer)!
     const over = storage.axes.map((a) => a.name)
-    const own = found.get(piece) ?? new Map<string, Int32Array | null>()
-    found.set(piece, own)
-    const known = own.get(over.join())
-    if (known !== undefined) return known
-    const at = positionsOf(
-      storage,
-      over.map((a) => piece.columns.get(a)!),
-    )
-    own.set(over.join(), at)
+    const known = this.#positionsBy(piece)
+    const own = known.get(over.join())
+    if (own !== undefined) return own
+    const coords = over.map((a) => piece.columns.get(a)!)
+    const at = positionsOf(storage, coords)
+    known.set(over.join(), at)
     return at
   }
-  return { storages, levels, times, positions }
 }
 
-/** The values of a buffer from those of the entries of a piece, whose positions are known. */
+/** The values of a buffer from those of a piece's source, where the positions of its entries are known. */
 export function placedValues(
   storage: Storage,
   b: Buffer1,
@@ -209,6 +221,7 @@ export function placedValues(
   const coords = b.axes.map((a) => piece.columns.get(a)!)
   const distinct = storage.entries?.positions === positions && storage.entries.distinct
   const own: Storage = { ...storage, entries: { coords, positions, distinct } }
+  const held = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
   const place = (e: number): string => {
     const entry = piece.entries ? piece.entries[e]! : e
     return elementOf(
@@ -216,5 +229,5 @@ export function placedValues(
       piece.source.columns.map((c) => c[entry]!),
     )
   }
-  return scatterValues(own, { coords, values, dtype }, b.dtype, b.fill, undefined, undefined, place)
+  return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, undefined, undefined, place)
 }

@@ -4,18 +4,19 @@
  */
 
 import { fail } from '../../ast/diagnostic.ts'
+import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Buffer1 } from '../../ir/stage1.ts'
 import { scatterValues } from '../../storage/scatter-values.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { checkValueArray, convert, filled, gatherValues } from '../../storage/values.ts'
+import { checkValueArray, convert, filled } from '../../storage/values.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
 import { bufferOf } from './read.ts'
 import { checkDimensions } from './sizes.ts'
-import { largest, sourceOf } from './sources.ts'
+import { sourceOf } from './sources.ts'
 import { placedValues } from './structure.ts'
 import type { Bound, Source } from './types.ts'
 
@@ -58,9 +59,8 @@ export function withValues(bound: Bound, name: string, update: Tensor | BareValu
   for (const p of bound.pieces) {
     if (p.source.name !== name) continue
     const b = bufferOf(t, p)
-    const values = p.entries ? gatherValues(next, p.entries) : next.values
     const at = bound.positions(p, b.name)
-    arrays.set(b.name, placedValues(bound.storages.get(b.name)!, b, p, at, { values, dtype: next.dtype }))
+    arrays.set(b.name, placedValues(bound.storages.get(b.name)!, b, p, at, next))
   }
   const tensor: Tensor = {
     kind: 'coords',

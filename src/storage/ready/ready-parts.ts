@@ -1,6 +1,5 @@
 /** Ready-made arrays of all parts as a tensor in a format: validated as where a kernel is given them, and not copied. */
 
-import { allocate } from '../../columns/allocate.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance, PartInstance } from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
@@ -71,25 +70,13 @@ function partFromArrays(
 }
 
 function checkApart(stored: StoredParts): void {
-  const found = stored.parts.map((p) => partToCoords(p, stored).coords)
-  let begin = 0
-  const parts = stored.parts.map(({ part }, k) => {
-    const own = { name: part.label || `part ${k}`, begin }
-    begin += found[k]![0]?.length ?? 0
-    return own
-  })
-  const columns = stored.shape.map((_, d) => {
-    const all = allocate(begin, 'entries')
-    parts.forEach((p, k) => {
-      all.set(found[k]![d]!, p.begin)
-    })
-    return all
-  })
   checkDisjoint({
     axes: stored.instance.over.map((a) => a.name),
     shape: stored.shape,
-    columns,
-    parts,
+    parts: stored.parts.map((p, k) => ({
+      name: p.part.label || `part ${k}`,
+      columns: partToCoords(p, stored).coords,
+    })),
     hint: 'take it out of one of them',
   })
 }

@@ -1,0 +1,21 @@
+/** Counting distinct numbers with a mark for each that has occurred. */
+export class Occurrences {
+  readonly #seen: Uint8Array
+
+  /** Of numbers from 0 to `size` - 1. */
+  constructor(size: number) {
+    this.#seen = new Uint8Array(size)
+  }
+
+  /** How many different numbers of a column (`null`: those below `n`) have not occurred before. O(elements). */
+  add(column: Int32Array | null, n = column?.length ?? 0): number {
+    const seen = this.#seen
+    let fresh = 0
+    for (let e = 0; e < n; e++) {
+      const q = column ? column[e]! : e
+      fresh += 1 - seen[q]!
+      seen[q] = 1
+    }
+    return fresh
+  }
+}
