@@ -4,9 +4,9 @@ import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, callerTensor, isStructured } from '../run/bind/axes.ts'
+import { bindingOf } from '../run/bind/binding-names.ts'
+import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { convertDense } from '../run/bind/dense-order.ts'
-import { bindingOf } from '../run/bind/names.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import {
   checkTensor,

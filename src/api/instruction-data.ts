@@ -2,7 +2,7 @@
 
 import type { Dtype } from '../ir/dtype.ts'
 import type { Instr } from '../ir/instr.ts'
-import { Random } from '../run/bind/random.ts'
+import { Random } from '../run/bind/random-tensors.ts'
 import type { Inputs } from '../run/bind/types.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import type { Tensor } from '../storage/tensor.ts'

@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, callerTensor, isStructured } from '../run/bind/axes.ts'
+import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import type { Bound } from '../run/bind/index.ts'
 import {
   type Column,

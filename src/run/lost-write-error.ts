@@ -5,7 +5,7 @@
 import { SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Bound } from './bind/index.ts'
-import { expectedOf } from './bind/reference.ts'
+import { expectedOf } from './bind/reference-inputs.ts'
 
 /** Tensors of more bytes are not brought to the reference, which holds several float64 for each element. */
 const MOST_BYTES = 2 ** 26

@@ -10,9 +10,9 @@ import { UNIT } from '../reference/error.ts'
 import type { RefOptions, RefOutputs, RefResult, RefSample } from '../reference/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { decoder } from '../storage/values.ts'
-import { factorsNotFinite } from './bind/factors.ts'
 import type { Bound } from './bind/index.ts'
-import { expectedOf } from './bind/reference.ts'
+import { factorsNotFinite } from './bind/padding-factors.ts'
+import { expectedOf } from './bind/reference-inputs.ts'
 import type { Executable } from './execute.ts'
 
 export interface Verification {

@@ -6,10 +6,10 @@ import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { binary, ge, int, lt, variable } from '../ir/expr.ts'
 import { asFields, declarationOf, operandsOf, type Query, sourceOf, type Tables } from '../ir/queries.ts'
-import type { Scope } from './bulk-operands.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
+import type { Scope } from './engine-operands.ts'
 
 /**
  * Makes a column for each query under its name; queries may mention the ones before them.

@@ -1,5 +1,5 @@
 /**
- * Frames of columns by name, one element for each entry, and the bulk (data-parallel) operations of conversion on them:
+ * Frames of columns by name, one element for each entry, and the data-parallel operations of conversion on them:
  * map, reduce, sort, gather, scatter, scan. Where columns lie and who works on them an engine says: typed arrays on the
  * host, memory and generated kernels on a device.
  */
@@ -8,6 +8,7 @@ import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
+import type { Coroutine } from './coroutines.ts'
 import type {
   Bitmap,
   Counting,
@@ -19,8 +20,7 @@ import type {
   Starts,
   Stored,
   Unmeasured,
-} from './bulk-operands.ts'
-import type { Coroutine } from './coroutines.ts'
+} from './engine-operands.ts'
 import type { Order, Rising } from './sort-elision.ts'
 import type { Entries, Level } from './storage.ts'
 import { unknownName } from './unknown-name.ts'

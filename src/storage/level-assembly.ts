@@ -6,9 +6,9 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasIndices, parentOf, type SparseFixed, type StoredAxis } from '../ir/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expr.ts'
-import type { SortKey, Starts } from './bulk-operands.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
+import type { SortKey, Starts } from './engine-operands.ts'
 import type { Level } from './storage.ts'
 
 /** An axis, the coordinate of each entry on it, and its sizes; a width that is `null` is still to be measured. */

@@ -1,8 +1,8 @@
 /** Positions of nonunique levels: where they begin new ones although their coordinate is that of the entry before. */
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import type { Starts } from './bulk-operands.ts'
 import { type Column, ENTRY, type Frame } from './column-engine.ts'
+import type { Starts } from './engine-operands.ts'
 import type { Dimension } from './level-assembly.ts'
 
 export const isRepeating = (axis: StoredAxis): boolean => hasIndices(axis) && !axis.unique

@@ -6,10 +6,10 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expr.ts'
 import type { Instance, PartTree } from '../ir/format.ts'
 import { evaluateQueries } from './attribute-queries.ts'
-import type { Scope } from './bulk-operands.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
+import type { Scope } from './engine-operands.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 

@@ -1,9 +1,9 @@
 /** Sort keys from expressions, with their ranges. */
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { add, type Expr } from '../ir/expr.ts'
-import type { SortKey } from './bulk-operands.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
+import type { SortKey } from './engine-operands.ts'
 
 /** Expressions as keys from 0 on; what is not known of their values is measured. */
 export function* keysOf<C extends Column>(frame: Frame<C>, exprs: readonly Expr[]): Coroutine<SortKey[]> {

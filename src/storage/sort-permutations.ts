@@ -4,9 +4,9 @@ import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
 import type { Sort } from '../ir/format.ts'
 import { decidersOf, declarationOf, type Query } from '../ir/queries.ts'
 import { evaluateQueries } from './attribute-queries.ts'
-import type { Scope } from './bulk-operands.ts'
 import { type Column, ENTRY, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
+import type { Scope } from './engine-operands.ts'
 import { keysOf } from './sort-keys.ts'
 
 export interface SortResult<C> {

@@ -7,9 +7,9 @@ import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import type { Starts } from './bulk-operands.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
+import type { Starts } from './engine-operands.ts'
 import {
   assembleLevel,
   type Dimension,

@@ -6,7 +6,7 @@ import { choiceUse, type Decision, decide } from '../../src/api/choice-condition
 import { type Branch, elaborate } from '../../src/elaborate/index.ts'
 import type { Fact } from '../../src/ir/loops.ts'
 import { coords, type Device, devices, type Kernel, load, type RunInputs } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random.ts'
+import { Random } from '../../src/run/bind/random-tensors.ts'
 import { loadProgram } from '../../src/schedule/language.ts'
 import { LONG, sample } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'

@@ -161,7 +161,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { tensors: { x: dense([5], x) } },
     )
     const { verifyAgainst } = await import('../../src/run/verify.ts')
-    const { expectedOf } = await import('../../src/run/bind/reference.ts')
+    const { expectedOf } = await import('../../src/run/bind/reference-inputs.ts')
     const { source } = prepared.kernel.compilation
     const expected = expectedOf(source, await prepared.executable.whole())
     const { memory } = parts.A!.parts[0]!.values

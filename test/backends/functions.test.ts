@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { MATH, MATH_FNS } from '../../src/ir/math.ts'
 import { devices, load } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random.ts'
+import { Random } from '../../src/run/bind/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { SEED } from '../support/cases.ts'
 

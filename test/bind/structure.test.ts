@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords } from '../../src/api/tensors.ts'
-import { Random, randomCoords } from '../../src/run/bind/random.ts'
+import { Random, randomCoords } from '../../src/run/bind/random-tensors.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 

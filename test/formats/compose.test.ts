@@ -6,7 +6,7 @@ import { add, binary, div, type Expr, int, mod, mul, sub, variable } from '../..
 import { substitute } from '../../src/ir/expr-tree.ts'
 import type { Instance, PartInstance, PartTree } from '../../src/ir/format.ts'
 import { keyOf } from '../../src/ir/structural-equality.ts'
-import { placeParts } from '../../src/storage/place-parts.ts'
+import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
@@ -109,7 +109,7 @@ describe('parts', () => {
           }
           const expected = [...t.coords[0]!].map((i, e) => holding(i, t.coords[1]![e]!))
           const instance = composed(tree, labels.map(plain))
-          const split = () => placeParts(instance, t.coords, null, givenFor(t.shape))
+          const split = () => remapParts(instance, t.coords, null, givenFor(t.shape))
           const wrong = expected.some((x) => x.length !== 1)
           if (wrong) {
             const { code, message } = refusal(split)
@@ -182,7 +182,7 @@ describe('parts', () => {
     fc.assert(
       fc.property(matrices, (t) => {
         const values = { values: t.values!, dtype: t.dtype }
-        const split = placeParts(composed(tree, parts), t.coords, values, givenFor(t.shape))
+        const split = remapParts(composed(tree, parts), t.coords, values, givenFor(t.shape))
         const n = t.coords[0]!.length
         const owner = new Array<number>(n).fill(-1)
         split.forEach(({ entries }, k) => {
@@ -245,7 +245,7 @@ describe('parts', () => {
       ],
     )
     expect(
-      refusal(() => placeParts(composed(tree, [plain('a'), plain('b')]), t.coords, null, givenFor([2, 6]))),
+      refusal(() => remapParts(composed(tree, [plain('a'), plain('b')]), t.coords, null, givenFor([2, 6]))),
     ).toMatchObject({
       code: 'format/leak',
       message: 'no part of composed holds (row, col) = (1, 4): it is beyond the last part of two ranges',
@@ -389,7 +389,7 @@ describe('random descriptions', () => {
           at === k ? mul(add(e, int(by)), int(1 + by * by)) : e,
         )
         const wrong = { ...part!, instance: { ...part!.instance, inverse } }
-        const place = () => placeParts(alone(wrong), d.tensor.coords, null, givenFor(d.tensor.shape))
+        const place = () => remapParts(alone(wrong), d.tensor.coords, null, givenFor(d.tensor.shape))
         if (by === 0 || d.tensor.coords[0]!.length === 0) {
           place()
           return
@@ -428,7 +428,7 @@ describe('random descriptions', () => {
         [1, 2, 1],
       ],
     )
-    const { code, message } = refusal(() => placeParts(alone(high), t.coords, null, givenFor([2, 4])))
+    const { code, message } = refusal(() => remapParts(alone(high), t.coords, null, givenFor([2, 4])))
     expect(code).toBe('format/map-range')
     expect(message).toContain('(row, col) = (1, 2)')
     expect(message).toContain('jo is 4')

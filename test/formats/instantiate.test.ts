@@ -8,7 +8,7 @@ import { freeVars } from '../../src/ir/expr-tree.ts'
 import type { Format, Instance, PartTree } from '../../src/ir/format.ts'
 import { keyOf } from '../../src/ir/structural-equality.ts'
 import { programOf } from '../../src/schedule/language.ts'
-import { placeParts } from '../../src/storage/place-parts.ts'
+import { remapParts } from '../../src/storage/remap-parts.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { refusal } from '../support/refusal.ts'
@@ -196,7 +196,7 @@ describe('buckets and ranges', () => {
     fc.assert(
       fc.property(matrices, fc.constantFrom(1, 2, 3), fc.constantFrom(0, 1, 2), (t, c, k) => {
         const x = instances[c - 1]![k]!
-        const parts = placeParts(x, t.coords, null, givenFor(t.shape))
+        const parts = remapParts(x, t.coords, null, givenFor(t.shape))
         const widths = Array.from({ length: k + 1 }, (_, b) => 2 ** b)
         const found = new Map<string, Set<string>>()
         parts.forEach(({ entries }, p) => {
@@ -215,7 +215,7 @@ describe('buckets and ranges', () => {
 
   it('without `split`, refuse rows that are too long', () => {
     const t = { coords: [Int32Array.of(0, 0, 0), Int32Array.of(0, 1, 2)], shape: [1, 3] }
-    const split = (x: Instance): unknown => placeParts(x, t.coords, null, givenFor(t.shape))
+    const split = (x: Instance): unknown => remapParts(x, t.coords, null, givenFor(t.shape))
     expect(codeOf(() => split(bucket('1, 2')))).toBe('format/leak')
     split(bucket('1, 2', 'split'))
   })

@@ -5,7 +5,7 @@ import { borrow, borrowExact, giveBack, reusing } from '../../src/columns/scratc
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expr.ts'
-import { placeParts } from '../../src/storage/place-parts.ts'
+import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor, type StoredParts } from '../../src/storage/stored-parts.ts'
 import { runs } from '../support/cases.ts'
 import { mapped } from '../support/host-frame.ts'
@@ -47,7 +47,7 @@ describe('arrays of a conversion', () => {
               formats.map((f) => {
                 const given = givenFor(t.shape)
                 const tensor = convertTensor(t, f, given)
-                const split = placeParts(f, t.coords, { values: t.values!, dtype: t.dtype }, given)
+                const split = remapParts(f, t.coords, { values: t.values!, dtype: t.dtype }, given)
                 return { tensor, split }
               }),
             )

@@ -7,7 +7,7 @@ import { print3 } from '../../src/ir/print-stage3.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 

@@ -8,7 +8,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 

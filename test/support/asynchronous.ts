@@ -11,7 +11,7 @@ import { compileExpr, type Frame, type Instructions } from '../../src/interpret/
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { Expr } from '../../src/ir/expr.ts'
 import type { CallPiece, InstrCall } from '../../src/ir/instr-call.ts'
-import { Random } from '../../src/run/bind/random.ts'
+import { Random } from '../../src/run/bind/random-tensors.ts'
 
 /** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups. */
 export const DECLARED = `

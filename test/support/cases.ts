@@ -2,7 +2,7 @@
  * Which cases tests take, and how many. Every run draws a seed of its own; `SPT_SEED` replays one by its number.
  * `SPT_RUNS` multiplies the number of cases of every law; above 1, samples of enumerations are the whole of them.
  */
-import { Random } from '../../src/run/bind/random.ts'
+import { Random } from '../../src/run/bind/random-tensors.ts'
 
 /** Drawn and printed by vitest.config.ts. */
 export const SEED = Number(process.env.SPT_SEED ?? 1)

@@ -1,5 +1,5 @@
 /** How much the sparse tensors of a run hold. */
-import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../run/bind/axes.ts'
+import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
 import type { Bound } from '../../run/bind/index.ts'
 
 export interface SparseSizes {

@@ -6,7 +6,7 @@ import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import { convert } from '../../storage/values.ts'
-import { allAxesOf } from './axes.ts'
+import { allAxesOf } from './caller-tensors.ts'
 
 /**
  * The dimensions in the order in which a buffer over these axes stores them: tree by tree, by the first appearance of

@@ -7,8 +7,8 @@ import { segmentsOf } from '../../storage/format-operands.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { givenOf } from './axes.ts'
-import { Random, randomCoords, seedFor } from './random.ts'
+import { givenOf } from './caller-tensors.ts'
+import { Random, randomCoords, seedFor } from './random-tensors.ts'
 
 export interface GivenData {
   readonly lists: ReadonlyMap<string, Int32Array>

@@ -21,20 +21,27 @@ import { storedValues } from '../../storage/ready/validate.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { measureWidths } from '../../storage/tree-assembly.ts'
 import { convert, filled } from '../../storage/values.ts'
-import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
+import { bindingOf } from './binding-names.ts'
+import { bindParams } from './bound-sizes.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  type CallerTensor,
+  callerTensors,
+  givenOf,
+  isStructured,
+} from './caller-tensors.ts'
+import { extentsOf, randomSources, sourceOf } from './coordinate-sources.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
-import { checkPaddedFactors } from './factors.ts'
 import { bindGiven } from './format-inputs.ts'
+import { reportOf } from './format-report.ts'
+import { routeOf } from './gather-results.ts'
 import { checkWidths, measuring } from './measured-sizes.ts'
-import { bindingOf } from './names.ts'
-import { routeOf } from './read.ts'
-import { bindReady } from './ready.ts'
-import { reportOf } from './report.ts'
-import { requireInputs, requireStructure } from './required.ts'
-import { bindParams } from './sizes.ts'
-import { extentsOf, randomSources, sourceOf } from './sources.ts'
-import { type Known, splitSources } from './split-entries.ts'
-import { buildStructure, placedValues, type Structure } from './structure.ts'
+import { checkPaddedFactors } from './padding-factors.ts'
+import { bindReady } from './ready-made-parts.ts'
+import { type Known, remapSources } from './remap-entries.ts'
+import { requireInputs, requireStructure } from './required-inputs.ts'
+import { buildStructure, placedValues, type Structure } from './structure-assembly.ts'
 import type { Bound, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
 
 export type { Bound, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
@@ -68,7 +75,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
   }
   const measure = measuring(kernel, known)
-  const split = splitSources(kernel, sources, known, measure)
+  const split = remapSources(kernel, sources, known, measure)
   const pieces = [...split.pieces, ...parts.pieces]
   measure(new Set(kernel.axes.map((a) => a.name)), pieces)
   checkWidths(kernel, params)

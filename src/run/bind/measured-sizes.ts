@@ -3,9 +3,9 @@ import { fail } from '../../ast/diagnostic.ts'
 import { isStored } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import { allAxesOf } from './axes.ts'
-import { extentsOf } from './sources.ts'
-import type { Known, Measure } from './split-entries.ts'
+import { allAxesOf } from './caller-tensors.ts'
+import { extentsOf } from './coordinate-sources.ts'
+import type { Known, Measure } from './remap-entries.ts'
 
 /** Measures extents that nobody gave; `known` learns them, and those that follow. */
 export function measuring(kernel: Kernel1, known: Known): Measure {

@@ -6,9 +6,9 @@
 
 import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
-import type { SortKey } from '../../bulk-operands.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
+import type { SortKey } from '../../engine-operands.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import { type Column, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'

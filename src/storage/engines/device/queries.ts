@@ -5,9 +5,9 @@
 
 import { add, binary, type Expr, int, lt, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
-import type { Counting } from '../../bulk-operands.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
+import type { Counting } from '../../engine-operands.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'

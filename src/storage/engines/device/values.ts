@@ -16,9 +16,9 @@ import {
   sub,
   variable,
 } from '../../../ir/expr.ts'
-import type { Grouped, Scope, SortKey, Stored } from '../../bulk-operands.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
+import type { Grouped, Scope, SortKey, Stored } from '../../engine-operands.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'

@@ -4,8 +4,8 @@ import { bitCount } from '../../../columns/bits.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { Expr } from '../../../ir/expr.ts'
-import type { Bitmap, Cuts, Starts } from '../../bulk-operands.ts'
 import { ENTRY } from '../../column-engine.ts'
+import type { Bitmap, Cuts, Starts } from '../../engine-operands.ts'
 import { type F, valuesOf } from './map-reduce.ts'
 
 /** Where runs begin, as 1; `null`: at each entry. `group`: where one of the first `known` keys changes. */

@@ -1,9 +1,9 @@
-/** What has to be bound: inputs, and the coordinates of what is stored sparse. */
+/** Required inputs: what has to be bound, and the coordinates of what is stored sparse. */
 import { fail, SptError } from '../../ast/diagnostic.ts'
 import { chainTo } from '../../ir/axis.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { allAxesOf, type CallerTensor, callerTensors, isStructured } from './axes.ts'
+import { allAxesOf, type CallerTensor, callerTensors, isStructured } from './caller-tensors.ts'
 import type { Source } from './types.ts'
 
 const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'

@@ -1,4 +1,4 @@
-/** Results back in the caller's coordinates. */
+/** Gathering of results from storage order back to the caller's coordinates. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import { chainTo } from '../../ir/axis.ts'
@@ -7,10 +7,10 @@ import { positionsOf } from '../../storage/scatter-values.ts'
 import { toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { newValues } from '../../storage/values.ts'
-import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './caller-tensors.ts'
+import { extentsOf, fullColumns, ranked } from './coordinate-sources.ts'
 import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
-import { extentsOf, fullColumns, ranked } from './sources.ts'
-import { type Known, lengthOf, splitSources } from './split-entries.ts'
+import { type Known, lengthOf, remapSources } from './remap-entries.ts'
 import type { Bound, Piece, Route, Source } from './types.ts'
 
 /** The buffers that store a tensor. @throws SptError `bind/unknown-name` */
@@ -86,7 +86,7 @@ export function routeOf(input: RouteInput, name: string): Route {
   if (direct) return direct
   const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
   const all: Source = { name, axes: t.axes, columns, tensor: null }
-  const pieces = splitSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
+  const pieces = remapSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
   return {
     columns,
     parts: pieces.map((p) => {

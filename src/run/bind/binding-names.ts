@@ -1,11 +1,18 @@
-/** What the names that a caller binds stand for. */
+/** Name resolution of what a caller binds: what each name stands for. */
 import { fail } from '../../ast/diagnostic.ts'
 import { chainTo, isStored } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { segmentsOf } from '../../storage/format-operands.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, storedAxis } from './axes.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  type CallerTensor,
+  callerTensors,
+  givenOf,
+  storedAxis,
+} from './caller-tensors.ts'
 
 export interface Dimension {
   /** Of the axis; for a list, its own. */

@@ -1,7 +1,7 @@
 /**
- * From the caller's coordinates to those of the axes that are stored: formats in the order they were applied.
- * Which part a coordinate goes to, and where in it, is decided on all sources over the replaced axes together,
- * so that every tensor of one structure is split alike.
+ * Coordinate remapping of all entries: from the caller's coordinates to those of the axes that are stored, formats in the
+ * order they were applied. Which part a coordinate goes to, and where in it, is decided on all sources over the replaced
+ * axes together, so that every tensor of one structure is split alike.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
@@ -10,9 +10,9 @@ import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { asksForValues } from '../../storage/convert.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import type { EntryValues } from '../../storage/format-operands.ts'
-import { placeParts } from '../../storage/place-parts.ts'
+import { remapParts } from '../../storage/remap-parts.ts'
 import { filled, newValues } from '../../storage/values.ts'
-import { tensorNameOf } from './axes.ts'
+import { tensorNameOf } from './caller-tensors.ts'
 import type { GivenData } from './format-inputs.ts'
 import type { Piece, Source } from './types.ts'
 
@@ -33,7 +33,7 @@ export interface Known extends GivenData {
 export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
 
 /** @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range */
-export function splitSources(
+export function remapSources(
   kernel: Kernel1,
   sources: readonly Source[],
   known: Known,
@@ -101,7 +101,7 @@ function reformat(
   const out: Piece[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
-  placeParts(r.instance, union, values, given, asBound).forEach((placed, k) => {
+  remapParts(r.instance, union, values, given, asBound).forEach((placed, k) => {
     const { entries } = placed
     for (const [name, table] of placed.tables) tables.set(name, table)
     const { order } = r.instance.parts[k]!.instance

@@ -1,4 +1,4 @@
-/** Which formats tensors were put into, and what that costs. */
+/** A report of the formats that tensors were put into, and of what that costs. */
 
 import { gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
@@ -8,8 +8,8 @@ import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { describe } from '../../storage/storage-report.ts'
-import { callerTensors } from './axes.ts'
-import { apartFrom, lengthOf } from './split-entries.ts'
+import { callerTensors } from './caller-tensors.ts'
+import { apartFrom, lengthOf } from './remap-entries.ts'
 import type { Bound, PartFormat, Piece, TensorFormat } from './types.ts'
 
 export interface ReportInput {

@@ -1,4 +1,4 @@
-/** From coordinates on stored axes to the storage of every buffer. */
+/** Assembly of structure: from coordinates on stored axes to the levels of all axes and the storage of every buffer. */
 import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
@@ -9,12 +9,12 @@ import { type Entry, positionsOf, scatterValues } from '../../storage/scatter-va
 import { type Level, makeStorage, type Storage, treesOf } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { gatherValues } from '../../storage/values.ts'
-import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
+import { allAxesOf, isStructured, leafChains, storedAxis } from './caller-tensors.ts'
+import { united } from './coordinate-union.ts'
 import { elementOf } from './dense-order.ts'
-import { checkApart, keepsApart } from './duplicates.ts'
-import { apartFrom } from './split-entries.ts'
+import { checkApart, keepsApart } from './duplicate-coordinates.ts'
+import { apartFrom } from './remap-entries.ts'
 import type { Piece } from './types.ts'
-import { united } from './union.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>

@@ -4,8 +4,8 @@ import type { Table } from '../../ir/format.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { checkPermutation } from '../../storage/ready/tables.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { CallerTensor } from './axes.ts'
-import type { Known } from './split-entries.ts'
+import type { CallerTensor } from './caller-tensors.ts'
+import type { Known } from './remap-entries.ts'
 
 /** Tables of the formats that a tensor was put into: sorts are brought with the parts, lists were given. */
 export function tablesOf(

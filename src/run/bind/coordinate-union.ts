@@ -1,9 +1,9 @@
-/** The coordinates of several tensors over the same axes, as one list of entries. */
+/** Union of the coordinates of several tensors over the same axes, as one list of entries. */
 
 import { concat, gather } from '../../columns/allocate.ts'
 import { changes, largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { lengthOf } from './split-entries.ts'
+import { lengthOf } from './remap-entries.ts'
 import type { Piece } from './types.ts'
 
 export interface Union {

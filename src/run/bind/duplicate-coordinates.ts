@@ -1,10 +1,13 @@
-/** Entries of one coordinate that the kernel's text keeps apart (a `nonunique` axis), in formats that cannot. */
+/**
+ * Duplicate coordinates: entries of one coordinate that the kernel's text keeps apart (a `nonunique` axis), in formats
+ * that cannot.
+ */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Axis, isNonunique, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { type Storage, treesOf } from '../../storage/storage.ts'
-import { storedAxis } from './axes.ts'
+import { storedAxis } from './caller-tensors.ts'
+import type { Union } from './coordinate-union.ts'
 import type { Piece } from './types.ts'
-import type { Union } from './union.ts'
 
 /** Whether the text declares that equal coordinates of a tensor over these axes stay apart: only over one tree they can. */
 export const keepsApart = (declared: readonly StoredAxis[]): boolean =>

@@ -1,6 +1,6 @@
 /**
- * New values for a tensor that is bound, where its structure stays: each goes to the position that its entry has.
- * O(entries). Nothing is split or built again, also where the parts were chosen by values.
+ * Update of the values of a tensor that is bound, where its structure stays: each goes to the position that its entry
+ * has (scatter). O(entries). Nothing is split or built again, also where the parts were chosen by values.
  */
 
 import { fail } from '../../ast/diagnostic.ts'
@@ -11,13 +11,13 @@ import type { Buffer1 } from '../../ir/stage1.ts'
 import { scatterValues } from '../../storage/scatter-values.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { checkValueArray, convert, filled } from '../../storage/values.ts'
-import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
+import { checkDimensions } from './bound-sizes.ts'
+import { type CallerTensor, callerTensor, callerTensors } from './caller-tensors.ts'
+import { sourceOf } from './coordinate-sources.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
-import { checkPaddedFactors } from './factors.ts'
-import { bufferOf } from './read.ts'
-import { checkDimensions } from './sizes.ts'
-import { sourceOf } from './sources.ts'
-import { placedValues } from './structure.ts'
+import { bufferOf } from './gather-results.ts'
+import { checkPaddedFactors } from './padding-factors.ts'
+import { placedValues } from './structure-assembly.ts'
 import type { Bound, Source } from './types.ts'
 
 /** Values alone, in the order of what was bound: of its entries, row-major, or of its positions. */

@@ -7,7 +7,7 @@ import type { Kernel1, Param } from '../../ir/stage1.ts'
 import { segmentsOf } from '../../storage/format-operands.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
-import { bindingOf, type Dimension } from './names.ts'
+import { bindingOf, type Dimension } from './binding-names.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 

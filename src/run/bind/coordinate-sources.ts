@@ -1,4 +1,4 @@
-/** Bound and random tensors as columns of coordinates, in the caller's axes. */
+/** Sources of coordinates: bound and random tensors as columns, in the caller's axes. */
 import { invariant } from '../../ast/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
@@ -11,6 +11,7 @@ import { checkCoords } from '../../storage/coordinate-checks.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { axesOfBinding } from './binding-names.ts'
 import {
   allAxesOf,
   asDeclared,
@@ -19,9 +20,8 @@ import {
   isStructured,
   leafChains,
   storedAxis,
-} from './axes.ts'
-import { axesOfBinding } from './names.ts'
-import { Random, randomCoords, randomDense, randomValues, seedFor } from './random.ts'
+} from './caller-tensors.ts'
+import { Random, randomCoords, randomDense, randomValues, seedFor } from './random-tensors.ts'
 import type { Source } from './types.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {

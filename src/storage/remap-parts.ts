@@ -12,7 +12,7 @@ import type { EntryValues, FormatOperands } from './format-operands.ts'
 import { remapCoordinates } from './part-assembly.ts'
 
 /** The entries of a part, and where they stand in its format. */
-export interface PlacedPart {
+export interface RemappedPart {
   /** In input order; `null`: all of them. */
   readonly entries: Int32Array | null
   /** One array for each axis of the part's `order`; may be arrays of the input. */
@@ -30,20 +30,20 @@ export interface PlacedPart {
  * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow` with
  * the coordinate, and as `evaluateQueries` and `evaluateSort`
  */
-export function placeParts(
+export function remapParts(
   to: Instance,
   coords: readonly Int32Array[],
   held: EntryValues | null,
   given: FormatOperands,
   ascending = false,
-): readonly PlacedPart[] {
+): readonly RemappedPart[] {
   const shape = to.over.map((a) => given.extents.get(a.name) ?? 0)
   const { values = null, dtype = 'f32' } = held ?? {}
   const tensor = { kind: 'coords', shape, coords, values, dtype, ascending } as const
   return reusing(() => {
     const options = { given, fill: 0, sets: setTrees(given, to.over, shape) }
     return runSync(
-      forEachPart<TypedArray, PlacedPart>(HOST, tensor, to, options, function* (part, _k, frame, context) {
+      forEachPart<TypedArray, RemappedPart>(HOST, tensor, to, options, function* (part, _k, frame, context) {
         const { instance } = part
         const proved = provedOf(instance, to.over)
         const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
@@ -51,7 +51,7 @@ export function placeParts(
         for (const c of columns) frame.keep(c)
         const entries = frame.entry as Int32Array | null
         frame.release()
-        return { entries, columns, tables: tables as PlacedPart['tables'] }
+        return { entries, columns, tables: tables as RemappedPart['tables'] }
       }),
     )
   })

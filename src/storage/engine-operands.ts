@@ -1,5 +1,5 @@
 /**
- * Operands of bulk operations: sort keys, heads of runs, segments, bitmaps, what queries and stored values need beside
+ * Operands of an engine: sort keys, heads of runs, segments, bitmaps, what queries and stored values need beside
  * coordinates. Expressions are over the names of a frame.
  */
 import type { Dtype } from '../ir/dtype.ts'
