@@ -3,6 +3,10 @@
  * [--json PATH]`. Commands are timed whole, the best of five processes. Programs of one shape and many sizes, each in a
  * process of its own, have their stages timed: the best of a few runs, after one that is not counted; of one size, of a
  * hundred. All in milliseconds of CPU. `growth` is the exponent between the last two sizes: 1 is linear.
+ *
+ * What the curves show: from 100 to 1,000 statements, statements of a block and launches the exponents of the whole are
+ * 1.15, 1.09 and 1.05, and 0.97 from 48 to 192 parts. Reading is two thirds of it (Ohm, 0.9 ms a statement). Of the steps of
+ * many parts, about 0.5 ms each, a fifth is the collector's: a state keeps those before it, for undo, and their kernels.
  */
 
 import { spawnSync } from 'node:child_process'
