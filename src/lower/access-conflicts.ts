@@ -97,13 +97,32 @@ const byFirst = (x: BufferAccess, block: Block): boolean => {
   return !together && targets.length > 0 && targets.every((t) => !block.registers.has(t.buffer))
 }
 
+type Owners = readonly (string | undefined)[]
+
+/** What `owningThread` found: an access meets many others, of one launch all. */
+const known = new WeakMap<BufferAccess, Map<string, Owners>>()
+
 /** For each dimension a text that two accesses share only where one thread of `axis` makes both. */
 function owningThread(
   x: BufferAccess,
   axis: ThreadAxis,
   proved: ReadonlySet<ThreadAxis>,
-  block: Block,
-): readonly (string | undefined)[] {
+  { indptr }: Block,
+): Owners {
+  const found = known.get(x) ?? new Map<string, Owners>()
+  known.set(x, found)
+  const key = [axis, ...proved].join()
+  const owners = found.get(key) ?? ownersOf(x, axis, proved, indptr)
+  found.set(key, owners)
+  return owners
+}
+
+function ownersOf(
+  x: BufferAccess,
+  axis: ThreadAxis,
+  proved: ReadonlySet<ThreadAxis>,
+  indptr: ReadonlySet<string>,
+): Owners {
   const hardware = new Map<string, Expr>()
   const inner = new Map<string, For>()
   for (const l of x.path) {
@@ -112,7 +131,7 @@ function owningThread(
     else inner.set(l.var, l)
   }
   const extent = loopOn(x, axis)?.extent
-  const space: Space = { inner, indptr: block.indptr }
+  const space: Space = { inner, indptr }
   return x.index.map((e) => {
     const at = substitute(e, hardware)
     return blockOf(at, axis, space) ?? residueOf(at, axis, extent, space)

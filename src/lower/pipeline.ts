@@ -111,6 +111,9 @@ export const LAUNCH_PASSES: readonly {
   { name: 'sink', run: (b) => sinkCode(b) },
 ]
 
+/** The last pass that may refuse a kernel, as may all before it: what comes after makes the same plan faster. */
+export const LAST_REFUSAL = 'instructions'
+
 /** All passes from Stage I to Stage III, in order. */
 export const PASSES: readonly string[] = [
   'positions',
@@ -128,8 +131,23 @@ export const lowerToPositions = (kernel: Kernel1): Kernel2 =>
 
 const placed = (pass: string, { name }: { readonly name: string }): string => `pass ${pass} of kernel ${name}`
 
+/** Stage II → III as far as that may refuse. @throws SptError what `lowerToMemory` would */
+export function checkLowering(kernel: Kernel2, options: LowerOptions): void {
+  lowerThrough(LAUNCH_PASSES.slice(0, REFUSING), kernel, undefined, options)
+}
+
+const REFUSING = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REFUSAL) + 1
+
 /** Stage II → III. */
-export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan {
+export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan =>
+  lowerThrough(LAUNCH_PASSES, kernel, observe, options)
+
+function lowerThrough(
+  launchPasses: typeof LAUNCH_PASSES,
+  kernel: Kernel2,
+  observe: Observer | undefined,
+  options: LowerOptions,
+): Plan {
   let loops = kernel
   for (const pass of LOOP_PASSES) {
     const before = loops
@@ -150,7 +168,7 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: Lowe
     ...(loops.facts ? { facts: loops.facts } : {}),
   }
   observe?.('launches', plan)
-  for (const pass of LAUNCH_PASSES) {
+  for (const pass of launchPasses) {
     const before = plan.steps
     plan = {
       ...plan,

@@ -8,6 +8,7 @@ import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import {
+  checkLowering,
   type LowerOptions,
   lowerToMemory,
   lowerToPositions,
@@ -135,6 +136,12 @@ export class Compilation {
       this.#plans.set(key, plan)
     }
     return plan
+  }
+
+  /** Whether it is legal for a target. @throws SptError where it is not; observers see every pass */
+  checkFor(options: LowerOptions): void {
+    if (this.#origin.observer) this.planFor(options)
+    else checkLowering(this.loops, options)
   }
 
   /** Asked without lowering: a kernel that cannot be lowered tells how it was made, too. */

@@ -158,7 +158,7 @@ async function declarations(
  */
 function legalOn(compilation: Compilation, what: string): 'all' | 'lanes' {
   const lowers = (target: TargetName): SptError | null => {
-    const plan = orRefused(() => compilation.planFor(TARGETS[target].lowering))
+    const plan = orRefused(() => compilation.checkFor(TARGETS[target].lowering))
     return plan instanceof SptError ? plan : null
   }
   const refused = lowers('wgsl')

@@ -1,0 +1,39 @@
+/** What `spt check` leaves out of lowering cannot refuse: no pass after the last that may has what refusals are made with. */
+import { readFileSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { LAST_REFUSAL, LAUNCH_PASSES } from '../../src/lower/pipeline.ts'
+
+const textOf = (file: string): string => readFileSync(resolve('src/lower', file), 'utf8')
+const importsOf = (file: string): readonly (readonly [names: string, file: string])[] =>
+  [...textOf(file).matchAll(/^import (?!type\b)([^;]*?) from '\.\/([\w/-]+\.ts)'/gm)].map((m) => [
+    m[1]!,
+    m[2]!,
+  ])
+
+/** The file with those of its room that it runs. */
+function reached(file: string, into: Set<string> = new Set()): ReadonlySet<string> {
+  if (!into.has(file)) {
+    into.add(file)
+    for (const [, next] of importsOf(file)) reached(next, into)
+  }
+  return into
+}
+
+const refuses = (file: string): boolean =>
+  /\bfail\(|\bSptError\b/.test(textOf(file).replace(/@throws.*/g, ''))
+
+const last = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REFUSAL)
+const fileOf = (run: unknown): string => {
+  const [called] = importsOf('pipeline.ts').filter(([names]) =>
+    (names.match(/\w+/g) ?? []).some((n) => new RegExp(`\\b${n}\\)?\\(`).test(String(run))),
+  )
+  return called![1]
+}
+
+test('the last pass that may refuse can, and those after it cannot', () => {
+  expect(last).toBeGreaterThan(0)
+  expect([...reached(fileOf(LAUNCH_PASSES[last]!.run))].filter(refuses)).not.toEqual([])
+  for (const { name, run } of LAUNCH_PASSES.slice(last + 1))
+    expect([name, [...reached(fileOf(run))].map((f) => basename(f)).filter(refuses)]).toEqual([name, []])
+})
