@@ -64,7 +64,10 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
       dims: [...blocks, ...(instr.atomic ? [] : [loop(loops.repetition)]), loop(loops.place), ...bare],
     }
   if (o.scope === 'shared' && !instr.atomic)
-    return { role, dims: [...blocks, ...(o.memory ? tiles(o.memory, own, loops) : apart(o, own, loops))] }
+    return {
+      role,
+      dims: [...blocks, ...(o.memory ? tiles(o.memory, own, loops) : spacedDims(o, own, loops))],
+    }
   return { role, dims: [...blocks, ...(hasThreads(instr) ? [loop(loops.thread)] : []), ...bare] }
 }
 
@@ -101,7 +104,7 @@ const placed = (name: string, i: Own, step: number, rest: number): Dim => ({
 })
 
 /** Two tiles in each row, with elements between them, where they are small. */
-function apart(o: Operand, own: readonly Own[], loops: Loops): readonly Dim[] {
+function spacedDims(o: Operand, own: readonly Own[], loops: Loops): readonly Dim[] {
   const run = runOf(o)
   const small = own.reduce((n, i) => n * i.extent, DTYPE_BYTES[o.dtype]) <= SMALL / TWICE
   return own.map((i, d) =>

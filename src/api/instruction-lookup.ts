@@ -5,7 +5,7 @@ import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
 import { constantArguments, type Family } from '../elaborate/index.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import type { CacheScope, Place } from '../schedule/arguments.ts'
+import type { CacheScope, MemoryScope } from '../schedule/arguments.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 
 /** What a program declares or imports. */
@@ -16,7 +16,7 @@ export interface Declarations {
 
 /** Where a copy lives: `shared`, `register`, or a declared memory. */
 export function placeOf(
-  place: Place,
+  place: MemoryScope,
   { memories }: Declarations,
 ): { readonly scope: CacheScope; readonly memory?: Memory } {
   // What is no place at all is refused with the step.

@@ -6,7 +6,7 @@ import { inPass, unreachable } from '../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Observer, PASSES } from '../lower/pipeline.ts'
-import type { Place, StageObserver } from '../run/compile.ts'
+import type { CompilationStage, StageObserver } from '../run/compile.ts'
 import { verify1 } from '../verifiers/stage1.ts'
 import { verify2 } from '../verifiers/stage2.ts'
 import { verify3 } from '../verifiers/stage3.ts'
@@ -25,7 +25,7 @@ export const verifyStages: StageObserver = (program, at) => {
 export const verifyPass: Observer = (pass, result) => verifyStage(result, pass)
 
 /** `stage 3 of kernel k under schedule s`. */
-export const titleOf = (stage: 1 | 2 | 3, { kernel, schedule }: Omit<Place, 'after'>): string =>
+export const titleOf = (stage: 1 | 2 | 3, { kernel, schedule }: Omit<CompilationStage, 'after'>): string =>
   `stage ${stage} of kernel ${kernel}${schedule === null ? '' : ` under schedule ${schedule}`}`
 
 /** `pass`: the latest; all if left out. @throws InternalError */

@@ -14,7 +14,7 @@ import type { Resident } from '../storage/engines/device/index.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 
 /** What is bound to a kernel, under the names that its text declares. */
-export interface Given {
+export interface BoundValues {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly resident: Readonly<Record<string, Resident>>
   readonly params: Readonly<Record<string, number>>
@@ -28,7 +28,7 @@ export const isDeclared = (kernel: Kernel1, name: string): boolean =>
   callerTensor(kernel, name) !== undefined || allAxesOf(kernel).has(name)
 
 /** Sizes as they are given, and those that the shapes of tensors are. */
-function sizesOf(kernel: Kernel1, { tensors, resident, params }: Given): Map<string, number> {
+function sizesOf(kernel: Kernel1, { tensors, resident, params }: BoundValues): Map<string, number> {
   const known = new Map<string, number>()
   const shapes = [...Object.entries(tensors), ...Object.entries(resident)]
   for (const [name, { shape }] of shapes)
@@ -83,7 +83,7 @@ function offsetsOf(rows: Int32Array, columns: Int32Array, count: number): Int32A
 /** The sizes and statistics of one binding; each is found when it is asked for, once. */
 export class Statistics {
   readonly #kernel: Kernel1
-  readonly #given: Given
+  readonly #given: BoundValues
   readonly sizes: ReadonlyMap<string, number>
   readonly #axes: ReadonlyMap<string, Axis>
   readonly #lengths = new Map<string, Lengths>()
@@ -91,7 +91,7 @@ export class Statistics {
   readonly #downloaded = new Map<string, ArrayLike<number>>()
   #whole: ReadonlyMap<string, Int32Array | null> | undefined
 
-  constructor(kernel: Kernel1, given: Given) {
+  constructor(kernel: Kernel1, given: BoundValues) {
     this.#kernel = kernel
     this.#given = given
     this.sizes = sizesOf(kernel, given)

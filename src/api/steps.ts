@@ -1,7 +1,7 @@
 /** The steps of schedules as methods: each gives a new kernel, or refuses with a reason. */
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr } from '../ir/instr.ts'
-import type { Place } from '../schedule/arguments.ts'
+import type { MemoryScope } from '../schedule/arguments.ts'
 import { COORD_STEPS } from '../schedule/coords/primitives.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { Declared } from '../schedule/primitive.ts'
@@ -81,7 +81,7 @@ function expectNoMore(word: string, parameters: number, args: readonly unknown[]
 const fieldsOf = (given: object, surroundings: Surroundings): object =>
   Object.fromEntries(
     Object.entries(given).flatMap(([field, value]): [string, unknown][] => {
-      if (field === 'place') return Object.entries(placeOf(value as Place, surroundings))
+      if (field === 'place') return Object.entries(placeOf(value as MemoryScope, surroundings))
       if (field === 'instr') return [[field, instrOf(value as string | Instr, surroundings)]]
       return value === undefined ? [] : [[field, value]]
     }),

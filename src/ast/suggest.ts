@@ -33,7 +33,7 @@ export function nearest(name: string, candidates: readonly string[]): readonly s
   const limit = Math.max(1, Math.floor(name.length / 3))
   const near = [...new Set(candidates)]
     .filter((c) => c !== name)
-    .map((c) => ({ c, d: apart(name, c, limit) }))
+    .map((c) => ({ c, d: nameDistance(name, c, limit) }))
     .filter(({ d }) => d <= limit)
   const best = Math.min(...near.map(({ d }) => d))
   return near
@@ -42,7 +42,7 @@ export function nearest(name: string, candidates: readonly string[]): readonly s
     .sort()
 }
 
-function apart(name: string, candidate: string, limit: number): number {
+function nameDistance(name: string, candidate: string, limit: number): number {
   if (candidate.toLowerCase() === name.toLowerCase()) return 0
   if (name.length >= SHORTENED && candidate.includes(name)) return 1 - name.length / candidate.length
   return distance(name, candidate, limit)

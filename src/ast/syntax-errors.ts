@@ -81,7 +81,7 @@ function tokenAt(text: string, at: number): string {
 
 const short = (token: string): string => (token.length > 40 ? `${token.slice(0, 40)}…` : token)
 
-interface Place {
+interface ErrorLocation {
   readonly found: string
   /** The text before the place, on its line and before, without trailing blanks. */
   readonly before: string
@@ -91,7 +91,7 @@ interface Place {
 }
 
 interface Hint {
-  readonly when: (p: Place) => boolean
+  readonly when: (p: ErrorLocation) => boolean
   readonly text: string
 }
 
@@ -263,7 +263,7 @@ export function explain(
   const expected = condense(failures, steps)
   const call = spacedCall(at, source, expected)
   if (call) return call
-  const place: Place = {
+  const place: ErrorLocation = {
     found,
     before: text.slice(Math.max(0, at - 200), at).trimEnd(),
     rest: text.slice(at, at + 200),

@@ -5,7 +5,7 @@ import { longName } from './args.ts'
 import type { Call, CommandSpec } from './command.ts'
 import { misused } from './usage.ts'
 
-interface Given {
+interface PathArgument {
   /** As typed: `--out C=c.npy`. */
   readonly typed: string
   readonly path: string
@@ -37,7 +37,7 @@ export async function checkPaths(command: CommandSpec, call: Call): Promise<void
   }
 }
 
-function optionsOf(command: CommandSpec, call: Call, file: 'read' | 'write'): Given[] {
+function optionsOf(command: CommandSpec, call: Call, file: 'read' | 'write'): PathArgument[] {
   return command.options
     .filter((o) => o.file === file)
     .flatMap((o) =>
@@ -49,7 +49,9 @@ function optionsOf(command: CommandSpec, call: Call, file: 'read' | 'write'): Gi
 }
 
 /** Where paths lead; devices, such as /dev/null, take anything. */
-async function placesOf(given: readonly Given[]): Promise<(Given & { readonly place: string })[]> {
+async function placesOf(
+  given: readonly PathArgument[],
+): Promise<(PathArgument & { readonly place: string })[]> {
   const all = await Promise.all(
     given.map(async (g) => {
       const path = g.path.replace(/(?<=\.npz)#.*$/i, '')

@@ -8,7 +8,7 @@ import type { Report } from './diagnostics.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
 import { constantPlace, numberAt } from './format-params.ts'
-import type { Given, Numbers, Place } from './format-place.ts'
+import type { FormatScope, ListAndSetParams, Numbers } from './format-place.ts'
 import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
 import { Queries } from './queries.ts'
 
@@ -20,7 +20,7 @@ export interface RuleScope {
   readonly over: readonly string[]
   /** Parameters, and the names of enclosing rules. */
   readonly values: Numbers
-  readonly given: Given
+  readonly given: ListAndSetParams
   readonly find: FindFormat
 }
 
@@ -83,7 +83,7 @@ export function elaboratePart(r: Ast.PartRule, scope: RuleScope): PartRule | nul
 
 function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null {
   const { report, over } = scope
-  const place: Place = {
+  const place: FormatScope = {
     report,
     what: `a condition of ${scope.what}`,
     values: new Map([
@@ -169,7 +169,7 @@ function inside(scope: RuleScope, name: Ast.Ident | null): RuleScope | null {
   return { ...scope, values }
 }
 
-const constants = (scope: RuleScope, what: string): Place =>
+const constants = (scope: RuleScope, what: string): FormatScope =>
   constantPlace(scope.report, scope.values, scope.given, what)
 
 function positive(e: Expr | null, span: Span, what: string, report: Report): Expr | null {

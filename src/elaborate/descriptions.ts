@@ -10,7 +10,7 @@ import { declareAxes } from './axes.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
 import { givenOf, numbersOf } from './format-params.ts'
-import { integerAt, type Numbers, type Place, type SortNames } from './format-place.ts'
+import { type FormatScope, integerAt, type Numbers, type SortNames } from './format-place.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
 import { Queries, queriesOf } from './queries.ts'
 
@@ -31,7 +31,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
   const sorts: readonly SortNames[] = b.sorts.map((s) => ({ place: s.place.name, at: s.at.name }))
   const taken = new Set([...d.places.keys(), ...b.axes.map((a) => a.name.name)])
   const numbers = numbersOf(head.params)
-  const place: Place = {
+  const place: FormatScope = {
     report,
     what: `format ${head.name}`,
     values: numbers,
@@ -73,9 +73,9 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
   }
 }
 
-function declareFormatAxes(b: Ast.Description, head: Head, place: Place, d: Declared): void {
+function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d: Declared): void {
   const dims: Numbers = new Map(head.over.map((name) => [name, { name, dtype: 'i32' }]))
-  const extents: Place = {
+  const extents: FormatScope = {
     ...place,
     what: `an extent of format ${head.name}`,
     values: new Map([...place.values, ...dims]),
@@ -111,12 +111,12 @@ const coordinatesOf = (names: readonly string[], own: readonly string[] = names)
   new Map(names.map((name, k) => [name, { name: own[k]!, dtype: 'i32' as const, coordinate: true as const }]))
 
 /** What a whole slice of the tensor has one value of: a sort moves all of `s.dim`'s elements together. */
-function elaborateSort(s: Ast.Sort, head: Head, place: Place, taken: ReadonlySet<string>): Sort | null {
+function elaborateSort(s: Ast.Sort, head: Head, place: FormatScope, taken: ReadonlySet<string>): Sort | null {
   const { report } = place
   const dim = s.dim.name
   if (!head.over.includes(dim)) return unknownDimension(s.dim, head.over, place)
   const queries = new Queries(taken)
-  const keys: Place = {
+  const keys: FormatScope = {
     ...place,
     what: `the key of a sort in format ${head.name}`,
     values: new Map([...place.values, ...coordinatesOf(head.over)]),
@@ -124,7 +124,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: Place, taken: ReadonlySet
     queries,
   }
   const key = integerAt(keys, s.by, namesAt(keys), 'a key')
-  const windows: Place = { ...place, what: 'the window of a sort', queries: 'give the window a size' }
+  const windows: FormatScope = { ...place, what: 'the window of a sort', queries: 'give the window a size' }
   const within = s.within && integerAt(windows, s.within, namesAt(windows), 'a window')
   if (!key || (s.within && !within)) return null
   const wrong = queries.list.find((q) => !['group', 'coordinate'].includes(declarationOf(q).per))
@@ -149,7 +149,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: Place, taken: ReadonlySet
 export function unknownDimension(
   name: Ast.Ident,
   over: readonly string[],
-  p: Pick<Place, 'report' | 'what'>,
+  p: Pick<FormatScope, 'report' | 'what'>,
 ): null {
   return p.report.error({
     code: 'check/unknown-dimension',
@@ -164,7 +164,7 @@ interface MapPlace {
   readonly head: Head
   readonly from: readonly string[]
   readonly to: readonly string[]
-  readonly place: Place
+  readonly place: FormatScope
   readonly queries: Queries | string
 }
 
@@ -199,7 +199,7 @@ function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace): read
       hint: 'choose another name for the coordinate',
     })
   const renamed = new Map(own.map((name, k) => [name, from[k]!]))
-  const here: Place = {
+  const here: FormatScope = {
     ...place,
     what: `the ${which} of format ${head.name}`,
     values: new Map([...place.values, ...coordinatesOf(own, from)]),
@@ -211,8 +211,8 @@ function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace): read
   return exprs.some((e) => e === null) ? null : (exprs as Expr[])
 }
 
-function condition(e: Ast.Expr, head: Head, place: Place, queries: Queries): Expr | null {
-  const here: Place = {
+function condition(e: Ast.Expr, head: Head, place: FormatScope, queries: Queries): Expr | null {
+  const here: FormatScope = {
     ...place,
     what: `the where of format ${head.name}`,
     values: new Map([...place.values, ...coordinatesOf(head.over)]),

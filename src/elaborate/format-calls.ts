@@ -3,7 +3,7 @@ import type * as Ast from '../ast/nodes.ts'
 import { variable } from '../ir/expr.ts'
 import { QUERY_WORDS, wordsThat } from '../ir/queries.ts'
 import type { Names } from './expressions.ts'
-import { integersAt, type Place, queriesAt } from './format-place.ts'
+import { type FormatScope, integersAt, queriesAt } from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
 /** Functions that no tensor is asked for, as they are written. */
@@ -19,7 +19,7 @@ export const FORMAT_FUNCTIONS: readonly string[] = [
 ]
 
 /** `undefined` for a function of every place. */
-export function callAt(p: Place, e: Ast.Call, names: Names): Typed | null | undefined {
+export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null | undefined {
   const fn = e.fn.name
   if (fn === 'segments') return segmentsAt(p, e)
   if (fn === 'size') return sizeAt(p, e)
@@ -48,7 +48,7 @@ export function callAt(p: Place, e: Ast.Call, names: Names): Typed | null | unde
   return plain(word.means(written, (q) => queries.ask(q, e.span)))
 }
 
-function segmentsAt(p: Place, e: Ast.Call): Typed | null {
+function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
   const list = e.args.length === 1 && !e.by && givenName(p, e.args[0]!, 'list', 'segments')
   if (list !== false) return list === null ? null : plain(variable(`${list}_segments`, 'i32', e.span))
   return p.report.error({
@@ -59,7 +59,7 @@ function segmentsAt(p: Place, e: Ast.Call): Typed | null {
   })
 }
 
-function sizeAt(p: Place, e: Ast.Call): Typed | null {
+function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   const [dim] = e.args
   const known = dim?.kind === 'name' ? p.size?.(dim.name) : undefined
   if (known !== undefined && e.args.length === 1 && !e.by) return plain(variable(known, 'i32', e.span))
@@ -80,7 +80,7 @@ function sizeAt(p: Place, e: Ast.Call): Typed | null {
 }
 
 /** A list or set by name. */
-function givenName(p: Place, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
+function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
   if (e.kind === 'name') {
     if (p.given.kinds.get(e.name) === kind) return e.name
     const free = !p.given.kinds.has(e.name) && !p.values.has(e.name)

@@ -4,10 +4,10 @@ import { type Expr, load, variable } from '../ir/expr.ts'
 import { QUERY_WORDS } from '../ir/queries.ts'
 import { FUNCTIONS, type Names } from './expressions.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
-import { expectedNames, integerAt, type Place, queriesAt, type SortNames } from './format-place.ts'
+import { expectedNames, type FormatScope, integerAt, queriesAt, type SortNames } from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
-export function namesAt(p: Place): Names {
+export function namesAt(p: FormatScope): Names {
   const sizes = new Set<string | undefined>([
     ...p.dims.map((d) => p.size?.(d)),
     ...[...p.values.values()].flatMap((v) => (v.coordinate || v.dtype !== 'i32' ? [] : [v.name])),
@@ -33,7 +33,7 @@ export function namesAt(p: Place): Names {
   return names
 }
 
-function nameAt(p: Place, e: Ast.Name): Typed | null {
+function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
   const { report } = p
   const value = p.values.get(e.name)
   if (value) return plain(variable(value.name, value.dtype, e.span))
@@ -69,7 +69,7 @@ function nameAt(p: Place, e: Ast.Name): Typed | null {
   })
 }
 
-function accessAt(p: Place, e: Ast.Access, names: Names): Typed | null {
+function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   const { report } = p
   const { name } = e.buffer
   const sort = p.sorts.find((s) => s.place === name || s.at === name)
@@ -107,7 +107,7 @@ function accessAt(p: Place, e: Ast.Access, names: Names): Typed | null {
 }
 
 /** Maps ask for the place of a coordinate, inverses look up the coordinate at a place. */
-function sorted(p: Place, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
+function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
   const { report } = p
   const { queries } = p
   const place = e.buffer.name === sort.place

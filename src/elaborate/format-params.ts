@@ -5,7 +5,7 @@ import type { FormatParam, FormatParamKind } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr } from './expressions.ts'
 import { namesAt } from './format-names.ts'
-import { type Given, integerAt, type Numbers, type Place } from './format-place.ts'
+import { type FormatScope, integerAt, type ListAndSetParams, type Numbers } from './format-place.ts'
 import { type Declared, declare } from './kernel-names.ts'
 import { coerce } from './type-conversion.ts'
 
@@ -34,14 +34,19 @@ export const numbersOf = (params: readonly FormatParam[]): Numbers =>
   )
 
 /** Parameters that come with the data. */
-export const givenOf = (params: readonly FormatParam[]): Given => ({
+export const givenOf = (params: readonly FormatParam[]): ListAndSetParams => ({
   kinds: new Map(
     params.flatMap(({ name, kind }) => (kind === 'list' || kind === 'set' ? [[name, kind] as const] : [])),
   ),
 })
 
 /** A place for constants: parameters, and nothing that depends on data. */
-export const constantPlace = (report: Report, values: Numbers, given: Given, what: string): Place => ({
+export const constantPlace = (
+  report: Report,
+  values: Numbers,
+  given: ListAndSetParams,
+  what: string,
+): FormatScope => ({
   report,
   what,
   values,
@@ -54,7 +59,7 @@ export const constantPlace = (report: Report, values: Numbers, given: Given, wha
 })
 
 /** An expression of a kind of parameter: i32, or f64 for a real. */
-export function numberAt(p: Place, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
+export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
   const names = namesAt(p)
   if (kind === 'integer') return integerAt(p, e, names, what)
   const t = elaborateExpr(e, names, p.report)

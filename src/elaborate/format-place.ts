@@ -22,14 +22,14 @@ export type Numbers = ReadonlyMap<
 >
 
 /** One place of a format: what can be said there. */
-export interface Place {
+export interface FormatScope {
   readonly report: Report
   /** For messages: `the map of format blocks`. */
   readonly what: string
   readonly values: Numbers
   /** Code for a name that is unknown here. */
   readonly unknown?: string
-  readonly given: Given
+  readonly given: ListAndSetParams
   /** The extent of a dimension by its name here; `null`: `size` cannot be used. */
   readonly size: ((dim: string) => string | undefined) | null
   readonly sorts: readonly SortNames[]
@@ -41,18 +41,18 @@ export interface Place {
 }
 
 /** List and set parameters. */
-export interface Given {
+export interface ListAndSetParams {
   readonly kinds: ReadonlyMap<string, FormatParamKind>
   /** Takes a name that is not declared as a list or set of the data. */
   readonly declare?: (name: string, kind: 'list' | 'set', span: Span) => boolean
 }
 
 /** What can be named there. */
-export const expectedNames = (p: Place): string =>
+export const expectedNames = (p: FormatScope): string =>
   p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
 
 /** An i32 operand. */
-export function integerAt(p: Place, e: Ast.Expr, names: Names, what: string): Expr | null {
+export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: string): Expr | null {
   const t = elaborateExpr(e, names, p.report)
   const x = t && settle(t, e.span, p.report, 'f64')
   if (!x || x.dtype === 'i32') return x
@@ -64,13 +64,18 @@ export function integerAt(p: Place, e: Ast.Expr, names: Names, what: string): Ex
   })
 }
 
-export function integersAt(p: Place, list: readonly Ast.Expr[], names: Names, what: string): Expr[] | null {
+export function integersAt(
+  p: FormatScope,
+  list: readonly Ast.Expr[],
+  names: Names,
+  what: string,
+): Expr[] | null {
   const out = list.map((e) => integerAt(p, e, names, what))
   return out.some((e) => e === null) ? null : (out as Expr[])
 }
 
 /** Where queries go; with an error where there can be none. */
-export function queriesAt(p: Place, fn: string, span: Span): Queries | null {
+export function queriesAt(p: FormatScope, fn: string, span: Span): Queries | null {
   if (typeof p.queries !== 'string') return p.queries
   return p.report.error({
     code: 'check/query-place',

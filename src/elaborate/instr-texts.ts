@@ -12,8 +12,8 @@ import { needsOf, targetNamed } from './target-requirements.ts'
 import {
   type Mention,
   type Part,
-  type Place,
   type Repeat,
+  type TextRange,
   templateOf,
   type Value,
   WORDS,
@@ -178,7 +178,7 @@ class TextOf {
     return ''
   }
 
-  #refuse(at: Place, message: string, expected: string): null {
+  #refuse(at: TextRange, message: string, expected: string): null {
     const { span } = this.#t.code
     return this.#report.error({
       code: 'check/instr-placeholder',

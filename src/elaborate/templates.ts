@@ -6,7 +6,7 @@ import { parseExpression } from '../ast/parse.ts'
 import type { Report } from './diagnostics.ts'
 
 /** Where something stands in a text. */
-export interface Place {
+export interface TextRange {
   readonly from: number
   readonly to: number
 }
@@ -14,7 +14,7 @@ export interface Place {
 export type Part = string | Mention | Value | Repeat
 
 /** `$C`, `$C[0]`, `$C.word[0]`, `$S.at(0, 8)`. */
-export interface Mention extends Place {
+export interface Mention extends TextRange {
   readonly kind: 'mention'
   readonly name: string
   readonly field: string | undefined
@@ -22,12 +22,12 @@ export interface Mention extends Place {
   readonly args: readonly Ast.Expr[] | undefined
 }
 /** `$(n / 2)`, `$(t)` */
-export interface Value extends Place {
+export interface Value extends TextRange {
   readonly kind: 'value'
   readonly value: Ast.Expr
 }
 /** `$(for k from 0 to 3: …)`, joined by commas; `$[for k from 0 to 3: …]`, one after the other. */
-export interface Repeat extends Place {
+export interface Repeat extends TextRange {
   readonly kind: 'repeat'
   readonly name: Ast.Ident
   readonly first: Ast.Expr

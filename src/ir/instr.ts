@@ -156,13 +156,13 @@ export interface Instr {
 }
 
 /** An element of a buffer. */
-export interface Place {
+export interface BufferElement {
   readonly buffer: string
   readonly index: readonly Expr[]
 }
 
 /** The barrier on which a copy counts its bytes. */
-export interface Signals extends Place {
+export interface Signals extends BufferElement {
   /** All blocks of a cluster make this copy alike: the one whose turn it is makes it for all. */
   readonly multicast?: Multicast | undefined
 }
@@ -185,7 +185,7 @@ export const waitGroup = (instr: Instr, pending: number): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { pending: String(pending) })
 
 /** Makes a barrier whose phases end with so many arrivals and their bytes, before threads meet and begin to use it. */
-export const barrierInit = (instr: Instr, barrier: Place, arrivals: number): InstrCall => ({
+export const barrierInit = (instr: Instr, barrier: BufferElement, arrivals: number): InstrCall => ({
   ...callOf(instr, instr.asynchronous?.mbarrier?.prepare, { barrier, arrivals: String(arrivals) }),
   once: true,
 })
@@ -197,23 +197,23 @@ export const barrierInitFence = (instr: Instr): readonly InstrCall[] =>
     : []
 
 /** Says how many bytes of copies end the barrier's current phase. */
-export const expectBytes = (instr: Instr, barrier: Place, bytes: number): InstrCall => ({
+export const expectBytes = (instr: Instr, barrier: BufferElement, bytes: number): InstrCall => ({
   ...callOf(instr, instr.asynchronous?.mbarrier?.expect, { barrier, bytes: String(bytes) }),
   once: true,
 })
 
 /** Waits until the barrier's phase of this parity has ended: what was copied in it is there, for every thread. */
-export const barrierWait = (instr: Instr, barrier: Place, phase: Expr): InstrCall =>
+export const barrierWait = (instr: Instr, barrier: BufferElement, phase: Expr): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { barrier, phase: { kind: 'value', value: phase } })
 
 /** Arrives at the barrier of a block of the cluster. */
-export const barrierArrive = (instr: Instr, barrier: Place, block: Expr): InstrCall => ({
+export const barrierArrive = (instr: Instr, barrier: BufferElement, block: Expr): InstrCall => ({
   ...callOf(instr, instr.multicast?.release, { barrier, block: { kind: 'value', value: block } }),
   once: true,
 })
 
 /** The place of a barrier, as it stands in a text. */
-export const barrierAddress = ({ buffer, index }: Place): CallPiece => ({
+export const barrierAddress = ({ buffer, index }: BufferElement): CallPiece => ({
   kind: 'shared',
   buffer,
   index,
@@ -221,7 +221,7 @@ export const barrierAddress = ({ buffer, index }: Place): CallPiece => ({
 })
 
 interface CallValues {
-  readonly barrier?: Place
+  readonly barrier?: BufferElement
   readonly pending?: string
   readonly arrivals?: string
   readonly bytes?: string

@@ -213,7 +213,7 @@ export interface Kernel2 {
   /** Tables that hold every number below their length once, where that is the extent of what they name. */
   readonly permutations?: readonly string[] | undefined
   /** Nests that never write the same element of a buffer, by what formats say of their parts. */
-  readonly apart?: readonly Apart[] | undefined
+  readonly disjointWrites?: readonly DisjointWrites[] | undefined
   readonly lostWrites?: LostWrites | undefined
   /** What the schedule requires of sizes. */
   readonly facts?: readonly Fact[] | undefined
@@ -229,7 +229,7 @@ export interface Fact {
 }
 
 /** No nest of one group writes an element of a buffer that a nest of another group writes. */
-export interface Apart {
+export interface DisjointWrites {
   readonly buffer: string
   /** The names of their loops' nests, by group. */
   readonly nests: readonly (readonly string[])[]

@@ -24,7 +24,7 @@ import { type Block, type ConflictScope, conflictScope } from './access-conflict
 import { isConvergent } from './divergent-conditions.ts'
 
 /** Where barriers stand, and threads that can meet by themselves. */
-interface Place extends Block {
+interface BarrierScope extends Block {
   /** Threads of a row, where they are lanes of one warp, and lanes of a warp. */
   readonly row?: Lanes | undefined
   readonly names: Names
@@ -58,7 +58,7 @@ function rowOf(body: Body, least: number): number | undefined {
   return width
 }
 
-function between(list: Body, block: Place): Body {
+function between(list: Body, block: BarrierScope): Body {
   const inner = list.flatMap((s): Body => {
     if (s.kind === 'for' && s.mode.kind === 'instr') return [s]
     const axis = boundTo(s, 'thread')
@@ -79,7 +79,7 @@ function between(list: Body, block: Place): Body {
  * decide whether another runs it, nor whether one runs the rest of it. What a thread holds in registers is its own, and
  * asked about again only where threads meet in between.
  */
-function decided(s: If, block: Place): Body {
+function decided(s: If, block: BarrierScope): Body {
   const body = [...s.then, ...s.else]
   const haveBarrier = body.some(isConvergent)
   const changes = new Set([...writesOf(body)].filter((b) => haveBarrier || !block.registers.has(b)))
@@ -92,7 +92,7 @@ function decided(s: If, block: Place): Body {
 }
 
 /** With barriers between statements one after the other, in which they are already. */
-function siblings(inner: Body, block: Place): Body {
+function siblings(inner: Body, block: BarrierScope): Body {
   const out: Stmt[] = []
   // Since all threads of the block met, and since those of each row did.
   let since = new Touched(block)
@@ -122,13 +122,13 @@ function siblings(inner: Body, block: Place): Body {
   return out.length === inner.length ? inner : Object.freeze(out)
 }
 
-const rowBarrier = (block: Place): Stmt => barrier({ lanes: block.row })
+const rowBarrier = (block: BarrierScope): Stmt => barrier({ lanes: block.row })
 
 /** The buffers in which work of `a` may meet work of `b` in another thread: of the same row, or one beyond it. */
 function conflictsBetween(
   a: Touched,
   b: Touched,
-  block: Place,
+  block: BarrierScope,
   where: Exclude<ConflictScope, 'none'>,
   apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
 ): readonly string[] {
@@ -162,7 +162,7 @@ class Touched {
   readonly written = new Set<string>()
   readonly #ways = new Map<string, readonly BufferAccess[]>()
 
-  constructor({ lanes }: Place, body: Body = []) {
+  constructor({ lanes }: BarrierScope, body: Body = []) {
     const statement = remembered((s: Stmt) => wayOf(s, lanes))
     for (const x of accessesOf(body)) {
       const { stmt: s, mode, whole, buffer, index, path } = x
@@ -213,11 +213,11 @@ const ofOneRound =
 const isVar = (terms: ReturnType<typeof linear>['terms']): boolean =>
   [...terms.values()].every((t) => t.term.kind === 'var')
 
-const barrierFor = (conflicts: readonly string[], block: Place): Stmt =>
+const barrierFor = (conflicts: readonly string[], block: BarrierScope): Stmt =>
   barrier(conflicts.some((b) => !block.shared.has(b)) ? { global: true } : {})
 
 /** The loop, with a barrier at its end where one round may meet the next. */
-function closed(loop: For, block: Place): For {
+function closed(loop: For, block: BarrierScope): For {
   // Threads that share the rounds out among themselves touch what they touch in one round only.
   if (loop.cooperative) return loop
   // Seen from two rounds, the loop's own variable has two values: it is part of the paths.

@@ -120,13 +120,13 @@ export class Conditions {
   inRounds(loop: For, body: Body): Body {
     if (!this.divergent(loop.extent)) return body
     if (blockMeets(body) || (this.#splitsRows(loop.extent) && body.some(anyRowMeets))) refuseDivergent(loop)
-    return apart(body)
+    return meetingInRows(body)
   }
 
   /** `body` on the threads where `cond` holds, of whole rows: rows meet in it by themselves, or everyone takes part. */
   onOwners(cond: Expr, body: Body): Body {
     if (!this.divergent(cond)) return [when(cond, body)]
-    return blockMeets(body) ? this.predicate(body, cond) : [when(cond, apart(body))]
+    return blockMeets(body) ? this.predicate(body, cond) : [when(cond, meetingInRows(body))]
   }
 
   /**
@@ -215,7 +215,7 @@ const alwaysRuns = (s: Stmt): boolean =>
   bodiesOf(s).some((b) => b.some(alwaysRuns))
 
 /** Lanes of a row meet alone: their neighbours may be elsewhere. */
-const apart = (body: Body): Body =>
+const meetingInRows = (body: Body): Body =>
   rewriteStmts(body, {
     stmt: (s) =>
       (s.kind === 'reduce' || s.kind === 'barrier') && s.lanes

@@ -20,7 +20,7 @@ export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
  * Indices that cancel when they are added, `X[i, -i]`, where all that keeps the access in range, conditions and loops that
  * may not run at all, is about what would be gone. Words that are taken for unsigned and back are what they were.
  */
-const apart = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
+const opaqueIndices = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
   index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'i32') : e))
 
 const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
@@ -49,7 +49,7 @@ export function flatten(body: Body, buffers: readonly Buffer[]): Body {
     const at = b.memory?.scope === 'shared' ? tiledIndex(index, b.memory) : index
     const sum = address(storedShape(b), at)
     const lost = [...new Set(index.flatMap((e) => [...freeVars(e)]))].filter((v) => !mentions(sum, v))
-    return lost.length === 0 ? sum : address(storedShape(b), apart(at, lost))
+    return lost.length === 0 ? sum : address(storedShape(b), opaqueIndices(at, lost))
   }
   // One dimension is flat, unless it is tiles.
   const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>

@@ -31,7 +31,8 @@ export function lowerDivisions(
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
-      const [from, rest] = e.b.kind === 'const' && !wraps(e.a) ? apart(e.a, e.b.value, facts) : [e.a, 0]
+      const [from, rest] =
+        e.b.kind === 'const' && !wraps(e.a) ? splitRemainder(e.a, e.b.value, facts) : [e.a, 0]
       const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
       if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
       return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)
@@ -40,7 +41,7 @@ export function lowerDivisions(
 }
 
 /** `e` as `x + r` where what divides `x` and `c` is greater than `r`; `x` is not negative where `e` is not. */
-function apart(e: Expr, c: number, facts: Facts): [x: Expr, r: number] {
+function splitRemainder(e: Expr, c: number, facts: Facts): [x: Expr, r: number] {
   if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
   const g = gcd(facts.divisor(e.a), c)
   const r = e.b.value - g * Math.floor(e.b.value / g)

@@ -24,8 +24,8 @@ import { local, store, when } from '../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 
 /** What variables of copied loops are. */
-export type At = ReadonlyMap<string, Expr>
-export const NOTHING: At = new Map()
+export type LoopValues = ReadonlyMap<string, Expr>
+export const NOTHING: LoopValues = new Map()
 
 /** A part of an index that no element has. */
 const NO_ELEMENT = int(-2147483648)
@@ -86,7 +86,7 @@ export class SegmentAccumulators {
    * Whether the sums are of the element of an iteration, and so of all between the latest one and it: what is looked
    * for grows with the loop, and less than the limit finds the same place.
    */
-  staysWithin(at: At): Expr | undefined {
+  staysWithin(at: LoopValues): Expr | undefined {
     if (!this.#search || !this.#limit) return undefined
     return lt(substitute(this.#search.value, at), get(this.#limit))
   }
@@ -112,7 +112,7 @@ export class SegmentAccumulators {
   }
 
   /** `values` combined into the sums. */
-  combine(map: At, values: readonly Expr[]): Stmt {
+  combine(map: LoopValues, values: readonly Expr[]): Stmt {
     const targets = this.#accumulators.map((_, k) => this.#accumulator(k, map))
     return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets, values })
   }
@@ -171,15 +171,15 @@ export class SegmentAccumulators {
     })
   }
 
-  #cell(lead: readonly Expr[], map: At): Expr[] {
+  #cell(lead: readonly Expr[], map: LoopValues): Expr[] {
     return [...lead, ...this.segments.inner.map((l) => substitute(variable(l.var), map))]
   }
 
-  #nest(guarded: boolean, make: (map: At) => Body): Body {
+  #nest(guarded: boolean, make: (map: LoopValues) => Body): Body {
     return nest(this.segments.inner, this.#names, guarded, NOTHING, make)
   }
 
-  #accumulator(k: number, map: At): Load {
+  #accumulator(k: number, map: LoopValues): Load {
     const b = this.#accumulators[k]!
     const at = this.segments.inner.map((l) => substitute(variable(l.var), map))
     return load(b.name, at.length > 0 ? at : [int(0)], b.dtype)
@@ -189,7 +189,7 @@ export class SegmentAccumulators {
     return this.#places.map((b, k) => set(b, values[k]!))
   }
 
-  #elements(map: At): Load[] {
+  #elements(map: LoopValues): Load[] {
     const { reduce, rest } = this.segments
     const places = this.#places.map(get)
     return reduce.targets.map((t, k) => {
@@ -217,8 +217,8 @@ export function nest(
   loops: readonly For[],
   names: Names,
   guarded: boolean,
-  around: At,
-  make: (map: At) => Body,
+  around: LoopValues,
+  make: (map: LoopValues) => Body,
 ): Body {
   return nestOf(
     loops.map((l) => ({ ...l, reduce: false, guards: guarded ? l.guards : [] })),

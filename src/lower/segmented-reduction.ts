@@ -24,7 +24,7 @@ import { alloc, local, store, when } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { fixupStarts } from './carry-out-fixup.ts'
-import { type At, nest, SegmentAccumulators } from './segment-accumulators.ts'
+import { type LoopValues, nest, SegmentAccumulators } from './segment-accumulators.ts'
 import { type Epilogue, perBlock, perElement, perShare, type WriteBack } from './segment-epilogue.ts'
 
 export function accumulateSegments(kernel: Kernel2): Kernel2 {
@@ -112,7 +112,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
       local(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
     )
     const round = names.fresh(`${loop.var}_round`)
-    const each = (make: (map: At, at: Expr) => Body): Stmt => {
+    const each = (make: (map: LoopValues, at: Expr) => Body): Stmt => {
       const name = names.fresh(loop.var)
       const map = new Map([[loop.var, add(mul(variable(round), int(by)), variable(name))]])
       return stmt({
@@ -124,7 +124,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
         body: make(map, variable(name)),
       })
     }
-    const value = (k: number, at: Expr, map: At): Load =>
+    const value = (k: number, at: Expr, map: LoopValues): Load =>
       load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
     const loadPhase: Body = [
       ...values.map(alloc),
@@ -134,7 +134,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
         ),
       ),
     ]
-    const combine = (switchElement: (map: At) => Body): Stmt =>
+    const combine = (switchElement: (map: LoopValues) => Body): Stmt =>
       each((map, at) => [
         ...switchElement(map),
         ...nest(inner, names, true, map, (all) => [
@@ -144,7 +144,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
           ),
         ]),
       ])
-    const switchElement = (map: At): Body =>
+    const switchElement = (map: LoopValues): Body =>
       sums.switchElement(
         parts.map((p) => substitute(p, map)),
         epilogue.flush(),

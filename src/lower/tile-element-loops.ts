@@ -146,7 +146,7 @@ export class ElementLoops {
   }
 
   /** Accesses to tiles as those of slots. */
-  #placed(root: Stmt, place: Place): Body {
+  #placed(root: Stmt, place: ElementIndex): Body {
     return rewriteStmts([root], {
       expr: (e) => {
         const index = e.kind === 'load' ? place(e.buffer, e.index) : undefined
@@ -185,7 +185,7 @@ export class ElementLoops {
     s: Stmt,
     fills: readonly TileText[],
     dims: ReadonlyMap<string, number>,
-    place: Place,
+    place: ElementIndex,
   ): Stmt | undefined {
     if (s.kind === 'for') {
       const varies = s.guards.find((g) => [...dims.keys()].some((v) => mentions(g, v)))
@@ -258,7 +258,7 @@ function slotIn(
   return undefined
 }
 
-type Place = (buffer: string, index: readonly Expr[]) => readonly Expr[] | undefined
+type ElementIndex = (buffer: string, index: readonly Expr[]) => readonly Expr[] | undefined
 
 /** The loop variable that walks along each dimension of the tile. */
 function along({ index, memory }: Pick<TileAccess, 'index' | 'memory'>): readonly (string | undefined)[] {

@@ -21,6 +21,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
 import { freeVars, readsMemory, rewriteExpr } from '../ir/expr-tree.ts'
 import {
+  type BufferElement,
   barrierArrive,
   barrierInit,
   barrierInitFence,
@@ -28,7 +29,6 @@ import {
   endTogether,
   expectBytes,
   type Instr,
-  type Place,
 } from '../ir/instr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -169,7 +169,7 @@ export class TransactionBarrier {
     return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)], 'i32'), int(0)), k) : k
   }
 
-  #place(round: Expr, barriers = this.#barriers): Place {
+  #place(round: Expr, barriers = this.#barriers): BufferElement {
     return { buffer: barriers.name, index: [mod(round, int(this.#stages)), int(0)] }
   }
 }

@@ -38,12 +38,12 @@ const LARGEST: Partial<Record<Dtype, number>> = {
 /** The error bound of what a closure has just returned; each leaves its own here. */
 export const last = { error: 0 }
 
-const apart = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
+const distance = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
 
 /** Where a value that lies within `error` of x ends after a function that never falls, and gives y for x. */
 export function through(f: (x: number) => number, x: number, error: number, y: number): number {
   if (error === 0 || error === Number.POSITIVE_INFINITY) return error
-  const e = Math.max(apart(f(x + error), y), apart(f(x - error), y))
+  const e = Math.max(distance(f(x + error), y), distance(f(x - error), y))
   return Number.isNaN(e) ? Number.POSITIVE_INFINITY : e
 }
 

@@ -126,7 +126,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
   return { ctx, scope, evaluate, extentOf, sources: callers }
 }
 
-interface Given {
+interface BufferSource {
   readonly buffer: Buffer1
   /** `null`: dense values that go in as they are. */
   readonly source: Source | null
@@ -139,7 +139,7 @@ function bindBuffer(
   inputs: RefInputs,
   axes: ReadonlyMap<string, Axis>,
   extentOf: (a: Axis) => number,
-): Given[] {
+): BufferSource[] {
   if (b.role !== 'in' && b.role !== 'inout') return []
   const t = Object.hasOwn(inputs.buffers, b.name) ? inputs.buffers[b.name] : undefined
   if (t === undefined) {

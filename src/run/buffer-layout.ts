@@ -13,7 +13,7 @@ import { checkRanges } from './index-ranges.ts'
 const MAX_ELEMENTS = 2 ** 31 - 1
 
 /** Where a buffer of the kernel lies: from element `at` of device memory on. */
-export interface Place {
+export interface BufferLocation {
   readonly buffer: Buffer
   readonly memory: DeviceBuffer
   readonly at: number
@@ -30,14 +30,14 @@ export function placesOf(
   program: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
-): ReadonlyMap<string, Place> {
+): ReadonlyMap<string, BufferLocation> {
   const arenas = new Set(program.arenas.map((a) => a.buffer.name))
   const whole = program.plan.buffers
     .filter((b) => !arenas.has(b.name))
-    .map((buffer): Place => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
+    .map((buffer): BufferLocation => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
   const packed = program.arenas.flatMap((a) =>
     a.members.map(
-      ({ buffer, offset }): Place => ({
+      ({ buffer, offset }): BufferLocation => ({
         buffer,
         memory: memory.get(a.buffer.name)!,
         at: evaluate(offset, bound.params),

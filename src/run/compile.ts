@@ -24,7 +24,7 @@ import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/
 import type { LoopStep } from '../schedule/steps.ts'
 
 /** Where in a compilation a kernel is as it is. */
-export interface Place {
+export interface CompilationStage {
   readonly kernel: string
   /** The schedule of the program that its steps are those of. */
   readonly schedule: string | null
@@ -40,7 +40,7 @@ export interface Place {
 }
 
 /** Called with a kernel at its stage, as written and after every step and pass. */
-export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: Place) => void
+export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: CompilationStage) => void
 
 /** What stays the same from step to step. */
 interface Origin {
@@ -92,7 +92,7 @@ export class Compilation {
   }
 
   /** Which kernel it is of, under which schedule. */
-  get place(): Omit<Place, 'after'> {
+  get place(): Omit<CompilationStage, 'after'> {
     return { kernel: this.source.name, schedule: this.#origin.schedule }
   }
 
@@ -217,7 +217,7 @@ export class Compilation {
   readonly #tell: Observer = (name, result) =>
     this.#observed(result, { what: 'pass', name, number: PASSES.indexOf(name) + 1, of: PASSES.length })
 
-  #observed(program: Kernel1 | Kernel2 | Plan, after: Place['after']): void {
+  #observed(program: Kernel1 | Kernel2 | Plan, after: CompilationStage['after']): void {
     this.#origin.observer?.(program, { ...this.place, after })
   }
 

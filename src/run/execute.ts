@@ -14,7 +14,7 @@ import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
 import { buffersOf, isAlone, readTensor } from './bind/gather-results.ts'
 import type { Bound } from './bind/index.ts'
-import { byteLength, elements, labelOf, type Place, placesOf } from './buffer-layout.ts'
+import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './buffer-layout.ts'
 import type { Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
 import { checkRanges } from './index-ranges.ts'
@@ -53,7 +53,7 @@ export class Executable {
   readonly program: Program
   #bound: Bound
   readonly #memory: ReadonlyMap<string, DeviceBuffer>
-  readonly #places: ReadonlyMap<string, Place>
+  readonly #places: ReadonlyMap<string, BufferLocation>
   readonly #commands: readonly Command[]
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
   readonly #residents: Residents | undefined
@@ -269,13 +269,13 @@ export class Executable {
     for (const [name, b] of this.#memory) if (!this.#resident.has(name)) b.free()
   }
 
-  async #upload({ buffer, memory, at }: Place, values: ValueArray): Promise<void> {
+  async #upload({ buffer, memory, at }: BufferLocation, values: ValueArray): Promise<void> {
     const { device } = this.program
     if (values.length > 0)
       await device.upload(memory, toDevice(device, buffer.dtype, values), at * elementBytes(device, buffer))
   }
 
-  #place(name: string): Place {
+  #place(name: string): BufferLocation {
     const place = this.#places.get(name)
     invariant(place, `no buffer ${name}`)
     return place

@@ -13,7 +13,7 @@ import type { LoopRef } from './loop-ref.ts'
 /** Where a cached copy lives. */
 export type CacheScope = 'shared' | 'register'
 /** The same as a call gives it: declared memories by name, or as another program has them. */
-export type Place = CacheScope | string | Memory
+export type MemoryScope = CacheScope | string | Memory
 
 /** A piece of a step; fields `F` as data, `G` in what a call gives. Both are for the types alone. */
 export interface Piece<F, G = F> {
@@ -118,7 +118,7 @@ export const optional = <const T extends Takes>(
 /** Where a copy is: plain memory, or a declared one of its scope, of whose tiles the copy is made. */
 export const memory: Piece<
   { readonly scope: CacheScope; readonly memory?: Memory | undefined },
-  { readonly place: Place }
+  { readonly place: MemoryScope }
 > = { syntax: { field: 'scope', value: { kind: 'instance', of: 'memory' } } }
 
 export const instruction: Piece<{ readonly instr: Instr }, { readonly instr: string | Instr }> = {

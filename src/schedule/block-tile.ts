@@ -144,29 +144,29 @@ function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
   return go(from) ?? [from]
 }
 
-interface Place {
+interface StridedLoop {
   readonly loop: For
   readonly stride: number
 }
 
 /** The loops of one index, outermost digit first: together where they are the digits of a sum, else each alone. */
-function grouped(e: Expr, loops: readonly For[]): readonly (readonly Place[])[] {
+function grouped(e: Expr, loops: readonly For[]): readonly (readonly StridedLoop[])[] {
   if (loops.length === 0) return []
   const found = digitsIn(e, loops)
   return found ? [found] : loops.map((loop) => [{ loop, stride: 1 }])
 }
 
-const digitsIn = (e: Expr, loops: readonly For[]): readonly Place[] | undefined =>
-  perExpr<readonly Place[] | undefined>((x, of) => digitsFrom(x, of, loops))(e)
+const digitsIn = (e: Expr, loops: readonly For[]): readonly StridedLoop[] | undefined =>
+  perExpr<readonly StridedLoop[] | undefined>((x, of) => digitsFrom(x, of, loops))(e)
 
 function digitsFrom(
   e: Expr,
-  of: (e: Expr) => readonly Place[] | undefined,
+  of: (e: Expr) => readonly StridedLoop[] | undefined,
   loops: readonly For[],
-): readonly Place[] | undefined {
+): readonly StridedLoop[] | undefined {
   if (!loops.every((l) => mentions(e, l.var))) return undefined
   const { terms } = linear(e)
-  const places: Place[] = []
+  const places: StridedLoop[] = []
   let others = false
   for (const { term, coefficient } of terms.values()) {
     const loop = term.kind === 'var' ? loops.find((l) => l.var === term.name) : undefined

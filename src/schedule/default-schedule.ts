@@ -31,7 +31,7 @@ export function automatic(state: ScheduleState): ScheduleState {
     const separate = separated(before, nest)
     const now = own(separate).reduce((s, name) => {
       const top = topOf(s, name)
-      return top ? apart(s, top) : s
+      return top ? withPartialResults(s, top) : s
     }, separate)
     return own(now).reduce(onBlocks, now)
   }, state)
@@ -85,7 +85,7 @@ function attempt(state: ScheduleState, steps: readonly LoopStep[]): ScheduleStat
  * With partial results where the outermost loop's iterations combine, as far as that is legal and leaves less to
  * one thread: a pass that runs through as many loops, all of them combining, does not.
  */
-function apart(state: ScheduleState, top: For): ScheduleState {
+function withPartialResults(state: ScheduleState, top: For): ScheduleState {
   if (!top.reduce || combinedIn(top).atomic || combinedIn(top).buffer === undefined) return state
   const known = new Set(freeNests(state.kernel))
   const next = combined(state, top)

@@ -17,20 +17,20 @@ import { type Body, stmt } from '../ir/tree.ts'
  */
 export function distributeConditions(body: Body): Body {
   // Asked after each step, of as many nests as there are: by index, as V8 is slow with frozen lists otherwise.
-  for (let k = 0; k < body.length; k++) if (body[k]!.kind === 'if') return body.flatMap(apart)
+  for (let k = 0; k < body.length; k++) if (body[k]!.kind === 'if') return body.flatMap(distributed)
   return body
 }
 
-function apart(s: Stmt): Body {
+function distributed(s: Stmt): Body {
   if (s.kind !== 'if' || loopsOf([s]).length === 0) return [s]
   if (s.else.length > 0) {
     if (readsAny(s.cond, writesOf(s.then))) return [s]
     return [
       stmt<Stmt>({ ...s, else: [] }),
       stmt<Stmt>({ ...s, cond: not(s.cond), then: s.else, else: [] }),
-    ].flatMap(apart)
+    ].flatMap(distributed)
   }
-  const then = s.then.flatMap(apart)
+  const then = s.then.flatMap(distributed)
   if (then.length < 2) return [s]
   const written = writesOf(then.slice(0, -1))
   if (readsAny(s.cond, written)) return [s]

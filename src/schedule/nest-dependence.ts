@@ -1,6 +1,6 @@
 /** Dependences between whole nests: whether they may run in any order, or at once. */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import type { Apart, For, Kernel2, Stmt } from '../ir/loops.ts'
+import type { DisjointWrites, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { partsApart } from './coords/part-write-conflicts.ts'
@@ -18,8 +18,8 @@ export interface Conflict {
 
 /** What the formats of a kernel say about nests: which never write the same elements. */
 export function withApart(loops: Kernel2, kernel: Kernel1): Kernel2 {
-  const apart = partsApart(kernel)
-  return apart.length > 0 ? { ...loops, apart } : loops
+  const disjointWritesBetween = partsApart(kernel)
+  return disjointWritesBetween.length > 0 ? { ...loops, disjointWrites: disjointWritesBetween } : loops
 }
 
 /**
@@ -37,7 +37,7 @@ export const atOnce = (
     b,
     (writes, others) =>
       [...writes, ...others].every((x) => x.stmt.kind === 'reduce' && x.stmt.atomic) ||
-      writes.every((x) => others.every((y) => apartBy(kernel, x, y)))
+      writes.every((x) => others.every((y) => decidingDimensions(kernel, x, y)))
         ? undefined
         : 'combines',
     new Set([...settled, ...ownOf(kernel, a, b)]),
@@ -45,13 +45,15 @@ export const atOnce = (
 
 /** Buffers that two nests only write, and neither an element of the other's. */
 function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
-  const known = kernel.apart ?? []
+  const known = kernel.disjointWrites ?? []
   const own = known.filter((x) => x.own)
   const uses = own.length > 0 ? [byBuffer(a), byBuffer(b)] : []
   return own.flatMap(({ buffer }) => {
     const [mine, theirs] = uses.map((u) => u.get(buffer) ?? [])
     const written = [...mine!, ...theirs!].every((x) => x.mode === 'write')
-    return written && mine!.every((x) => theirs!.every((y) => apart(known, x, y, true))) ? [buffer] : []
+    return written && mine!.every((x) => theirs!.every((y) => disjointWritesBetween(known, x, y, true)))
+      ? [buffer]
+      : []
   })
 }
 
@@ -59,11 +61,19 @@ function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
  * Where two writes are of nests whose elements differ, by the nests that their loops come from: the dimensions that decide
  * which of them has an element, if they are known.
  */
-export const apartBy = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): readonly number[] | undefined =>
-  apart(kernel.apart ?? [], x, y)?.by
+export const decidingDimensions = (
+  kernel: Kernel2,
+  x: BufferAccess,
+  y: BufferAccess,
+): readonly number[] | undefined => disjointWritesBetween(kernel.disjointWrites ?? [], x, y)?.by
 
 /** `own`: only what says that neither starts elements of the other. */
-function apart(known: readonly Apart[], x: BufferAccess, y: BufferAccess, own = false): Apart | undefined {
+function disjointWritesBetween(
+  known: readonly DisjointWrites[],
+  x: BufferAccess,
+  y: BufferAccess,
+  own = false,
+): DisjointWrites | undefined {
   for (const { nest } of x.path)
     for (const { fact, groupOf } of byNest(known).get(nest) ?? []) {
       const group = groupOf.get(nest)
@@ -75,11 +85,11 @@ function apart(known: readonly Apart[], x: BufferAccess, y: BufferAccess, own = 
 
 /** A fact, and which of its groups a nest is in. */
 interface Grouped {
-  readonly fact: Apart
+  readonly fact: DisjointWrites
   readonly groupOf: ReadonlyMap<string, number>
 }
 
-const byNest = remembered((known: readonly Apart[]): ReadonlyMap<string, readonly Grouped[]> => {
+const byNest = remembered((known: readonly DisjointWrites[]): ReadonlyMap<string, readonly Grouped[]> => {
   const out = new Map<string, Grouped[]>()
   for (const fact of known) {
     const groupOf = new Map(fact.nests.flatMap((nests, k) => nests.map((nest) => [nest, k] as const)))

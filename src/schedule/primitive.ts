@@ -3,7 +3,7 @@
  * All else about it, in texts, in TypeScript and as JSON, follows from this one declaration.
  */
 import type { StepSyntax } from '../ast/step-syntax.ts'
-import type { Apart, Buffer, Fact, For, Kernel2 } from '../ir/loops.ts'
+import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './arguments.ts'
 import type { Consumed, Context } from './context.ts'
@@ -21,7 +21,7 @@ export interface Outcome {
   /** What is required of sizes from now on. */
   readonly facts?: readonly Fact[]
   /** What is known of nests from now on. */
-  readonly apart?: readonly Apart[]
+  readonly apart?: readonly DisjointWrites[]
 }
 
 /** Documentation that a test runs: `step` turns `before` into a kernel whose body prints as `after`. */

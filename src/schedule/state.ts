@@ -114,7 +114,7 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
     body: distributeConditions(outcome.body),
     buffers: sized(buffersAfter(kernel.buffers, outcome), outcome.facts),
     ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
-    ...(outcome.apart ? { apart: [...(kernel.apart ?? []), ...outcome.apart] } : {}),
+    ...(outcome.apart ? { disjointWrites: [...(kernel.disjointWrites ?? []), ...outcome.apart] } : {}),
   })
 
 const buffersAfter = (

@@ -40,13 +40,13 @@ export function numbers(call: Call): Map<string, number> {
 }
 
 /** What is bound by name, and the seed of all else. */
-export interface Given {
+export interface BindOptions {
   readonly files: ReadonlyMap<string, string>
   readonly seed: number
 }
 
 /** `--bind` and `--seed`. */
-export const given = (call: Call): Given => ({
+export const given = (call: Call): BindOptions => ({
   files: call.pairs('bind', 'PATH'),
   seed: call.integer('seed', 0, 2 ** 32 - 1) ?? 0,
 })

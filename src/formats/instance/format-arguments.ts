@@ -4,7 +4,7 @@ import { constant, type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
 
-export interface At {
+export interface SpanOption {
   readonly span?: Span | undefined
 }
 
@@ -39,7 +39,7 @@ export function bindArguments(
   format: OrderedFormat,
   args: readonly Expr[],
   open: (name: string) => string,
-  at: At = {},
+  at: SpanOption = {},
 ): Arguments {
   checkNumber(format, args, at)
   const values = new Map<string, Expr>()
@@ -64,7 +64,7 @@ export function bindArguments(
   return { values, given, measured, text: textOf(format, args) }
 }
 
-function checkNumber(format: OrderedFormat, args: readonly Expr[], at: At): void {
+function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOption): void {
   const optional = (p: FormatParam): boolean => p.default !== null || p.measured || !isNumber(p)
   const least = format.params.findLastIndex((p) => !optional(p)) + 1
   if (args.length >= least && args.length <= format.params.length) return
@@ -80,7 +80,7 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: At): void
 
 const isNumber = (p: FormatParam): boolean => p.kind === 'integer' || p.kind === 'real'
 
-function numberFor(format: OrderedFormat, p: FormatParam, e: Expr, at: At): Expr {
+function numberFor(format: OrderedFormat, p: FormatParam, e: Expr, at: SpanOption): Expr {
   if (p.kind === 'real') {
     if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
     return wrongKind(format, p, e, 'a number', at)
@@ -91,7 +91,13 @@ function numberFor(format: OrderedFormat, p: FormatParam, e: Expr, at: At): Expr
   return wrongKind(format, p, e, p.measured ? 'an integer, or a size' : 'an integer', at)
 }
 
-function wrongKind(format: OrderedFormat, p: FormatParam, arg: Expr, expected: string, at: At): never {
+function wrongKind(
+  format: OrderedFormat,
+  p: FormatParam,
+  arg: Expr,
+  expected: string,
+  at: SpanOption,
+): never {
   return fail({
     code: 'format/argument-kind',
     message: `${p.name} of format ${format.name} is given ${argText(arg)}`,

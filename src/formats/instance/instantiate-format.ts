@@ -5,7 +5,7 @@ import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
-import { type Arguments, type At, bindArguments, spanOf } from './format-arguments.ts'
+import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { extentScope, type Scope, scopeOf, translate, translateQueries } from './translate-names.ts'
 
 /**
@@ -32,7 +32,7 @@ export function formatInstance(
   over: readonly StoredAxis[],
   rename: (name: string) => string,
   fresh: (name: string) => string,
-  at: At = {},
+  at: SpanOption = {},
 ): FormatInstance {
   checkOver(format, over, at)
   const axisNames = new Map(format.order.map((n) => [n, rename(n)]))
@@ -73,7 +73,7 @@ export function formatInstance(
 export function checkOver(
   format: { readonly name: string; readonly over: readonly string[]; readonly span?: Format['span'] },
   over: readonly StoredAxis[],
-  at: At,
+  at: SpanOption,
 ): void {
   if (over.length === format.over.length) return
   fail({
@@ -169,7 +169,7 @@ function translateAxis(axis: StoredAxis, scope: Scope, named: (axis: string) => 
   }
 }
 
-function checkAxis(axis: StoredAxis, args: Arguments, at: At): StoredAxis {
+function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
   const refuse = (what: string, expected: string): never =>
     fail({
       code: 'format/extent',

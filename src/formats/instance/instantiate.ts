@@ -14,7 +14,7 @@ import {
 } from '../../ir/format.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { type Arguments, type At, spanOf } from './format-arguments.ts'
+import { type Arguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
 import { cutToRanges } from './ranges.ts'
 import { type Asking, type Planned, type PlannedLeaf, planParts } from './rules.ts'
@@ -46,7 +46,7 @@ export function instantiate(
   use: InstantiateUse,
   over: readonly StoredAxis[],
   rename: (name: string, label: string) => string,
-  at: At = {},
+  at: SpanOption = {},
 ): Instance {
   const args = use.args.map((a) =>
     typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
@@ -155,7 +155,7 @@ function nameTree(
   p: Planned,
   numbers: ReadonlyMap<PlannedLeaf, number>,
   fresh: (name: string) => string,
-  at: At,
+  at: SpanOption,
 ): PartTree {
   switch (p.kind) {
     case 'leaf': {
@@ -200,7 +200,7 @@ function nameTree(
 function ask(
   a: Asking,
   fresh: (name: string) => string,
-  at: At,
+  at: SpanOption,
   namesByQuery: Map<string, string> = new Map(),
 ): { readonly expr: Expr; readonly queries: readonly Query[] } {
   const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, namesByQuery)

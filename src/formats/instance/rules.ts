@@ -7,7 +7,7 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable } from '../../ir/expr.ts'
 import type { Composition, Format, OrderedFormat, PartRule } from '../../ir/format.ts'
 import type { Query } from '../../ir/queries.ts'
-import { type Arguments, type At, bindArguments, spanOf } from './format-arguments.ts'
+import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { checkOver } from './instantiate-format.ts'
 import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
 import { extentScope, type Scope, scopeOf, sizeOf, translate, withVariables } from './translate-names.ts'
@@ -36,7 +36,7 @@ export interface Asking {
 
 export type Planned =
   | PlannedLeaf
-  | (At & {
+  | (SpanOption & {
       readonly kind: 'index'
       readonly text: string
       readonly index: Asking
@@ -44,7 +44,7 @@ export type Planned =
       readonly holds: readonly Expr[]
       readonly children: readonly Planned[]
     })
-  | (At & {
+  | (SpanOption & {
       readonly kind: 'cases'
       readonly cases: readonly {
         readonly text: string
@@ -64,7 +64,7 @@ export interface Plan {
 interface Context {
   readonly over: readonly StoredAxis[]
   readonly open: (name: string) => string
-  readonly at: At
+  readonly at: SpanOption
   readonly bound: Arguments[]
   parts: number
 }
@@ -75,7 +75,7 @@ export function planParts(
   args: readonly Expr[],
   over: readonly StoredAxis[],
   open: (name: string) => string,
-  at: At,
+  at: SpanOption,
 ): Plan {
   const context: Context = { over, open, at, bound: [], parts: 0 }
   const bound = bindArguments(format, args, open, at)
@@ -114,20 +114,20 @@ interface Around {
   readonly context: Context
 }
 
-interface Place extends Around {
+interface RuleScope extends Around {
   readonly composition: Composition
   readonly scope: Scope
 }
 
 /** The place of a child that its parents' rule calls `step`, and where `name` is the constant `value`. */
-const under = (p: Place, step: string | null, name: string | null, value: number): Place => ({
+const under = (p: RuleScope, step: string | null, name: string | null, value: number): RuleScope => ({
   ...p,
   label: step === null ? p.label : [...p.label, step],
   scope: name === null ? p.scope : withVariables(p.scope, [[name, int(value)]]),
   constants: name === null ? p.constants : new Map([...p.constants, [name, value]]),
 })
 
-function planRules(rules: readonly PartRule[], place: Place): Planned {
+function planRules(rules: readonly PartRule[], place: RuleScope): Planned {
   const only = rules.length === 1
   const cases = rules.map((rule) => planRule(rule, place, only))
   invariant(
@@ -139,7 +139,7 @@ function planRules(rules: readonly PartRule[], place: Place): Planned {
   return { kind: 'cases', cases, ...spanOf(place.composition.span) }
 }
 
-function planRule(rule: PartRule, place: Place, only: boolean) {
+function planRule(rule: PartRule, place: RuleScope, only: boolean) {
   if (rule.kind === 'partition')
     return { text: `partition ${rule.dim}`, where: [], child: planPartition(rule, place) }
   if (rule.kind === 'bucket')
@@ -170,7 +170,7 @@ function ownCondition(leaf: PlannedLeaf, over: readonly StoredAxis[]): Asking[] 
     : []
 }
 
-function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Place): Planned {
+function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: RuleScope): Planned {
   const { context, composition } = place
   const into = constantIn(rule.into, place, 'the number of ranges')
   const dim = composition.over.indexOf(rule.dim)
@@ -204,7 +204,7 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Pl
   }
 }
 
-function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: Place): Planned {
+function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: RuleScope): Planned {
   const { composition, context } = place
   const widths = bucketWidths(rule, composition, (e, what) => constantIn(e, place, what), context.at)
   if (widths.length > MAX_PARTS) tooMany(`${widths.length} buckets`, composition, context)
@@ -234,7 +234,7 @@ function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: Place): 
   }
 }
 
-function constantIn(e: Expr, place: Place, what: string): number {
+function constantIn(e: Expr, place: RuleScope, what: string): number {
   const { composition, scope, context } = place
   const value = translate(e, extentScope(scope, context.over))
   if (value.kind === 'const' && Number.isInteger(value.value)) return value.value

@@ -9,7 +9,7 @@ import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { type At, spanOf } from './format-arguments.ts'
+import { type SpanOption, spanOf } from './format-arguments.ts'
 import { type Samples, samples } from './sample-coordinates.ts'
 
 /** Texts of what was tried and held, by the parts of an instance that decide. */
@@ -23,7 +23,7 @@ const REMEMBERED = 1000
  * @param firstAlike for each part the first of the same format with the same arguments
  * @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
  */
-export function tryInstance(instance: Instance, firstAlike: readonly number[], at: At): void {
+export function tryInstance(instance: Instance, firstAlike: readonly number[], at: SpanOption): void {
   const key = keyOfTrial(instance)
   if (seen.has(key)) return
   const tried = samples(instance.over, constantsOf(instance))
@@ -46,7 +46,7 @@ export function tryInstance(instance: Instance, firstAlike: readonly number[], a
   seen.add(key)
 }
 
-function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Samples, at: At): void {
+function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Samples, at: SpanOption): void {
   const known = new Set(tried.names)
   const exprs = [...part.map, ...part.inverse]
   const open = new Set(part.order)
@@ -96,7 +96,7 @@ interface Trial {
   readonly tried: Samples
   /** For each part the rows that come there; parts that are alike share one array. */
   readonly reached: readonly Uint8Array[]
-  readonly at: At
+  readonly at: SpanOption
 }
 
 function tryTree(tree: PartTree, rows: Uint8Array, t: Trial): void {

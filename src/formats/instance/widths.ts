@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Composition, PartRule } from '../../ir/format.ts'
-import { type At, spanOf } from './format-arguments.ts'
+import { type SpanOption, spanOf } from './format-arguments.ts'
 
 const MAX_WIDTH = 2 ** 30
 
@@ -14,7 +14,7 @@ export function bucketWidths(
   rule: Extract<PartRule, { kind: 'bucket' }>,
   composition: Composition,
   constantOf: (e: Expr, what: string) => number,
-  at: At,
+  at: SpanOption,
 ): readonly number[] {
   const widths: number[] = []
   const refuse = (found: string): never =>

@@ -11,7 +11,7 @@ import { isSet, rankOf, wordsOf } from './bitmap.ts'
 import type { Levels } from './level-positions.ts'
 import type { OpenAxis, Scope } from './nest-scope.ts'
 
-export interface Place {
+export interface ElementPosition {
   /** One position for each tree of the buffer. */
   readonly index: readonly Expr[]
   /** Conditions under which the element exists, each decidable if those before it hold; none: it surely does. */
@@ -24,7 +24,7 @@ export function locate(
   scope: Scope,
   axes: readonly string[],
   coords: readonly Expr[],
-): Place {
+): ElementPosition {
   invariant(axes.length === coords.length, 'one coordinate an axis')
   const present: Expr[] = []
   const offsets = new Map<string, Found>()
@@ -188,5 +188,5 @@ function rangeChecks(scope: Scope, e: Expr, extent: Expr): Expr[] {
 }
 
 /** `value` where the element exists, `otherwise` elsewhere. */
-export const whenPresent = (place: Place, value: Expr, otherwise: Expr): Expr =>
+export const whenPresent = (place: ElementPosition, value: Expr, otherwise: Expr): Expr =>
   select(place.present.reduce(and, all([])), value, otherwise)

@@ -25,7 +25,7 @@ import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir
 import { fill, forLoop, reduction, store, when } from '../../ir/statement-builders.ts'
 import { stmt } from '../../ir/tree.ts'
 import { deriveInitialisation } from '../output-initialization.ts'
-import { locate, type Place, whenPresent } from './access.ts'
+import { type ElementPosition, locate, whenPresent } from './access.ts'
 import { wordsOf } from './bitmap.ts'
 import { openIterator } from './iterate.ts'
 import { Copies, usedChanged } from './let-inlining.ts'
@@ -253,7 +253,7 @@ class PositionLowering {
     return this.#levels.shape(b.axes).reduce((a, c) => (a.kind === 'const' && a.value === 1 ? c : a), int(1))
   }
 
-  #place(access: Access, scope: Scope): Place {
+  #place(access: Access, scope: Scope): ElementPosition {
     const b = this.#buffers.get(access.buffer)
     invariant(b, `no buffer ${access.buffer}`)
     return locate(

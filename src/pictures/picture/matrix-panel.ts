@@ -81,14 +81,14 @@ export function drawMatrix(
   return { content: content.join(''), width: Math.max(width, 1), height: Math.max(height, 1) }
 }
 
-function mark(w: Window, at: Place): string {
+function mark(w: Window, at: GridPlacement): string {
   const [x, y] = [at.x + w.left * at.px, at.y + w.top * at.py]
   const width = Math.max(5, (w.right - w.left) * at.px)
   const height = Math.max(5, (w.bottom - w.top) * at.py)
   return element('rect', { x, y, width, height, fill: 'none', stroke: NEUTRAL, 'stroke-width': 1.5 })
 }
 
-interface Place {
+interface GridPlacement {
   readonly grid: Grid
   readonly x: number
   readonly y: number
@@ -132,7 +132,7 @@ class Majority {
 }
 
 function marker(
-  { grid }: Place,
+  { grid }: GridPlacement,
   [rows, columns]: readonly [Int32Array, Int32Array],
 ): (add: (cell: number) => void) => void {
   return (add) => {
@@ -141,7 +141,7 @@ function marker(
   }
 }
 
-function entries(parts: readonly MatrixPart[], at: Place, gap: number): string[] {
+function entries(parts: readonly MatrixPart[], at: GridPlacement, gap: number): string[] {
   const { grid } = at
   const found = new Majority(grid.rows * grid.columns)
   parts.forEach((p, k) => {
@@ -157,7 +157,7 @@ function entries(parts: readonly MatrixPart[], at: Place, gap: number): string[]
 }
 
 /** What is stored, faintly, under the entries: cells that blocks cover, and that have elements of dense axes. */
-function stored(parts: readonly MatrixPart[], at: Place): string[] {
+function stored(parts: readonly MatrixPart[], at: GridPlacement): string[] {
   const { grid } = at
   const found = new Majority(grid.rows * grid.columns)
   parts.forEach(({ around }, k) => {
@@ -171,7 +171,7 @@ function stored(parts: readonly MatrixPart[], at: Place): string[] {
 
 function boxMarker(
   { top, left, bottom, right }: Boxes,
-  { grid }: Place,
+  { grid }: GridPlacement,
 ): (add: (cell: number) => void) => void {
   return (add) => {
     for (let b = 0; b < top.length; b++) {
@@ -184,7 +184,7 @@ function boxMarker(
   }
 }
 
-function outlines({ around }: MatrixPart, k: number, at: Place): string {
+function outlines({ around }: MatrixPart, k: number, at: GridPlacement): string {
   if (around === null || !('top' in around)) return ''
   const { top, left, bottom, right } = around
   if (top.length === 0 || top.length > OUTLINED.boxes) return ''
@@ -202,7 +202,7 @@ function outlines({ around }: MatrixPart, k: number, at: Place): string {
 
 function lines(
   cuts: { readonly rows: readonly number[]; readonly columns: readonly number[] },
-  at: Place,
+  at: GridPlacement,
 ): string {
   const fits = (xs: readonly number[], pixels: number): boolean =>
     xs.length <= CUTS.most && xs.every((c, k) => k === 0 || (c - xs[k - 1]!) * pixels >= CUTS.pixels)

@@ -9,7 +9,7 @@ import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { describe } from '../../storage/storage-report.ts'
 import { callerTensors } from './caller-tensors.ts'
-import { apartFrom, lengthOf } from './remap-entries.ts'
+import { distinctPieces, lengthOf } from './remap-entries.ts'
 import type { Bound, PartFormat, Piece, TensorFormat } from './types.ts'
 
 export interface ReportInput {
@@ -117,7 +117,7 @@ interface Counts {
 /** What all pieces over the axes of a buffer hold together. */
 function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
   const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
-  const { members } = apartFrom(mine, b.axes)
+  const { members } = distinctPieces(mine, b.axes)
   const occupied = new Occurrences(storages.get(b.name)!.size)
   const stored = members.reduce((n, p) => n + occupied.add(positions(p, b.name), lengthOf(p)), 0)
   return { stored, rows: rowsOf(members) }

@@ -94,7 +94,7 @@ function reformat(
   tables: Map<string, Int32Array>,
 ): Piece[] {
   const from = r.from.map((a) => a.name)
-  const { members, first } = apartFrom(mine, from)
+  const { members, first } = distinctPieces(mine, from)
   const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
   const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
   const values = asksForValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
@@ -137,7 +137,7 @@ function reformat(
 }
 
 /** Pieces whose columns on these axes are the same arrays count once: the first of them stands for all. */
-export function apartFrom(
+export function distinctPieces(
   pieces: readonly Piece[],
   axes: readonly string[],
 ): { readonly members: readonly Piece[]; readonly first: ReadonlyMap<Piece, Piece> } {

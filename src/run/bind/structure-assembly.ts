@@ -13,7 +13,7 @@ import { allAxesOf, isStructured, leafChains, storedAxis } from './caller-tensor
 import { united } from './coordinate-union.ts'
 import { elementOf } from './dense-order.ts'
 import { checkApart, keepsApart } from './duplicate-coordinates.ts'
-import { apartFrom } from './remap-entries.ts'
+import { distinctPieces } from './remap-entries.ts'
 import type { Piece } from './types.ts'
 
 export interface Structure {
@@ -145,7 +145,7 @@ class StructureBuilder implements Structure {
     const over = buffer?.axes ?? chain
     // Dense levels need no entries.
     const needed = buffer || !chain.every((a) => this.#axis(a).kind === 'dense_fixed') ? from : []
-    const { members, first } = apartFrom(needed, over)
+    const { members, first } = distinctPieces(needed, over)
     const union = united(members, over, this.#keeps)
     const [alone] = members.length === 1 ? members : []
     const distinct = alone !== undefined && alone.order !== 'unknown' && alone.columns.size === over.length

@@ -16,7 +16,7 @@ import { actionOf, Counters } from './work-counters.ts'
 export const MOST_STEPS = 2 ** 23
 
 /** Sizes and arrays by name. */
-export interface Given {
+export interface KnownData {
   readonly params: ReadonlyMap<string, number>
   readonly arrays: ReadonlyMap<string, Numbers>
 }
@@ -44,7 +44,7 @@ export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
 }
 
 /** Arrays whose values are known before the plan runs: nothing in it writes them, and elements are numbers. */
-export function knownArrays(plan: Plan, arrays: Given['arrays']): Map<string, Numbers> {
+export function knownArrays(plan: Plan, arrays: KnownData['arrays']): Map<string, Numbers> {
   const written = new Set<string>()
   for (const step of plan.steps)
     if (step.kind === 'clear') written.add(step.buffer)
@@ -62,7 +62,7 @@ export function knownArrays(plan: Plan, arrays: Given['arrays']): Map<string, Nu
 export function countLaunch(
   launch: Launch,
   buffers: readonly Buffer[],
-  given: Given,
+  given: KnownData,
   instrs: ReadonlyMap<string, Instr>,
   most = MOST_STEPS,
 ): Counted {

@@ -27,12 +27,12 @@ import { type Locals, wholeNests } from './nest-cloning.ts'
 import { checkPadding, type Factor } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
 import {
-  type At,
   checkChildren,
   chosenAxes,
   leavingOf,
   partBuffers,
   type Split,
+  type StepSpan,
   splitBuffers,
 } from './tensor-split.ts'
 
@@ -43,7 +43,7 @@ export type AsStep = arg.StepOf<'as', typeof takes>
 type Unused = (name: string, label?: string) => string
 
 function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
-  const at: At = step.span ? { span: step.span } : {}
+  const at: StepSpan = step.span ? { span: step.span } : {}
   const buffer = kernel.buffers.find((b) => b.name === step.buffer) ?? unknownBuffer(kernel, step, at)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const over = chosenAxes(buffer, axes, step.format, at)
@@ -122,7 +122,7 @@ function originOf(kernel: Kernel1, buffer: string): string {
   return old === undefined || old === buffer ? buffer : originOf(kernel, old)
 }
 
-function unknownBuffer(kernel: Kernel1, step: AsStep, at: At): never {
+function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
   const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
   return fail({

@@ -10,10 +10,10 @@ import { checkKinds } from '../../analysis/iterator-kinds.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { type Axis, repeats } from '../../ir/axis.ts'
 import type { Iter, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import type { At } from './tensor-split.ts'
+import type { StepSpan } from './tensor-split.ts'
 
 /** `fresh`: the axes of the format. @throws SptError `schedule/format-repeats` */
-export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: At): Kernel1 {
+export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: StepSpan): Kernel1 {
   const combining = combiningIters(kernel, new Set(fresh.map((a) => a.name)))
   const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
   const [problem] = checkKinds(next)

@@ -10,7 +10,7 @@ import { type Expr, not } from '../../ir/expr.ts'
 import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
 import { writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
-import type { At } from './tensor-split.ts'
+import type { StepSpan } from './tensor-split.ts'
 
 /** Whether a statement, or one inside it, iterates over one of the axes. */
 export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
@@ -29,7 +29,7 @@ interface Shell {
   readonly cond?: Expr
 }
 
-interface Place {
+interface StatementScope {
   readonly name: string
   readonly iters: readonly Iter[]
   readonly where: readonly Shell[]
@@ -39,7 +39,7 @@ interface Place {
 interface State {
   readonly leaving: ReadonlySet<string>
   readonly text: string
-  readonly at: At
+  readonly at: StepSpan
   readonly out: Iteration[]
   /** When each buffer was written. */
   readonly written: Map<string, number[]>
@@ -52,7 +52,7 @@ export function distribute(
   nest: Iteration,
   leaving: ReadonlySet<string>,
   text: string,
-  at: At,
+  at: StepSpan,
 ): readonly Iteration[] {
   const state: State = { leaving, text, at, out: [], written: new Map(), nest: nest.name, time: 0 }
   const where = nest.where.map((cond): Shell => ({ time: 0, cond }))
@@ -60,7 +60,7 @@ export function distribute(
   return state.out
 }
 
-function pieces(body: readonly Stmt1[], place: Place, state: State): void {
+function pieces(body: readonly Stmt1[], place: StatementScope, state: State): void {
   let { shells } = place
   let group: { readonly stmt: Stmt1; readonly time: number }[] = []
   const flush = (): void => {
@@ -90,13 +90,13 @@ function pieces(body: readonly Stmt1[], place: Place, state: State): void {
   flush()
 }
 
-function inner(s: Iteration, place: Place, time: number, state: State): void {
+function inner(s: Iteration, place: StatementScope, time: number, state: State): void {
   const lets = letValues(place.shells)
   const conditions = usedNames([{ ...s, body: [] }])
   for (const shell of place.shells)
     if (shell.let && conditions.has(shell.let.name))
       checkUnchanged(lets.get(shell.let.name)!, shell, time, state)
-  const next: Place = {
+  const next: StatementScope = {
     name: s.name,
     iters: [...place.iters, ...s.iters],
     where: [...place.where, ...s.where.map((w): Shell => ({ time, cond: substitute(w, lets) }))],
@@ -116,7 +116,13 @@ function note(body: readonly Stmt1[], time: number, state: State): void {
 }
 
 /** One piece: the statements under what of the lets and conditions around concerns them. */
-function emit(stmts: readonly Stmt1[], name: string, place: Place, before: number, state: State): void {
+function emit(
+  stmts: readonly Stmt1[],
+  name: string,
+  place: StatementScope,
+  before: number,
+  state: State,
+): void {
   const used = usedNames(stmts)
   let body = stmts
   for (const shell of [...place.shells].reverse()) {

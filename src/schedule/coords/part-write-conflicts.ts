@@ -9,14 +9,14 @@ import type { Axis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
-import type { Apart } from '../../ir/loops.ts'
+import type { DisjointWrites } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Iter, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { padsWithFill } from './padding.ts'
 
 /** Of each buffer: iterations over different parts of a format that never write the same elements of it. */
-export function partsApart(kernel: Kernel1): readonly Apart[] {
+export function partsApart(kernel: Kernel1): readonly DisjointWrites[] {
   const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const together = new Map<string, Write[]>()
   for (const w of writesIn(kernel.body, [], kernel, axes)) {
@@ -26,7 +26,7 @@ export function partsApart(kernel: Kernel1): readonly Apart[] {
     else together.set(key, [w])
   }
   return [...together.values()].flatMap((writes) =>
-    apartUnder(kernel.reformats[writes[0]!.reformat]!.instance.tree, writes, kernel),
+    disjointWritesUnder(kernel.reformats[writes[0]!.reformat]!.instance.tree, writes, kernel),
   )
 }
 
@@ -132,7 +132,7 @@ const partsFrom = remembered((instance: Instance): ReadonlyMap<string | undefine
  * Who under a node of a format's tree never writes the same elements. What decides between two parts is asked where their
  * ways part, and writes that have the old coordinates in the same places are asked once: a fact for each node, as a rule.
  */
-function apartUnder(tree: PartTree, writes: readonly Write[], kernel: Kernel1): Apart[] {
+function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: Kernel1): DisjointWrites[] {
   if (tree.kind === 'leaf' || writes.length < 2) return []
   const { over } = kernel.reformats[writes[0]!.reformat]!.instance
   const dims = over.map((a) => a.name)
@@ -155,8 +155,10 @@ function apartUnder(tree: PartTree, writes: readonly Write[], kernel: Kernel1): 
     else known.groups.set(child, [w.iteration])
   }
   return [
-    ...apartBetween([...classes.values()]).map((fact): Apart => ({ buffer: writes[0]!.buffer, ...fact })),
-    ...childrenOf(tree).flatMap((c, k) => apartUnder(c, below[k]!, kernel)),
+    ...disjointClasses([...classes.values()]).map(
+      (fact): DisjointWrites => ({ buffer: writes[0]!.buffer, ...fact }),
+    ),
+    ...childrenOf(tree).flatMap((c, k) => disjointWritesUnder(c, below[k]!, kernel)),
   ]
 }
 
@@ -177,14 +179,17 @@ const placesOf = (w: Write, asked: ReadonlySet<number>): Places | null =>
         w.indices.map((index) => index.flatMap((e, d) => (sameExpr(e, w.coordinates[k]!) ? [d] : []))),
       )
 
-function apartBetween(classes: readonly Class[]): readonly Omit<Apart, 'buffer'>[] {
+function disjointClasses(classes: readonly Class[]): readonly Omit<DisjointWrites, 'buffer'>[] {
   const pairs = classes.flatMap((a, k) =>
     classes.slice(k).flatMap((b) => {
       const by = dimensionsOf(a, b)
       return by ? [{ a, b, by }] : []
     }),
   )
-  const fact = (nests: readonly (readonly string[])[], by: readonly number[]): Omit<Apart, 'buffer'>[] =>
+  const fact = (
+    nests: readonly (readonly string[])[],
+    by: readonly number[],
+  ): Omit<DisjointWrites, 'buffer'>[] =>
     nests.length > 1 && nests.every((group) => group.length > 0) ? [{ nests, by }] : []
   const told = classes.filter((c) => pairs.some(({ a, b }) => a === c || b === c))
   const isSame = pairs.every((p) => p.by.join() === pairs[0]!.by.join())

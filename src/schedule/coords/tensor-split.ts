@@ -5,7 +5,7 @@ import type { AnyFormat, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 
 /** Where the step stands, for refusals. */
-export interface At {
+export interface StepSpan {
   readonly span?: Span
 }
 
@@ -19,7 +19,7 @@ export interface Split {
   readonly buffers: ReadonlyMap<string, SplitBuffer>
   /** Old and new ones. */
   readonly axes: ReadonlyMap<string, Axis>
-  readonly at: At
+  readonly at: StepSpan
 }
 
 export interface SplitBuffer {
@@ -44,7 +44,7 @@ export function chosenAxes(
   b: Buffer1,
   axes: ReadonlyMap<string, Axis>,
   format: AnyFormat,
-  at: At,
+  at: StepSpan,
 ): StoredAxis[] {
   const stored = b.axes.map((a) => axes.get(a) as StoredAxis)
   const leaf = stored.findLastIndex((a) => a.kind !== 'dense_fixed')
@@ -82,7 +82,12 @@ function chainLength(stored: readonly StoredAxis[], leaf: number): number {
 }
 
 /** @throws SptError `schedule/format-children` where an axis that stays needs one that leaves */
-export function checkChildren(kernel: Kernel1, leaving: ReadonlySet<string>, text: string, at: At): void {
+export function checkChildren(
+  kernel: Kernel1,
+  leaving: ReadonlySet<string>,
+  text: string,
+  at: StepSpan,
+): void {
   for (const a of kernel.axes) {
     const uses = isStored(a)
       ? leaving.has(parentOf(a) ?? '') && !leaving.has(a.name)
@@ -119,7 +124,7 @@ export function splitBuffers(
   leaving: ReadonlySet<string>,
   instance: Instance,
   unused: (name: string) => string,
-  at: At,
+  at: StepSpan,
 ): Map<string, SplitBuffer> {
   const names = over.map((a) => a.name)
   const out = new Map<string, SplitBuffer>()

@@ -1,3 +1,5 @@
+/** Segmented reduction: iterations that combine into one element do so in registers first (`accumulate`). */
+
 import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-shares.ts'
 import { isPerfect, type Segments, segmentsOf } from '../../analysis/segmented-loops.ts'
 import { accessesOf } from '../../ir/accesses.ts'

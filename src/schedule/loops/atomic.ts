@@ -1,3 +1,5 @@
+/** Atomic updates: reductions by read-modify-write instructions or compare-and-swap (`atomic`). */
+
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'

@@ -1,3 +1,5 @@
+/** Loop binding: iterations are mapped to blocks and threads of a launch (`bind`). */
+
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'

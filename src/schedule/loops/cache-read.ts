@@ -1,3 +1,5 @@
+/** Caching of reads: what an iteration reads is staged in shared memory or registers (`cache_read`). */
+
 import { replaceLoop } from '../../ir/definitions.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
@@ -58,7 +60,7 @@ type CacheReadStep = arg.StepOf<'cache_read', typeof takes>
 export const cacheRead = primitive({
   word: 'cache_read',
   takes,
-  given: (buffer: string, at: LoopRef, place: arg.Place, into?: string, how?: CopyLayout) => ({
+  given: (buffer: string, at: LoopRef, place: arg.MemoryScope, into?: string, how?: CopyLayout) => ({
     buffer,
     at,
     place,

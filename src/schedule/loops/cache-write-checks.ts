@@ -1,4 +1,4 @@
-/** What has to hold of what an iteration writes, so that it can go to a local first. */
+/** Legality of caching writes: what has to hold of what an iteration writes, so that it can go to a local first. */
 
 import { conditionsAround } from '../../analysis/dominating-conditions.ts'
 import { writesOf } from '../../ir/accesses.ts'

@@ -1,3 +1,5 @@
+/** Caching of writes: what an iteration writes stays local until its end (`cache_write`). */
+
 import { type Condition, conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { type Found, replaceLoop } from '../../ir/definitions.ts'
@@ -44,7 +46,12 @@ export const cacheWrite = primitive({
     arg.memory,
     arg.optional('->', arg.newBuffer('into')),
   ],
-  given: (buffer: string, at: LoopRef, place: arg.Place, into?: string) => ({ buffer, at, place, into }),
+  given: (buffer: string, at: LoopRef, place: arg.MemoryScope, into?: string) => ({
+    buffer,
+    at,
+    place,
+    into,
+  }),
   apply(cx, step) {
     const at = cx.loop(step.at)
     const { loop } = at

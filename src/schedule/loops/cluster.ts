@@ -1,3 +1,5 @@
+/** Thread block clusters: neighbouring blocks run together, and share copies by multicast (`cluster`). */
+
 import { Facts } from '../../analysis/integers/facts.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { printExpr } from '../../ir/print-stage2.ts'

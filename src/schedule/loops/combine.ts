@@ -1,3 +1,5 @@
+/** Deterministic reduction through temporaries: updates are stored, then added up in order (`combine`). */
+
 import { accessesOf } from '../../ir/accesses.ts'
 import { findLoop } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'

@@ -1,3 +1,5 @@
+/** Producer-consumer fusion: a nest is computed inside of a loop of the nest that reads it (`compute_at`). */
+
 import { loopMap } from '../../analysis/integers/linear.ts'
 import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'

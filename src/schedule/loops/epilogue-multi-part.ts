@@ -9,7 +9,7 @@ import { renameBuffer, substituteStmts } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { all, type Expr, int, load, lt, select, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
-import type { Apart, Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
+import type { Buffer, DisjointWrites, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-disjoint-rows.ts'
@@ -106,10 +106,14 @@ function labels(nests: readonly string[]): readonly string[] {
 }
 
 /** What the consumer writes by its loop over rows: the parts write different elements of it from now on. */
-export function apartIn(consumer: For, of: For, { first, others }: Parts): readonly Apart[] {
+export function disjointWritesOf(
+  consumer: For,
+  of: For,
+  { first, others }: Parts,
+): readonly DisjointWrites[] {
   const nests = [first, ...others].map((w) => w.top.nest)
   const writes = accessesOf([consumer]).filter((a) => a.mode === 'write')
-  return [...new Set(writes.map((w) => w.buffer))].flatMap((buffer): readonly Apart[] => {
+  return [...new Set(writes.map((w) => w.buffer))].flatMap((buffer): readonly DisjointWrites[] => {
     const mine = writes.filter((w) => w.buffer === buffer)
     const by = mine[0]!.index.findIndex((e) => e.kind === 'var' && e.name === of.var)
     const told = mine.every((w) => {

@@ -1,5 +1,5 @@
 /**
- * `compute_at scale at jt` where `scale` stands after the nest of `jt`: once an iteration of `jt` is done, what it has
+ * Epilogue fusion: `compute_at scale at jt` where `scale` stands after the nest of `jt`: once an iteration of `jt` is done, what it has
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
 
@@ -16,10 +16,10 @@ import { keyOf } from '../../ir/structural-equality.ts'
 import { type Body, bodiesOf, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
-import { apartBy } from '../nest-dependence.ts'
+import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
-import { apartIn, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
+import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 
 /** The consumer nest and the statement around the producing loop, in one list. */
 export interface Pair {
@@ -180,7 +180,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     }
   const rests = restOf(cx, consumer, rows, parts)
   const body = fused(replaceStmt(cx.kernel.body, consumer, () => rests))
-  return { ...divide(cx, body, parts, rests), apart: apartIn(consumer, rows, parts) }
+  return { ...divide(cx, body, parts, rests), apart: disjointWritesOf(consumer, rows, parts) }
 }
 
 /** Who goes on with what has been produced, and may do so with any of it. */
@@ -206,7 +206,7 @@ function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a:
     mine.length > 0 &&
     combines(a) &&
     mine.every((w) => {
-      const by = apartBy(cx.kernel, w, a)
+      const by = decidingDimensions(cx.kernel, w, a)
       return combines(w) && by !== undefined && listed(by)
     })
   )

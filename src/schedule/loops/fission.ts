@@ -1,3 +1,5 @@
+/** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
+
 import { accessesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { nestNames } from '../../ir/bound-names.ts'

@@ -1,3 +1,5 @@
+/** Loop fusion of nested loops (collapse, coalescing): one loop over the product of their extents (`fuse`). */
+
 import { substituteStmts } from '../../ir/bindings.ts'
 import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, mul, variable } from '../../ir/expr.ts'

@@ -1,4 +1,7 @@
-/** One launch of several nests on blocks: their ranges of blocks follow each other, and a block finds its nest by its number. */
+/**
+ * Block ranges of horizontal fusion: in one launch of several nests their ranges of blocks follow each other, and a block
+ * finds its nest by its number.
+ */
 
 import type { Span } from '../../ast/diagnostic.ts'
 import { substituteStmts } from '../../ir/bindings.ts'

@@ -18,7 +18,7 @@ import { store, when, whenAll } from '../../ir/statement-builders.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
-import { apartBy } from '../nest-dependence.ts'
+import { decidingDimensions } from '../nest-dependence.ts'
 
 export interface Started {
   readonly tops: readonly For[]
@@ -74,7 +74,7 @@ export function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]
   if (!first || !reducer || firsts.length > 1 || others.length === 0) return undefined
   const plain = others.every(({ access: { stmt: s } }) => s.kind === 'reduce' && isPlain(s, reducer))
   const pairs = writers.flatMap((w, k) =>
-    writers.slice(k + 1).map((o) => apartBy(kernel, w.access, o.access)),
+    writers.slice(k + 1).map((o) => decidingDimensions(kernel, w.access, o.access)),
   )
   const row = pairs[0]?.[0]
   const decided = row !== undefined && pairs.every((dims) => dims?.length === 1 && dims[0] === row)

@@ -1,3 +1,5 @@
+/** Horizontal fusion: several nests become one launch (`merge`). */
+
 import { writesOf } from '../../ir/accesses.ts'
 import { nestNames } from '../../ir/bound-names.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'

@@ -1,3 +1,5 @@
+/** Loop peeling: the first iteration stands by itself (`peel`). */
+
 import { nestNames } from '../../ir/bound-names.ts'
 import { bodyAt } from '../../ir/clone-loops.ts'
 import { allocations, loopsOf, replaceLoop } from '../../ir/definitions.ts'

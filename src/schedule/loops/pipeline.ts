@@ -1,3 +1,5 @@
+/** Software pipelining: copies are made stages ahead of their use, in a ring of buffers (`pipeline`). */
+
 import { copiesIn } from '../../analysis/shared-memory-copies.ts'
 import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import type { For } from '../../ir/loops.ts'

@@ -1,3 +1,5 @@
+/** Loop interchange (permutation) (`reorder`). */
+
 import { replaceLoop } from '../../ir/definitions.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'

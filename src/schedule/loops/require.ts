@@ -1,3 +1,5 @@
+/** Specialisation on sizes: assumptions that a schedule may rely on, and that runs check (`require`). */
+
 import { eliminateImpliedGuards } from '../../analysis/integers/implied-guards.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { type Expr, int } from '../../ir/expr.ts'

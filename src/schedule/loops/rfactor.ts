@@ -1,3 +1,5 @@
+/** Reduction factoring: a reduction goes through partial results (`rfactor`). */
+
 import { accessesOf } from '../../ir/accesses.ts'
 import { type Found, findLoop } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'

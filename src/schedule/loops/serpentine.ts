@@ -1,3 +1,5 @@
+/** Serpentine (boustrophedon) order of iterations, which balances the load of blocks (`serpentine`). */
+
 import { substituteStmts } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { add, div, eq, int, min, mod, mul, select, sub, variable } from '../../ir/expr.ts'

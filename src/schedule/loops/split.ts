@@ -1,3 +1,5 @@
+/** Strip mining: a loop becomes a loop over chunks and one within a chunk (`split`). */
+
 import { Facts } from '../../analysis/integers/facts.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'

@@ -1,3 +1,5 @@
+/** Tensorization: a nest is replaced by the instruction that does the same (`tensorize`). */
+
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { protectedRead } from '../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../analysis/integers/facts.ts'

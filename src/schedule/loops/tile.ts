@@ -1,3 +1,5 @@
+/** Loop tiling (blocking): loops are split, and the inner ones brought inside (`tile`). */
+
 import * as arg from '../arguments.ts'
 import { checkPerfectChain } from '../checks.ts'
 import type { LoopRef } from '../loop-ref.ts'

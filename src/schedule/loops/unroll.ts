@@ -1,3 +1,5 @@
+/** Loop unrolling, whole or by a factor (`unroll`). */
+
 import { expectFlag } from '../../ast/expect-argument.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { stmt } from '../../ir/tree.ts'

@@ -1,3 +1,5 @@
+/** Vectorization: iterations of an innermost loop become lanes (`vectorize`). */
+
 import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
