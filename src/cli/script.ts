@@ -46,6 +46,7 @@ export async function runScript<T>(
   return {
     exports: module.exports as T,
     async keep() {
+      if (cache.folder === undefined) return
       // What is kept takes a third more than the same code in memory, which costs less to ask for than to serialize.
       const compiled = getHeapCodeStatistics().bytecode_and_metadata_size
       if (script.cachedDataRejected || compiled > (cachedData?.length ?? 0))
