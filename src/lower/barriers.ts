@@ -231,7 +231,7 @@ function closed(loop: For, block: BarrierScope): For {
     return conflictsBetween(tail, head, block, where, ofOneRound(loop))
   }
   const all = conflicts('block')
-  const rows = conflicts('row')
+  const rows = block.row ? conflicts('row') : []
   if (all.length === 0 && rows.length === 0) return loop
   const end = all.length > 0 ? barrierFor([...all, ...rows], block) : rowBarrier(block)
   return stmt({ ...loop, body: [...loop.body, end] })
