@@ -107,7 +107,7 @@ export class Expressions {
   converted(e: Expr, to: Dtype): Value {
     const value = this.of(e)
     if (e.dtype === to) return value
-    const toType = round(to, convert(e.dtype, to))
+    const toType = convert(e.dtype, to)
     return () => toType(value())
   }
 
@@ -117,7 +117,7 @@ export class Expressions {
     const address = this.address(target)
     const { accumulate } = cell.buffer
     if (accumulate === to) return () => cell.data[address()]!
-    const toType = round(to, convert(accumulate, to))
+    const toType = convert(accumulate, to)
     return () => toType(cell.data[address()]!)
   }
 
@@ -162,7 +162,3 @@ export class Expressions {
     }
   }
 }
-
-/** As an element of type `t`. */
-export const round = (t: Dtype, f: (x: number) => number): ((x: number) => number) =>
-  t === 'f32' ? (x) => Math.fround(f(x)) : f

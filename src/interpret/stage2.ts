@@ -10,8 +10,8 @@ import { isBuiltinReducer, type Monoid, widened } from '../ir/monoid.ts'
 import { convert } from '../ir/numeric.ts'
 import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
 import { Threads } from './bound-threads.ts'
-import { type Cell, Expressions, round } from './expressions.ts'
-import { type Cells, poison } from './memory-cells.ts'
+import { type Cell, Expressions } from './expressions.ts'
+import { type Cells, cellsOf, unwritten } from './memory-cells.ts'
 
 type Action = () => void
 
@@ -59,10 +59,7 @@ class Interpreter {
     for (const b of kernel.buffers) {
       const sizes = b.shape.map((e) => this.#exprs.of(e)())
       const length = sizes.reduce((x, y) => x * y, 1)
-      const data = buffers.get(b.name) ?? new Array<number>(length).fill(poison(b.dtype))
-      invariant(buffers.has(b.name) || b.role === 'local', `no array for buffer ${b.name}`)
-      invariant(data.length === length, `${b.name} has ${data.length} elements, not ${sizes.join(' × ')}`)
-      this.#exprs.declare({ buffer: b, sizes, data })
+      this.#exprs.declare({ buffer: b, sizes, data: cellsOf(b, length, buffers) })
     }
     const inits = new Map<string, Reduce[]>()
     for (const { reduce, path } of reductionsOf(kernel.body)) {
@@ -122,7 +119,7 @@ class Interpreter {
         const cell = this.#alloc(s.buffer)
         const length = cell.sizes.reduce((x, y) => x * y, this.#copies(s.buffer))
         return () => {
-          cell.data = new Array<number>(length).fill(poison(s.buffer.dtype))
+          cell.data = unwritten(s.buffer.dtype, length)
         }
       }
       case 'fill': {
@@ -289,7 +286,7 @@ class Interpreter {
     const cell = this.#exprs.cell(t.buffer)
     const address = this.#exprs.address(t)
     const kept = to ?? cell.buffer.dtype
-    const toType = round(kept, convert(from, kept))
+    const toType = convert(from, kept)
     return (value) => {
       const k = address()
       cell.data[k] = toType(value)

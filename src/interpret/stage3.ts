@@ -10,7 +10,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Launch, Plan } from '../ir/loops.ts'
 import { compileBody, lockstep, type Threads } from './lockstep.ts'
-import { type Cells, poison } from './memory-cells.ts'
+import { type Cells, cellsOf } from './memory-cells.ts'
 import { Memory } from './races.ts'
 import type { Frame, Instructions } from './thread-code.ts'
 
@@ -28,10 +28,7 @@ export function interpretPlan(
   const memory = new Map<string, Memory>()
   for (const b of plan.buffers) {
     const length = Math.max(0, evaluate(b.shape[0]!, params))
-    const cells = buffers.get(b.name) ?? new Array<number>(length).fill(poison(b.dtype))
-    invariant(buffers.has(b.name) || b.role === 'local', `no array for buffer ${b.name}`)
-    invariant(cells.length === length, `${b.name} has ${cells.length} elements, not ${length}`)
-    memory.set(b.name, new Memory(b, cells))
+    memory.set(b.name, new Memory(b, cellsOf(b, length, buffers)))
   }
   for (const step of plan.steps) {
     if (step.kind === 'clear') memory.get(step.buffer)!.clear()

@@ -10,7 +10,7 @@ import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, Reduce, Stmt } from '../ir/loops.ts'
 import { convert, wrap } from '../ir/numeric.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { poison } from './memory-cells.ts'
+import { unwritten } from './memory-cells.ts'
 import { Memory, type Who } from './races.ts'
 import { firstHit } from './search.ts'
 
@@ -102,7 +102,7 @@ export function compile(s: Stmt): Action {
 /** A fresh register array; the first thread to arrive makes shared memory for all of its block. */
 function allocate(f: Frame, buffer: Buffer): Memory {
   const length = buffer.shape.reduce((n, e) => n * evaluate(e, f.vars), 1)
-  const fresh = (): Memory => new Memory(buffer, new Array<number>(length).fill(poison(buffer.dtype)))
+  const fresh = (): Memory => new Memory(buffer, unwritten(buffer.dtype, length))
   if (buffer.scope !== 'shared') return fresh()
   const known = f.shared.get(buffer.name)
   if (known) return known
@@ -142,11 +142,9 @@ export function combining(s: Reduce): (f: Frame, right: readonly number[]) => vo
   }
 }
 
-const round = (t: Dtype, x: number): number => (t === 'f32' ? Math.fround(x) : x)
-
 /** A value of type `from` as an element of type `to`; a register of a narrow type is 32 bits wide. */
 const toMemory = (x: number, from: Dtype, to: Dtype): number =>
-  from === to ? round(to, wrap(to)(x)) : round(to, convert(from, to)(x))
+  from !== to ? convert(from, to)(x) : to === 'f32' ? Math.fround(x) : wrap(to)(x)
 
 export function converted(e: Expr, to: Dtype): Value<Frame> {
   const value = compileExpr(e)
