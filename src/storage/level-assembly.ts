@@ -6,6 +6,7 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasIndices, parentOf, type SparseFixed, type StoredAxis } from '../ir/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expr.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { SortKey, Starts } from './engine-operands.ts'
@@ -68,10 +69,14 @@ export function* assembleLevel<C extends Column>(
 }
 
 /** Where a level begins new positions: where the parent's or the coordinate changes, and at `starts`. */
-const startsOf = (d: Dimension, { at }: Place, starts: Starts | null): Starts => ({
-  keys: [...(at ? [at] : []), d.coordinate, ...(starts?.keys ?? [])],
-  cut: starts?.cut ?? null,
-})
+const startsOf = (d: Dimension, { at }: Place, starts: Starts | null): Starts => {
+  const keys = [...(at ? [at] : []), d.coordinate]
+  const known = new Set(keys.map(keyOf))
+  return {
+    keys: [...keys, ...(starts?.keys ?? []).filter((k) => !known.has(keyOf(k)))],
+    cut: starts?.cut ?? null,
+  }
+}
 
 /** All coordinates under every parent position: arithmetic alone. */
 function denseFixed<C extends Column>(
@@ -167,7 +172,8 @@ function* sparseFixed<C extends Column>(
   invariant(parent.at, `${d.axis.name} has a parent`)
   const name = `@rank ${d.axis.name}`
   // Where the parent began a new position wherever the width was used up, ranks are known (`nonunique-positions.ts`).
-  if (d.width !== null && d.width > 0 && frame.columns.has(name)) return padded(frame, d, parent, d.width)
+  if (d.width !== null && d.width > 0 && frame.names().includes(name))
+    return padded(frame, d, parent, d.width)
   frame.engine.ranks(frame, name, starts, 1)
   return yield* rankedFixed(frame, d, parent)
 }

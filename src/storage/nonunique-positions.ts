@@ -45,6 +45,13 @@ export function nonuniqueStarts<C extends Column>(
       continue
     }
     const inner = out[d + 1]
+    if (child.width === 1 && alone && (!again || d + 2 === rest.length)) {
+      // A position has one child position: it begins where that does, whose rank is 0.
+      out[d] = again ? EACH : { keys: [...keys, child.coordinate], cut: null }
+      const rank = `@rank ${child.axis.name}`
+      frame.deferred.set(rank, () => frame.engine.filled(frame.n, 0, rank))
+      continue
+    }
     const cut = `@cut ${child.axis.name}`
     frame.engine.cuts(frame, cut, alone && !again ? `@rank ${child.axis.name}` : null, {
       within: keys,
