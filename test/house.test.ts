@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { violations } from '../scripts/layers.mjs'
+import { AXES, type AxisWord, levelFormat } from '../src/ast/axis-kinds.ts'
 
 const files = (dir: string): string[] =>
   readdirSync(dir, { withFileTypes: true }).flatMap((e) =>
@@ -51,6 +52,15 @@ test('no operator is named in src', () => {
         .split('\n')
         .flatMap((line, k) => (pattern.test(line) ? [`${f}:${k + 1}: ${line.trim()}`] : [])),
     )
+  expect(found).toEqual([])
+})
+
+test('how a level is stored is asked of its declaration, not of the name of its kind', () => {
+  const stored = Object.keys(AXES).filter((kind) => levelFormat(kind as AxisWord))
+  const pattern = new RegExp(`'(?:${stored.join('|')})'`)
+  const found = files('src').filter(
+    (f) => f.endsWith('.ts') && f !== 'src/ir/axis.ts' && pattern.test(readFileSync(f, 'utf8')),
+  )
   expect(found).toEqual([])
 })
 

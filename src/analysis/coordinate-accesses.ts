@@ -1,6 +1,6 @@
 /** Every access of a body with the iterators around it: what the rules about S and R look at. */
 import type { Span } from '../ast/diagnostic.ts'
-import type { Axis } from '../ir/axis.ts'
+import { type Axis, isFused } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { substitute, walkExpr } from '../ir/expr-tree.ts'
 import type { Iter, Stmt1 } from '../ir/stage1.ts'
@@ -77,6 +77,6 @@ export function accessesOf(body: readonly Stmt1[], axes: ReadonlyMap<string, Axi
 function open(iter: Iter, axes: ReadonlyMap<string, Axis>): OpenIter {
   const axis = axes.get(iter.axis)
   if (!axis) return { iter, coords: [] }
-  if (axis.kind !== 'fused') return { iter, coords: [{ name: iter.name, axis }] }
+  if (!isFused(axis)) return { iter, coords: [{ name: iter.name, axis }] }
   return { iter, coords: axis.members.flatMap((m) => (axes.has(m) ? [{ name: m, axis: axes.get(m)! }] : [])) }
 }

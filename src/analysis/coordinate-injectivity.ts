@@ -4,7 +4,7 @@
  * * b + ii` with ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b +
  * ii]`).
  */
-import { type Axis, isStored, repeats } from '../ir/axis.ts'
+import { type Axis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -42,21 +42,21 @@ export function determined(
 
 /** The stored axis whose coordinates an iterator runs over. */
 function storedOf(c: Known, axes: ReadonlyMap<string, Axis>): Axis | undefined {
-  return c.axis.kind === 'attached' || c.axis.kind === 'gathered' ? axes.get(c.axis.base) : c.axis
+  return isAttached(c.axis) || isGathered(c.axis) ? axes.get(c.axis.base) : c.axis
 }
 
 /** Whether different steps of the iterator have different coordinates, its parents being the same. */
 function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   const axis = storedOf(c, axes)
   // A list may name a coordinate twice.
-  if (!axis || c.axis.kind === 'gathered') return false
+  if (!axis || isGathered(c.axis)) return false
   return !repeats(axis)
 }
 
 /** One coordinate at most, which nothing needs to tell apart. */
 function single(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   const axis = storedOf(c, axes)
-  if (!axis || c.axis.kind === 'gathered' || !isStored(axis)) return false
+  if (!axis || isGathered(c.axis) || !isStored(axis)) return false
   return distinct(c, axes) && axis.extent.kind === 'const' && axis.extent.value <= 1
 }
 
@@ -69,7 +69,7 @@ function alone(
 ): readonly string[] {
   const bare = e.kind === 'var' ? coords.get(e.name) : undefined
   // On its own axis even a repeated coordinate is an element of its own.
-  if (bare && bare.axis.kind !== 'gathered' && storedOf(bare, axes)?.name === dim) return [bare.name]
+  if (bare && !isGathered(bare.axis) && storedOf(bare, axes)?.name === dim) return [bare.name]
   const all = coefficientsOf(e, new Set(coords.keys()))
   if (!all) return leading(e, coords, axes)
   const terms = new Map([...all].filter(([name]) => !single(coords.get(name)!, axes)))

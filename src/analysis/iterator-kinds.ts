@@ -4,7 +4,7 @@
  * combine through one reducer, and no partial value is seen.
  */
 import type { Diagnostic, Label } from '../ast/diagnostic.ts'
-import type { Axis } from '../ir/axis.ts'
+import { type Axis, isAttached, isGathered } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
@@ -78,9 +78,9 @@ function checkTarget(
 }
 
 function repeats(axis: Axis, axes: ReadonlyMap<string, Axis>, buffer: Buffer1 | undefined): string {
-  if (axis.kind === 'gathered')
+  if (isGathered(axis))
     return `${axis.buffer} may list a coordinate twice: make the iterator R and reduce, or write a buffer over the list's own axis`
-  const stored = axis.kind === 'attached' ? axes.get(axis.base) : axis
+  const stored = isAttached(axis) ? axes.get(axis.base) : axis
   return `${stored?.name} is nonunique, so its coordinates repeat: make the iterator R and reduce${buffer ? `, or declare ${buffer.name} over ${stored?.name}` : ''}`
 }
 

@@ -4,7 +4,7 @@ import { packagedFormat } from '../ast/packaged.ts'
 import { parseFormatExpression } from '../elaborate/index.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
-import type { StoredAxis } from '../ir/axis.ts'
+import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
 import { Names } from '../ir/bound-names.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
@@ -319,9 +319,7 @@ function instanceOf(format: OrderedFormat, args: readonly (number | string)[]): 
   const over = format.over.map((name, k): StoredAxis => {
     const extent = variable(sizeOf(name))
     const parent = format.over[k - 1]
-    return parent === undefined
-      ? { kind: 'dense_fixed', name, parent: null, extent }
-      : { kind: 'sparse_variable', name, parent, extent, ordered: true, unique: true }
+    return parent === undefined ? denseAxis(name, extent) : compressedAxis(name, parent, extent)
   })
   return instantiate({ format, args }, over, (name, label) => {
     return names.fresh(label === '' ? name : `${name}_${label}`)

@@ -1,7 +1,7 @@
 /** Small random data for a kernel, and what the reference computes from them: what interpreters get through in an instant. */
 import { Facts } from '../analysis/integers/facts.ts'
 import { SptError } from '../ast/diagnostic.ts'
-import { type Axis, chainTo } from '../ir/axis.ts'
+import { type Axis, chainTo, isDense, isRagged } from '../ir/axis.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Fact } from '../ir/loops.ts'
@@ -113,7 +113,7 @@ const INDICES: Structure = ({ name, axes: over, first: { role, dtype } }, { axes
 }
 
 const kindIn = (axis: Axis): 'dense' | 'ragged' | 'sparse' =>
-  axis.kind === 'dense_fixed' ? 'dense' : axis.kind === 'dense_variable' ? 'ragged' : 'sparse'
+  isDense(axis) ? 'dense' : isRagged(axis) ? 'ragged' : 'sparse'
 
 /** Coordinates that are all alike, but for every fifth: few formats do not hold these. */
 const DIAGONALS: Structure = ({ name, axes: over, first: { role, dtype } }, { extent }) => {

@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { allocate } from '../columns/allocate.ts'
 import type { AxisStatistic, Statistic } from '../elaborate/index.ts'
-import { type Axis, hasIndptr, parentOf } from '../ir/axis.ts'
+import { type Axis, hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -157,8 +157,8 @@ export class Statistics {
   #counted(name: string, tensor: string, { coords }: CoordTensor): Int32Array | undefined {
     const axis = this.#axes.get(name)
     const parent = axis && this.#axes.get(parentOf(axis) ?? '')
-    if (axis?.kind !== 'sparse_variable' || !axis.unique) return undefined
-    if (parent?.kind !== 'dense_fixed' || parent.parent !== null) return undefined
+    if (!hasIndptr(axis) || !hasIndices(axis) || !axis.unique) return undefined
+    if (!isDense(parent) || parent.parent !== null) return undefined
     if ([...freeVars(parent.extent)].some((v) => !this.sizes.has(v))) return undefined
     const over = axesOfBinding(this.#kernel, tensor)
     const [rows, columns] = [coords[over.indexOf(parent.name)], coords[over.indexOf(name)]]
@@ -219,9 +219,8 @@ export class Statistics {
     if (hasIndptr(axis)) return this.#of(name, asked).count
     const parent = parentOf(axis)
     const above = parent === null ? 1 : this.#positions(parent, asked)
-    if (axis.kind === 'dense_fixed') return above * this.#evaluated(axis.extent, asked)
-    if (axis.kind === 'sparse_fixed') return above * this.#evaluated(axis.width, asked)
-    return this.#unknown(asked, name)
+    const each = isStored(axis) ? segmentSize(axis) : null
+    return each ? above * this.#evaluated(each, asked) : this.#unknown(asked, name)
   }
 
   #evaluated(e: Expr, asked: Var): number {

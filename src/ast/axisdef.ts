@@ -37,7 +37,7 @@ export function axisDef(p: Parts): AxisDef {
     const at = isRoot ? k - 1 : k
     if (of === 'axes') return p.args.map((_, n) => axisName(p, n))
     if (of === 'size') return p.args[at]!
-    return at < 0 ? null : of === 'axis' ? axisName(p, at) : parentName(p)
+    return at < 0 ? null : of === 'axis' || of === 'buffer' ? axisName(p, at) : parentName(p)
   }
   const operands = takes.map(([field, of], k) => [field, operand(of, k)])
   return { kind, ...Object.fromEntries(operands), ...flagsOf(p, kind), span: p.span } as AxisDef

@@ -1,4 +1,5 @@
 /** What stands in a format, and what makes of it a description or a composition. */
+import { levelFormat } from './axis-kinds.ts'
 import { refuseTwice } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
 import type {
@@ -137,7 +138,7 @@ export function someRules(rules: readonly Rule[], what: string, span: Span): rea
 
 /** What follows an axis is for padding that it can have: `padded with 0`. */
 export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
-  if (def.kind !== 'sparse_fixed')
+  if (levelFormat(def.kind)?.positions !== 'width')
     fail({
       code: 'parse/padding',
       message: `a \`${def.kind}\` axis has no padding`,

@@ -1,6 +1,18 @@
 /** Parameters and axes of a kernel (and the axes of a format, which are declared alike). */
+
+import { levelFormat, operandsOf } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { type Axis, isStored, MAX_BITMAP, parentOf, type StoredAxis } from '../ir/axis.ts'
+import {
+  type Axis,
+  hasMask,
+  hasMaskSize,
+  hasWidth,
+  isFused,
+  isStored,
+  MAX_BITMAP,
+  parentOf,
+  type StoredAxis,
+} from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import type { Report } from './diagnostics.ts'
@@ -88,24 +100,19 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
     if (axis) d.axes.set(name, axis)
     else d.broken.add(name)
   }
-  const isView = (a: Ast.AxisDecl): boolean =>
-    a.def.kind === 'fused' || a.def.kind === 'attached' || a.def.kind === 'gathered'
+  const isView = (a: Ast.AxisDecl): boolean => !levelFormat(a.def.kind)
   for (const a of pending.values()) if (!isView(a)) visit(a, [])
   for (const a of pending.values()) if (isView(a)) visit(a, [])
 }
 
-function refersTo(def: Ast.AxisDef): readonly Ast.Ident[] {
-  switch (def.kind) {
-    case 'fused':
-      return def.members
-    case 'attached':
-      return [def.base, def.parent]
-    case 'gathered':
-      return [def.base]
-    default:
-      return def.parent ? [def.parent] : []
-  }
-}
+const refersTo = (def: Ast.AxisDef): readonly Ast.Ident[] =>
+  operandsOf(def).flatMap((o): readonly Ast.Ident[] =>
+    o.kind === 'size' || o.kind === 'buffer' || o.value === null
+      ? []
+      : o.kind === 'axes'
+        ? o.value
+        : [o.value],
+  )
 
 /** An axis by name; with an error, once, where there is none or it is a view and may not be. */
 function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
@@ -131,48 +138,7 @@ function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
 function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const { def } = decl
   const base = { name: decl.name.name, span: decl.span }
-  const { report } = d
   switch (def.kind) {
-    case 'dense_fixed': {
-      const parent = def.parent ? find(d, def.parent, false) : null
-      const extent = extentExpr(def.extent, names, report)
-      if ((def.parent && !parent) || !extent) return null
-      return { ...base, kind: def.kind, parent: parent?.name ?? null, extent }
-    }
-    case 'bitmap':
-    case 'dense_variable': {
-      const parent = find(d, def.parent, false)
-      const extent = extentExpr(def.extent, names, report)
-      return parent && extent && { ...base, kind: def.kind, parent: parent.name, extent }
-    }
-    case 'sparse_fixed': {
-      const parent = find(d, def.parent, false)
-      const extent = extentExpr(def.extent, names, report)
-      const width = extentExpr(def.width, names, report)
-      const padding = decl.padding && extentExpr(decl.padding, names, report)
-      const { ordered, unique } = def
-      if (!parent || !extent || !width || (decl.padding && !padding)) return null
-      const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
-      const axis = {
-        ...base,
-        kind: def.kind,
-        parent: parent.name,
-        extent,
-        width,
-        ordered,
-        unique,
-        ...compact,
-      }
-      // Padded with the extent: with no coordinate, as without saying so.
-      return padding && !sameExpr(padding, extent) ? { ...axis, padding } : axis
-    }
-    case 'sparse_variable': {
-      const parent = def.parent ? find(d, def.parent, false) : null
-      const extent = extentExpr(def.extent, names, report)
-      if ((def.parent && !parent) || !extent) return null
-      const { ordered, unique } = def
-      return { ...base, kind: def.kind, parent: parent?.name ?? null, extent, ordered, unique }
-    }
     case 'fused':
       return fused(d, def, base)
     case 'attached':
@@ -182,7 +148,33 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
       // Buffers are declared after axes: `checkGathered` looks at the list.
       return of && { ...base, kind: def.kind, base: of.name, buffer: def.buffer.name }
     }
+    default:
+      return stored(d, decl, names)
   }
+}
+
+/** With its operands: parents by name, and sizes. */
+function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
+  const { def, span } = decl
+  const sized = (e: Ast.Expr): Expr | null => extentExpr(e, names, d.report)
+  let broken = false
+  const known = <T>(x: T | null): T | null => {
+    broken ||= x === null
+    return x
+  }
+  const operands = operandsOf(def).map(({ field, kind, value }) => [
+    field,
+    kind === 'size' ? known(sized(value)) : value && known(find(d, value as Ast.Ident, false))?.name,
+  ])
+  const padding = decl.padding && known(sized(decl.padding))
+  if (broken) return null
+  const flags = 'ordered' in def ? { ordered: def.ordered, unique: def.unique } : {}
+  const own = { name: decl.name.name, span, kind: def.kind, ...Object.fromEntries(operands), ...flags }
+  const axis = own as unknown as StoredAxis
+  if (!hasWidth(axis)) return axis
+  const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
+  // Padded with the extent: with no coordinate, as without saying so.
+  return { ...axis, ...compact, ...(padding && !sameExpr(padding, axis.extent) ? { padding } : {}) }
 }
 
 function fused(
@@ -227,7 +219,7 @@ function attached(
       span: def.base.span,
       expected: 'a child of a root axis, which a coordinate of that root can enter',
     })
-  if (parent.kind === 'fused')
+  if (isFused(parent))
     return d.report.error({
       code: 'check/attached-parent',
       message: `${parent.name} is fused and has no single coordinate to enter ${of.name} by`,
@@ -249,7 +241,7 @@ function attached(
 /** In a kernel; the extents in a format become constants with its arguments. */
 export function checkBitmaps(d: Declared): void {
   for (const a of d.axes.values()) {
-    if (a.kind !== 'bitmap' || (a.extent.kind === 'const' && a.extent.value <= MAX_BITMAP)) continue
+    if (!hasMask(a) || hasMaskSize(a)) continue
     const span = a.extent.span ?? a.span
     d.report.error({
       code: 'check/bitmap-extent',

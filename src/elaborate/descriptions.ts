@@ -1,8 +1,10 @@
 /** Formats that describe what is stored: axes, sorts, coordinate maps. */
+
 import { dependsOn } from '../analysis/query-dependence.ts'
+import { levelFormat } from '../ast/axis-kinds.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { isPadded, isStored, type StoredAxis } from '../ir/axis.ts'
+import { isDense, isPadded, isStored, type StoredAxis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Format, FormatParam, Sort } from '../ir/format.ts'
 import { declarationOf, sourceOf } from '../ir/queries.ts'
@@ -86,7 +88,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
   }
   declareAxes(d, b.axes, namesAt(extents))
   for (const a of b.axes)
-    if (a.def.kind === 'fused' || a.def.kind === 'attached' || a.def.kind === 'gathered')
+    if (!levelFormat(a.def.kind))
       d.report.error({
         code: 'check/format-view',
         message: `axis ${a.name.name} of format ${head.name} is ${a.def.kind}: a view that stores nothing`,
@@ -94,7 +96,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
         expected: 'dense and sparse axes',
       })
   for (const a of d.axes.values()) {
-    const above = isStored(a) && a.kind !== 'dense_fixed' ? chainOf(d, a).slice(0, -1) : []
+    const above = isStored(a) && !isDense(a) ? chainOf(d, a).slice(0, -1) : []
     const padded = above.find((name) => isPadded(d.axes.get(name)!))
     if (padded !== undefined)
       d.report.error({

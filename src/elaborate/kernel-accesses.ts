@@ -1,5 +1,7 @@
 /** Names and accesses inside a kernel's body. */
+
 import type * as Ast from '../ast/nodes.ts'
+import { isFused } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { cast, type Expr, type Load, load, variable } from '../ir/expr.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from './expressions.ts'
@@ -46,7 +48,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
       hint: `${e.name}[${buffer.axes.join(', ')}]`,
     })
   const axis = d.axes.get(e.name)
-  if (axis?.kind === 'fused')
+  if (isFused(axis))
     return report.error({
       code: 'check/fused-name',
       message: `${e.name} is fused and has no coordinate of its own`,

@@ -1,8 +1,7 @@
 /** The name space of one kernel: parameters, axes and buffers, and who took a name first. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Axis, StoredAxis } from '../ir/axis.ts'
-import { isStored, ownedNames, parentOf } from '../ir/axis.ts'
+import { type Axis, isDense, isFused, isStored, ownedNames, parentOf, type StoredAxis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Monoid } from '../ir/monoid.ts'
 import type { Buffer1, Param } from '../ir/stage1.ts'
@@ -52,7 +51,7 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
 /** The arrays and the count of an axis are bound, cached and passed to kernels under names made from that of the axis. */
 export function checkOwnedNames(d: Declared): void {
   for (const a of d.axes.values())
-    for (const name of isStored(a) && a.kind !== 'dense_fixed' ? ownedNames(a.name) : []) {
+    for (const name of isStored(a) && !isDense(a) ? ownedNames(a.name) : []) {
       const other = d.places.get(name)
       if (!other) continue
       const own = d.places.get(a.name)
@@ -74,7 +73,7 @@ export function storedAxis(d: Declared, name: string): StoredAxis | null {
 /** The axis whose coordinates an axis goes through: itself, or the base of a view. */
 export function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
   if (isStored(a)) return a
-  return a.kind === 'fused' ? null : storedAxis(d, a.base)
+  return isFused(a) ? null : storedAxis(d, a.base)
 }
 
 /** The extent of the coordinates of an axis. */

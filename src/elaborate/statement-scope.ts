@@ -1,6 +1,6 @@
 /** What a statement can see besides the kernel's declarations: iterators and `let`s around it. */
 import type { Span } from '../ast/diagnostic.ts'
-import type { Axis } from '../ir/axis.ts'
+import { type Axis, isAttached } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 
 export interface Seen {
@@ -47,6 +47,6 @@ export class Scope {
 /** The iterator that stands on a stored axis, itself or through an attached view of it. */
 export function standsOn({ iterators }: Scope, axis: string): Seen | undefined {
   return iterators.findLast(
-    (s) => s.axis !== null && (s.axis.name === axis || (s.axis.kind === 'attached' && s.axis.base === axis)),
+    (s) => s.axis !== null && (s.axis.name === axis || (isAttached(s.axis) && s.axis.base === axis)),
   )
 }

@@ -1,7 +1,7 @@
 /** Iterations and statements: AST → Stage I. A statement with an error is left out; the error is recorded. */
 import { unreachable } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { isStored, parentOf } from '../ir/axis.ts'
+import { isAttached, isFused, isGathered, isStored, parentOf } from '../ir/axis.ts'
 import { ACCESS_LEVELS, countText, MAX_LEVELS, MAX_NEST } from '../ir/code-size-budgets.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { cast, conjuncts, type Expr, type Load } from '../ir/expr.ts'
@@ -170,16 +170,16 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
     axis: of,
   })
   // An attached axis is a view of its base, and an iterator over it may go by either name.
-  const own = axis.kind === 'attached' && it.name.name === axis.base ? axis.base : axis.name
+  const own = isAttached(axis) && it.name.name === axis.base ? axis.base : axis.name
   if (!free(d, scope, it.name, 'iterator', own)) return null
-  if (axis.kind === 'fused') {
+  if (isFused(axis)) {
     const members = axis.members.map((m) => ({ name: m, span: it.axis.span }))
     if (!members.every((m) => free(d, scope, m, 'iterator', m.name))) return null
     return members.map((m) => seen(m.name, d.axes.get(m.name)!))
   }
-  const parent = isStored(axis) ? parentOf(axis) : axis.kind === 'attached' ? axis.parent : null
+  const parent = isStored(axis) ? parentOf(axis) : isAttached(axis) ? axis.parent : null
   if (parent !== null && !standsOn(scope, parent)) {
-    const gathered = scope.iterators.find((s) => s.axis?.kind === 'gathered' && s.axis.base === parent)
+    const gathered = scope.iterators.find((s) => isGathered(s.axis) && s.axis.base === parent)
     return d.report.error({
       code: 'check/no-parent',
       message: `${axis.name} is iterated without its parent ${parent}`,

@@ -1,17 +1,19 @@
 /**
  * Axes: how coordinates are stored. An axis is a level of a tree; a root has no parent, a child has one
- * segment of coordinates per position of its parent.
- *
- * | kind            | arrays            | positions under one parent position p | coordinate at position q      |
- * |-----------------|-------------------|----------------------------------------|-------------------------------|
- * | dense_fixed     | none              | extent                                 | q - p·extent                  |
- * | dense_variable  | indptr            | indptr[p+1] - indptr[p]                | q - indptr[p]                 |
- * | sparse_fixed    | indices           | width                                  | indices[q]; `extent` = padding |
- * | sparse_variable | indptr + indices  | indptr[p+1] - indptr[p]                | indices[q]                    |
- * | bitmap          | indptr + mask     | bits set in the mask of p              | which bit                     |
- *
- * (SparseTIR, ASPLOS 2023, section 3.1; level properties as in Chou et al., OOPSLA 2018.)
+ * segment of coordinates per position of its parent. `ast/axis-kinds.ts` declares the kinds; who reads them goes by the
+ * properties of their levels (Chou et al., OOPSLA 2018; SparseTIR, ASPLOS 2023, section 3.1).
  */
+import {
+  AXES,
+  type AxisWord,
+  type Flags,
+  type LevelFormat,
+  type LevelKind,
+  levelFormat,
+  type OperandKind,
+  type SparseKind,
+  type ViewKind,
+} from '../ast/axis-kinds.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 
@@ -20,28 +22,18 @@ interface AxisBase {
   readonly span?: Span | undefined
 }
 
-/** Coordinates 0 … extent-1, all present: of a root once, of a child under every position of its parent. */
-export interface DenseFixed extends AxisBase {
-  readonly kind: 'dense_fixed'
-  readonly parent: string | null
-  readonly extent: Expr
+/** Operands as axes and buffers by name, and expressions over sizes. */
+interface Operands extends Record<OperandKind, unknown> {
+  readonly parent: string
+  readonly 'root?': string | null
+  readonly size: Expr
+  readonly axis: string
+  readonly axes: readonly string[]
+  readonly buffer: string
 }
 
-/** Ragged: coordinates 0 … length(p)-1 under parent position p; `extent` bounds the lengths. */
-export interface DenseVariable extends AxisBase {
-  readonly kind: 'dense_variable'
-  readonly parent: string
-  readonly extent: Expr
-}
-
-/** Exactly `width` positions under each parent position; a position that holds nothing has the coordinate `extent` and comes last. */
-export interface SparseFixed extends AxisBase {
-  readonly kind: 'sparse_fixed'
-  readonly parent: string
-  readonly extent: Expr
-  readonly width: Expr
-  readonly ordered: boolean
-  readonly unique: boolean
+/** Of levels of fixed width. */
+interface Padding {
   /**
    * Coordinate of positions that hold nothing, in the place of `extent`; within the extent, so that they are visited
    * as positions with the fill value. Of `ordered` and `unique` they are no part: they come last, and may repeat.
@@ -50,62 +42,108 @@ export interface SparseFixed extends AxisBase {
   /** Every position holds something: claimed by the format's text, and checked of all arrays. */
   readonly compact?: boolean | undefined
 }
+type WidthKind = LevelKind<{ readonly positions: 'width' }>
 
-/** A compressed level. Without a parent it is one segment (its indptr is `[0, n]`). */
-export interface SparseVariable extends AxisBase {
-  readonly kind: 'sparse_variable'
-  readonly parent: string | null
-  readonly extent: Expr
-  readonly ordered: boolean
-  readonly unique: boolean
+type AxisOf<K extends AxisWord> = AxisBase & { readonly kind: K } & {
+  readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
+} & (K extends SparseKind ? Flags : unknown) &
+  (K extends WidthKind ? Padding : unknown)
+type AxesOf<K extends AxisWord> = { readonly [X in K]: AxisOf<X> }[K]
+
+/** Axes that own storage. */
+export type StoredAxis = AxesOf<LevelKind>
+/** Axes that are views of others and can be iterated, not stored. */
+export type DerivedAxis = AxesOf<ViewKind>
+export type Axis = StoredAxis | DerivedAxis
+
+export type DenseAxis = AxesOf<LevelKind<{ readonly positions: 'extent' }>>
+export type PaddedAxis = AxesOf<WidthKind>
+export type IndexedAxis = AxesOf<LevelKind<{ readonly coordinates: 'indices' }>>
+export type SegmentedAxis = AxesOf<LevelKind<{ readonly positions: 'indptr' }>>
+export type MaskedAxis = AxesOf<LevelKind<{ readonly coordinates: 'mask' }>>
+export type FusedAxis = AxisOf<'fused'>
+export type AttachedAxis = AxisOf<'attached'>
+export type GatheredAxis = AxisOf<'gathered'>
+
+const has = <F extends keyof LevelFormat>(
+  a: Axis | null | undefined,
+  field: F,
+  value: LevelFormat[F],
+): boolean => !!a && levelFormat(a.kind)?.[field] === value
+
+export const isStored = (a: Axis): a is StoredAxis => levelFormat(a.kind) !== undefined
+/** Every coordinate is present: positions are arithmetic, and need no arrays. */
+export const isDense = (a: Axis | null | undefined): a is DenseAxis => has(a, 'positions', 'extent')
+/** As many positions under each parent position, padding among them. */
+export const hasWidth = (a: Axis | null | undefined): a is PaddedAxis => has(a, 'positions', 'width')
+export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis => has(a, 'positions', 'indptr')
+export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis => has(a, 'coordinates', 'indices')
+export const hasMask = (a: Axis | null | undefined): a is MaskedAxis => has(a, 'coordinates', 'mask')
+/** Coordinates are stored, one for each position. */
+export const isSparse = (a: Axis | null | undefined): boolean => hasIndices(a) || hasMask(a)
+/** Segments of all coordinates up to a length that is stored. */
+export const isRagged = (a: Axis | null | undefined): boolean =>
+  hasIndptr(a) && has(a, 'coordinates', 'implicit')
+
+export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind === 'fused'
+export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
+export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
+
+export const denseAxis = (name: string, extent: Expr): StoredAxis => ({
+  kind: 'dense_fixed',
+  name,
+  parent: null,
+  extent,
+})
+/** Ordered and unique. */
+export const compressedAxis = (name: string, parent: string | null, extent: Expr): StoredAxis => ({
+  kind: 'sparse_variable',
+  name,
+  parent,
+  extent,
+  ordered: true,
+  unique: true,
+})
+export const fusedAxis = (name: string, members: readonly string[]): FusedAxis => ({
+  kind: 'fused',
+  name,
+  members,
+})
+export const attachedAxis = (name: string, base: string, parent: string): AttachedAxis => ({
+  kind: 'attached',
+  name,
+  base,
+  parent,
+})
+
+export const parentOf = (a: Axis): string | null => ('parent' in a ? a.parent : null)
+/** Operands as they are written, with what they are. */
+export const operandsOfAxis = (a: Axis): readonly (readonly [string, OperandKind, unknown])[] =>
+  Object.entries<OperandKind>(AXES[a.kind].takes).map(([field, of]) => [field, of, a[field as keyof Axis]])
+
+/** Positions under each parent position, where that is one number. */
+export const segmentSize = (a: StoredAxis): Expr | null =>
+  hasWidth(a) ? a.width : isDense(a) ? a.extent : null
+/** All expressions of an axis. */
+export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => [
+  a.extent,
+  ...(hasWidth(a) ? [a.width, ...(a.padding ? [a.padding] : [])] : []),
+]
+/** With other names of itself and its parent, and other sizes. */
+export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e: Expr) => Expr): StoredAxis {
+  const operands = operandsOfAxis(a).map(([field, of, x]) => [
+    field,
+    of === 'size' ? size(x as Expr) : x === null ? null : name(x as string),
+  ])
+  const padding = hasWidth(a) && a.padding ? { padding: size(a.padding) } : {}
+  return { ...a, name: name(a.name), ...Object.fromEntries(operands), ...padding }
 }
 
 /** Words of a mask are counted one by one. */
 export const MAX_BITMAP = 1024
-
-/**
- * Coordinates under a parent position as bits of a mask, `ceildiv(extent, 32)` words each, lowest bit first; the
- * positions that exist are packed. Ordered and unique; `extent` is a constant up to `MAX_BITMAP`.
- */
-export interface Bitmap extends AxisBase {
-  readonly kind: 'bitmap'
-  readonly parent: string
-  readonly extent: Expr
-}
-
-/**
- * One loop over all positions of the last member; `members` is a parent → child chain from a root. An iterator
- * over it has no coordinate of its own: the members' names stand for theirs.
- */
-export interface FusedAxis extends AxisBase {
-  readonly kind: 'fused'
-  readonly members: readonly string[]
-}
-
-/** `base`, entered by the *coordinate* of `parent` instead of by a position of its own parent (two-hop structures). */
-export interface AttachedAxis extends AxisBase {
-  readonly kind: 'attached'
-  readonly base: string
-  readonly parent: string
-}
-
-/** Positions 0 … extent-1 of the root `list`; the coordinate is `buffer[position]`, a coordinate of `base`. */
-export interface GatheredAxis extends AxisBase {
-  readonly kind: 'gathered'
-  readonly base: string
-  readonly buffer: string
-}
-
-/** Axes that own storage. */
-export type StoredAxis = DenseFixed | DenseVariable | SparseFixed | SparseVariable | Bitmap
-/** Axes that are views of others and can be iterated, not stored. */
-export type DerivedAxis = FusedAxis | AttachedAxis | GatheredAxis
-export type Axis = StoredAxis | DerivedAxis
-
-export const isStored = (a: Axis): a is StoredAxis =>
-  a.kind !== 'fused' && a.kind !== 'attached' && a.kind !== 'gathered'
-export const parentOf = (a: Axis): string | null =>
-  a.kind === 'fused' || a.kind === 'gathered' ? null : a.parent
+/** Whether the bits of a mask are as many as can be. */
+export const hasMaskSize = ({ extent }: MaskedAxis): boolean =>
+  extent.kind === 'const' && extent.value <= MAX_BITMAP
 
 /** The names from the root down to a stored axis. */
 export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly string[] {
@@ -116,19 +154,14 @@ export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly
 
 /** Whether the axis and all above it hold every coordinate: its positions need no arrays. */
 export function isDenseChain(axes: ReadonlyMap<string, Axis>, name: string): boolean {
-  return chainTo(axes, name).every((a) => axes.get(a)?.kind === 'dense_fixed')
+  return chainTo(axes, name).every((a) => isDense(axes.get(a)))
 }
-export const isDenseRoot = (a: Axis): boolean => a.kind === 'dense_fixed' && a.parent === null
-export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable | Bitmap =>
-  a.kind === 'dense_variable' || a.kind === 'sparse_variable' || a.kind === 'bitmap'
-export const hasIndices = (a: Axis): a is SparseFixed | SparseVariable =>
-  a.kind === 'sparse_fixed' || a.kind === 'sparse_variable'
+export const isDenseRoot = (a: Axis): boolean => isDense(a) && a.parent === null
 
 /** Whether positions that hold nothing have a coordinate that others may have. */
-export const isPadded = (a: Axis): boolean => a.kind === 'sparse_fixed' && a.padding !== undefined
+export const isPadded = (a: Axis): boolean => hasWidth(a) && a.padding !== undefined
 /** Whether a position may have no coordinate. */
-export const hasHoles = (a: Axis): boolean =>
-  a.kind === 'sparse_fixed' && a.padding === undefined && a.compact !== true
+export const hasHoles = (a: Axis): boolean => hasWidth(a) && a.padding === undefined && a.compact !== true
 /** Whether the axis is declared so that entries of one coordinate stay apart. */
 export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
 

@@ -3,7 +3,7 @@
  * formats replaced (`reformats`) is not part of the text.
  */
 import { unreachable } from '../ast/diagnostic.ts'
-import type { Axis } from './axis.ts'
+import { type Axis, hasWidth, operandsOfAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
 import { exprPrinter, typedConstant } from './print-expr.ts'
@@ -14,27 +14,11 @@ export const printExpr1 = exprPrinter(typedConstant)
 
 export function printAxis(a: Axis): string {
   const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
-  const padding = a.kind === 'sparse_fixed' ? a.padding : undefined
+  const padding = hasWidth(a) ? a.padding : undefined
   const more = `${flags}${padding ? ` padded with ${printExpr1(padding)}` : ''}`
-  const args = ((): readonly string[] => {
-    switch (a.kind) {
-      case 'dense_fixed':
-        return [...(a.parent === null ? [] : [a.parent]), printExpr1(a.extent)]
-      case 'bitmap':
-      case 'dense_variable':
-        return [a.parent, printExpr1(a.extent)]
-      case 'sparse_fixed':
-        return [a.parent, printExpr1(a.extent), printExpr1(a.width)]
-      case 'sparse_variable':
-        return [...(a.parent === null ? [] : [a.parent]), printExpr1(a.extent)]
-      case 'fused':
-        return a.members
-      case 'attached':
-        return [a.base, a.parent]
-      case 'gathered':
-        return [a.base, a.buffer]
-    }
-  })()
+  const args = operandsOfAxis(a).flatMap(([, of, x]) =>
+    of === 'size' ? [printExpr1(x as Expr)] : x === null ? [] : (x as string | readonly string[]),
+  )
   return `axis ${a.name} = ${a.kind}(${args.join(', ')})${more}`
 }
 

@@ -10,7 +10,7 @@
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { type Axis, isDenseRoot } from '../ir/axis.ts'
+import { type Axis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { matcher } from '../ir/patterns.ts'
@@ -147,14 +147,14 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
 /** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
 function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
   const axis = axes.get(it.axis)
-  return axis?.kind === 'fused' ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
+  return isFused(axis) ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
 }
 
 /** Whether an iterator has a step for each element: the index speaks of it, or it is combined over, or it surely has one. */
 function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axis>): boolean {
   if (it.kind === 'R' || index.some((e) => mentions(e, it.name))) return true
   const axis = axes.get(it.axis)
-  return axis?.kind === 'dense_fixed' && axis.extent.kind === 'const' && axis.extent.value > 0
+  return isDense(axis) && axis.extent.kind === 'const' && axis.extent.value > 0
 }
 
 /** An index that is loaded from a permutation of all coordinates of the axis: where it is loaded from. */
@@ -189,13 +189,13 @@ function coversAxis(
   const own = spatial(e)
   if (own) {
     if (own.name === axis.name) return true
-    return own.kind === 'dense_fixed' && axis.kind === 'dense_fixed' && sameExpr(own.extent, axis.extent)
+    return isDense(own) && isDense(axis) && sameExpr(own.extent, axis.extent)
   }
   // io * b + ii over ceildiv(extent, b) × b, trimmed by `io * b + ii < extent`.
   const tile = inTiles(e)
-  if (axis.kind !== 'dense_fixed' || !tile) return false
+  if (!isDense(axis) || !tile) return false
   const [io, ii] = [spatial(tile.x!), spatial(tile.z!)]
-  if (io?.kind !== 'dense_fixed' || ii?.kind !== 'dense_fixed') return false
+  if (!isDense(io) || !isDense(ii)) return false
   if (!sameExpr(ii.extent, tile.y!) || !sameExpr(io.extent, ceildiv(axis.extent, tile.y!))) return false
   const trim = where.find(
     (c) => c.kind === 'binary' && c.op === 'lt' && keyOf(c.a) === keyOf(e) && sameExpr(c.b, axis.extent),

@@ -4,7 +4,17 @@
  * sorting and uniting coordinate columns; deliberately unlike the compiler's own builders.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { type Axis, chainTo, isDenseRoot, isStored, parentOf, type StoredAxis } from '../ir/axis.ts'
+import {
+  type Axis,
+  chainTo,
+  hasWidth,
+  isDense as isDenseAxis,
+  isDenseRoot,
+  isRagged,
+  isStored,
+  parentOf,
+  type StoredAxis,
+} from '../ir/axis.ts'
 
 /** Coordinates that some tensor or structure stores, one column for each axis it is over. */
 export interface Source {
@@ -29,8 +39,7 @@ export interface Level {
 }
 
 /** Whether it and all above it hold every coordinate. */
-export const isDense = (l: Level): boolean =>
-  l.axis.kind === 'dense_fixed' && (l.parent === null || isDense(l.parent))
+export const isDense = (l: Level): boolean => isDenseAxis(l.axis) && (l.parent === null || isDense(l.parent))
 export const isUnique = (l: Level): boolean => !('unique' in l.axis) || l.axis.unique
 
 /** Coordinate of node `q` that lies under parent node `p`. */
@@ -152,7 +161,7 @@ function buildLevel(
   const under = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
   const start = new Float64Array(parents + 1)
   const base = { axis, parent, extent }
-  if (axis.kind === 'dense_fixed') {
+  if (isDenseAxis(axis)) {
     for (let p = 0; p <= parents; p++) start[p] = p * extent
     for (const s of sources) {
       const column = columnOf(s)
@@ -161,7 +170,7 @@ function buildLevel(
     }
     return { ...base, count: parents * extent, start, coord: null }
   }
-  if (axis.kind === 'dense_variable') {
+  if (isRagged(axis)) {
     for (const s of sources) {
       const column = columnOf(s)
       for (let e = 0; e < s.length; e++) {
@@ -288,7 +297,7 @@ function beginsOf(
   if (!('unique' in axis) || axis.unique) return entries.map((_, k) => isNew(k))
   const child = chain[depth + 1]
   const other = entries.map((entry, k) => k === 0 || compare(entries[k - 1]!, entry) !== 0)
-  if (child?.kind !== 'sparse_fixed') return other
+  if (!hasWidth(child)) return other
   const width = widthOf(child) ?? Number.POSITIVE_INFINITY
   const inner = beginsOf(entries, chain, widthOf, depth + 1)
   let visited = 0

@@ -1,6 +1,15 @@
 /** From what the caller hands over to placed tensors. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../ir/axis.ts'
+import {
+  type Axis,
+  chainTo,
+  hasWidth,
+  isDense,
+  isDenseChain,
+  isStored,
+  parentOf,
+  type StoredAxis,
+} from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { wrap } from '../ir/numeric.ts'
@@ -89,7 +98,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
     return Math.max(0, evaluate(a.extent, new Map()))
   }
   const widthOf = (a: StoredAxis): number | null =>
-    a.kind === 'sparse_fixed' && decidable(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
+    hasWidth(a) && decidable(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
 
   const given = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
   const extra = Object.entries(inputs.structure ?? {}).map(([name, s]) => {
@@ -234,7 +243,7 @@ function checkStructure(
   const known = new Set(callers.flatMap((s) => translated.get(s)!.axes))
   for (const b of kernel.buffers)
     for (const leaf of tensors.get(b.name)!.leaves) {
-      const axis = chainOf(leaf).findLast((l) => l.axis.kind !== 'dense_fixed')?.axis
+      const axis = chainOf(leaf).findLast((l) => !isDense(l.axis))?.axis
       if (axis && !known.has(axis.name))
         fail({
           code: 'reference/missing-structure',

@@ -3,7 +3,7 @@
  * every top-level iteration runs over the axis with an S iterator, and every element that the kernel writes is
  * written and read at that iterator, bare, on the same dimension.
  */
-import { type Axis, isStored, parentOf } from '../ir/axis.ts'
+import { type Axis, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { walkExpr } from '../ir/expr-tree.ts'
 import type { Iter, Kernel1, Stmt1 } from '../ir/stage1.ts'
@@ -52,7 +52,7 @@ function tryAxis(kernel: Kernel1, root: string, axes: ReadonlyMap<string, Axis>)
 
 const isBare = (e: Expr, name: string): boolean => e.kind === 'var' && e.name === name
 
-const rootOf = (a: Axis | undefined): string | undefined => (a?.kind === 'fused' ? a.members[0] : a?.name)
+const rootOf = (a: Axis | undefined): string | undefined => (isFused(a) ? a.members[0] : a?.name)
 
 /** True where an inner iteration or `let` gives the name another meaning. */
 function rebinds(body: readonly Stmt1[], name: string): boolean {

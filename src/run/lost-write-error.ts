@@ -2,7 +2,9 @@
  * The error of writes whose elements do not exist. Devices tell the buffers alone; the reference, on the same data,
  * names the first coordinate, where it gets there in a moment.
  */
+
 import { SptError } from '../ast/diagnostic.ts'
+import { isDense } from '../ir/axis.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Bound } from './bind/index.ts'
 import { expectedOf } from './bind/reference-inputs.ts'
@@ -23,10 +25,10 @@ export function lostWrites(kernel: string, buffers: readonly string[], run: Run 
   const names = buffers.join(' and ')
   const first = run && firstLost(run)
   const found = first instanceof SptError ? first.diagnostics[0]! : null
-  const dense = run?.source.axes.filter((a) => a.kind === 'dense_fixed').map((a) => a.name) ?? []
-  const isDense = (name: string): boolean =>
+  const dense = run?.source.axes.filter((a) => isDense(a)).map((a) => a.name) ?? []
+  const areDense = (name: string): boolean =>
     run?.source.buffers.find((b) => b.name === name)?.axes.every((a) => dense.includes(a)) ?? false
-  const remedy = buffers.every(isDense)
+  const remedy = buffers.every(areDense)
     ? 'its sizes must hold all that is written'
     : `bind ${names} with a structure that holds all that is written`
   const more = typeof first === 'string' ? ` (no coordinate is named: ${first})` : ''

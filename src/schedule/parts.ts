@@ -1,5 +1,7 @@
 /** The parts that a tensor is stored in, after all steps that stored it or its parts in formats. */
+
 import { fail, type Span } from '../ast/diagnostic.ts'
+import { isFused } from '../ir/axis.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
 import { iterationsOf } from './coords/iterator-names.ts'
@@ -67,7 +69,7 @@ export function axisOf({ formats }: StoredPart, kernel: Kernel1, name: string): 
 /** The iterations over a part: over axes of its format, or of several in one. */
 export function iterationsOver({ formats }: StoredPart, kernel: Kernel1): readonly Iteration[] {
   const own = new Set(formats[0]!.axes.map((a) => a.name))
-  for (const a of kernel.axes) if (a.kind === 'fused' && a.members.some((m) => own.has(m))) own.add(a.name)
+  for (const a of kernel.axes) if (isFused(a) && a.members.some((m) => own.has(m))) own.add(a.name)
   return iterationsOf(kernel.body).filter((it) => it.iters.some((x) => own.has(x.axis)))
 }
 

@@ -2,7 +2,9 @@
  * Coordinates of the ancestors of positions in a chain of levels (the paths of a coordinate hierarchy), from its last
  * level up: parents by arithmetic where levels are fixed, by a column where they are ragged, compressed or bits.
  */
+
 import { invariant } from '../ast/diagnostic.ts'
+import { segmentSize } from '../ir/axis.ts'
 import { div, type Expr, load, mul, sub } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Level } from './storage.ts'
@@ -35,7 +37,7 @@ export function ancestorCoordinates<C extends Column>(
       coordinates.set(axis.name, indices ? load(table('indices', indices), [own], 'i32') : own)
       return
     }
-    if (axis.kind === 'dense_fixed' || axis.kind === 'sparse_fixed') {
+    if (segmentSize(axis)) {
       const width = frame.sized(level.width ?? level.extent)
       position = div(own, width)
       coordinates.set(

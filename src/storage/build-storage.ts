@@ -2,7 +2,7 @@
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
-import { isPadded, type StoredAxis } from '../ir/axis.ts'
+import { hasWidth, isPadded, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -87,7 +87,7 @@ export function paddingsOf(
 ): ReadonlyMap<string, number> {
   const out = new Map<string, number>()
   for (const a of axes) {
-    if (a.kind !== 'sparse_fixed' || !a.padding) continue
+    if (!hasWidth(a) || !a.padding) continue
     const missing = [...freeVars(a.padding)].filter((v) => !sizes.has(v))
     if (missing.length > 0)
       fail({
@@ -110,9 +110,7 @@ export const widthsOf = (
 ): Map<string, number> =>
   new Map(
     axes.flatMap((a) =>
-      a.kind === 'sparse_fixed' && isKnown(a.width, sizes)
-        ? [[a.name, evaluate(a.width, sizes)] as const]
-        : [],
+      hasWidth(a) && isKnown(a.width, sizes) ? [[a.name, evaluate(a.width, sizes)] as const] : [],
     ),
   )
 

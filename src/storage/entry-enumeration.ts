@@ -2,7 +2,7 @@
  * Enumeration of stored entries (coordinate and position iteration): every position's coordinate on each level is an
  * expression over the position, evaluated where it is used. Only the parents of ragged and compressed levels become columns.
  */
-import { hasIndices, isPadded, type StoredAxis } from '../ir/axis.ts'
+import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { all, binary, constant, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
@@ -29,7 +29,7 @@ export interface StoredLevels<C> {
 export function isExact<C>(trees: readonly (readonly Level<C>[])[]): boolean {
   if (trees.flat().some((l) => isPadded(l.axis))) return false
   const last: StoredAxis | undefined = trees[0]?.at(-1)?.axis
-  return trees.length === 1 && last !== undefined && (hasIndices(last) || last.kind === 'bitmap')
+  return trees.length === 1 && isSparse(last)
 }
 
 /**
@@ -97,7 +97,7 @@ function keptIf<C extends Column>(
 ): Expr[] {
   const levels = stored.trees.flat()
   const out = levels
-    .filter((l) => l.axis.kind === 'sparse_fixed')
+    .filter((l) => hasWidth(l.axis))
     .map((l) => lt(coordinates.get(l.axis.name)!, frame.sized(l.extent)))
   const plain = inverse.exprs.every((e) => e.kind === 'var')
   if (!plain)

@@ -4,7 +4,17 @@
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import { hasIndices, parentOf, type SparseFixed, type StoredAxis } from '../ir/axis.ts'
+import {
+  hasIndices,
+  hasMask,
+  hasWidth,
+  isDense,
+  isRagged,
+  isSparse,
+  type PaddedAxis,
+  parentOf,
+  type StoredAxis,
+} from '../ir/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expr.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import type { Column, Frame } from './column-engine.ts'
@@ -39,9 +49,9 @@ const none = { width: null, indptr: null, indices: null, mask: null }
  * order.
  */
 export function isDirect(tree: readonly Dimension[]): boolean {
-  const stored = tree.filter(({ axis }) => hasIndices(axis) || axis.kind === 'bitmap')
-  const only = stored[0]
-  return stored.length === 1 && only?.axis.kind === 'sparse_fixed' && only.axis.unique && only.width === 1
+  const stored = tree.filter(({ axis }) => isSparse(axis))
+  const [only, more] = stored
+  return only !== undefined && !more && hasWidth(only.axis) && only.axis.unique && only.width === 1
 }
 
 /** `starts`: where a nonunique axis begins new positions inside of a run of equal coordinates. */
@@ -52,20 +62,13 @@ export function* assembleLevel<C extends Column>(
   starts: Starts | null,
   direct: boolean,
 ): Coroutine<Made<C>> {
-  switch (d.axis.kind) {
-    case 'dense_fixed':
-      return denseFixed(frame, d, parent)
-    case 'dense_variable':
-      return yield* denseVariable(frame, d, parent)
-    case 'sparse_variable':
-      return yield* compressed(frame, d, parent, startsOf(d, parent, starts))
-    case 'bitmap':
-      return yield* bitmap(frame, d, parent, startsOf(d, parent, starts))
-    case 'sparse_fixed':
-      return direct
-        ? yield* onlyOnes(frame, d, parent)
-        : yield* sparseFixed(frame, d, parent, startsOf(d, parent, starts))
-  }
+  const { axis } = d
+  if (isDense(axis)) return denseFixed(frame, d, parent)
+  if (isRagged(axis)) return yield* denseVariable(frame, d, parent)
+  if (hasWidth(axis) && direct) return yield* onlyOnes(frame, d, parent)
+  const begins = startsOf(d, parent, starts)
+  if (hasMask(axis)) return yield* bitmap(frame, d, parent, begins)
+  return yield* hasWidth(axis) ? sparseFixed(frame, d, parent, begins) : compressed(frame, d, parent, begins)
 }
 
 /** Where a level begins new positions: where the parent's or the coordinate changes, and at `starts`. */
@@ -223,7 +226,7 @@ function fixed<C extends Column>(
 ): Made<C> {
   const { axis, coordinate, extent, padding } = d
   const positions = checked(frame, axis, size)
-  if (axis.kind === 'sparse_fixed') checkPadding(axis, padding, extent, positions)
+  if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
   const indices = frame.engine.filled(positions, padding, `${axis.name}_indices`)
   frame.engine.scatter(frame, indices, at, coordinate)
   return { level: { ...none, axis, extent, width, positions, indices }, at }
@@ -250,7 +253,7 @@ export function* rankedLevel<C extends Column>(
     keys,
   )
   if (!lengths) return null
-  if (axis.kind === 'sparse_fixed') return yield* rankedFixed(frame, d, parent)
+  if (hasWidth(axis)) return yield* rankedFixed(frame, d, parent)
   const { indptr, total: positions } = yield* engine.offsets(lengths, frame.n, `${axis.name}_indptr`)
   const at = engine.materialize(
     frame,
@@ -271,7 +274,7 @@ function checked<C extends Column>(frame: Frame<C>, axis: StoredAxis, positions:
  * Kernels visit padding that has a coordinate, which must be one of the tensor.
  * @throws SptError `format/padding`
  */
-function checkPadding(axis: SparseFixed, padding: number, extent: number, positions: number): void {
+function checkPadding(axis: PaddedAxis, padding: number, extent: number, positions: number): void {
   if (!axis.padding || positions === 0 || (padding >= 0 && padding < extent)) return
   const span = axis.padding.span ?? axis.span
   fail({

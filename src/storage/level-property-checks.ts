@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import { isPadded } from '../ir/axis.ts'
+import { hasWidth, isDense, isPadded } from '../ir/axis.ts'
 import {
   add,
   all,
@@ -65,7 +65,7 @@ export function* checkLevelProperty<C extends Column>(
 }
 
 const holdsAnyway = ({ axis, extent, width }: Level<unknown>, claim: LevelProperty): boolean =>
-  claim === 'full' ? axis.kind === 'dense_fixed' || extent === 0 : axis.kind !== 'sparse_fixed' || width === 0
+  claim === 'full' ? isDense(axis) || extent === 0 : !hasWidth(axis) || width === 0
 
 /** Whether the number of stored coordinates, or the place of one, says if a segment is full. */
 const tellsByOne = ({ axis }: Level<unknown>): boolean => !isRepeating(axis) && !isPadded(axis)
@@ -129,7 +129,7 @@ function* refuseFirst<C extends Column>(
   const positions = new Map<string, Expr>()
   if (above.length > 0) ancestorCoordinates(frame, above, p, coordinates, made, positions)
   const held = above.flatMap((l) => {
-    if (l.axis.kind !== 'sparse_fixed') return []
+    if (!hasWidth(l.axis)) return []
     const c = coordinates.get(l.axis.name)!
     return [isPadded(l.axis) ? ascends(l, positions.get(l.axis.name)!, frame) : lt(c, frame.sized(l.extent))]
   })

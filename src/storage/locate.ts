@@ -2,9 +2,11 @@
  * The level function `locate` of whole trees: positions of given coordinates in a finished structure. Both sides are put
  * in lexicographic order and merged, O(entries + positions) whatever the axis kinds, orders and duplicates.
  */
+
 import { fail } from '../ast/diagnostic.ts'
 import { allocate } from '../columns/allocate.ts'
 import { lexicographic } from '../columns/lexicographic-sort.ts'
+import { isDense } from '../ir/axis.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import type { Storage } from './storage.ts'
 import { expandTree } from './stored-coords.ts'
@@ -24,7 +26,7 @@ export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Ar
     const keys = tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
     const size = levels.get(tree[tree.length - 1]!)!.positions
     const at =
-      tree.length === 1 && levels.get(tree[0]!)!.axis.kind === 'dense_fixed'
+      tree.length === 1 && isDense(levels.get(tree[0]!)!.axis)
         ? keys[0]!
         : merge(storage, tree, keys, storage.trees.length === 1)
     for (let e = 0; e < n; e++) out[e] = out[e]! * size + at[e]!

@@ -1,5 +1,5 @@
 /** Positions of nonunique levels: where they begin new ones although their coordinate is that of the entry before. */
-import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+import { hasIndices, hasWidth, type StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { type Column, ENTRY, type Frame } from './column-engine.ts'
 import type { Starts } from './engine-operands.ts'
@@ -34,7 +34,7 @@ export function nonuniqueStarts<C extends Column>(
   for (let d = rest.length - 1; d >= 0; d--) {
     if (!isRepeating(rest[d]!.axis)) continue
     const child = rest[d + 1]
-    if (child?.axis.kind !== 'sparse_fixed') {
+    if (!hasWidth(child?.axis)) {
       out[d] = apart ? EACH : { keys: all, cut: null }
       continue
     }

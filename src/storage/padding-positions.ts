@@ -1,5 +1,5 @@
 /** Which positions of a tree are padding: they hold no coordinate, or stand under one that holds none. */
-import { isPadded } from '../ir/axis.ts'
+import { hasWidth, isPadded } from '../ir/axis.ts'
 import type { Level, Storage } from './storage.ts'
 
 /** For each level of a chain, 1 where a position is padding; `null`: none is. O(positions). */
@@ -18,10 +18,10 @@ export const chainOf = (storage: Storage, tree: readonly string[]): readonly Lev
 /** The same for one level, given its parent's. */
 export function padded(level: Level, above: Uint8Array | null): Uint8Array | null {
   const { positions, indptr, indices, extent, width } = level
-  if (!above && level.axis.kind !== 'sparse_fixed') return null
+  if (!above && !hasWidth(level.axis)) return null
   const out = new Uint8Array(positions)
   let any = false
-  if (level.axis.kind === 'sparse_fixed')
+  if (hasWidth(level.axis))
     if (isPadded(level.axis)) any = markRepeated(level, out)
     else
       for (let q = 0; q < positions; q++)

@@ -4,7 +4,7 @@
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+import { hasIndices, hasMask, hasWidth, isDense, type StoredAxis } from '../ir/axis.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Column, Frame } from './column-engine.ts'
@@ -66,7 +66,7 @@ export function measureWidths(levels: Iterable<Level<unknown>>, sizes: Map<strin
   const widths = new Map<string, number>()
   let uneven = false
   for (const { axis, width } of levels) {
-    if (axis.kind !== 'sparse_fixed' || axis.width.kind !== 'var' || width === null) continue
+    if (!hasWidth(axis) || axis.width.kind !== 'var' || width === null) continue
     const { name } = axis.width
     if (sizes.has(name)) continue
     const other = widths.get(name) ?? width
@@ -124,8 +124,8 @@ function dimensionOf<C extends Column>(
     })
   }
   const extent = Math.max(0, value('extent', axis.extent) ?? 0)
-  const padding = axis.kind === 'sparse_fixed' && axis.padding ? value('padding', axis.padding) : null
-  const width = axis.kind === 'sparse_fixed' ? value('width', axis.width) : null
+  const padding = hasWidth(axis) && axis.padding ? value('padding', axis.padding) : null
+  const width = hasWidth(axis) ? value('width', axis.width) : null
   return { axis, coordinate, extent, padding: padding ?? extent, width }
 }
 
@@ -136,8 +136,7 @@ function* buildTree<C extends Column>(
   { apart = false, known }: BuildOptions<C>,
 ): Coroutine<{ readonly levels: readonly Level<C>[]; readonly at: Expr; readonly positions: number }> {
   const { engine } = frame
-  const isOrdered = ({ axis }: Dimension): boolean =>
-    hasIndices(axis) || (axis.kind === 'bitmap' && !engine.ranked)
+  const isOrdered = ({ axis }: Dimension): boolean => hasIndices(axis) || (hasMask(axis) && !engine.ranked)
   // Under the last level with an order, arithmetic places entries.
   const last = isDirect(tree) ? -1 : tree.findLastIndex(isOrdered)
   const depth = tree.some(({ axis }) => isRepeating(axis)) ? tree.length : last + 1
@@ -148,7 +147,7 @@ function* buildTree<C extends Column>(
   for (const [k, d] of tree.entries()) {
     const { axis } = d
     let made: Made<C> | null = null
-    if (place.at && axis.kind !== 'dense_fixed')
+    if (place.at && !isDense(axis))
       place = {
         ...place,
         at: engine.materialize(ordered ?? frame, `@at ${tree[k - 1]!.axis.name}`, place.at),

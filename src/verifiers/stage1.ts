@@ -2,7 +2,17 @@
 
 import { checkKinds } from '../analysis/iterator-kinds.ts'
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
-import { type Axis, isStored, MAX_BITMAP, parentOf } from '../ir/axis.ts'
+import {
+  type Axis,
+  hasMask,
+  hasMaskSize,
+  isAttached,
+  isFused,
+  isStored,
+  MAX_BITMAP,
+  parentOf,
+  sizesOfAxis,
+} from '../ir/axis.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { walkExpr } from '../ir/expr-tree.ts'
@@ -72,10 +82,10 @@ function verifyAxis(
     const parent = parentOf(a)
     if (parent !== null) stored(parent)
     check(
-      a.kind !== 'bitmap' || (a.extent.kind === 'const' && a.extent.value <= MAX_BITMAP),
+      !hasMask(a) || hasMaskSize(a),
       `the extent of the bitmap ${a.name} is no constant up to ${MAX_BITMAP}`,
     )
-    for (const e of a.kind === 'sparse_fixed' ? [a.extent, a.width, a.padding ?? a.extent] : [a.extent])
+    for (const e of sizesOfAxis(a))
       walkExpr(e, (x) => {
         check(x.kind !== 'load' && x.kind !== 'search', `the extent of ${a.name} reads memory`)
         check(
@@ -189,22 +199,22 @@ class Verifier {
     for (const it of s.iters) {
       const a = this.#axes.get(it.axis)
       check(a, `iterator ${it.name} is over ${it.axis}, which is no axis`)
-      const parent = isStored(a) ? parentOf(a) : a.kind === 'attached' ? a.parent : null
+      const parent = isStored(a) ? parentOf(a) : isAttached(a) ? a.parent : null
       check(
         parent === null || open.has(parent),
         `${it.name} in ${s.name} is iterated outside its parent ${parent}`,
       )
-      const brought = a.kind === 'fused' ? a.members : [it.name]
+      const brought = isFused(a) ? a.members : [it.name]
       for (const name of brought) {
         check(!types.has(name), `iterator ${name} of ${s.name} hides something`)
         check(
-          name === it.axis || a.kind === 'fused' || views(a, name) || !this.#declared.has(name),
+          name === it.axis || isFused(a) || views(a, name) || !this.#declared.has(name),
           `iterator ${name} hides something`,
         )
         types.set(name, 'i32')
       }
-      for (const name of a.kind === 'fused' ? a.members : [it.axis]) open.add(name)
-      if (a.kind === 'attached') open.add(a.base)
+      for (const name of isFused(a) ? a.members : [it.axis]) open.add(name)
+      if (isAttached(a)) open.add(a.base)
     }
     const scope = { types, open }
     for (const w of s.where) {
@@ -309,4 +319,4 @@ function verifyMonoid(m: Monoid): void {
 }
 
 /** An iterator over an attached axis may go by the name of the axis it enters. */
-const views = (a: Axis, name: string): boolean => a.kind === 'attached' && a.base === name
+const views = (a: Axis, name: string): boolean => isAttached(a) && a.base === name

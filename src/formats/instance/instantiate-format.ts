@@ -1,6 +1,6 @@
 /** A format with its arguments, over the axes of one kernel. */
 import { fail } from '../../ast/diagnostic.ts'
-import { MAX_BITMAP, type StoredAxis } from '../../ir/axis.ts'
+import { hasMask, hasWidth, MAX_BITMAP, mapAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
@@ -151,23 +151,8 @@ function translateSort(
   }
 }
 
-function translateAxis(axis: StoredAxis, scope: Scope, named: (axis: string) => string): StoredAxis {
-  const name = named(axis.name)
-  const extent = translate(axis.extent, scope)
-  switch (axis.kind) {
-    case 'dense_fixed':
-    case 'sparse_variable':
-      return { ...axis, name, extent, parent: axis.parent === null ? null : named(axis.parent) }
-    case 'dense_variable':
-    case 'bitmap':
-      return { ...axis, name, extent, parent: named(axis.parent) }
-    case 'sparse_fixed': {
-      const padding = axis.padding && translate(axis.padding, scope)
-      const width = translate(axis.width, scope)
-      return { ...axis, name, extent, parent: named(axis.parent), width, ...(padding && { padding }) }
-    }
-  }
-}
+const translateAxis = (axis: StoredAxis, scope: Scope, named: (axis: string) => string): StoredAxis =>
+  mapAxis(axis, named, (e) => translate(e, scope))
 
 function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
   const refuse = (what: string, expected: string): never =>
@@ -181,11 +166,11 @@ function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxi
   const constantOf = (e: Expr): number | undefined => (e.kind === 'const' ? e.value : undefined)
   const extent = constantOf(axis.extent)
   if (extent !== undefined && extent < 0) refuse(`the extent ${extent}`, '0 or more coordinates')
-  if (axis.kind === 'bitmap' && extent === undefined)
+  if (hasMask(axis) && extent === undefined)
     refuse('an extent that is no constant', 'a constant: masks are of one size')
-  if (axis.kind === 'bitmap' && extent !== undefined && extent > MAX_BITMAP)
+  if (hasMask(axis) && extent !== undefined && extent > MAX_BITMAP)
     refuse(`masks of ${extent} bits`, `at most ${MAX_BITMAP}`)
-  const width = axis.kind === 'sparse_fixed' ? constantOf(axis.width) : undefined
+  const width = hasWidth(axis) ? constantOf(axis.width) : undefined
   if (width !== undefined && width < 1) refuse(`the width ${width}`, 'a positive width')
   return axis
 }

@@ -4,7 +4,7 @@
  *
  * The map and the inverse change on that axis only. Conditions, queries and sorts are about the tensor's coordinates.
  */
-import type { StoredAxis } from '../../ir/axis.ts'
+import { isDense, type StoredAxis } from '../../ir/axis.ts'
 import { add, and, ceildiv, div, type Expr, ge, int, lt, min, mul, sub, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
@@ -49,7 +49,7 @@ export function cutToRanges(
   whole.order.forEach((name, k) => {
     const axis = whole.axes.find((a) => a.name === name)!
     for (const [dim, range] of ranges) {
-      const cut = axis.kind === 'dense_fixed' && onAxis(whole.map[k]!, axis.extent, over[dim]!, range)
+      const cut = isDense(axis) && onAxis(whole.map[k]!, axis.extent, over[dim]!, range)
       if (cut) cuts.set(name, cut)
     }
   })

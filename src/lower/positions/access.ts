@@ -4,7 +4,16 @@
  * elsewhere a dense coordinate is its own position after a range check, and a sparse one is searched.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { hasIndices, indicesOf, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
+import {
+  hasIndices,
+  hasMask,
+  hasWidth,
+  indicesOf,
+  isDense,
+  isPadded,
+  repeats,
+  type StoredAxis,
+} from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, max, search, select } from '../../ir/expr.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { isSet, rankOf, wordsOf } from './bitmap.ts'
@@ -123,11 +132,11 @@ function step(
   const parent = above?.at ?? null
   const opened = loose ? undefined : openedAt(scope, axis, parent, coord)
   if (opened) return { at: opened.offset, end: null }
-  if (axis.kind === 'dense_fixed') {
+  if (isDense(axis)) {
     present.push(...rangeChecks(scope, coord, axis.extent))
     return { at: add(levels.segment(axis, parent).base, coord), end: null }
   }
-  if (axis.kind === 'bitmap') {
+  if (hasMask(axis)) {
     invariant(parent, `axis ${axis.name} is looked up under its parent`)
     // Behind the range checks it is not negative; saying so keeps rounding out of the word's number, which LLVM of
     // CUDA 13.0 does not get done with in loops.
@@ -140,7 +149,7 @@ function step(
   const segment = levels.segment(axis, parent, above?.end ?? null)
   const lo = select(certain, segment.base, int(0))
   const length = select(certain, segment.length, int(0))
-  if (axis.kind === 'dense_variable') {
+  if (!hasIndices(axis)) {
     present.push(...rangeChecks(scope, coord, length))
     return { at: add(lo, coord), end: null }
   }
@@ -153,8 +162,7 @@ function step(
   present.push(lt(found, hi))
   if (ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coord))
   // A padding position carries the extent as its coordinate and must not be found by asking for it.
-  if (axis.kind === 'sparse_fixed' && !scope.facts.below(coord, axis.extent))
-    present.push(lt(coord, axis.extent))
+  if (hasWidth(axis) && !scope.facts.below(coord, axis.extent)) present.push(lt(coord, axis.extent))
   return { at: found, end: ordered && !axis.unique ? find('upper') : null, apart: above?.end != null }
 }
 

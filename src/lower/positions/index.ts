@@ -11,6 +11,7 @@ import {
   hasHoles,
   hasIndices,
   hasIndptr,
+  hasMask,
   indicesOf,
   indptrOf,
   isStored,
@@ -77,7 +78,7 @@ class PositionLowering {
       buffers: [...this.#bufferList(), ...this.#copies.buffers],
       body: [...fills, ...body],
       ascending: kernel.axes.flatMap((a) =>
-        a.kind === 'sparse_variable' && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
+        hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
       permutations: kernel.buffers.flatMap((b) => (b.distinct ? [b.name] : [])),
       span: kernel.span,
@@ -126,8 +127,7 @@ class PositionLowering {
             },
           ),
         )
-      if (a.kind === 'bitmap')
-        out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
+      if (hasMask(a)) out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
       if (hasIndices(a)) {
         const below = hasHoles(a) ? {} : { below: a.extent }
         out.push(index(indicesOf(a.name), this.#levels.positions(a.name), below))

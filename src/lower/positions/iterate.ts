@@ -3,7 +3,16 @@
  * (SparseTIR's decompress, section 4.1).
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { type Axis, indptrOf, type StoredAxis } from '../../ir/axis.ts'
+import {
+  type Axis,
+  hasMask,
+  indptrOf,
+  isAttached,
+  isDense,
+  isStored,
+  type StoredAxis,
+  segmentSize,
+} from '../../ir/axis.ts'
 import { add, and, div, type Expr, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expr.ts'
 import { segmentAt } from './access.ts'
 import type { Levels } from './level-positions.ts'
@@ -27,6 +36,10 @@ export function openIterator(
 ): Opened {
   const v = variable(loopVar)
   const inner = withFacts(scope)
+  if (isStored(axis)) {
+    const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
+    return openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
+  }
   switch (axis.kind) {
     case 'fused':
       return openFused(levels, inner, axis.members, loopVar)
@@ -51,12 +64,8 @@ export function openIterator(
       const segment = segmentAt(levels, inner, base, root, parent.coordinate)
       const opened = openSegment(levels, inner, base, segment, name, v)
       // Bits are read at the parent, whatever the loop's variable: the loop being empty does not keep them in.
-      if (base.kind !== 'bitmap') return opened
+      if (!hasMask(base)) return opened
       return { ...opened, guards: opened.guards.map((g) => and(segment.certain, g)) }
-    }
-    default: {
-      const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
-      return openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
     }
   }
 }
@@ -81,12 +90,7 @@ function openSegment(
 }
 
 /** How many places each parent position has, where that is one number. */
-const placesOf = (axis: StoredAxis): Expr | null =>
-  axis.kind === 'sparse_fixed'
-    ? axis.width
-    : axis.kind === 'dense_fixed' || axis.kind === 'bitmap'
-      ? axis.extent
-      : null
+const placesOf = (axis: StoredAxis): Expr | null => (hasMask(axis) ? axis.extent : segmentSize(axis))
 
 /**
  * One loop over the last member's positions; each outer member's position is the segment the inner one lies
@@ -95,7 +99,7 @@ const placesOf = (axis: StoredAxis): Expr | null =>
  */
 function openFused(levels: Levels, scope: Scope, members: readonly string[], loopVar: string): Opened {
   const chain = members.map((m) => levels.stored(m))
-  const mask = chain.findIndex((a) => a.kind === 'bitmap')
+  const mask = chain.findIndex((a) => hasMask(a))
   const exact = mask < 0 ? chain.length : mask
   const places: Expr[] = [variable(loopVar)]
   for (let k = chain.length - 1; k > 0; k--) {
@@ -115,7 +119,7 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
   chain.forEach((axis, k) => {
     const place = places[k]!
     const { base } = levels.segment(axis, parent)
-    const each = k >= exact || axis.kind === 'dense_fixed' ? placesOf(axis) : null
+    const each = k >= exact || isDense(axis) ? placesOf(axis) : null
     const relative = each && parent !== null ? mod(place, each) : sub(place, base)
     const entry = levels.entry(axis, parent, base, relative)
     const { coordinate } = entry
@@ -150,7 +154,7 @@ const rangeGuards = (e: Expr, extent: Expr): Expr[] => [lt(int(-1), e), lt(e, ex
 /** The innermost opening of an axis, or of the attached view of it. */
 function innermost(scope: Scope, levels: Levels, name: string) {
   const axis = levels.axis(name)
-  const stored = axis.kind === 'attached' ? axis.base : axis.name
+  const stored = isAttached(axis) ? axis.base : axis.name
   const opened = scope.open.get(stored)?.at(-1)
   invariant(opened, `axis ${name} is iterated inside its children`)
   return opened

@@ -1,5 +1,5 @@
 /**
- * Where the positions of an axis lie: the arithmetic of the axis kinds (`ir/axis.ts`), as expressions. The one
+ * Where the positions of an axis lie: the arithmetic of level formats (`ast/axis-kinds.ts`), as expressions. The one
  * place that knows how a level is laid out; iteration and access both build on it.
  */
 import { invariant } from '../../ast/diagnostic.ts'
@@ -7,10 +7,13 @@ import {
   type Axis,
   countOf,
   hasHoles,
+  hasIndices,
+  hasMask,
   indicesOf,
   indptrOf,
   isStored,
   type StoredAxis,
+  segmentSize,
 } from '../../ir/axis.ts'
 import { add, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
@@ -37,44 +40,27 @@ export class Levels {
   /** How many positions the axis has under all positions of its parent together. */
   positions(name: string): Expr {
     const a = this.stored(name)
-    switch (a.kind) {
-      case 'dense_fixed':
-        return a.parent === null ? a.extent : mul(this.positions(a.parent), a.extent)
-      case 'bitmap':
-      case 'dense_variable':
-      case 'sparse_variable':
-        return variable(countOf(a.name))
-      case 'sparse_fixed':
-        return mul(this.positions(a.parent), a.width)
-    }
+    const each = segmentSize(a)
+    if (!each) return variable(countOf(a.name))
+    return a.parent === null ? each : mul(this.positions(a.parent), each)
   }
 
   /**
    * First position under parent position `parent` (up to parent position `end`, if it is given), and how many there
-   * are; of a bitmap, how many there can be. A root has one segment.
+   * are; of a mask, how many there can be. A root has one segment.
    */
   segment(
     a: StoredAxis,
     parent: Expr | null,
     end: Expr | null = null,
   ): { readonly base: Expr; readonly length: Expr } {
-    switch (a.kind) {
-      case 'dense_fixed':
-        return { base: parent === null ? int(0) : mul(parent, a.extent), length: a.extent }
-      case 'sparse_fixed':
-        invariant(parent, `axis ${a.name} entered without its parent`)
-        return { base: mul(parent, a.width), length: end ? mul(sub(end, parent), a.width) : a.width }
-      case 'bitmap':
-        invariant(parent, `axis ${a.name} entered without its parent`)
-        return { base: load(indptrOf(a.name), [parent], 'i32'), length: a.extent }
-      case 'dense_variable':
-      case 'sparse_variable': {
-        if (parent === null) return { base: int(0), length: variable(countOf(a.name)) }
-        const at = (p: Expr): Expr => load(indptrOf(a.name), [p], 'i32')
-        const base = at(parent)
-        return { base, length: sub(at(end ?? add(parent, int(1))), base) }
-      }
-    }
+    const each = segmentSize(a)
+    invariant(parent || a.parent === null, `axis ${a.name} entered without its parent`)
+    if (parent === null) return { base: int(0), length: each ?? variable(countOf(a.name)) }
+    if (each) return { base: mul(parent, each), length: end ? mul(sub(end, parent), each) : each }
+    const at = (p: Expr): Expr => load(indptrOf(a.name), [p], 'i32')
+    const base = at(parent)
+    return { base, length: hasMask(a) ? a.extent : sub(at(end ?? add(parent, int(1))), base) }
   }
 
   /**
@@ -87,28 +73,15 @@ export class Levels {
     base: Expr,
     relative: Expr,
   ): { readonly offset: Expr; readonly coordinate: Expr; readonly guards: readonly Expr[] } {
-    switch (a.kind) {
-      case 'dense_fixed':
-      case 'dense_variable':
-        return { offset: add(base, relative), coordinate: relative, guards: [] }
-      case 'bitmap':
-        invariant(parent, `axis ${a.name} entered without its parent`)
-        return {
-          offset: add(base, rankOf(a, parent, relative)),
-          coordinate: relative,
-          guards: [isSet(a, parent, relative)],
-        }
-      case 'sparse_fixed':
-      case 'sparse_variable': {
-        const offset = add(base, relative)
-        const coordinate = load(indicesOf(a.name), [offset], 'i32')
-        return {
-          offset,
-          coordinate,
-          guards: hasHoles(a) ? [lt(coordinate, a.extent)] : [],
-        }
-      }
+    if (hasMask(a)) {
+      invariant(parent, `axis ${a.name} entered without its parent`)
+      const offset = add(base, rankOf(a, parent, relative))
+      return { offset, coordinate: relative, guards: [isSet(a, parent, relative)] }
     }
+    const offset = add(base, relative)
+    if (!hasIndices(a)) return { offset, coordinate: relative, guards: [] }
+    const coordinate = load(indicesOf(a.name), [offset], 'i32')
+    return { offset, coordinate, guards: hasHoles(a) ? [lt(coordinate, a.extent)] : [] }
   }
 
   /** One group of axes for each tree, in order of the roots' first appearance. */

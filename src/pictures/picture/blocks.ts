@@ -2,7 +2,7 @@
 
 import { allocate, gather } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
-import { hasIndices, parentOf } from '../../ir/axis.ts'
+import { hasIndices, isRagged, parentOf } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
@@ -121,7 +121,7 @@ function lastCoordinates(
     const last = allocate(n, 'blocks')
     const from = allocate(n, 'blocks')
     const to = allocate(n, 'blocks')
-    const ragged = axis.kind === 'dense_variable' ? indptr : null
+    const ragged = isRagged(axis) ? indptr : null
     const start = (p: number): number => (indptr ? indptr[p]! : p * extent)
     for (let b = 0; b < n; b++) {
       const lo = above ? above.from[b]! : 0

@@ -2,6 +2,7 @@
  * How the elements of a part lie in the plane: each level puts the segments below its positions side by side or on
  * top of each other, so that rows of one width make a box, slices lines of unequal boxes, blocks small boxes.
  */
+import { hasMask } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
 import type { StoredPart } from '../../storage/stored-parts.ts'
@@ -47,8 +48,7 @@ export interface Layout {
 export function layoutOf({ part, storage }: StoredPart): Layout {
   const { inverse } = part.instance
   const vertical = (axis: string): boolean =>
-    inverse.slice(0, -1).some((e) => freeVars(e).has(axis)) &&
-    storage.levels.get(axis)!.axis.kind !== 'bitmap'
+    inverse.slice(0, -1).some((e) => freeVars(e).has(axis)) && !hasMask(storage.levels.get(axis)!.axis)
   const views = viewsOf(storage, vertical)
   const sizes: Sizes[] = []
   for (let d = views.length - 1; d >= 0; d--)

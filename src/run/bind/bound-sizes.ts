@@ -1,5 +1,7 @@
 /** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
+
 import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
+import { hasWidth } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { rounding } from '../../ir/rounding.ts'
@@ -66,7 +68,7 @@ export const openParams = (kernel: Kernel1): readonly Param[] =>
 
 /** A bare width that nobody gives is the longest segment of what is bound. */
 const isWidth = (kernel: Kernel1, p: Param): boolean =>
-  kernel.axes.some((a) => a.kind === 'sparse_fixed' && a.width.kind === 'var' && a.width.name === p.name) &&
+  kernel.axes.some((a) => hasWidth(a) && a.width.kind === 'var' && a.width.name === p.name) &&
   !kernel.axes.some((a) => 'extent' in a && freeVars(a.extent).has(p.name))
 
 /** The value as its type has it. */

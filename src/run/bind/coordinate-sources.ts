@@ -3,7 +3,7 @@ import { invariant } from '../../ast/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { chainTo } from '../../ir/axis.ts'
+import { chainTo, hasWidth, isDense, isRagged, isStored } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -27,7 +27,7 @@ import type { Source } from './types.ts'
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
   const out = new Map<string, number>()
   for (const a of allAxesOf(kernel).values()) {
-    if (a.kind === 'fused' || a.kind === 'attached' || a.kind === 'gathered') continue
+    if (!isStored(a)) continue
     if ([...freeVars(a.extent)].every((v) => params.has(v)))
       out.set(a.name, Math.max(0, evaluate(a.extent, params)))
   }
@@ -87,10 +87,9 @@ export function randomSources(
     const random = new Random(seedFor(seed, leaf))
     const kinds = needed.map((a) => {
       const axis = storedAxis(axes, a)
-      if (axis.kind === 'dense_fixed') return 'dense' as const
-      if (axis.kind === 'dense_variable') return 'ragged' as const
-      if (axis.kind === 'sparse_variable' || axis.kind === 'bitmap') return 'sparse' as const
-      return [...freeVars(axis.width)].every((v) => params.has(v))
+      if (isDense(axis)) return 'dense' as const
+      if (isRagged(axis)) return 'ragged' as const
+      return hasWidth(axis) && [...freeVars(axis.width)].every((v) => params.has(v))
         ? evaluate(axis.width, params)
         : ('sparse' as const)
     })

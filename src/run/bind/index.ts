@@ -8,6 +8,7 @@ import {
   countOf,
   hasIndices,
   hasIndptr,
+  hasMask,
   indicesOf,
   indptrOf,
   isStored,
@@ -214,7 +215,7 @@ function indexArrays(
     if (hasIndptr(a)) params.set(countOf(a.name), level.positions)
     if (hasIndptr(a) && level.indptr) arrays.set(indptrOf(a.name), level.indptr)
     if (hasIndices(a) && level.indices) arrays.set(indicesOf(a.name), level.indices)
-    if (a.kind === 'bitmap' && level.mask) arrays.set(maskOf(a.name), level.mask)
+    if (hasMask(a) && level.mask) arrays.set(maskOf(a.name), level.mask)
   }
   return arrays
 }

@@ -1,6 +1,6 @@
 /** Sizes that formats leave open: extents reach as far as the coordinates. */
 import { fail } from '../../ast/diagnostic.ts'
-import { isStored } from '../../ir/axis.ts'
+import { hasWidth, isStored } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { allAxesOf } from './caller-tensors.ts'
@@ -35,7 +35,7 @@ export function measuring(kernel: Kernel1, known: Known): Measure {
  */
 export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, number>): void {
   for (const a of axes) {
-    if (a.kind !== 'sparse_fixed' || a.width.kind === 'var') continue
+    if (!hasWidth(a) || a.width.kind === 'var') continue
     const missing = [...freeVars(a.width)].filter((v) => !params.has(v))
     if (missing.length === 0) continue
     fail({

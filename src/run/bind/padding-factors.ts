@@ -5,6 +5,7 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { coordinatesAt } from '../../ir/arrays.ts'
+import { hasWidth, isDense } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -45,7 +46,7 @@ function paddedCoordinates(
   sizes: Sizes,
 ): { readonly dimension: number; readonly coordinates: readonly number[] }[] {
   return part.axes.flatMap((a) => {
-    if (a.kind !== 'sparse_fixed' || !a.padding) return []
+    if (!hasWidth(a) || !a.padding) return []
     const padding = evaluate(a.padding, sizes)
     return r.from.flatMap((_, dimension) => {
       const e = part.inverse[dimension]!
@@ -67,7 +68,7 @@ function valuesOf(e: Expr, names: readonly string[], part: FormatInstance, at: S
   const [name, ...rest] = names
   if (name === undefined) return [evaluate(e, at)]
   const axis = part.axes.find((a) => a.name === name)
-  if (axis?.kind !== 'dense_fixed') return undefined
+  if (!isDense(axis)) return undefined
   const out: number[] = []
   for (let c = 0; c < evaluate(axis.extent, at); c++) {
     const own = valuesOf(e, rest, part, new Map([...at, [name, c]]))

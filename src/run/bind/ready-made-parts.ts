@@ -5,7 +5,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
-import { isPadded } from '../../ir/axis.ts'
+import { isPadded, isSparse } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -222,7 +222,6 @@ function partEntries(
 /** Levels of each tree, and whether positions hold what is no element. */
 function chainsOf({ levels, trees: names, axes }: Storage) {
   const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
-  const last = trees.map((tree) => tree.at(-1)!.axis.kind)
-  const drops = axes.some(isPadded) || last.some((k) => k === 'dense_fixed' || k === 'dense_variable')
+  const drops = axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))
   return { trees, drops }
 }

@@ -3,9 +3,11 @@
  * order they were applied. Which part a coordinate goes to, and where in it, is decided on all sources over the replaced
  * axes together, so that every tensor of one structure is split alike.
  */
+
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { ascends } from '../../columns/key-columns.ts'
+import { isDense } from '../../ir/axis.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { asksForValues } from '../../storage/convert.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
@@ -67,7 +69,7 @@ export function remapSources(
  */
 function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
   const from = r.from.map((a) => a.name)
-  const leaving = r.from.filter((a) => a.kind !== 'dense_fixed').map((a) => a.name)
+  const leaving = r.from.filter((a) => !isDense(a)).map((a) => a.name)
   for (const p of pieces) {
     if (mine.includes(p) || !leaving.some((a) => p.columns.has(a))) continue
     const own = from.filter((a) => p.columns.has(a))

@@ -1,7 +1,7 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes and the storage of every buffer. */
 import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
-import { isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { type BuildInput, buildStorage, paddingsOf, widthsOf } from '../../storage/build-storage.ts'
 import { validateStored } from '../../storage/ready/validate.ts'
@@ -144,7 +144,7 @@ class StructureBuilder implements Structure {
     const buffer = this.#bufferOver(chain, from)
     const over = buffer?.axes ?? chain
     // Dense levels need no entries.
-    const needed = buffer || !chain.every((a) => this.#axis(a).kind === 'dense_fixed') ? from : []
+    const needed = buffer || !chain.every((a) => isDense(this.#axis(a))) ? from : []
     const { members, first } = distinctPieces(needed, over)
     const union = united(members, over, this.#keeps)
     const [alone] = members.length === 1 ? members : []
@@ -168,7 +168,7 @@ class StructureBuilder implements Structure {
   #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
     const isSettled = (a: string): boolean =>
       chain.includes(a) ||
-      this.#axis(a).kind === 'dense_fixed' ||
+      isDense(this.#axis(a)) ||
       (this.levels.has(a)
         ? !isNonunique(this.#axis(a))
         : this.#pieces.every((p) => from.includes(p) || !p.columns.has(a)))

@@ -9,7 +9,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
-import { namesOfAxis, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { denseAxis, namesOfAxis, repeats, type StoredAxis, sizesOfAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -173,14 +173,9 @@ function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   const lists = given.filter((g) => g.kind === 'list').map((g) => ({ name: `${g.name}_segments` }))
   const mentioned = new Set(
     parts.flatMap(({ instance: f }) =>
-      [
-        ...f.axes.flatMap((a) =>
-          a.kind === 'sparse_fixed' ? [a.extent, a.width, a.padding ?? a.extent] : [a.extent],
-        ),
-        ...f.tables.map((t) => t.length),
-        ...f.map,
-        ...f.inverse,
-      ].flatMap((e) => [...freeVars(e)]),
+      [...f.axes.flatMap(sizesOfAxis), ...f.tables.map((t) => t.length), ...f.map, ...f.inverse].flatMap(
+        (e) => [...freeVars(e)],
+      ),
     ),
   )
   const seen = new Set(kernel.params.map((p) => p.name))
@@ -201,7 +196,7 @@ function tablesOf(split: Split, unused: Unused) {
     for (const t of instance.tables) {
       if (buffers.some((b) => b.name === t.name)) continue
       const axis = unused(`${t.name}_x`)
-      axes.push({ kind: 'dense_fixed', name: axis, parent: null, extent: t.length })
+      axes.push(denseAxis(axis, t.length))
       buffers.push({
         name: t.name,
         dtype: 'i32',

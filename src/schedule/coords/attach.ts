@@ -3,7 +3,7 @@
  * enters its axis directly by e's coordinate, and the iterator p over its parent, with the comparison, is gone
  * (SparseTIR's attach, as a step that cannot change the result).
  */
-import { type AttachedAxis, isDenseRoot, parentOf } from '../../ir/axis.ts'
+import { attachedAxis, isDenseRoot, isStored, parentOf } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
@@ -22,8 +22,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   const [k, e] = [iters[0]!, iters[1]!]
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const base = axes.get(k.axis)!
-  const parent =
-    base.kind === 'fused' || base.kind === 'attached' || base.kind === 'gathered' ? null : parentOf(base)
+  const parent = !isStored(base) ? null : parentOf(base)
   const above = parentsIn(kernel, iteration).find((u) => u.iter === k)?.parent
   const p = iteration.iters.find((x) => x === above && x.axis === parent)
   if (!parent || !p)
@@ -60,7 +59,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
       expected: `${e.name} spatial, or ${p.name} a reduction`,
     })
   const name = unusedName(`${k.axis}_at_${e.name}`, (x) => axes.has(x))
-  const attached: AttachedAxis = { kind: 'attached', name, base: base.name, parent: e.axis }
+  const attached = attachedAxis(name, base.name, e.axis)
   const entered: Iter = { ...k, axis: name }
   const body = rewriteBody1(only.then, (x) =>
     x.kind === 'var' && x.name === p.name ? variable(e.name) : undefined,

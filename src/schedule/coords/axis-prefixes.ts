@@ -2,6 +2,7 @@
 
 import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { isDense } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './tensor-split.ts'
@@ -77,7 +78,7 @@ function otherVisits(
   )
   if (!misses && !adds && !repeats) return null
   const over = [...known].join(', ')
-  const dense = split.over.every((a) => !known.has(a.name) || a.kind === 'dense_fixed')
+  const dense = split.over.every((a) => !known.has(a.name) || isDense(a))
   const what = misses
     ? `may pass over some of ${known.size > 1 ? 'them' : 'it'}`
     : adds

@@ -4,7 +4,7 @@
  * root: a gap would lose an axis.
  */
 import { isName } from '../../ast/parse.ts'
-import { parentOf } from '../../ir/axis.ts'
+import { fusedAxis, isStored, parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
@@ -21,10 +21,7 @@ function applyFuse(kernel: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Ker
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const chain = iters.map((x) => axes.get(x.axis)!)
   chain.forEach((axis, k) => {
-    const parent =
-      axis.kind === 'fused' || axis.kind === 'attached' || axis.kind === 'gathered'
-        ? undefined
-        : parentOf(axis)
+    const parent = !isStored(axis) ? undefined : parentOf(axis)
     const wanted = k === 0 ? null : chain[k - 1]!.name
     if (parent !== wanted)
       refuse(kernel, step.span, {
@@ -90,7 +87,13 @@ function applyFuse(kernel: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Ker
   const by = { ...renamed, iters: [...rest.slice(0, before), fused, ...rest.slice(before)] }
   const next: Kernel1 = {
     ...kernel,
-    axes: [...kernel.axes, { kind: 'fused', name, members: chain.map((a) => a.name) }],
+    axes: [
+      ...kernel.axes,
+      fusedAxis(
+        name,
+        chain.map((a) => a.name),
+      ),
+    ],
     body: replaceIteration(kernel.body, iteration, by),
   }
   return keepParents(kernel, iteration, next, by, step.span, (x) => (iters.includes(x) ? fused : x))

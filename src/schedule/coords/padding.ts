@@ -4,7 +4,7 @@
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { isPadded } from '../../ir/axis.ts'
+import { isDense, isPadded, isRagged } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
@@ -176,7 +176,7 @@ function refuse(
     })
   const [first] = padded
   const padding = first?.axes.filter(isPadded) ?? []
-  const dense = first?.axes.filter((a) => a.kind === 'dense_fixed' || a.kind === 'dense_variable') ?? []
+  const dense = first?.axes.filter((a) => isDense(a) || isRagged(a)) ?? []
   const which = first && first.text !== text ? `${first.text} in ${text}` : text
   fail({
     code: 'schedule/format-padding',

@@ -3,7 +3,7 @@
  * over one axis, so a step that moves, replaces or fuses iterators has to keep these pairs, not only the axes' order.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import type { Axis } from '../../ir/axis.ts'
+import { type Axis, isAttached, isFused, isGathered } from '../../ir/axis.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { refuse } from './iterator-names.ts'
 
@@ -38,13 +38,13 @@ export function parentsIn(kernel: Kernel1, iteration: Iteration): readonly Under
 
 /** The stored axis (or list) whose opening an iterator over the axis needs. */
 function entersBy(axis: Axis, axes: ReadonlyMap<string, Axis>): string | null {
-  if (axis.kind === 'fused' || axis.kind === 'gathered' || axis.parent === null) return null
+  if (isFused(axis) || isGathered(axis) || axis.parent === null) return null
   const parent = axes.get(axis.parent)
-  return parent?.kind === 'attached' ? parent.base : axis.parent
+  return isAttached(parent) ? parent.base : axis.parent
 }
 
 const openedBy = (axis: Axis): readonly string[] =>
-  axis.kind === 'fused' ? axis.members : axis.kind === 'attached' ? [axis.base] : [axis.name]
+  isFused(axis) ? axis.members : isAttached(axis) ? [axis.base] : [axis.name]
 
 /**
  * Refuses a step after which an iterator of `before` stands under another one. `stands` says what is in the

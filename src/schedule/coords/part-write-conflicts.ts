@@ -5,7 +5,7 @@
 
 import { type Access, accessesOf } from '../../analysis/coordinate-accesses.ts'
 import { dependsOn } from '../../analysis/query-dependence.ts'
-import type { Axis } from '../../ir/axis.ts'
+import { type Axis, isFused } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
@@ -68,7 +68,7 @@ function writesIn(body: readonly Stmt1[], around: readonly Iter[], kernel: Kerne
 const opened = (iters: readonly Iter[], axes: Axes): string[] =>
   iters.flatMap((x) => {
     const axis = axes.get(x.axis)
-    return axis?.kind === 'fused' ? axis.members : [x.axis]
+    return isFused(axis) ? axis.members : [x.axis]
   })
 
 function writesOf(

@@ -1,6 +1,6 @@
 /** What a format replaces in a kernel: axes, the buffers over them, and what stands in for these part by part. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
-import { type Axis, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { type Axis, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { AnyFormat, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 
@@ -30,11 +30,7 @@ export interface SplitBuffer {
 }
 
 export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>
-  new Set(
-    over
-      .filter((a) => a.kind !== 'dense_fixed' || over.every((x) => x.kind === 'dense_fixed'))
-      .map((a) => a.name),
-  )
+  new Set(over.filter((a) => !isDense(a) || over.every((x) => isDense(x))).map((a) => a.name))
 
 /**
  * The buffer's axes that the format stands in for: the chain of its structured axis, or its last ones. One for
@@ -47,7 +43,7 @@ export function chosenAxes(
   at: StepSpan,
 ): StoredAxis[] {
   const stored = b.axes.map((a) => axes.get(a) as StoredAxis)
-  const leaf = stored.findLastIndex((a) => a.kind !== 'dense_fixed')
+  const leaf = stored.findLastIndex((a) => !isDense(a))
   const n = format.kind === 'family' ? chainLength(stored, leaf) : format.over.length
   const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
   if (end < n)

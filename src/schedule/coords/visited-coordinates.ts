@@ -7,7 +7,7 @@
 
 import { type Determined, determined } from '../../analysis/coordinate-injectivity.ts'
 import { dependsOn } from '../../analysis/query-dependence.ts'
-import { type Axis, chainTo, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { type Axis, chainTo, isDense, isPadded, isRagged, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
@@ -84,9 +84,8 @@ interface Shape {
 
 function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape {
   const byName = new Map<string, Axis>(axes.map((a) => [a.name, a]))
-  const kindOf = (name: string): string => byName.get(name)!.kind
   const chains = [...names].map((name) => chainTo(byName, name))
-  const last = chains.filter((c) => kindOf(c[c.length - 1]!) !== 'dense_fixed')
+  const last = chains.filter((c) => !isDense(byName.get(c.at(-1)!)))
   const heads = last.filter(
     (c) => !last.some((d) => d.length > c.length && d[c.length - 1] === c[c.length - 1]),
   )
@@ -94,7 +93,7 @@ function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape
   return {
     heads: heads.map((c) => new Set(c)),
     tail: new Set([...names].filter((n) => !taken.has(n))),
-    ragged: heads.some((c) => kindOf(c[c.length - 1]!) === 'dense_variable'),
+    ragged: heads.some((c) => isRagged(byName.get(c.at(-1)!))),
   }
 }
 

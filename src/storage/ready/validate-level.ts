@@ -3,11 +3,16 @@ import { fail, invariant } from '../../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../../columns/allocate.ts'
 import { bitCount } from '../../columns/bits.ts'
 import {
-  type Bitmap,
+  hasIndices,
+  hasIndptr,
+  hasMask,
+  hasWidth,
+  type IndexedAxis,
+  isDense,
   isPadded,
+  type MaskedAxis,
+  type PaddedAxis,
   parentOf,
-  type SparseFixed,
-  type SparseVariable,
   type StoredAxis,
 } from '../../ir/axis.ts'
 import { type Level, segment, wordsOf } from '../storage.ts'
@@ -18,7 +23,7 @@ export interface IndexArrays {
   readonly mask?: Int32Array
 }
 
-/** What is known of a `sparse_fixed` level. */
+/** What is known of a level of fixed width. */
 export interface FixedLevel {
   readonly width?: number | undefined
   /** The coordinate that it is padded with, if that is one of the tensor. */
@@ -47,45 +52,20 @@ export function bindLevel(
       mask: arrays.mask ?? null,
     }
   }
-  switch (axis.kind) {
-    case 'dense_fixed':
-      return make(parents * extent)
-    case 'bitmap': {
-      const indptr = required(axis, 'indptr', arrays.indptr)
-      checkIndptr(axis, indptr, parents, null)
-      checkMask(axis, required(axis, 'mask', arrays.mask), indptr, extent, parents)
-      const level = make(indptr[parents]!, null, indptr)
-      checkUnderPadding(level, padded)
-      return level
-    }
-    case 'dense_variable': {
-      const indptr = required(axis, 'indptr', arrays.indptr)
-      checkIndptr(axis, indptr, parents, null)
-      checkLengths(axis.name, axis.parent, indptr, extent)
-      const level = make(indptr[parents]!, null, indptr)
-      checkUnderPadding(level, padded)
-      return level
-    }
-    case 'sparse_variable': {
-      const indices = required(axis, 'indices', arrays.indices)
-      const indptr =
-        axis.parent === null && arrays.indptr === undefined
-          ? Int32Array.of(0, indices.length)
-          : required(axis, 'indptr', arrays.indptr)
-      checkIndptr(axis, indptr, parents, indices.length)
-      const level = make(indices.length, null, indptr)
-      checkIndices(axis, level, parents)
-      checkUnderPadding(level, padded)
-      return level
-    }
-    case 'sparse_fixed': {
-      const indices = required(axis, 'indices', arrays.indices)
-      const level = make(indices.length, checkWidth(axis, indices.length, parents, given.width))
-      checkIndices(axis, level, parents, given.padding)
-      checkUnderPadding(level, padded)
-      return level
-    }
-  }
+  if (isDense(axis)) return make(parents * extent)
+  const indices = hasIndices(axis) ? required(axis, 'indices', arrays.indices) : null
+  let level: Level
+  if (hasIndptr(axis)) {
+    const isList = indices !== null && axis.parent === null && arrays.indptr === undefined
+    const indptr = isList ? Int32Array.of(0, indices.length) : required(axis, 'indptr', arrays.indptr)
+    checkIndptr(axis, indptr, parents, indices?.length ?? null)
+    if (hasMask(axis)) checkMask(axis, required(axis, 'mask', arrays.mask), indptr, extent, parents)
+    else if (!indices) checkLengths(axis.name, axis.parent, indptr, extent)
+    level = make(indptr[parents]!, null, indptr)
+  } else level = make(indices!.length, checkWidth(axis, indices!.length, parents, given.width))
+  if (hasIndices(axis)) checkIndices(axis, level, parents, given.padding)
+  checkUnderPadding(level, padded)
+  return level
 }
 
 function required(axis: StoredAxis, which: keyof IndexArrays, array: Int32Array | undefined): Int32Array {
@@ -141,7 +121,7 @@ function checkIndptr(axis: StoredAxis, indptr: Int32Array, parents: number, coun
     })
 }
 
-function checkLengths(name: string, parent: string, indptr: Int32Array, extent: number): void {
+function checkLengths(name: string, parent: string | null, indptr: Int32Array, extent: number): void {
   for (let p = 0; p + 1 < indptr.length; p++)
     if (indptr[p + 1]! - indptr[p]! > extent)
       fail({
@@ -152,7 +132,7 @@ function checkLengths(name: string, parent: string, indptr: Int32Array, extent: 
       })
 }
 
-function checkWidth(axis: SparseFixed, count: number, parents: number, given: number | undefined): number {
+function checkWidth(axis: PaddedAxis, count: number, parents: number, given: number | undefined): number {
   const width = given ?? (parents === 0 ? 0 : count / parents)
   if (Number.isInteger(width) && width >= 0 && width * parents === count) return width
   return fail({
@@ -165,16 +145,11 @@ function checkWidth(axis: SparseFixed, count: number, parents: number, given: nu
 }
 
 /** Range, order, uniqueness; padding only on fixed levels, and last. */
-function checkIndices(
-  axis: SparseFixed | SparseVariable,
-  level: Level,
-  parents: number,
-  padding?: number,
-): void {
+function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
   const indices = level.indices!
   const { extent } = level
   invariant(!isPadded(axis) || padding !== undefined, `what axis ${axis.name} is padded with is not known`)
-  const open = axis.kind === 'sparse_fixed' && !isPadded(axis)
+  const open = hasWidth(axis) && !isPadded(axis)
   const top = open ? extent : extent - 1
   for (let q = 0; q < indices.length; q++)
     if (indices[q]! < 0 || indices[q]! > top)
@@ -258,7 +233,7 @@ function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
 
 /** Length, no bits from `extent` on, and an indptr that counts the bits. */
 function checkMask(
-  axis: Bitmap,
+  axis: MaskedAxis,
   mask: Int32Array,
   indptr: Int32Array,
   extent: number,

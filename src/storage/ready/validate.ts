@@ -1,6 +1,6 @@
 /** Ready-made arrays: used as they are, after every property that kernels rely on has been checked. */
 import { fail } from '../../ast/diagnostic.ts'
-import { hasIndices, hasIndptr, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { hasIndices, hasIndptr, hasMask, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { chainOf, padded, paddedPositions } from '../padding-positions.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
@@ -115,19 +115,18 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
     const extra: (keyof IndexArrays)[] = []
     if (own.indptr && !hasIndptr(axis)) extra.push('indptr')
     if (own.indices && !hasIndices(axis)) extra.push('indices')
-    if (own.mask && axis.kind !== 'bitmap') extra.push('mask')
+    if (own.mask && !hasMask(axis)) extra.push('mask')
     if (extra.length > 0)
       fail({
         code: 'bind/extra-array',
         message: `axis ${name} is ${axis.kind} and has no ${extra.join(' and no ')}`,
-        expected:
-          axis.kind === 'bitmap'
-            ? 'indptr and mask'
-            : hasIndptr(axis)
-              ? 'indptr'
-              : hasIndices(axis)
-                ? 'indices'
-                : 'no arrays',
+        expected: hasMask(axis)
+          ? 'indptr and mask'
+          : hasIndptr(axis)
+            ? 'indptr'
+            : hasIndices(axis)
+              ? 'indices'
+              : 'no arrays',
         hint: 'leave the array out, or declare the axis with the kind that the arrays have',
       })
   }

@@ -2,7 +2,7 @@
 import { fail } from '../../../ast/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { bitsBelow } from '../../../columns/bits.ts'
-import { isPadded } from '../../../ir/axis.ts'
+import { isDense, isPadded } from '../../../ir/axis.ts'
 import { type Level, wordsOf } from '../../storage.ts'
 
 /**
@@ -32,7 +32,7 @@ export function findInLevel(level: Level, parents: Int32Array | null, column: In
 /** Position of coordinate c under parent position p; -1 where there is none. */
 function findPosition(level: Level, p: number, c: number): number {
   const { axis, extent, indptr, indices, mask, width } = level
-  if (axis.kind === 'dense_fixed') return c < extent ? p * extent + c : -1
+  if (isDense(axis)) return c < extent ? p * extent + c : -1
   if (mask) {
     const from = p * wordsOf(extent)
     if (((mask[from + (c >>> 5)]! >>> (c & 31)) & 1) === 0) return -1

@@ -1,5 +1,5 @@
 /** Sets of coordinates as trees, as queries look them up. */
-import type { StoredAxis } from '../../../ir/axis.ts'
+import { compressedAxis, denseAxis, type StoredAxis } from '../../../ir/axis.ts'
 import { int } from '../../../ir/expr.ts'
 import { buildStorage } from '../../build-storage.ts'
 import type { SetTrees } from '../../convert.ts'
@@ -14,10 +14,10 @@ export function setTrees(
   const out = new Map<string, { readonly indptr: Int32Array; readonly indices: Int32Array }[]>()
   for (const [name, coords] of given.sets) {
     const axes = over.map((a, k): StoredAxis => {
-      const own = { name: a.name, extent: int(shape[k]!) }
+      const extent = int(shape[k]!)
       return k === 0 && over.length > 1
-        ? { ...own, kind: 'dense_fixed', parent: null }
-        : { ...own, kind: 'sparse_variable', parent: over[k - 1]?.name ?? null, ordered: true, unique: true }
+        ? denseAxis(a.name, extent)
+        : compressedAxis(a.name, over[k - 1]?.name ?? null, extent)
     })
     const inside = (e: number): boolean => coords.every((c, k) => c[e]! >= 0 && c[e]! < shape[k]!)
     const { levels } = buildStorage({
