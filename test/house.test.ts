@@ -36,6 +36,8 @@ test('no operator is named in src', () => {
     'every',
     'lanes',
     'swizzled',
+    // Operations on whole columns; also an instruction of `kernels/`.
+    'bulk',
   ])
   const words = [...new Set([...kernels, ...declared].map((w) => w.toLowerCase()))].filter(
     (w) => !ordinary.has(w),
