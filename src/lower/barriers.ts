@@ -106,7 +106,7 @@ function siblings(inner: Body, block: BarrierScope): Body {
     }
     const now = new Touched(block, [s])
     const conflicts = conflictsBetween(since, now, block, 'block')
-    const rows = conflictsBetween(recent, now, block, 'row')
+    const rows = block.row ? conflictsBetween(recent, now, block, 'row') : []
     if (conflicts.length > 0) {
       out.push(barrierFor([...conflicts, ...rows], block))
       since = new Touched(block)
