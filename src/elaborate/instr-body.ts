@@ -1,9 +1,11 @@
 /** What an instruction computes: the one statement of its body, over its operands. */
+
 import type * as Ast from '../ast/nodes.ts'
 import { type Load, load, variable } from '../ir/expr.ts'
 import type { InstrIter, Operand } from '../ir/instr.ts'
 import type { Reduce, Store } from '../ir/loops.ts'
 import { builtinMonoid, isBuiltinReducer } from '../ir/monoid.ts'
+import { reduction as reduce, store } from '../ir/statement-builders.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import { coerce, plain, type Typed } from './type-conversion.ts'
@@ -71,7 +73,7 @@ export class BodyOf {
         iters,
         reads,
         target: target.buffer,
-        stmt: { kind: 'store', buffer: target.buffer, index: target.index, value: stored, ...common },
+        stmt: store(target.buffer, target.index, stored, common),
       }
     const name = s.reducer.name
     const reducer = isBuiltinReducer(name) ? builtinMonoid(name, target.dtype) : null
@@ -80,15 +82,14 @@ export class BodyOf {
         iters,
         reads,
         target: target.buffer,
-        stmt: {
-          kind: 'reduce',
+        stmt: reduce({
           reducer,
           targets: [target],
           values: [stored],
           init: false,
           atomic: false,
           ...common,
-        },
+        }),
       }
     )
   }

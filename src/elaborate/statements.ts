@@ -1,4 +1,5 @@
 /** Iterations and statements: AST → Stage I. A statement with an error is left out; the error is recorded. */
+
 import { unreachable } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { isAttached, isFused, isGathered, isStored, parentOf } from '../ir/axis.ts'
@@ -8,6 +9,7 @@ import { cast, conjuncts, type Expr, type Load } from '../ir/expr.ts'
 import { children, perExpr } from '../ir/expr-tree.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
 import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
+import { assign1, define1, iteration, reduce1, when1 } from '../ir/stage1-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { elaborateExpr, settled, truth } from './expressions.ts'
 import { accessOf, bodyNames } from './kernel-accesses.ts'
@@ -31,7 +33,7 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
       }
       if (value) scope.add({ ...letOf(s.name, value.dtype), levels })
       else d.broken.add(s.name.name)
-      if (value && own) out.push({ kind: 'let', name: s.name.name, value, span: s.span })
+      if (value && own) out.push(define1(s.name.name, value, s.span))
       continue
     }
     const built = statement(d, s, scope)
@@ -89,13 +91,13 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
       const cond = t && truth(t, s.cond.span, d.report)
       const then = elaborateBody(d, s.then, scope)
       const otherwise = elaborateBody(d, s.else, scope)
-      return cond && { kind: 'if', cond, then, else: otherwise, span: s.span }
+      return cond && when1(cond, then, otherwise, s.span)
     }
     case 'assign': {
       const targets = s.targets.map((t) => target(d, scope, t))
       const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, false))
       if (targets.some((t) => !t) || values.some((v) => !v) || repeats(d, s, targets as Load[])) return null
-      return { kind: 'assign', targets: targets as Load[], values: values as Expr[], span: s.span }
+      return assign1(targets as Load[], values as Expr[], s.span)
     }
     case 'reduce':
       return reduction(d, s, scope)
@@ -140,7 +142,7 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
   const body = elaborateBody(d, s.body, scope)
   if (!where) return null
   if (!fresh || iters.some((x) => x === null)) return null
-  return { kind: 'iterate', name: s.name.name, iters: iters as Iter[], where, body, span: s.span }
+  return iteration({ name: s.name.name, iters: iters as Iter[], where, body, span: s.span })
 }
 
 /** The conjuncts of a `where`. */
@@ -281,11 +283,10 @@ function reduction(d: Declared, s: Ast.Reduce, scope: Scope): Stmt1 | null {
   const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, builtin))
   if (!reducer || targets.some((t) => !t) || values.some((v) => !v)) return null
   if (repeats(d, s, targets as Load[])) return null
-  return {
-    kind: 'reduce',
+  return reduce1({
     reducer,
     targets: targets as Load[],
     values: (values as Expr[]).map((v, k) => (builtin ? v : cast(v, reducer.fields[k]!.dtype))),
     span: s.span,
-  }
+  })
 }

@@ -5,11 +5,13 @@
  * (`analysis/iterator-kinds.ts`), so statements in common steps may run as one iteration after the other; a `let` or
  * condition before or around them is computed anew in each piece, which must find what it read unchanged.
  */
+
 import { fail } from '../../ast/diagnostic.ts'
 import { type Expr, not } from '../../ir/expr.ts'
 import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
 import { writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
+import { iteration, when1 } from '../../ir/stage1-builders.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Whether a statement, or one inside it, iterates over one of the axes. */
@@ -130,10 +132,10 @@ function emit(
     const read = shell.let ? shell.let.value : shell.cond!
     checkUnchanged(read, shell, before, state)
     for (const v of freeVars(read)) used.add(v)
-    body = shell.let ? [shell.let, ...body] : [{ kind: 'if', cond: shell.cond!, then: [...body], else: [] }]
+    body = shell.let ? [shell.let, ...body] : [when1(shell.cond!, body)]
   }
   for (const w of place.where) checkUnchanged(w.cond!, w, before, state)
-  state.out.push({ kind: 'iterate', name, iters: place.iters, where: place.where.map((w) => w.cond!), body })
+  state.out.push(iteration({ name, iters: place.iters, where: place.where.map((w) => w.cond!), body }))
 }
 
 function checkUnchanged(read: Expr, shell: Shell, before: number, state: State): void {
