@@ -4,5 +4,8 @@ import { count } from '../../src/cli/figures.ts'
 
 test.prop([fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -2000, max: 2000 }), fc.double())])(
   'counts are written as the locale writes them',
-  (n) => expect(count(n === 0 ? 0 : n)).toBe((n === 0 ? 0 : n).toLocaleString('en-US')),
+  (n) => {
+    const value = n === 0 ? 0 : n
+    expect(count(value)).toBe(value.toLocaleString('en-US'))
+  },
 )
