@@ -1,8 +1,8 @@
-import { fc, test } from '@fast-check/vitest'
+import { fc, test as law } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { count } from '../../src/cli/figures.ts'
 
-test.prop([fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -2000, max: 2000 }), fc.double())])(
+law.prop([fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -2000, max: 2000 }), fc.double())])(
   'counts are written as the locale writes them',
   (n) => {
     const value = n === 0 ? 0 : n
