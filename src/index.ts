@@ -26,6 +26,7 @@ export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
 export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from './api/format-values.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernel.ts'
+export type { Nest, NestLoop } from './api/nests.ts'
 export { Part } from './api/part.ts'
 export { type LoadOptions, SptProgram } from './api/program.ts'
 export {

@@ -31,6 +31,7 @@ import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { refuseTextsOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
+import { type Nest, nestsOf } from './nests.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
 import { Steps } from './steps.ts'
@@ -186,6 +187,11 @@ export class Kernel extends Steps<Kernel> {
   loop(name: string): LoopRef {
     expectName('a loop', name)
     return handle(this.#c.state, name)
+  }
+
+  /** Its nests of loops as they are now, with what each loop is to the result. */
+  get nests(): readonly Nest[] {
+    return nestsOf(this.#c.loops)
   }
 
   /** The steps so far, as the language writes them. */

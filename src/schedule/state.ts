@@ -5,7 +5,6 @@
  */
 import { freeze } from 'immer'
 import { SptError } from '../ast/diagnostic.ts'
-import { loopsOf } from '../ir/definitions.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
@@ -13,6 +12,7 @@ import { type Consumed, Context } from './context.ts'
 import { distributeConditions } from './distribute-conditions.ts'
 import { checkNewNames } from './fresh-names.ts'
 import { KernelNames } from './kernel-names.ts'
+import { loopNames } from './loop-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 import { checkParallel } from './parallel-legality.ts'
 import type { Outcome, Primitive } from './primitive.ts'
@@ -86,15 +86,14 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   }
 }
 
-/** What the loops of a kernel are called in the language, by their variables: with the nest where another has the name. */
-const namesFor =
-  (kernel: Kernel2) =>
-  (variable: string): string => {
-    const loops = loopsOf(kernel.body)
-    const loop = loops.find((l) => l.var === variable)
-    if (!loop) return variable
-    return loops.filter((l) => l.name === loop.name).length > 1 ? `${loop.nest}.${loop.name}` : loop.name
+/** What the loops of a kernel are called, by their variables. */
+function namesFor(kernel: Kernel2): (variable: string) => string {
+  let names: ReadonlyMap<string, string> | undefined
+  return (variable) => {
+    names ??= loopNames(kernel.body)
+    return names.get(variable) ?? variable
   }
+}
 
 /** The steps applied, as the language writes them. */
 export function printTrace(state: ScheduleState): readonly string[] {
