@@ -35,9 +35,10 @@ export interface AsStep extends Item {
 export interface AsPart extends FormatUse {
   readonly where: Expr | null
 }
-/** `each part of A as p { steps }`. */
+/** `each part of A as p { steps }`: of the parts that A is stored in, or of the nests that write A. */
 export interface EachStep extends Item {
   readonly kind: 'each'
+  readonly what: 'part' | 'nest'
   readonly buffer: Ident
   readonly as: Ident
   readonly steps: readonly Step[]

@@ -44,10 +44,11 @@ export const schedules: Actions = {
   AsPart(use, where): ast.AsPart {
     return { ...get<ast.FormatUse>(use), where: maybe(where), span: spanOf(this) }
   },
-  StepEach(_, _part, _of, buffer, _as, as, open, steps, close) {
+  StepEach(_, what, _of, buffer, _as, as, open, steps, close) {
     const inside = all<ast.Step>(steps)
     const names = { buffer: get<ast.Ident>(buffer), as: get<ast.Ident>(as) }
-    const node: ast.EachStep = { kind: 'each', ...names, steps: inside, span: spanOf(this) }
+    const of = what.sourceString === 'nest' ? 'nest' : 'part'
+    const node: ast.EachStep = { kind: 'each', what: of, ...names, steps: inside, span: spanOf(this) }
     return blockItem(node, { open, close }, slotsOf(inside))
   },
   StepMerge: (_, _parts, _of, buffer) => ({ kind: 'merge_parts', buffer: get(buffer) }),

@@ -151,7 +151,7 @@ function steps(p: Printer, list: readonly Step[]): void {
   })
 }
 
-const eachHead = (s: EachStep): Doc => `each part of ${s.buffer.name} as ${s.as.name}`
+const eachHead = (s: EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`
 
 const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
 

@@ -126,8 +126,8 @@ const HINTS: readonly Hint[] = [
     text: 'name the width for the parts: `bucket i by length into 1, 2 .. 8 as width { … }`',
   },
   {
-    when: (p) => p.found === '{' && /\beach\s+part\s+of\s+\w+$/.test(p.before),
-    text: 'name the part for the steps: `each part of A as p { … }`',
+    when: (p) => p.found === '{' && /\beach\s+(part|nest)\s+of\s+\w+$/.test(p.before),
+    text: 'name it for the steps: `each part of A as p { … }`, `each nest of C as p { … }`',
   },
   {
     when: (p) => /\bwhere$/.test(p.before) && p.expected.includes('`(`'),

@@ -187,7 +187,32 @@ class StepWalk {
         span: step.as.span,
         hint: 'choose another name for the part',
       })
-    this.steps(step.steps, [...parts, name])
+    if (step.what === 'part') this.steps(step.steps, [...parts, name])
+    else this.#eachNest(step, parts)
+  }
+
+  /** Only steps on loops: all else is of the kernel, or of all nests. */
+  #eachNest(step: Ast.EachStep, parts: readonly string[]): void {
+    const { report } = this.#r
+    if (parts.length > 0)
+      report.error({
+        code: 'check/nest-in-part',
+        message: `the nests that write ${step.buffer.name} are those of all parts`,
+        span: step.span,
+        expected: 'each nest of … as … outside of each part of …',
+        hint: 'take it out of the block',
+      })
+    for (const s of step.steps) {
+      if (s.kind === 'step') this.#step(s, parts)
+      else
+        report.error({
+          code: 'check/step-in-nest',
+          message: 'what is done for each nest are steps on its loops',
+          span: s.span,
+          expected: 'split, reorder, bind, …',
+          hint: 'put it before or after the block',
+        })
+    }
   }
 
   #apply(step: Ast.AsStep, parts: readonly string[]): void {

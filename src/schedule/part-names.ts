@@ -18,17 +18,22 @@ export interface Program {
 
 export interface Names {
   loop(r: Ast.LoopRef): string
+  /** The same in a list, where a role stands for all loops that have it. */
+  loops(r: Ast.LoopRef): readonly string[]
   /** A nest, by the iteration or the step that made it. */
   nest(name: Ast.Ident): string
   buffer(name: Ast.Ident): string
   /** A name that a step gives to something new. */
-  fresh(name: Ast.Ident): string
+  fresh(name: Ast.Ident, of: 'new loop' | 'new buffer'): string
   /** `p.width` */
   constant(e: Ast.Field): number
 }
 
+const plainLoop = (r: Ast.LoopRef): string => (r.nest ? `${r.nest.name}.${r.name.name}` : r.name.name)
+
 export const plainNames: Names = {
-  loop: (r) => (r.nest ? `${r.nest.name}.${r.name.name}` : r.name.name),
+  loop: plainLoop,
+  loops: (r) => [plainLoop(r)],
   nest: (name) => name.name,
   buffer: (name) => name.name,
   fresh: (name) => name.name,
@@ -106,6 +111,10 @@ export class PartNames implements Names {
       r,
       having.map((it) => it.name),
     )
+  }
+
+  loops(r: Ast.LoopRef): readonly string[] {
+    return [this.loop(r)]
   }
 
   /** A name without `p.`: what a step of the block made, or a loop outside of the parts. */

@@ -11,6 +11,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import { iterationsOf } from './coords/iterator-names.ts'
 import { COORD_STEPS } from './coords/primitives.ts'
 import type { CoordStep } from './coords/steps.ts'
+import { NestNames, nestsWriting } from './nest-names.ts'
 import { PartNames, type Program, plainNames } from './part-names.ts'
 import { labelled, partsOf } from './parts.ts'
 import { LOOP_STEPS } from './primitives.ts'
@@ -133,7 +134,7 @@ function isOnLoops(
     case 'step':
       return !isOnCoords(step.word, onLoops)
     case 'each':
-      return step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
+      return step.what === 'nest' || step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
     case 'use': {
       const used = usedBy(step, schedule)
       const is = known.get(used) ?? used.steps.some((s) => isOnLoops(s, used, onLoops, known))
@@ -173,6 +174,28 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
   const rest = (at: Now): Step[] => inParts(step.steps.slice(split), at, made).all
   // What is stored in other parts has other names.
   return [...all, { stage: 'parts', text, span, steps: rest }]
+}
+
+/** The block once for each nest that writes the buffer; roles are those that loops have before each step. */
+function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
+  const nests = nestsWriting(loops, step.buffer)
+  const count = nests.length * step.steps.length
+  if (count > MAX_STEPS)
+    tooManySteps(
+      `${countText(step.steps.length)} steps for each of ${countText(nests.length)} nests are ${countText(count)}`,
+      step.span,
+      'make fewer parts',
+    )
+  return nests.flatMap((nest) => {
+    const made = new Set<string>()
+    return step.steps.map((s): Step => {
+      const steps = (now: Now): Step[] => {
+        const names = new NestNames(step.as.name, nest, now.loops, env.names, made, nests.length > 1)
+        return convert(s, { ...env, names }, { onLoops: true })
+      }
+      return { stage: 'parts', text: printStep(s), span: s.span, steps }
+    })
+  })
 }
 
 /** `merge parts of A` */
@@ -241,8 +264,9 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       const { onLoops } = progress
       progress.onLoops ||= isOnLoops(step, env.schedule, onLoops)
       const of = { ...step, buffer: ofPart(step.buffer) }
-      const text = printStep(step)
-      return [{ stage: 'parts', text, span, steps: (now) => eachPart(of, env, onLoops, now) }]
+      const steps = (now: Now): Step[] =>
+        step.what === 'nest' ? eachNest(of, env, now) : eachPart(of, env, onLoops, now)
+      return [{ stage: 'parts', text: printStep(step), span, steps }]
     }
     case 'merge_parts':
       progress.onLoops = true

@@ -31,7 +31,9 @@ function dataOf(v: Ast.StepValue, env: Env): unknown {
     case 'instance':
       return instanceOf(env.schedule.instrs.get(v.use.name.name)!, v.use, env)
     case 'list':
-      return v.items.map((x) => dataOf(x, env))
+      return v.items.flatMap((x): readonly unknown[] =>
+        x.kind === 'loop' ? env.names.loops(x.loop) : [dataOf(x, env)],
+      )
     case 'binding':
       return { loop: env.names.loop(v.loop), to: v.to }
   }
@@ -47,7 +49,7 @@ function nameOf(of: Ast.StepName, name: Ast.Ident, names: Names): string {
       return name.name
     case 'new loop':
     case 'new buffer':
-      return names.fresh(name)
+      return names.fresh(name, of)
   }
 }
 

@@ -455,11 +455,11 @@ export const STEPS: ReadonlyMap<string, Arb<ast.Step>> = new Map([...words, ...O
 const plainStep = fc.oneof(...STEPS.values())
 const stepPlace = (s: ast.Step): Pick<Place, 'blocks' | 'filled'> =>
   s.kind === 'each' ? { blocks: 1, filled: [s.steps.length > 0] } : plain()
-/** `each part`, with comments in it or, to fit on one line, without. */
+/** `each part` and `each nest`, with comments in it or, to fit on one line, without. */
 const each = (inside: (list: ast.Step[]) => Arb<ast.Step[]>): Arb<ast.Step> =>
   fc.letrec<{ each: ast.Step; steps: ast.Step[] }>((tie) => ({
     each: fc
-      .record({ buffer: ident, as: ident, steps: tie('steps') })
+      .record({ what: fc.constantFrom('part', 'nest'), buffer: ident, as: ident, steps: tie('steps') })
       .map((s): ast.Step => ({ kind: 'each', ...s, span })),
     steps: fc
       .array(fc.oneof({ maxDepth: 1, depthIdentifier: 'each' }, plainStep, tie('each')), { maxLength: 3 })

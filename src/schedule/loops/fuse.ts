@@ -11,13 +11,13 @@ import * as arg from '../arguments.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
-import { gone, primitive } from '../primitive.ts'
+import { gone, type Outcome, primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 
 /**
  * `fuse (i, f) -> g`: loops that stand directly inside of each other become one over the product of their
  * extents, in the same order. Refused where an inner extent depends on an outer loop (ragged rows: a fused
- * *axis* covers that), and where only some of the loops are reductions.
+ * *axis* covers that), and where only some of the loops are reductions. One loop alone is renamed.
  */
 export const fuse = primitive({
   word: 'fuse',
@@ -25,6 +25,7 @@ export const fuse = primitive({
   given: (loops: readonly LoopRef[], into?: string) => ({ loops, into }),
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
+    if (found.length === 1 && step.into !== undefined) return renamed(cx, found[0]!.loop, step.into)
     if (found.length < 2)
       cx.refuse({
         code: 'too-few-loops',
@@ -73,6 +74,12 @@ for g in 0..m * 32
     C[g / 32, g % 32] += A[j_indptr[g / 32] + j] * B[j_indices[j_indptr[g / 32] + j], g % 32]  init`,
   },
 })
+
+/** One loop, as a role may be, is that loop by the new name. */
+function renamed(cx: Context, loop: For, into: string): Outcome {
+  cx.claimLoops(loop.nest, [into], [loop])
+  return { body: replaceLoop(cx.kernel.body, loop.var, () => stmt({ ...loop, name: into })) }
+}
 
 /**
  * A loop of one iteration vanishes from expressions. A guard that lost its last mention of a reduction loop would

@@ -24,13 +24,8 @@ export const reorder = primitive({
   given: (...loops: LoopRef[]) => ({ loops }),
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
-    if (found.length < 2)
-      cx.refuse({
-        code: 'too-few-loops',
-        message: 'reorder needs at least two loops',
-        loops: found.map((f) => f.loop),
-        hint: 'name them in their new order: reorder (j, i)',
-      })
+    // Of roles there may be one loop, or none.
+    if (found.length < 2) return { body: cx.kernel.body }
     const chain = checkPerfectChain(cx, found, 'reorder')
     return {
       body: reorderChain(

@@ -1,0 +1,81 @@
+/** `each nest of C as p`: one schedule for whatever loops a format makes. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import type { Compilation } from '../../src/run/compile.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
+import { sample } from '../support/cases.ts'
+import { compilationOf } from './coords/apply.ts'
+import { FORMATS, KERNELS, USES } from './coords/formats.ts'
+import { dataOf, only, sampleOf } from './coords/matrices.ts'
+
+const PRODUCT = KERNELS['product with a dense matrix']!
+const ROWS = `
+    atomic y
+    each nest of y as p {
+      reorder (p.parallel, p.contiguous, p.reductions)
+      fuse (p.parallel) -> r
+      fuse (p.contiguous) -> c
+      split r by 2 -> (ro, ri)
+      split c by 2 -> (co, ci)
+      reorder (ro, co, ri, ci, p.reductions)
+      bind ro to block.x, co to block.y, ri to thread.y, ci to thread.x
+    }`
+/** Where the loops of a format depend on each other, or add to one element and to several, they are no one loop. */
+const REFUSED = new Set(['schedule/not-rectangular', 'schedule/mixed-reduction'])
+
+let gpu: Device
+beforeAll(async () => {
+  gpu = await createNodeWebGpu()
+}, 120_000)
+afterAll(async () => {
+  await gpu.dispose()
+})
+
+function scheduled(format: string): Compilation | SptError {
+  try {
+    return compilationOf(FORMATS + PRODUCT, `A as ${format}\n${ROWS}`)
+  } catch (e) {
+    if (e instanceof SptError) return e
+    throw e
+  }
+}
+
+describe('roles', () => {
+  test('schedule most formats by one text', () => {
+    const all = USES.map((format) => [format, scheduled(format)] as const)
+    const refused = all.flatMap(([f, c]) =>
+      c instanceof SptError ? [`${f}: ${c.diagnostics[0]!.code}`] : [],
+    )
+    expect(refused).toEqual([
+      'csc: schedule/not-rectangular',
+      'vbr(rows, cols): schedule/not-rectangular',
+      'bitmap_blocks: schedule/mixed-reduction',
+      'column_lines(3): schedule/not-rectangular',
+      'dia where (i == j) + csc: schedule/not-rectangular',
+    ])
+  })
+  test.each(sample(USES, 6))(
+    '%s',
+    async (format) => {
+      const c = scheduled(format)
+      if (c instanceof SptError) return expect(REFUSED).toContain(c.diagnostics[0]!.code)
+      for (const data of [dataOf(5, 7, [0, 7, 8, 9, 10, 11, 12, 13, 22, 30, 33], 7), dataOf(0, 3, [], 2)]) {
+        const given = sampleOf(
+          only(
+            data,
+            c.source.buffers.map((b) => b.name),
+          ),
+          format.startsWith('vbr'),
+        )
+        const expected = expectedOf(given, c)
+        agreeOnStages(c, bind(given, c), expected)
+        for (const d of [createCpuDevice(), gpu])
+          expect(await agreeOnDevice(d, c, bind(given, c), expected)).toBe(true)
+      }
+    },
+    120_000,
+  )
+})
