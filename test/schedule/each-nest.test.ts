@@ -79,3 +79,22 @@ describe('roles', () => {
     120_000,
   )
 })
+
+describe('what names no loop', () => {
+  const refusal = (steps: string): string | undefined => {
+    try {
+      compilationOf(FORMATS + PRODUCT, `A as csr\n${steps}`)
+      return undefined
+    } catch (e) {
+      if (e instanceof SptError) return e.diagnostics[0]!.code
+      throw e
+    }
+  }
+  test.each([
+    ['each nest of B as p { split p.rows by 2 }', 'schedule/no-nest'],
+    ['each nest of y as p { split p.scatter by 2 }', 'schedule/no-role'],
+    ['split io by 2 -> (a, b) each nest of y as p { split p.rows by 2 }', 'schedule/several-loops'],
+    ['each nest of y as p { split p.nope by 2 }', 'schedule/unknown-loop'],
+    ['each nest of y as p { bind p.rows to block.x }', undefined],
+  ])('%s', (steps, code) => expect(refusal(steps)).toBe(code))
+})
