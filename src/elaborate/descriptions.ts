@@ -135,7 +135,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: FormatScope, taken: Reado
       code: 'check/sort-key',
       message: `a sort orders the coordinates of ${dim}, and ${wrong.kind} is asked of single elements`,
       span: wrong.span ?? s.by.span,
-      expected: `count(… by ${dim})`,
+      expected: `count(… by ${dim}), least(… by ${dim})`,
     })
   const other = [...dependsOn(key, queries.list, head.over)].find((x) => x !== dim)
   if (other)
@@ -143,7 +143,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: FormatScope, taken: Reado
       code: 'check/sort-key',
       message: `a sort of ${dim} has one key for each ${dim}, and this one depends on ${other}`,
       span: s.by.span,
-      expected: `${dim}, parameters, and counts by ${dim}`,
+      expected: `${dim}, parameters, and what is counted or least by ${dim}`,
     })
   return { place: s.place.name, at: s.at.name, dim, key, queries: queries.list, within, span: s.span }
 }

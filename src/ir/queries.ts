@@ -64,7 +64,13 @@ interface Declaration<T extends Takes> {
   readonly inverse?: 'places' | 'found'
   readonly bounds: (q: Fields<T>, extents: Extents) => Bounds
   /** An operation of engines on all entries, with what is asked of and by; or an expression over tables. */
-  readonly column: 'count' | 'rank' | 'largestFirst' | 'takeValues' | ((q: Fields<T>, tables: Tables) => Expr)
+  readonly column:
+    | 'count'
+    | 'rank'
+    | 'least'
+    | 'largestFirst'
+    | 'takeValues'
+    | ((q: Fields<T>, tables: Tables) => Expr)
 }
 
 const query = <const T extends Takes>(d: Declaration<T>): Declaration<T> => d
@@ -88,6 +94,14 @@ export const QUERIES = {
     per: 'tuple',
     bounds: ({ of }, { different }) => ({ least: int(0), end: different(of) }),
     column: 'rank',
+  }),
+  /** The least `of` among coordinates with the same `by`: of a hash of columns, a minhash of each row (Broder, 1997). */
+  least: query({
+    form: 'least(j % 64 by i)',
+    takes: { of: 'expr', by: 'tuple' },
+    per: 'group',
+    bounds: () => ({ least: int(0) }),
+    column: 'least',
   }),
   /** Place by decreasing magnitude of the value among coordinates with the same `by`; ties by coordinate. */
   largest: query({

@@ -4,7 +4,8 @@
  */
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { binary, ge, int, lt, variable } from '../ir/expr.ts'
+import { binary, type Expr, ge, int, lt, variable } from '../ir/expr.ts'
+import { printExpr } from '../ir/print-stage2.ts'
 import { asFields, declarationOf, operandsOf, type Query, sourceOf, type Tables } from '../ir/queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
@@ -27,9 +28,10 @@ export function* evaluateQueries<C extends Column>(
     const sort = sourceOf(q, 'sort')
     const places = sort === undefined ? undefined : given(scope.places, sort).length
     if (places !== undefined) yield* checkPlaces(frame, q, places, scope.dims)
+    const bounded = column === 'least' ? checkNotNegative(frame, q) : value
     const range =
-      value && places === undefined
-        ? boundsOf(value, (name) => frame.range(name))
+      bounded && places === undefined
+        ? boundsOf(bounded, (name) => frame.range(name))
         : { lo: 0, hi: places === undefined ? frame.n : Math.max(0, places - 1) }
     if (!range || range.lo < 0) frame.signed.add(q.name)
     if (value) frame.engine.compute(frame, q.name, value)
@@ -49,10 +51,25 @@ function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>):
   }
   invariant('by' in q, `${q.kind} is asked by`)
   if (column === 'largestFirst') return yield* engine.largestFirst(frame, q, scope)
-  invariant('of' in q && typeof column === 'string', `${q.kind} is asked of`)
+  if (q.kind === 'least') return yield* engine.least(frame, q)
+  invariant(q.kind === 'count' || q.kind === 'rank', `${q.kind} counts`)
   const bare = new Set([...q.by, ...q.of].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
   const apart = scope.distinct && scope.dims.every((d) => bare.has(d.name))
-  yield* engine[column](frame, q, apart)
+  yield* engine[q.kind](frame, q, apart)
+}
+
+/** Minima are taken of what is not negative. */
+function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query): Expr {
+  const of = operandsOf(q)[0]!
+  const range = boundsOf(of, (name) => frame.range(name))
+  if (frame.n === 0 || (range && range.lo >= 0)) return of
+  return fail({
+    code: 'format/least-range',
+    message: `${q.kind} is asked of ${printExpr(of)}, which may be negative`,
+    ...(q.span ? { span: q.span } : {}),
+    expected: 'what is not negative, whatever the coordinates',
+    hint: 'take a remainder (e % 65536), or the larger of it and 0',
+  })
 }
 
 function given<T>(all: ReadonlyMap<string, T>, name: string): T {

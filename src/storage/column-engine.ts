@@ -14,6 +14,7 @@ import type {
   Counting,
   Cuts,
   Grouped,
+  Reduced,
   Scope,
   Segments,
   SortKey,
@@ -263,6 +264,8 @@ export interface Engine<C extends Column> {
   count(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
   /** How many smaller ones. */
   rank(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
+  /** The least value of the group. */
+  least(frame: Frame<C>, q: Reduced): Coroutine<void>
   /** Place by decreasing magnitude; ties by coordinate, equal coordinates have one place. */
   largestFirst(frame: Frame<C>, q: Grouped, scope: Scope<C>): Coroutine<void>
   /** Values by entry of the source, as a column. */

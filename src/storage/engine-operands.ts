@@ -78,6 +78,11 @@ export interface Grouped {
   readonly by: readonly Expr[]
 }
 
+/** Of an expression, which is not negative, in each group. */
+export interface Reduced extends Grouped {
+  readonly of: Expr
+}
+
 /** Of different tuples `of` in each group. */
 export interface Counting extends Grouped {
   readonly of: readonly Expr[]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { div, type Expr, int, mod, neg, sub, variable } from '../../src/ir/expr.ts'
+import { add, div, type Expr, int, mod, mul, neg, sub, variable } from '../../src/ir/expr.ts'
 import type { Sort } from '../../src/ir/format.ts'
 import type { Query } from '../../src/ir/queries.ts'
 import { evaluateQueries } from '../../src/storage/attribute-queries.ts'
@@ -93,6 +93,29 @@ describe('queries agree with their definition', () => {
         expect(ask(t, { name: 'q', kind: 'rank', of: ofExprs, by: byExprs })).toEqual(expected)
       }),
       { numRuns: runs(200) },
+    )
+  })
+
+  it('least: of an expression among those with the same by; what may be negative is refused', () => {
+    const e = mod(add(mul(j, int(7)), i), int(5))
+    fc.assert(
+      fc.property(scopes, key, (t, [by, byExprs]) => {
+        const all = tuples(t)
+        const expected = all.map((x) =>
+          Math.min(...all.flatMap((y) => (compare(by(...x), by(...y)) === 0 ? [(y[1] * 7 + y[0]) % 5] : []))),
+        )
+        expect(ask(t, { name: 'q', kind: 'least', of: e, by: byExprs })).toEqual(expected)
+      }),
+      { numRuns: runs(200) },
+    )
+    const t = {
+      kind: 'coords',
+      shape: [2, 3],
+      coords: [Int32Array.of(0), Int32Array.of(2)],
+      values: null,
+    } as const
+    expect(() => ask({ ...t, dtype: 'f32' }, { name: 'q', kind: 'least', of: sub(i, j), by: [] })).toThrow(
+      'format/least-range',
     )
   })
 

@@ -159,6 +159,7 @@ function checkMap(l: Lookup, part: FormatInstance): void {
 const WHAT: Readonly<Record<Query['kind'], string>> = {
   count: 'a count of stored coordinates',
   rank: 'a rank among stored coordinates',
+  least: 'the least of stored coordinates',
   largest: 'a rank by magnitude',
   value: 'the value',
   held: 'a set',

@@ -16,6 +16,13 @@ format bitmap_blocks over (i, j) {
   map (i, j) -> (i / 2, j / 4, i % 2 * 4 + j % 4)
   inverse (io, jo, e) -> (io * 2 + e / 4, jo * 4 + e % 4)
 }
+format by_minhash over (i, j) {
+  sort i by least(j * 5 % 8 by i) * 8 + least(bit_xor(j, 3) % 8 by i) -> (place, row)
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (place[i], j)
+  inverse (io, jo) -> (row[io], jo)
+}
 format flat over (i, j) {
   axis e = sparse_variable(i * j)
   map (i, j) -> (i * size(j) + j)
@@ -75,6 +82,7 @@ export const USES = [
   'vbr(rows, cols)',
   'bitmap_blocks',
   'flat',
+  'by_minhash',
   'hyb(1, 1)',
   'hyb(2, 2)',
   'by_length',
@@ -186,7 +194,7 @@ const REPEATS = [
   'hyb(1, 1)',
   'hyb(2, 2)',
 ]
-const ASKS = ['sell(2, 4)', 'pieces_ell(2)', 'sr_bcrs(2, 2)', 'vbr(rows, cols)', 'nested']
+const ASKS = ['sell(2, 4)', 'by_minhash', 'pieces_ell(2)', 'sr_bcrs(2, 2)', 'vbr(rows, cols)', 'nested']
 const padding = new Map(PADS.map((f) => [f, 'schedule/format-padding']))
 
 /** What is refused, and how: kernel → use → code. */

@@ -152,6 +152,10 @@ class Scope {
         })
         return new Set(less.map((t) => t.join())).size
       }
+      case 'least':
+        return Math.min(
+          ...this.entries.filter((x) => list(q.by, x) === list(q.by, at)).map((x) => this.evaluate(q.of, x)),
+        )
       case 'largest':
         return this.entries
           .filter((x) => list(q.by, x) === list(q.by, at))

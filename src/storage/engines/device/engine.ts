@@ -73,6 +73,7 @@ export function deviceEngine(q: Queue): Engine<Column> {
     ranked: null,
     count: (frame, query, apart) => queries.count(q, frame, query, apart),
     rank: (frame, query) => queries.rank(q, frame, query),
+    least: (frame, query) => queries.least(q, frame, query),
     largestFirst: (frame, query, scope) => values.largestFirst(q, frame, query, scope),
     takeValues: (frame, name, column) => values.takeValues(q, frame, name, column),
     *sumsOfEqual(frame, column, _dtype, dims, distinct) {

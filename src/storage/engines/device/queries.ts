@@ -3,12 +3,14 @@
  * each. The order stays: what is built next often wants the same.
  */
 
-import { add, binary, type Expr, int, lt, variable } from '../../../ir/expr.ts'
+import { INT_RANGE } from '../../../ir/dtype.ts'
+import { add, binary, type Expr, int, lt, sub, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
-import type { Counting } from '../../engine-operands.ts'
+import type { Counting, Reduced } from '../../engine-operands.ts'
 import { keysOf } from '../../sort-keys.ts'
+import { combine } from './block-scan.ts'
 import { type Column, natural, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { flag, get, next, store } from './kernel-builder.ts'
@@ -25,12 +27,45 @@ export function* rank(q: Queue, frame: F, { name, by, of }: Counting): Coroutine
   frame.rising.set(name, { by, of })
 }
 
-/** The number of different tuples in the group, from its last entry to all of them by the group's number. */
+/** The number of different tuples. */
 export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: boolean): Coroutine<void> {
   const keys = apart ? by : [...by, ...of]
   yield* orderBy(q, frame, yield* keysOf(frame, keys))
+  reduceGroups(q, frame, name, by, {
+    key: `counts ${apart}`,
+    keys,
+    op: '+',
+    value: (at, e) => (apart ? int(1) : flag(differs(at, e))),
+    result: (total) => total,
+  })
+}
+
+/** The least value: scans know the greatest of what is not negative. */
+export function* least(q: Queue, frame: F, { name, by, of }: Reduced): Coroutine<void> {
+  const [, most] = INT_RANGE.i32
+  yield* orderBy(q, frame, yield* keysOf(frame, by))
+  reduceGroups(q, frame, name, by, {
+    key: 'least',
+    keys: [...by, of],
+    op: 'max',
+    value: (at, e) => sub(int(most), at(e)[by.length]!),
+    result: (total) => sub(int(most), total),
+  })
+}
+
+/** A reduction of each group, and how it is written with its operands as terms. */
+interface GroupReduction {
+  readonly key: string
+  readonly keys: readonly Expr[]
+  readonly op: '+' | 'max'
+  readonly value: (at: (e: Expr) => readonly Expr[], e: Expr) => Expr
+  readonly result: (total: Expr) => Expr
+}
+
+/** Of entries whose groups are runs: from the last entry of a group to all of them, by the group's number. */
+function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: GroupReduction): void {
   const { n } = frame
-  const t = termsOf(q, frame, keys)
+  const t = termsOf(q, frame, r.keys)
   const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
   const groups = q.column(n, 'i32', 'groups')
   const numbers = termsOf(q, frame, by)
@@ -43,31 +78,31 @@ export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: bo
     value: (e) => flag(differs(numbers.at, e)),
     body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
   })
-  const totals = q.column(n, 'i32', 'counts')
+  const totals = q.column(n, 'i32', 'totals')
   const rest: Record<string, ReturnType<typeof natural>> = {
     x_groups: natural(groups),
-    x_counts: write(totals),
+    x_totals: write(totals),
   }
   scan(q, {
     ...t,
-    key: `counts ${by.length} ${apart} ${t.key}`,
+    key: `${r.key} ${by.length} ${t.key}`,
     n,
-    op: '+',
+    op: r.op,
     columns: { ...t.columns, ...rest },
-    value: (e) => (apart ? int(1) : flag(differs(t.at, e))),
+    value: (e) => r.value(t.at, e),
     reset: (e) => differs(group, e),
-    body: (e, sum, own) => {
-      const last = store('x_counts', get('x_groups', e), add(sum, own))
+    body: (e, before, own) => {
+      const last = store('x_totals', get('x_groups', e), combine(r.op, before, own))
       const ends = binary('ne', get('x_groups', e), get('x_groups', next(e)))
       return [when(lt(next(e), variable('x_n')), [when(ends, [last])], [last])]
     },
   })
   const out = q.column(n, 'i32', name)
   q.launch({
-    key: 'count of group',
+    key: `${r.key} of group`,
     threads: n,
-    columns: { x_groups: natural(groups), x_counts: natural(totals), x_out: write(out) },
-    body: (e) => [store('x_out', e, get('x_counts', get('x_groups', e)))],
+    columns: { x_groups: natural(groups), x_totals: natural(totals), x_out: write(out) },
+    body: (e) => [store('x_out', e, r.result(get('x_totals', get('x_groups', e))))],
   })
   frame.set(name, out)
   q.release(groups, totals)

@@ -112,6 +112,7 @@ export const HOST: Engine<TypedArray> = {
 
   count: (frame, q, apart) => ready(queries.count(frame, q, apart)),
   rank: (frame, q, apart) => ready(queries.rank(frame, q, apart)),
+  least: (frame, q) => ready(queries.least(frame, q)),
   largestFirst: (frame, q, scope) => ready(queries.largestFirst(frame, q, scope)),
   takeValues: queries.takeValues,
   sumsOfEqual: (frame, values, dtype, dims, distinct) =>

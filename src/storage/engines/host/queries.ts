@@ -3,9 +3,10 @@ import { giveBack } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
-import type { Counting, Grouped, Scope } from '../../engine-operands.ts'
+import type { Counting, Grouped, Reduced, Scope } from '../../engine-operands.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import { countDistinct, rankDistinct, runsOf } from './count-distinct.ts'
+import { leastOf } from './group-minima.ts'
 import { placesByMagnitude, sumOfEqual } from './magnitude-order.ts'
 import { columnOf, type F, valuesOf } from './map-reduce.ts'
 import { gathered } from './partition.ts'
@@ -27,6 +28,12 @@ function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'co
           ? rankDistinct({ by: groups, of: objects, entries: frame.n })
           : countDistinct({ by: groups, of: objects, entries: frame.n, apart }),
     )
+  })
+}
+
+export function least(frame: F, { name, by, of }: Reduced): void {
+  withKeys(frame, [...by, of], (keys) => {
+    frame.set(name, leastOf(keys.slice(0, -1), keys.at(-1)!))
   })
 }
 
