@@ -3,6 +3,7 @@
  * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002).
  */
 import type { StoredTensor } from '../src/storage/tensor.ts'
+import { randoms } from './families.ts'
 
 export interface PowerLaw {
   readonly nodes: number
@@ -28,17 +29,6 @@ export const REDDIT_LIKE: PowerLaw = {
   alpha: 0.5,
   offset: 10,
   seed: 1,
-}
-
-/** Pseudorandom numbers in [0, 1) of 32 bits (mulberry32). */
-function randoms(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let x = Math.imul(state ^ (state >>> 15), state | 1)
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
-    return ((x ^ (x >>> 14)) >>> 0) / 4294967296
-  }
 }
 
 /** `indptr` and sorted `indices` of the rows, on axes named as asked; no values. */

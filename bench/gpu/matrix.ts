@@ -1,9 +1,13 @@
-/** The matrices of the comparison: files of a data folder, and synthetic graphs of the sizes of well-known ones. */
+/**
+ * The matrices of the comparison: files of a data folder, synthetic graphs of the sizes of well-known ones, and members of
+ * families of matrices where they are asked for.
+ */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../../src/ast/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { readTensor } from '../../src/node.ts'
+import { FAMILIES, member } from '../families.ts'
 import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
 import { fillNormal } from './random.ts'
 
@@ -96,8 +100,12 @@ export function sources(
   }
   for (const [name, shape] of Object.entries(SYNTHETIC))
     if (wanted(name)) found.push({ name, read: async () => synthetic(name, shape) })
-  const candidates = [...names.values(), ...Object.keys(SYNTHETIC)]
-  const known = [...FILES.map(nameOf), ...candidates]
+  // Families are drawn where they are asked for: of any size, and as many as there are seeds.
+  const files = new Set(names.values())
+  const drawn = asked.filter((a) => a.split(':')[0]! in FAMILIES && !files.has(a))
+  for (const name of drawn) found.push({ name, read: async () => fromPattern(name) })
+  const candidates = [...names.values(), ...Object.keys(SYNTHETIC), ...Object.keys(FAMILIES)]
+  const known = [...FILES.map(nameOf), ...candidates, ...drawn]
   const [absent] = found.length === 0 ? asked : asked.filter((a) => !known.includes(a))
   if (absent !== undefined || found.length === 0)
     fail({
@@ -116,6 +124,18 @@ export function sources(
   return { found, missing }
 }
 
+/** @throws SptError `bench/no-matrix` */
+function fromPattern(name: string): Csr {
+  const drawn = member(name)
+  if (!drawn)
+    return fail({
+      code: 'bench/no-matrix',
+      message: `${name} is no member of a family`,
+      expected: 'FAMILY, FAMILY:ROWS or FAMILY:ROWS:SEED, such as road:100000:7',
+    })
+  return sorted(name, drawn.shape, [drawn.rows, drawn.columns])
+}
+
 async function fromFile(path: string, name: string): Promise<Csr> {
   const t = await readTensor(path)
   if (t.kind !== 'coords' || t.shape.length !== 2)
@@ -124,12 +144,16 @@ async function fromFile(path: string, name: string): Promise<Csr> {
       message: `'${path}' holds no sparse matrix: ${t.kind === 'dense' ? 'a dense array' : `${t.shape.length} dimensions`}`,
       expected: 'coordinates over two dimensions',
     })
+  return sorted(name, t.shape as readonly [number, number], t.coords)
+}
+
+function sorted(name: string, shape: readonly [number, number], coords: readonly Int32Array[]): Csr {
   const { columns } = lexicographic(
-    t.coords,
-    t.shape.map((n) => Math.max(0, n - 1)),
+    coords,
+    shape.map((n) => Math.max(0, n - 1)),
   )
   const [i, j] = columns as readonly [Int32Array, Int32Array]
-  return csrOf(name, t.shape as readonly [number, number], i, j)
+  return csrOf(name, shape, i, j)
 }
 
 /** From coordinates in lexicographic order; equal ones are one element. */

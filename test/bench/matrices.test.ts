@@ -1,6 +1,7 @@
 /** The matrices that `spt bench` finds in a folder. */
 import { mkdirSync } from 'node:fs'
 import { afterAll, expect, test, vi } from 'vitest'
+import { FAMILIES } from '../../bench/families.ts'
 import { bench } from '../../bench/gpu/index.ts'
 import { sources } from '../../bench/gpu/matrix.ts'
 import { type Options, Session } from '../../bench/gpu/session.ts'
@@ -29,6 +30,24 @@ test('any file of a matrix, whatever it is called', async () => {
   expect([found.map((s) => s.name), missing]).toEqual([['mine'], ['pubmed']])
   expect(() => sources(folder.path, ['mine', 'yours'], false)).toThrow('there is no matrix yours')
   expect((await found[0]!.read()).indices).toHaveLength(4)
+})
+
+test('members of families, of any size and by a seed', async () => {
+  for (const name of Object.keys(FAMILIES)) {
+    const asked = [`${name}:300`, `${name}:300:2`, `${name}:300`]
+    const [one, other, again] = await Promise.all(
+      sources(folder.path, asked, false).found.map((s) => s.read()),
+    )
+    expect(one!.indptr.length).toBe(one!.rows + 1)
+    expect(one!.indptr.at(-1)).toBe(one!.indices.length)
+    expect(one!.indices.every((j) => j >= 0 && j < one!.columns)).toBe(true)
+    expect(one!.rows).toBeGreaterThan(50)
+    expect(again!.indices).toEqual(one!.indices)
+    if (name !== 'finite-elements') expect(other!.indices).not.toEqual(one!.indices)
+  }
+  const [wrong] = sources(folder.path, ['road:x'], false).found
+  await expect(wrong!.read()).rejects.toThrow('bench/no-matrix')
+  expect(() => sources(folder.path, ['rood:300'], false)).toThrow('there is no matrix rood:300')
 })
 
 test('a folder without one is said to be so', () => {

@@ -13,7 +13,10 @@ export const bench: CommandSpec = {
   options: [
     { flags: '--list', about: 'Name the suites' },
     { flags: '--data <FOLDER>', about: 'Where the matrices lie (default: data)' },
-    { flags: '--matrices <NAMES>', about: 'Only these, by name, with commas between them' },
+    {
+      flags: '--matrices <NAMES>',
+      about: 'Only these, by name, with commas between them; families too (road, road:100000:7)',
+    },
     { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 32,128,512)' },
     {
       flags: '--schedule <S>',

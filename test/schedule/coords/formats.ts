@@ -17,7 +17,7 @@ format bitmap_blocks over (i, j) {
   inverse (io, jo, e) -> (io * 2 + e / 4, jo * 4 + e % 4)
 }
 format by_minhash over (i, j) {
-  sort i by least(j * 5 % 8 by i) * 8 + least(bit_xor(j, 3) % 8 by i) -> (place, row)
+  sort i by least(j * 5 % 8 by i) * 8 + least((j * 3 + 1) % 8 by i) -> (place, row)
   axis io = dense_fixed(i)
   axis jo = sparse_variable(io, j)
   map (i, j) -> (place[i], j)
