@@ -3,11 +3,10 @@
  * schedule that names roles fits whatever loops a format makes (the roles of SparseTIR's and Halide's schedules by hand).
  */
 
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { loopsOf } from '../ir/definitions.ts'
-import type { Expr } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
 
 /**
  * `contiguous`: iterations write neighbours along the last dimension of a result that has others; `rows`: they write other
@@ -16,31 +15,16 @@ import { walkStmts } from '../ir/tree.ts'
  */
 export type LoopRole = 'rows' | 'contiguous' | 'scatter' | 'reduction'
 
-/** What a nest writes: the target of each store and reduction in it. */
-interface Target {
-  readonly buffer: string
-  readonly index: readonly Expr[]
-}
-
-export function targetsIn(top: For): readonly Target[] {
-  const out: Target[] = []
-  walkStmts([top], (s) => {
-    if (s.kind === 'store') out.push(s)
-    if (s.kind === 'reduce') out.push(...s.targets)
-  })
-  return out
-}
-
 /** The role of each loop of a nest, by its variable. */
 export function rolesIn(top: For): ReadonlyMap<string, LoopRole> {
-  const targets = targetsIn(top)
+  const targets = accessesOf([top]).filter((a) => a.mode === 'write')
   return new Map(loopsOf([top]).map((l) => [l.var, roleOf(l, targets)]))
 }
 
-function roleOf(l: For, targets: readonly Target[]): LoopRole {
+function roleOf(l: For, targets: readonly BufferAccess[]): LoopRole {
   const moved = targets.filter((t) => t.index.some((e) => mentions(e, l.var)))
   if (l.reduce) return moved.length > 0 ? 'scatter' : 'reduction'
-  const alongLast = ({ index }: Target): boolean =>
+  const alongLast = ({ index }: BufferAccess): boolean =>
     index.length > 1 && index.every((e, k) => mentions(e, l.var) === (k === index.length - 1))
   return moved.length > 0 && moved.every(alongLast) ? 'contiguous' : 'rows'
 }

@@ -1,5 +1,6 @@
 /** The loops of a kernel as data: what a program that schedules any format looks at. */
-import { type LoopRole, rolesIn, targetsIn } from '../analysis/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../analysis/loop-roles.ts'
+import { writesOf } from '../ir/accesses.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { printExpr, printMode } from '../ir/print-stage2.ts'
@@ -42,8 +43,8 @@ export function nestsOf({ body, buffers }: Kernel2): readonly Nest[] {
   return Object.freeze(
     body.flatMap((s): Nest[] => {
       if (s.kind !== 'for') return []
-      const writes = new Set(targetsIn(s).flatMap((t) => (global.has(t.buffer) ? [t.buffer] : [])))
-      return [Object.freeze({ name: s.nest, writes: Object.freeze([...writes]), loops: loopsIn(s, names) })]
+      const writes = Object.freeze([...writesOf([s])].filter((b) => global.has(b)))
+      return [Object.freeze({ name: s.nest, writes, loops: loopsIn(s, names) })]
     }),
   )
 }

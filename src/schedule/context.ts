@@ -5,6 +5,7 @@ import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { KernelNames } from './kernel-names.ts'
+import { loopNames } from './loop-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 
 /** What became of a loop that a step replaced. */
@@ -121,8 +122,7 @@ export class Context implements FreshNames {
   #refuseUnknown(name: string): never {
     const loops = loopsOf(this.kernel.body)
     const nest = name.includes('.') ? name.slice(0, name.indexOf('.')) : undefined
-    const several = (l: For): boolean => loops.filter((x) => x.name === l.name).length > 1
-    const candidates = [...new Set(loops.map((l) => (several(l) ? `${l.nest}.${l.name}` : l.name)))]
+    const candidates = [...new Set(loopNames(this.kernel.body).values())]
     this.refuse({
       code: 'unknown-loop',
       message: `there is no loop ${name}`,

@@ -11,7 +11,7 @@ import { loopsOf } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { keyOf } from '../ir/structural-equality.ts'
+import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { walkStmts } from '../ir/tree.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {
@@ -92,7 +92,7 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
 const isSameElement = (a: BufferAccess, b: BufferAccess): boolean =>
   a.path.length === b.path.length &&
   a.path.every((l, k) => l === b.path[k]) &&
-  a.index.every((e, d) => keyOf(e) === keyOf(b.index[d]!))
+  a.index.every((e, d) => sameExpr(e, b.index[d]!))
 
 /** Whether the values an expression runs through depend on `v`, through extents and guards of inner loops. */
 function variesWith(e: Expr, v: string, space: Space, seen: Set<string> = new Set()): boolean {

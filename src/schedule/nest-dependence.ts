@@ -18,8 +18,8 @@ export interface Conflict {
 
 /** What the formats of a kernel say about nests: which never write the same elements. */
 export function withApart(loops: Kernel2, kernel: Kernel1): Kernel2 {
-  const disjointWritesBetween = partsApart(kernel)
-  return disjointWritesBetween.length > 0 ? { ...loops, disjointWrites: disjointWritesBetween } : loops
+  const disjointWrites = partsApart(kernel)
+  return disjointWrites.length > 0 ? { ...loops, disjointWrites } : loops
 }
 
 /**

@@ -2,9 +2,10 @@
  * What names mean inside of `each nest of C as p`: loops by their role in what the nest writes, whatever a format has made
  * of them, so that one schedule fits any format.
  */
-import { type LoopRole, rolesIn, targetsIn } from '../analysis/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../analysis/loop-roles.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { writesOf } from '../ir/accesses.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import type { Names } from './part-names.ts'
@@ -27,9 +28,9 @@ export function nestsWriting(
   { name, span }: { readonly name: string; readonly span?: Span | undefined },
 ): readonly string[] {
   const tops = body.filter((s): s is For => s.kind === 'for')
-  const found = tops.filter((s) => targetsIn(s).some((t) => t.buffer === name))
+  const found = tops.filter((s) => writesOf([s]).has(name))
   if (found.length > 0) return [...new Set(found.map((s) => s.nest))]
-  const candidates = [...new Set(tops.flatMap((s) => targetsIn(s).map((t) => t.buffer)))]
+  const candidates = [...writesOf(tops)]
   return fail({
     code: 'schedule/no-nest',
     message: `no nest writes ${name}`,
