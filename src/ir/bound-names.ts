@@ -11,10 +11,14 @@ export interface FreshNames {
 }
 
 /** `base` if it is free, else the first free one of `base_2`, `base_3` …, or of those from another number on. */
-export function unusedName(base: string, isTaken: (name: string) => boolean, from = 2): string {
-  let name = base
-  for (let k = from; isTaken(name); k++) name = `${base}_${k}`
-  return name
+export const unusedName = (base: string, isTaken: (name: string) => boolean, from = 2): string =>
+  isTaken(base) ? `${base}_${unusedNumber(base, isTaken, from)}` : base
+
+/** The least k from a number on with `base_k` free. */
+export function unusedNumber(base: string, isTaken: (name: string) => boolean, from = 2): number {
+  let k = from
+  while (isTaken(`${base}_${k}`)) k++
+  return k
 }
 
 /** Names that are taken. */
@@ -35,15 +39,11 @@ export class Names implements FreshNames {
   }
 
   fresh(base: string): string {
-    const next = this.#next.get(base) ?? 2
-    let tried = 0
-    const isTaken = (name: string): boolean => {
-      tried++
-      return !this.take(name)
-    }
-    const name = unusedName(base, isTaken, next)
-    if (tried > 1) this.#next.set(base, next + tried - 1)
-    return name
+    if (this.take(base)) return base
+    const k = unusedNumber(base, (name) => this.#taken.has(name), this.#next.get(base))
+    this.#next.set(base, k + 1)
+    this.take(`${base}_${k}`)
+    return `${base}_${k}`
   }
 }
 

@@ -3,6 +3,7 @@
  * others again would make a schedule's time quadratic in them.
  */
 
+import { unusedNumber } from '../ir/bound-names.ts'
 import { definitionsIn } from '../ir/definitions.ts'
 import { differing } from '../ir/lists.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
@@ -58,8 +59,7 @@ export class KernelNames {
 
   /** The least k from 2 on with `base_k` free: names that are asked for n times cost n steps. */
   freeNumber(base: string): number {
-    let k = this.#free.get(base) ?? 2
-    while (this.has(`${base}_${k}`)) k++
+    const k = unusedNumber(base, (name) => this.has(name), this.#free.get(base))
     this.#free.set(base, k)
     return k
   }
