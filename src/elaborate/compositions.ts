@@ -10,7 +10,7 @@ import { namesAt } from './format-names.ts'
 import { constantPlace, numberAt } from './format-params.ts'
 import type { FormatScope, ListAndSetParams, Numbers } from './format-place.ts'
 import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
-import { Queries } from './queries.ts'
+import { Queries } from './query-list.ts'
 
 /** What the rules of a block know. */
 export interface RuleScope {

@@ -14,7 +14,7 @@ import { namesAt } from './format-names.ts'
 import { givenOf, numbersOf } from './format-params.ts'
 import { type FormatScope, integerAt, type Numbers, type SortNames } from './format-place.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
-import { Queries, queriesOf } from './queries.ts'
+import { Queries, queriesOf } from './query-list.ts'
 
 /** What stands before the body of a format. */
 export interface Head {

@@ -6,7 +6,7 @@ import type { Expr } from '../ir/expr.ts'
 import type { FormatParamKind } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
-import type { Queries } from './queries.ts'
+import type { Queries } from './query-list.ts'
 import { settle } from './type-conversion.ts'
 
 /** What a sort is called: where a coordinate goes, and which one stands at a place. */

@@ -12,13 +12,13 @@ import type { Unmeasured } from '../../engine-operands.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import type { Level } from '../../storage.ts'
 import { decoder, newValues as valuesArray } from '../../values.ts'
+import * as queries from './attribute-columns.ts'
 import * as reading from './level-iteration.ts'
 import * as scans from './level-scans.ts'
 import { findInLevel } from './locate-in-level.ts'
 import * as maps from './map-reduce.ts'
 import { columnOf, type F, newValues, valuesOf } from './map-reduce.ts'
 import { gathered, partition } from './partition.ts'
-import * as queries from './queries.ts'
 import { storeValues } from './scatter.ts'
 import { rankSegments } from './segment-ranks.ts'
 
@@ -78,7 +78,7 @@ export const HOST: Engine<TypedArray> = {
   restore(frame, from, name, e) {
     if (from === frame) return e
     const out = borrowExact(frame.n, 'entries')
-    unsort(valuesOf(from, e), from.entry as Ints, out)
+    scatter(out, from.entry as Ints, valuesOf(from, e))
     from.release()
     frame.set(name, out)
     return variable(name)
@@ -157,10 +157,6 @@ function ordered(frame: F, keys: readonly Unmeasured[]): F {
   out.setEntry(order)
   out.sortedBy = keys.map((k) => k.expr)
   return out
-}
-
-function unsort(at: Ints, order: Ints, out: Ints): void {
-  for (let s = 0; s < at.length; s++) out[order[s]!] = at[s]!
 }
 
 function scatter(to: Ints, at: Ints, value: Ints): void {
