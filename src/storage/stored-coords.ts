@@ -5,10 +5,11 @@ import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
+import type { Frame } from './column-engine.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { entriesOf } from './entry-enumeration.ts'
-import type { Storage } from './storage.ts'
+import type { Level, Storage } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
 
@@ -59,14 +60,23 @@ function expand(
     const exprs = axes.map((name) => variable(name))
     const none = new Map<string, never>()
     const frame = runSync(entriesOf<TypedArray>(HOST, stored, { dims, exprs, sizes: none, tables: none }))
-    const own = new Set<TypedArray | null>(trees.flat().map((l) => l.indices))
-    const coords = axes.map((name) => {
-      const c = frame.column(name) as Int32Array
-      frame.keep(c)
-      return own.has(c) ? c.slice() : c
-    })
+    const coords = takeColumns(frame, axes, trees.flat())
     const entry = frame.entry as Int32Array | null
     return { positions: entry ?? Int32Array.from({ length: frame.n }, (_, e) => e), coords }
+  })
+}
+
+/** Columns of a frame for others to write: those that levels have are copied. */
+export function takeColumns(
+  frame: Frame<TypedArray>,
+  names: readonly string[],
+  levels: readonly Pick<Level, 'indices'>[],
+): Int32Array[] {
+  const own = new Set<TypedArray | null>(levels.map((l) => l.indices))
+  return names.map((name) => {
+    const c = frame.column(name) as Int32Array
+    frame.keep(c)
+    return own.has(c) ? c.slice() : c
   })
 }
 

@@ -20,6 +20,7 @@ import { withSegments } from './format-operands.ts'
 import { bindTables } from './inverse-remapping.ts'
 import type { Part } from './part-assembly.ts'
 import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
+import { takeColumns } from './stored-coords.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
 import { gatherValues } from './values.ts'
 
@@ -130,12 +131,11 @@ export function partToCoords(
   const dims = stored.instance.over.map((a, k) => ({ name: a.name, extent: stored.shape[k]! }))
   return reusing(() => {
     const frame = runSync(entriesOfPart(HOST, partOf(p), stored, dims, new Map()))
-    const own = [...p.storage.levels.values()].map((l) => l.indices)
-    const coords = dims.map((d) => {
-      const c = frame.column(d.name) as Int32Array
-      frame.keep(c)
-      return own.includes(c) ? c.slice() : c
-    })
+    const coords = takeColumns(
+      frame,
+      dims.map((d) => d.name),
+      [...p.storage.levels.values()],
+    )
     const entry = frame.entry as Int32Array | null
     const { dtype } = stored
     return { coords, values: entry ? gatherValues({ values: p.values, dtype }, entry) : p.values.slice() }

@@ -69,19 +69,30 @@ function sweepRuns(
   order: Int32Array | null,
   out: Int32Array,
 ): void {
+  const object = of ? changes(of) : null
+  fillRuns(by, order, out, (s, end) => {
+    if (!object) return end - s
+    let count = 1
+    for (let k = s + 1; k < end; k++) count += object[k]!
+    return count
+  })
+}
+
+/** Gives the entries of every run of equal `by` one number, which is asked of their places in that order. */
+export function fillRuns(
+  by: readonly Int32Array[],
+  order: Int32Array | null,
+  out: Int32Array,
+  value: (start: number, end: number) => number,
+): void {
   const n = out.length
   const group = by.length > 0 ? changes(by) : new Uint8Array(n)
-  const object = of ? changes(of) : null
   for (let s = 0; s < n; ) {
-    let count = 1
     let end = s + 1
-    if (object) for (; end < n && group[end] === 0; end++) count += object[end]!
-    else {
-      while (end < n && group[end] === 0) end++
-      count = end - s
-    }
-    if (order) for (let k = s; k < end; k++) out[order[k]!] = count
-    else for (let k = s; k < end; k++) out[k] = count
+    while (end < n && group[end] === 0) end++
+    const x = value(s, end)
+    if (order) for (let k = s; k < end; k++) out[order[k]!] = x
+    else out.fill(x, s, end)
     s = end
   }
 }

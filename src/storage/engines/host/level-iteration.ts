@@ -3,14 +3,13 @@
  * that hold something.
  */
 import { allocate } from '../../../columns/allocate.ts'
-import { CHUNK } from '../../../columns/expression-program.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
 import { rewriteExpr } from '../../../ir/expr-tree.ts'
 import { ENTRY, Frame } from '../../column-engine.ts'
 import { type Level, wordsOf } from '../../storage.ts'
-import { type F, newValues, programOf } from './map-reduce.ts'
+import { eachChunk, type F, newValues } from './map-reduce.ts'
 
 /** The parent of each position. */
 export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
@@ -62,18 +61,13 @@ export function compact(
 }
 
 function kept(positions: F, condition: Expr): Int32Array {
-  const { n } = positions
-  const { steps, outputs } = programOf(positions, [condition])
-  const [holds] = outputs
-  const out = allocate(n, 'positions')
+  const out = allocate(positions.n, 'positions')
   let count = 0
-  for (let lo = 0; lo < n; lo += CHUNK) {
-    const length = Math.min(CHUNK, n - lo)
-    for (const step of steps) step.run(lo, length)
-    for (let k = 0; k < length; k++) {
+  eachChunk(positions, [condition], ([holds], lo, n) => {
+    for (let k = 0; k < n; k++) {
       out[count] = lo + k
       count += holds![k] !== 0 ? 1 : 0
     }
-  }
+  })
   return out.slice(0, count)
 }

@@ -43,6 +43,20 @@ export const programOf = (frame: F, exprs: readonly Expr[]): Program =>
     namesOf(frame),
   )
 
+/** Values of expressions, chunk after chunk of `n` entries from `lo` on; the arrays are used again for the next one. */
+export function eachChunk(
+  frame: F,
+  exprs: readonly Expr[],
+  use: (values: Program['outputs'], lo: number, n: number) => void,
+): void {
+  const { steps, outputs } = programOf(frame, exprs)
+  for (let lo = 0; lo < frame.n; lo += CHUNK) {
+    const n = Math.min(CHUNK, frame.n - lo)
+    for (const step of steps) step.run(lo, n)
+    use(outputs, lo, n)
+  }
+}
+
 /** With sizes as the numbers that they are. */
 const sized = (frame: F, e: Expr): Expr =>
   rewriteExpr(e, (x) => {
@@ -63,22 +77,17 @@ export function valuesOf(frame: F, e: Expr, what = 'a part of the map'): Int32Ar
 
 /** The same in an array of its own. */
 export function newValues(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
-  const { n } = frame
-  const out = borrowExact(n, 'entries')
+  const out = borrowExact(frame.n, 'entries')
   const column = columnOf(frame, e)
   if (column) {
     out.set(column)
     return out
   }
   if (writeSimple(frame, sized(frame, e), out)) return out
-  const { steps, outputs } = programOf(frame, [e])
-  const [from] = outputs
-  for (let lo = 0; lo < n; lo += CHUNK) {
-    const length = Math.min(CHUNK, n - lo)
-    for (const step of steps) step.run(lo, length)
-    const wrong = put(from!, out, lo, length)
+  eachChunk(frame, [e], ([from], lo, n) => {
+    const wrong = put(from!, out, lo, n)
     if (wrong >= 0) beyond(frame, e, lo + wrong, from![wrong]!, what)
-  }
+  })
   return out
 }
 
@@ -246,15 +255,12 @@ function checkStep(frame: F, step: Step, lo: number, n: number): void {
 export function bounds(frame: F, e: Expr): readonly [number, number] {
   const column = columnOf(frame, e)
   if (column) return extremes(column, 0, column.length)
-  const { steps, outputs } = programOf(frame, [e])
   let [lo, hi] = [0, 0]
-  for (let at = 0; at < frame.n; at += CHUNK) {
-    const n = Math.min(CHUNK, frame.n - at)
-    for (const step of steps) step.run(at, n)
-    const [a, b] = extremes(outputs[0]!, 0, n)
+  eachChunk(frame, [e], ([values], _, n) => {
+    const [a, b] = extremes(values!, 0, n)
     if (a < lo) lo = a
     if (b > hi) hi = b
-  }
+  })
   return [lo, hi]
 }
 
