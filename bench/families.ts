@@ -4,6 +4,9 @@
  * without elements, shape). Nothing here is read from a file, so that figures can be made again anywhere.
  */
 
+import { Random } from '../src/run/bind/random-tensors.ts'
+import { shuffled } from './power-law.ts'
+
 /** A pattern: rows and columns of the elements, in any order, maybe repeated. */
 export interface Pattern {
   readonly shape: readonly [rows: number, columns: number]
@@ -11,24 +14,10 @@ export interface Pattern {
   readonly columns: Int32Array
 }
 
-/** Numbers in [0, 1). */
-type Random = () => number
-
 export interface Family {
   readonly about: string
   /** `size`: about how many rows there are. */
   make(size: number, random: Random): Pattern
-}
-
-/** Pseudorandom numbers of 32 bits (mulberry32). */
-export function randoms(seed: number): Random {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let x = Math.imul(state ^ (state >>> 15), state | 1)
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
-    return ((x ^ (x >>> 14)) >>> 0) / 4294967296
-  }
 }
 
 class Edges {
@@ -49,23 +38,9 @@ class Edges {
   }
 }
 
-const below = (random: Random, n: number): number => Math.floor(random() * n)
-
 /** A node of n, those with small numbers more often: of density proportional to x^-skew (0: all alike). */
 const skewed = (random: Random, n: number, skew: number): number =>
-  Math.min(n - 1, Math.floor(n * random() ** (1 / (1 - skew))))
-
-/** Numbers 0 … n - 1 in a random order (Fisher and Yates). */
-function shuffled(n: number, random: Random): Int32Array {
-  const ids = Int32Array.from({ length: n }, (_, k) => k)
-  for (let k = n - 1; k > 0; k--) {
-    const other = below(random, k + 1)
-    const id = ids[k]!
-    ids[k] = ids[other]!
-    ids[other] = id
-  }
-  return ids
-}
+  Math.min(n - 1, Math.floor(n * random.next() ** (1 / (1 - skew))))
 
 /** Both ends by weight, ids at random (Chung and Lu, 2002). */
 const powerLaw = (skew: number, degree: number): Family => ({
@@ -89,7 +64,7 @@ const smallWorld = (degree: number, rewired: number): Family => ({
     const edges = new Edges()
     for (let i = 0; i < n; i++)
       for (let k = 1; k <= degree / 2; k++) {
-        const j = random() < rewired ? below(random, n) : (i + k) % n
+        const j = random.next() < rewired ? random.below(n) : (i + k) % n
         edges.add(i, j)
         edges.add(j, i)
       }
@@ -101,7 +76,7 @@ const uniform = (degree: number): Family => ({
   about: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,
   make(n, random) {
     const edges = new Edges()
-    for (let e = 0; e < n * degree; e++) edges.add(below(random, n), below(random, n))
+    for (let e = 0; e < n * degree; e++) edges.add(random.below(n), random.below(n))
     return edges.pattern(n)
   },
 })
@@ -112,7 +87,7 @@ const banded = (width: number, filled: number): Family => ({
     const edges = new Edges()
     for (let i = 0; i < n; i++)
       for (let j = Math.max(0, i - width); j <= Math.min(n - 1, i + width); j++)
-        if (i === j || random() < filled) edges.add(i, j)
+        if (i === j || random.next() < filled) edges.add(i, j)
     return edges.pattern(n)
   },
 })
@@ -145,7 +120,7 @@ const blocks = (block: number, perRow: number): Family => ({
     const edges = new Edges()
     for (let b = 0; b < across; b++)
       for (let k = 0; k < perRow; k++) {
-        const at = below(random, across)
+        const at = random.below(across)
         for (let i = 0; i < block; i++)
           for (let j = 0; j < block; j++) edges.add(b * block + i, at * block + j)
       }
@@ -160,7 +135,7 @@ const bipartite = (wide: number, degree: number): Family => ({
     const columns = Math.max(1, Math.round(n / wide))
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
-      const own = 1 + below(random, 2 * degree - 1)
+      const own = 1 + random.below(2 * degree - 1)
       for (let k = 0; k < own; k++) edges.add(i, skewed(random, columns, 0.6))
     }
     return edges.pattern(n, columns)
@@ -174,7 +149,7 @@ const road: Family = {
     const side = Math.max(2, Math.round(Math.sqrt(n)))
     const edges = new Edges()
     const street = (a: number, b: number): void => {
-      if (random() < 0.2) return
+      if (random.next() < 0.2) return
       edges.add(a, b)
       edges.add(b, a)
     }
@@ -193,7 +168,7 @@ const pruned = (kept: number): Family => ({
   make(size, random) {
     const n = Math.max(64, Math.round(size / 16))
     const edges = new Edges()
-    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (random() < kept) edges.add(i, j)
+    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (random.next() < kept) edges.add(i, j)
     return edges.pattern(n)
   },
 })
@@ -206,11 +181,11 @@ const hubs = (count: number, degree: number): Family => ({
     const ids = shuffled(n, random)
     for (let h = 0; h < Math.min(n, count); h++)
       for (let k = 0; k < n / 10; k++) {
-        const j = below(random, n)
+        const j = random.below(n)
         edges.add(ids[h]!, j)
         edges.add(j, ids[h]!)
       }
-    for (let i = 0; i < n; i++) for (let k = 0; k < degree; k++) edges.add(i, below(random, n))
+    for (let i = 0; i < n; i++) for (let k = 0; k < degree; k++) edges.add(i, random.below(n))
     return edges.pattern(n)
   },
 })
@@ -220,7 +195,7 @@ const emptyRows = (share: number, degree: number): Family => ({
   make(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; i++)
-      if (random() >= share) for (let k = 0; k < degree; k++) edges.add(i, below(random, n))
+      if (random.next() >= share) for (let k = 0; k < degree; k++) edges.add(i, random.below(n))
     return edges.pattern(n)
   },
 })
@@ -251,5 +226,5 @@ export function member(name: string): Pattern | undefined {
   const known = FAMILIES[family!]
   const [n, s] = [Number(size), Number(seed)]
   if (!known || more.length > 0 || !Number.isInteger(n) || n < 1 || !Number.isInteger(s)) return undefined
-  return known.make(n, randoms(s))
+  return known.make(n, new Random(s))
 }

@@ -1,17 +1,23 @@
 /** Small random data for a kernel, and what the reference computes from them: what interpreters get through in an instant. */
 import { Facts } from '../analysis/integers/facts.ts'
 import { SptError } from '../ast/diagnostic.ts'
-import { type Axis, chainTo, isDense, isRagged } from '../ir/axis.ts'
+import { type Axis, chainTo } from '../ir/axis.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Fact } from '../ir/loops.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
 import type { RefOutputs } from '../reference/index.ts'
 import { openParams } from '../run/bind/bound-sizes.ts'
-import { allAxesOf, type CallerTensor, callerTensors, isStructured } from '../run/bind/caller-tensors.ts'
+import {
+  allAxesOf,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+  storedAxis,
+} from '../run/bind/caller-tensors.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
-import { Random, randomCoords, randomValues, seedFor } from '../run/bind/random-tensors.ts'
+import { Random, randomCoords, randomKind, randomValues, seedFor } from '../run/bind/random-tensors.ts'
 import { expectedOf } from '../run/bind/reference-inputs.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
@@ -106,14 +112,11 @@ const OUTPUTS: Structure = ({ axes: over, first: { role } }, { axes, extent }) =
 const INDICES: Structure = ({ name, axes: over, first: { role, dtype } }, { axes, extent }) => {
   if (role === 'out' || role === 'local' || !isIndex(dtype)) return {}
   const shape = over.map(extent)
-  const kinds = over.map((a) => kindIn(axes.get(a)!))
+  const kinds = over.map((a) => randomKind(storedAxis(axes, a)))
   const coords = randomCoords(shape, kinds, new Random(seedFor(SEED, over.at(-1)!)))
   const values = below(dtype, coords[0]!.length, name)
   return { [name]: { kind: 'coords', shape, coords, values, dtype } }
 }
-
-const kindIn = (axis: Axis): 'dense' | 'ragged' | 'sparse' =>
-  isDense(axis) ? 'dense' : isRagged(axis) ? 'ragged' : 'sparse'
 
 /** Coordinates that are all alike, but for every fifth: few formats do not hold these. */
 const DIAGONALS: Structure = ({ name, axes: over, first: { role, dtype } }, { extent }) => {

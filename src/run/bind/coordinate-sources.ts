@@ -3,10 +3,11 @@ import { invariant } from '../../ast/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { chainTo, hasWidth, isDense, isRagged, isStored } from '../../ir/axis.ts'
+import { chainTo, hasWidth, isStored } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
+import { isKnown } from '../../storage/build-storage.ts'
 import { checkCoords } from '../../storage/coordinate-checks.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
@@ -21,7 +22,7 @@ import {
   leafChains,
   storedAxis,
 } from './caller-tensors.ts'
-import { Random, randomCoords, randomDense, randomValues, seedFor } from './random-tensors.ts'
+import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
 import type { Source } from './types.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
@@ -87,11 +88,7 @@ export function randomSources(
     const random = new Random(seedFor(seed, leaf))
     const kinds = needed.map((a) => {
       const axis = storedAxis(axes, a)
-      if (isDense(axis)) return 'dense' as const
-      if (isRagged(axis)) return 'ragged' as const
-      return hasWidth(axis) && [...freeVars(axis.width)].every((v) => params.has(v))
-        ? evaluate(axis.width, params)
-        : ('sparse' as const)
+      return hasWidth(axis) && isKnown(axis.width, params) ? evaluate(axis.width, params) : randomKind(axis)
     })
     sources.push({
       name: leaf,

@@ -1,6 +1,7 @@
 /** Random tensors for what is not bound: the same seed gives the same data on every machine. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
+import { isDense, isRagged, type StoredAxis } from '../../ir/axis.ts'
 import { type Dtype, isFloat } from '../../ir/dtype.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { encoder, newValues } from '../../storage/values.ts'
@@ -64,6 +65,10 @@ export function randomDense(shape: readonly number[], dtype: Dtype, random: Rand
 
 /** Average children of one parent position, where nothing says. */
 const AVERAGE = 8
+
+/** What children a position has at random, on an axis of no known width. */
+export const randomKind = (axis: StoredAxis): 'dense' | 'ragged' | 'sparse' =>
+  isDense(axis) ? 'dense' : isRagged(axis) ? 'ragged' : 'sparse'
 
 /**
  * Coordinates on a chain of levels with these extents, without duplicates: about eight children for each
