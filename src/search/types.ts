@@ -1,0 +1,75 @@
+/**
+ * What the rooms of the search hand each other. A *space* is a tree of decisions; a *point* has a value for each decision
+ * that its earlier values leave open; a *trial* is a point with what came of it. Strategies see spaces and trials only,
+ * never kernels.
+ */
+
+/** A value of a decision: a number, or the text of a format, a schedule or a group of steps. */
+export type DecisionValue = number | string
+
+/** Values by decision, in the order in which they were decided. */
+export type Point = Readonly<Record<string, DecisionValue>>
+
+/** A decision that a point leaves open, with the values that the conditions of the space allow after those before. */
+export interface OpenDecision {
+  /** Unique within the space. */
+  readonly name: string
+  /** None: no point goes on from here. */
+  readonly values: readonly DecisionValue[]
+  /** Whether neighbours in the list are alike: numbers are, names are not. */
+  readonly ordered: boolean
+}
+
+/** What is searched. Pure: the same point gives the same answers. */
+export interface PointSpace {
+  readonly name: string
+  /** The decision after these, `null` for a whole point. */
+  next(partial: Point): OpenDecision | null
+}
+
+/** Points that are applied to a kernel by ordinary steps: `K` is a `Kernel`. */
+export interface KernelSpace<K> extends PointSpace {
+  /** @throws SptError where a step refuses: the point is rejected, and counted by the error's code */
+  kernel(point: Point): K
+}
+
+/** What came of a point. */
+export type Outcome =
+  /** A step, the compiler or the device's limits refuse it. */
+  | { readonly status: 'rejected'; readonly code: string; readonly message: string }
+  /** It broke while it was compiled or run: a lost device, memory, time. */
+  | { readonly status: 'failed'; readonly code: string; readonly message: string }
+  /** It differs from the reference: disqualified for good, and a bug of the compiler. */
+  | { readonly status: 'wrong'; readonly message: string }
+  | { readonly status: 'measured'; readonly timing: Timing }
+
+/** Milliseconds of one run on the device. */
+export interface Timing {
+  readonly median: number
+  /** Of the median, from order statistics of the samples. */
+  readonly interval: readonly [low: number, high: number]
+  readonly samples: readonly number[]
+}
+
+export interface Trial {
+  readonly point: Point
+  readonly outcome: Outcome
+  /** Milliseconds that the cost model expected, where one was asked. */
+  readonly predicted?: number | undefined
+}
+
+/** Searches by asking and telling: what is asked next depends on nothing but the seed and what was told. */
+export interface Strategy {
+  readonly name: string
+  /** At most `count` points that were not asked before; fewer, or none, where the space has no more. */
+  ask(count: number): readonly Point[]
+  tell(trials: readonly Trial[]): void
+}
+
+export interface StrategyOptions {
+  readonly seed: number
+  /** Expected milliseconds of points (any monotone scale does), without measuring: the cost model as a prior. */
+  readonly prior?: ((points: readonly Point[]) => readonly number[]) | undefined
+}
+
+export type StrategyOf = (space: PointSpace, options: StrategyOptions) => Strategy
