@@ -25,6 +25,11 @@ export interface PointSpace {
   readonly name: string
   /** The decision after these, `null` for a whole point. */
   next(partial: Point): OpenDecision | null
+  /**
+   * What all that follows a partial point depends on: partial points of the same text go on alike. Where a space has it,
+   * points are counted by products, and drawn uniformly, without going through all of them.
+   */
+  rest?(partial: Point): string
 }
 
 /** Points that are applied to a kernel by ordinary steps: `K` is a `Kernel`. */

@@ -1,0 +1,291 @@
+/**
+ * Points of spaces: gone through, counted, drawn, changed and checked, for any `PointSpace`. Nothing here takes longer
+ * than its limit says, however many points there are.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
+
+/** Uniform in [0, 1). */
+export type Random = () => number
+
+/** Decisions that counting looks at before it gives up. */
+export const COUNTED_DECISIONS = 100_000
+
+/** Whether two points decide the same alike: as keys of maps and sets. */
+export const pointKey = (point: Point): string => JSON.stringify(Object.entries(point))
+
+export const withValue = (point: Point, name: string, value: DecisionValue): Point => ({
+  ...point,
+  [name]: value,
+})
+
+/** Every point, in the order of the values, found as they are asked for. */
+export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
+  const open = space.next(from)
+  if (!open) yield from
+  else for (const value of open.values) yield* points(space, withValue(from, open.name, value))
+}
+
+export interface PointCount {
+  /** Of the points that were found; all, where it is exact. Above 2^53 it is rounded. */
+  readonly points: number
+  readonly isExact: boolean
+}
+
+/**
+ * How many points there are. Where a space says what the rest of it depends on (`rest`), equal rests are counted once.
+ * @param limit decisions to look at, after which the points found so far are told
+ */
+export function count(space: PointSpace, limit: number = COUNTED_DECISIONS, from: Point = {}): PointCount {
+  const { points, isExact } = new Counter(space, limit).below(from)
+  return { points, isExact }
+}
+
+/** Counts of what is below partial points, kept for as long as the limit is not reached. */
+class Counter {
+  readonly #space: PointSpace
+  #left: number
+  readonly #known = new Map<string, PointCount>()
+
+  constructor(space: PointSpace, limit: number) {
+    this.#space = space
+    this.#left = limit
+  }
+
+  below(partial: Point): PointCount {
+    const key = this.#space.rest?.(partial)
+    const known = key === undefined ? undefined : this.#known.get(key)
+    if (known) return known
+    if (this.#left-- <= 0) return { points: 0, isExact: false }
+    const open = this.#space.next(partial)
+    let found: PointCount = { points: open ? 0 : 1, isExact: true }
+    for (const value of open?.values ?? []) {
+      const { points, isExact } = this.below(withValue(partial, open!.name, value))
+      found = { points: found.points + points, isExact: found.isExact && isExact }
+    }
+    if (key !== undefined && found.isExact) this.#known.set(key, found)
+    return found
+  }
+}
+
+const counters = new WeakMap<PointSpace, Counter | null>()
+
+/** `null`: the space is too large to be counted. */
+function counterOf(space: PointSpace): Counter | null {
+  const known = counters.get(space)
+  if (known !== undefined) return known
+  const counter = new Counter(space, COUNTED_DECISIONS)
+  const usable = counter.below({}).isExact ? counter : null
+  counters.set(space, usable)
+  return usable
+}
+
+/**
+ * A point at random, `null` where there is none. Uniform over all points where they can be counted; otherwise each decision is
+ * uniform over its values, and dead ends are gone back from.
+ */
+export function draw(space: PointSpace, random: Random): Point | null {
+  const counter = space.rest ? counterOf(space) : null
+  if (!counter) return completed(space, {}, ({ values }) => shuffled(values, random))
+  let point: Point = {}
+  if (counter.below(point).points === 0) return null
+  for (;;) {
+    const open = space.next(point)
+    if (!open) return point
+    const below = open.values.map((v) => withValue(point, open.name, v))
+    const counts = below.map((p) => counter.below(p).points)
+    let at = random() * counts.reduce((n, c) => n + c, 0)
+    let k = counts.findLastIndex((c) => c > 0)
+    for (const [n, c] of counts.entries()) {
+      if (at < c) {
+        k = n
+        break
+      }
+      at -= c
+    }
+    point = below[k]!
+  }
+}
+
+/** Dead ends that are gone back from before a point counts as not found. */
+const DEAD_ENDS = 10_000
+
+/** The first whole point from `partial`, where each decision tries its values in the order that `prefer` gives. */
+function completed(
+  space: PointSpace,
+  partial: Point,
+  prefer: (open: OpenDecision) => readonly DecisionValue[],
+): Point | null {
+  let left = DEAD_ENDS
+  const dead = new Set<string>()
+  const from = (at: Point): Point | null => {
+    const key = space.rest?.(at)
+    if (key !== undefined && dead.has(key)) return null
+    const open = space.next(at)
+    if (!open) return at
+    for (const value of prefer(open)) {
+      const found = left > 0 ? from(withValue(at, open.name, value)) : null
+      if (found) return found
+    }
+    left--
+    if (key !== undefined) dead.add(key)
+    return null
+  }
+  return from(partial)
+}
+
+/**
+ * A point that has the values of `wanted` wherever the space allows them: the nearest allowed number elsewhere, and
+ * what is not in `wanted` at random, or the first value without `random`. `null`: none was found.
+ */
+export function repaired(space: PointSpace, wanted: Point, random?: Random): Point | null {
+  return completed(space, {}, ({ name, values, ordered }) => {
+    const value = Object.hasOwn(wanted, name) ? wanted[name] : undefined
+    const others = random && value === undefined ? shuffled(values, random) : values
+    if (value === undefined) return others
+    if (values.includes(value))
+      return [value, ...(random ? shuffled(without(values, value), random) : without(values, value))]
+    return ordered && typeof value === 'number' ? byDistance(values, value) : others
+  })
+}
+
+const without = (values: readonly DecisionValue[], value: DecisionValue): readonly DecisionValue[] =>
+  values.filter((v) => v !== value)
+
+const byDistance = (values: readonly DecisionValue[], to: number): readonly DecisionValue[] =>
+  [...values].sort((a, b) => Math.abs(Number(a) - to) - Math.abs(Number(b) - to))
+
+function shuffled(values: readonly DecisionValue[], random: Random): readonly DecisionValue[] {
+  const out = [...values]
+  for (let k = out.length - 1; k > 0; k--) {
+    const at = Math.floor(random() * (k + 1))
+    ;[out[k], out[at]] = [out[at]!, out[k]!]
+  }
+  return out
+}
+
+/** What else a decision of a point could be: the numbers on both sides of an ordered one, all others otherwise. */
+function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): readonly DecisionValue[] {
+  const at = values.indexOf(value)
+  return ordered ? [values[at - 1], values[at + 1]].filter((v) => v !== undefined) : without(values, value)
+}
+
+/** The decisions of a point, in order, each as it was open. @throws SptError as `check` */
+function walked(
+  space: PointSpace,
+  point: Point,
+): readonly { readonly open: OpenDecision; readonly before: Point }[] {
+  const out: { readonly open: OpenDecision; readonly before: Point }[] = []
+  let before: Point = {}
+  for (;;) {
+    const open = space.next(before)
+    if (!open) return out
+    if (!Object.hasOwn(point, open.name)) missing(space, open)
+    const value = point[open.name]!
+    if (!open.values.includes(value)) refused(space, open, value)
+    out.push({ open, before })
+    before = withValue(before, open.name, value)
+  }
+}
+
+/**
+ * The points that differ from `point` in one decision, as little as that can: the others are kept where they are still
+ * allowed. Each once, without `point` itself.
+ */
+export function neighbours(space: PointSpace, point: Point): readonly Point[] {
+  const found = new Map<string, Point>()
+  for (const { open, before } of walked(space, point))
+    for (const value of alternatives(open, point[open.name]!)) {
+      const near = changed(space, point, withValue(before, open.name, value))
+      if (near) found.set(pointKey(near), near)
+    }
+  found.delete(pointKey(check(space, point)))
+  return [...found.values()]
+}
+
+/** `fixed`, and after it `point` as far as it is allowed. */
+function changed(space: PointSpace, point: Point, fixed: Point, random?: Random): Point | null {
+  const rest: PointSpace = {
+    name: space.name,
+    next: (partial) => space.next({ ...fixed, ...partial }),
+    ...(space.rest && { rest: (partial) => space.rest!({ ...fixed, ...partial }) }),
+  }
+  const more = repaired(rest, point, random)
+  return more && { ...fixed, ...more }
+}
+
+/**
+ * A point that differs from `point` in a decision drawn at random, and in what depends on it; `null` where no decision
+ * can be another.
+ */
+export function mutate(space: PointSpace, point: Point, random: Random): Point | null {
+  const places = walked(space, point).flatMap(({ open, before }) => {
+    const others = without(open.values, point[open.name]!)
+    return others.length > 0 ? [{ open, before, others }] : []
+  })
+  for (const place of shuffledList(places, random))
+    for (const value of shuffled(place.others, random)) {
+      const other = changed(space, point, withValue(place.before, place.open.name, value), random)
+      if (other) return other
+    }
+  return null
+}
+
+function shuffledList<T>(list: readonly T[], random: Random): readonly T[] {
+  const order = shuffled(
+    list.map((_, k) => k),
+    random,
+  ) as readonly number[]
+  return order.map((k) => list[k]!)
+}
+
+/** A point with some values of each of two: what `a` and `b` agree on, where the space allows it. `null`: none was found. */
+export function crossed(space: PointSpace, a: Point, b: Point, random: Random): Point | null {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  const mixed = [...names].map((name): [string, DecisionValue] => {
+    const [first, second] = random() < 0.5 ? [a, b] : [b, a]
+    return [name, Object.hasOwn(first, name) ? first[name]! : second[name]!]
+  })
+  return repaired(space, Object.fromEntries(mixed), random)
+}
+
+/**
+ * The point with its values in the order of the decisions.
+ * @throws SptError `search/point` where a value is missing, not allowed, or of no decision
+ */
+export function check(space: PointSpace, point: Point): Point {
+  const decisions = walked(space, point).map(({ open }) => open.name)
+  const more = Object.keys(point).find((name) => !decisions.includes(name))
+  if (more !== undefined)
+    fail({
+      code: 'search/point',
+      message: `${space.name} decides nothing called ${more} after the other values`,
+      lookup: { name: more, candidates: decisions },
+      expected: decisions.join(', ') || 'no values',
+      hint: 'leave it out',
+    })
+  return Object.fromEntries(decisions.map((name) => [name, point[name]!]))
+}
+
+function missing(space: PointSpace, { name, values }: OpenDecision): never {
+  return fail({
+    code: 'search/point',
+    message: `the point of ${space.name} does not decide ${name}`,
+    expected: valuesText(values),
+  })
+}
+
+function refused(space: PointSpace, { name, values }: OpenDecision, value: unknown): never {
+  return fail({
+    code: 'search/point',
+    message: `${name} cannot be ${String(value)} in ${space.name} after the values before it`,
+    expected: valuesText(values),
+  })
+}
+
+const SHOWN = 12
+
+const valuesText = (values: readonly DecisionValue[]): string =>
+  values.length === 0
+    ? 'other values before it: none is allowed after these'
+    : `one of ${values.slice(0, SHOWN).join(', ')}${values.length > SHOWN ? `, … (${values.length})` : ''}`

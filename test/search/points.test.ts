@@ -1,0 +1,122 @@
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
+import {
+  check,
+  count,
+  crossed,
+  draw,
+  mutate,
+  neighbours,
+  pointKey,
+  points,
+  repaired,
+} from '../../src/search/points.ts'
+import type { Point, PointSpace } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { refusal } from '../support/refusal.ts'
+import { drawnSpace } from './drawn-space.ts'
+
+const drawn = fc
+  .tuple(choiceNumbers(60), fc.boolean())
+  .map(([numbers, withRest]) => drawnSpace(new Choices(numbers), withRest))
+
+const keys = (list: Iterable<Point>): string[] => [...list].map(pointKey)
+
+/** Random numbers that a law can replay. */
+const randoms = fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }))
+const randomOf = (stream: Iterator<number>) => (): number => stream.next().value as number
+
+/** `n` decisions of `size` values each, with nothing between them. */
+const grid = (n: number, size: number): PointSpace => ({
+  name: 'grid',
+  next: (partial) => {
+    const k = Object.keys(partial).length
+    const values = Array.from({ length: size }, (_, v) => v)
+    return k < n ? { name: `p${k}`, values, ordered: true } : null
+  },
+})
+
+describe('points of generated spaces', () => {
+  const parameters = { numRuns: runs(150) }
+
+  law.prop({ space: drawn }, parameters)('are those of a list, each once, and counted', ({ space }) => {
+    const listed = keys(space.all).sort()
+    expect(keys(points(space)).sort()).toEqual(listed)
+    expect(count(space)).toEqual({ points: listed.length, isExact: true })
+  })
+
+  law.prop({ space: drawn, stream: randoms }, parameters)(
+    'are found again when drawn or changed',
+    ({ space, stream }) => {
+      const random = randomOf(stream)
+      const all = new Set(keys(space.all))
+      const point = draw(space, random)
+      expect(point === null).toBe(all.size === 0)
+      if (!point) return
+      expect(all).toContain(pointKey(point))
+      expect(check(space, Object.fromEntries(Object.entries(point).reverse()))).toEqual(point)
+      expect(repaired(space, point)).toEqual(point)
+      const near = [...neighbours(space, point)]
+      const other = mutate(space, point, random)
+      for (const p of other ? [...near, other] : near) {
+        expect(all).toContain(pointKey(p))
+        expect(pointKey(p)).not.toBe(pointKey(point))
+      }
+      expect(new Set(keys(near)).size).toBe(near.length)
+      expect(other === null).toBe(all.size === 1)
+      const child = crossed(space, point, other ?? point, random)!
+      expect(all).toContain(pointKey(child))
+    },
+  )
+})
+
+describe('large spaces', () => {
+  test('are counted up to a limit, gone through lazily, and drawn from', () => {
+    const space = grid(30, 4)
+    const { points: found, isExact } = count(space, 1000)
+    expect(isExact).toBe(false)
+    expect(found).toBeGreaterThan(0)
+    expect(points(space).next().value).toMatchObject({ p0: 0, p29: 0 })
+    expect(draw(space, Math.random)).not.toBeNull()
+    expect(neighbours(space, points(space).next().value!)).toHaveLength(30)
+  })
+
+  test('are counted by products where they say what the rest depends on', () => {
+    const space: PointSpace = { ...grid(30, 4), rest: (partial) => String(Object.keys(partial).length) }
+    expect(count(space)).toEqual({ points: 4 ** 30, isExact: true })
+  })
+
+  test('give each point equally often where they can be counted', () => {
+    // One of two values leads to a single point, the other to nine.
+    const space: PointSpace = {
+      name: 'lopsided',
+      next: ({ a, b }) =>
+        a === undefined
+          ? { name: 'a', values: ['one', 'many'], ordered: false }
+          : a === 'many' && b === undefined
+            ? { name: 'b', values: [1, 2, 3, 4, 5, 6, 7, 8, 9], ordered: true }
+            : null,
+      rest: (partial) => JSON.stringify(partial),
+    }
+    const times = new Map<string, number>()
+    for (let k = 0; k < 1000; k++) {
+      const point = pointKey(draw(space, () => (k + 0.5) / 1000)!)
+      times.set(point, (times.get(point) ?? 0) + 1)
+    }
+    expect(times.get(pointKey({ a: 'one' }))).toBe(100)
+  })
+})
+
+describe('points that are none', () => {
+  const space = grid(2, 3)
+  test.each([
+    [{ p0: 1 }, 'does not decide p1'],
+    [{ p0: 7, p1: 0 }, 'p0 cannot be 7'],
+    [{ p0: 1, p1: 1, p2: 1 }, 'nothing called p2'],
+  ])('%j are refused', (point, message) => {
+    const error = refusal(() => check(space, point as Point))
+    expect(error.code).toBe('search/point')
+    expect(error.message).toContain(message)
+  })
+})
