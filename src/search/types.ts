@@ -45,7 +45,14 @@ export type Outcome =
   /** It broke while it was compiled or run: a lost device, memory, time. */
   | { readonly status: 'failed'; readonly code: string; readonly message: string }
   /** It differs from the reference: disqualified for good, and a bug of the compiler. */
-  | { readonly status: 'wrong'; readonly message: string }
+  | {
+      readonly status: 'wrong'
+      readonly message: string
+      /** The steps of the point, as text that can be replayed. */
+      readonly trace?: string | undefined
+      /** Of the inputs. */
+      readonly seed?: number | undefined
+    }
   | { readonly status: 'measured'; readonly timing: Timing }
 
 /** Milliseconds of one run on the device. */
@@ -61,6 +68,8 @@ export interface Trial {
   readonly outcome: Outcome
   /** Milliseconds that the cost model expected, where one was asked. */
   readonly predicted?: number | undefined
+  /** How much of a usual measurement's effort it was given (`Strategy.share`); 1 where nothing is said. */
+  readonly share?: number | undefined
 }
 
 /** Searches by asking and telling: what is asked next depends on nothing but the seed and what was told. */
@@ -68,7 +77,13 @@ export interface Strategy {
   readonly name: string
   /** At most `count` points that were not asked before; fewer, or none, where the space has no more. */
   ask(count: number): readonly Point[]
+  /** Of any trials, also of an earlier search: their points are not asked again. */
   tell(trials: readonly Trial[]): void
+  /**
+   * How much of a usual measurement's effort a point that was asked is worth, in (0, 1]; strategies without it ask for all.
+   * A point is asked again for a greater share only.
+   */
+  share?(point: Point): number
 }
 
 export interface StrategyOptions {

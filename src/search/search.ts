@@ -1,0 +1,248 @@
+/** The loop around a strategy: asks, has points tried, tells, until a budget is spent or nothing better comes. */
+import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
+import { COUNTED_DECISIONS, count } from './points.ts'
+import { strategyNamed } from './strategies/index.ts'
+import { type Found, Tally, type WrongResult } from './tally.ts'
+import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
+
+/** A point to be tried, and with how much of a usual measurement's effort. */
+export interface Asked {
+  readonly point: Point
+  /** In (0, 1]; less than 1 only where the strategy knows of it (`Strategy.share`). */
+  readonly share: number
+}
+
+export interface EvaluateContext {
+  /** Aborts when the search is to end; what does not heed it is waited for. */
+  readonly signal: AbortSignal
+}
+
+export interface SearchOptions {
+  readonly space: PointSpace
+  /** A strategy's name (`STRATEGIES`), how one is made, or one that goes on. */
+  readonly strategy: string | StrategyOf | Strategy
+  /**
+   * What comes of some points, in their order. What a point is to blame for is an outcome; a rejection ends the search with
+   * that error, but for one after `signal` aborted.
+   */
+  readonly evaluate: (asked: readonly Asked[], context: EvaluateContext) => Promise<readonly Outcome[]>
+  /** Whole measurements at most: a trial with a share counts as that much. */
+  readonly trials?: number | undefined
+  readonly seconds?: number | undefined
+  /** Trials without a better one after which it ends. */
+  readonly patience?: number | undefined
+  /** Points that are tried together, so that they can be measured against each other; 1. */
+  readonly batch?: number | undefined
+  /** Of a strategy that is made; 1. */
+  readonly seed?: number | undefined
+  /** For a strategy that is made (`StrategyOptions`). */
+  readonly prior?: StrategyOptions['prior']
+  /** Of an earlier search: told before anything is asked, and part of the result. They count in no budget. */
+  readonly known?: readonly Trial[] | undefined
+  /** Ends it with the best so far. */
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: SearchProgress) => void) | undefined
+  /** Milliseconds, of which the differences count; the host's clock. */
+  readonly now?: (() => number) | undefined
+}
+
+export interface SearchProgress extends Found {
+  /** Trials of this search. */
+  readonly done: number
+  readonly wrong: readonly WrongResult[]
+  readonly seconds: number
+  /** The trials that were told last. */
+  readonly last: readonly Trial[]
+}
+
+export type StoppedBy =
+  | 'trials'
+  | 'seconds'
+  | 'patience'
+  /** No point is left. */
+  | 'exhausted'
+  | 'aborted'
+  /** It is lost: nothing else would run. */
+  | 'device'
+
+export interface SearchResult extends Found {
+  /** Known ones first, then in the order in which they were told. */
+  readonly trials: readonly Trial[]
+  /** Bugs of the compiler: to be kept and reported. */
+  readonly wrong: readonly WrongResult[]
+  readonly seconds: number
+  readonly stoppedBy: StoppedBy
+}
+
+const NONE = Number.POSITIVE_INFINITY
+/** Shares add up to whole trials but for this. */
+const EPSILON = 1e-9
+/** The longest that timers of JavaScript can be set to. */
+const LONGEST_TIMER = 2 ** 31 - 1
+
+/**
+ * Searches a space for the fastest point.
+ * ```ts
+ * const { best, stoppedBy } = await search({ space, strategy: 'evolutionary', evaluate, trials: 64 })
+ * ```
+ * @throws SptError `search/budget`, `search/empty`, `search/strategy`, `search/outcomes`, and what the strategy and
+ * `evaluate` throw
+ */
+export async function search(options: SearchOptions): Promise<SearchResult> {
+  check(options)
+  const { space, evaluate, trials = NONE, seconds = NONE, patience = NONE, batch = 1, known = [] } = options
+  const points = countedPoints(options)
+  const strategy = strategyOf(options)
+  const tally = new Tally(space, points)
+  const now = options.now ?? (() => performance.now())
+  const start = now()
+  const elapsed = (): number => (now() - start) / 1000
+  const ending = new Ending(options)
+  let [done, spent] = [0, 0]
+  const stops = (): StoppedBy | null => {
+    if (options.signal?.aborted) return 'aborted'
+    if (spent >= trials - EPSILON) return 'trials'
+    if (ending.signal.aborted || elapsed() >= seconds) return 'seconds'
+    return tally.sinceBest >= patience ? 'patience' : null
+  }
+  const ended = (stoppedBy: StoppedBy): SearchResult => {
+    const { trials, wrong } = tally
+    return { ...tally.found, trials, wrong, seconds: elapsed(), stoppedBy }
+  }
+  try {
+    strategy.tell(known)
+    tally.add(known)
+    tally.sinceBest = 0
+    for (;;) {
+      const stopped = stops()
+      if (stopped) return ended(stopped)
+      const most = Math.max(1, Math.min(batch, Math.ceil(trials - spent - EPSILON)))
+      const asked = strategy.ask(most).map((point) => ({ point, share: strategy.share?.(point) ?? 1 }))
+      if (asked.length === 0) return ended('exhausted')
+      const outcomes = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal }))
+      // Given up halfway: what would have come of it is not known.
+      if (!outcomes) continue
+      if (outcomes.length !== asked.length) failOutcomes(asked.length, outcomes.length)
+      const told = asked.map(({ point, share }, k): Trial => {
+        const outcome = outcomes[k]!
+        return share === 1 ? { point, outcome } : { point, outcome, share }
+      })
+      done += told.length
+      spent += asked.reduce((sum, { share }) => sum + share, 0)
+      strategy.tell(told)
+      tally.add(told)
+      options.onProgress?.({ ...tally.found, done, wrong: tally.wrong, seconds: elapsed(), last: told })
+      if (told.every(({ outcome }) => outcome.status === 'failed' && outcome.code === 'device/lost'))
+        return ended('device')
+    }
+  } finally {
+    ending.clear()
+  }
+}
+
+/** The signal of evaluations: the caller's, and the clock's. */
+class Ending {
+  readonly #controller = new AbortController()
+  readonly #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #clear: () => void
+
+  constructor({ signal, seconds }: SearchOptions) {
+    const abort = (): void => this.#controller.abort(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
+    if (signal?.aborted) abort()
+    if (seconds !== undefined && Number.isFinite(seconds))
+      this.#timer = setTimeout(
+        () => this.#controller.abort(new Error('the time of the search is over')),
+        Math.min(seconds * 1000, LONGEST_TIMER),
+      )
+    this.#clear = () => signal?.removeEventListener('abort', abort)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Nothing where it rejects after the signal. */
+  async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work()
+    } catch (e) {
+      if (this.signal.aborted) return undefined
+      throw e
+    }
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#clear()
+  }
+}
+
+function strategyOf({ space, strategy, seed = 1, prior }: SearchOptions): Strategy {
+  if (typeof strategy === 'object') return strategy
+  const of = typeof strategy === 'string' ? strategyNamed(strategy) : strategy
+  return of(space, { seed, prior })
+}
+
+/** `undefined`: too many to be counted. @throws SptError `search/empty`, `search/budget` */
+function countedPoints({ space, trials, seconds, patience }: SearchOptions): number | undefined {
+  const { points, isExact } = count(space)
+  if (isExact && points === 0)
+    fail({
+      code: 'search/empty',
+      message: `${space.name} has no points`,
+      expected: 'values for each decision that its conditions allow',
+    })
+  const isBounded = [trials, seconds, patience].some((b) => b !== undefined && Number.isFinite(b))
+  if (!isBounded && !(isExact && points <= COUNTED_DECISIONS))
+    fail({
+      code: 'search/budget',
+      message: `${space.name} has ${isExact ? '' : 'more than '}${points} points, and nothing says when the search ends`,
+      expected: 'trials, seconds or patience',
+    })
+  return isExact ? points : undefined
+}
+
+function check(options: SearchOptions): void {
+  expectOptions('search', options, [
+    'space',
+    'strategy',
+    'evaluate',
+    'trials',
+    'seconds',
+    'patience',
+    'batch',
+    'seed',
+    'prior',
+    'known',
+    'signal',
+    'onProgress',
+    'now',
+  ])
+  const { space, strategy, evaluate, trials, seconds, patience, batch } = options
+  expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
+  expectArgument(typeof evaluate === 'function', 'evaluate', evaluate, 'a function of points')
+  const isStrategy = typeof strategy === 'object' && strategy !== null && typeof strategy.ask === 'function'
+  expectArgument(
+    ['string', 'function'].includes(typeof strategy) || isStrategy,
+    'strategy',
+    strategy,
+    'the name of a strategy, or one',
+  )
+  for (const [name, budget] of Object.entries({ trials, patience, batch }))
+    if (budget !== undefined && budget !== NONE && !(Number.isSafeInteger(budget) && budget >= 1))
+      failBudget(name, budget, 'a whole number from 1 on')
+  if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0))
+    failBudget('seconds', seconds, 'more than 0')
+}
+
+const failBudget = (name: string, budget: unknown, expected: string): never =>
+  fail({ code: 'search/budget', message: `${name} cannot be ${show(budget)}`, expected })
+
+const failOutcomes = (asked: number, came: number): never =>
+  fail({
+    code: 'search/outcomes',
+    message: `${asked} points were to be tried, and ${came} outcomes came`,
+    expected: 'one for each point, in their order',
+  })

@@ -1,0 +1,69 @@
+import { crossed, mutate, neighbours } from '../points.ts'
+import type { Point, StrategyOf } from '../types.ts'
+import { StrategyBase } from './strategy-base.ts'
+import type { Told } from './told.ts'
+
+/** Points that have children: the last so many that could be measured. */
+const POPULATION = 20
+/** Of which each parent is the fastest of so many. */
+const TOURNAMENT = 6
+const INITIAL = 12
+/** Children that the prior chooses among. */
+const LITTER = 6
+const CROSSOVER = 0.25
+const STEP = 0.5
+
+/**
+ * Regularised evolution (Real et al., 2019): the oldest die, not the slowest, so that a lucky measurement does not stay.
+ * Children change a decision, by the least that it can be or anything else, or mix two parents.
+ */
+export const evolutionary: StrategyOf = (space, options) => new Evolutionary(space, options)
+
+class Evolutionary extends StrategyBase {
+  readonly name = 'evolutionary'
+  /** Oldest first. */
+  readonly #population: (Told & { readonly ms: number })[] = []
+
+  protected override learn({ point, ms, share }: Told): void {
+    // What is refused has no children.
+    if (ms === null) return
+    this.#population.push({ point, ms, share })
+    if (this.#population.length > POPULATION) this.#population.shift()
+  }
+
+  protected next(): Point | null {
+    if (this.#population.length === 0 || this.told.size < INITIAL)
+      return this.hasPrior
+        ? this.unseen.fresh(() => this.likeliest(this.#unseen(this.drawn(64))))
+        : this.spread()
+    return this.unseen.fresh(() => {
+      const litter = Array.from({ length: this.hasPrior ? LITTER : 1 }, () => this.#child())
+      return this.likeliest(this.#unseen(litter.filter((p) => p !== null)))
+    })
+  }
+
+  #unseen(points: readonly Point[]): readonly Point[] {
+    return points.filter((p) => this.unseen.has(p))
+  }
+
+  #child(): Point | null {
+    const parent = this.#parent()
+    if (this.random() < CROSSOVER) {
+      const child = crossed(this.space, parent, this.#parent(), this.random)
+      if (child && this.unseen.has(child)) return child
+    }
+    if (this.random() < STEP) {
+      const near = this.#unseen(neighbours(this.space, parent))
+      if (near.length > 0) return near[Math.floor(this.random() * near.length)]!
+    }
+    return mutate(this.space, parent, this.random)
+  }
+
+  #parent(): Point {
+    const of = Array.from(
+      { length: TOURNAMENT },
+      () => this.#population[Math.floor(this.random() * this.#population.length)]!,
+    )
+    return of.reduce((a, b) => (b.ms < a.ms ? b : a)).point
+  }
+}

@@ -1,0 +1,56 @@
+import { points } from '../points.ts'
+import type { OpenDecision, Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
+import { StrategyBase } from './strategy-base.ts'
+import { failDeadEnds } from './unseen.ts'
+
+/** So many points at a time are put into the prior's order: a space need not be gone through to begin. */
+const CHUNK = 1024
+
+/** Decisions gone through without a point, after which a space counts as contradictory. */
+const BARREN = 1_000_000
+
+/** Every point once, in the order of the values; with a prior, the best expected of the next thousand first. */
+export const exhaustive: StrategyOf = (space, options) => new Exhaustive(space, options)
+
+class Exhaustive extends StrategyBase {
+  readonly name = 'exhaustive'
+  readonly #points: Generator<Point>
+  #chunk: Point[] = []
+  #barren = 0
+
+  constructor(space: PointSpace, options: StrategyOptions) {
+    super(space, options)
+    this.#points = points({ name: space.name, next: (partial) => this.#open(partial) })
+  }
+
+  #open(partial: Point): OpenDecision | null {
+    if (this.#barren++ > BARREN) failDeadEnds(this.space, BARREN)
+    return this.space.next(partial)
+  }
+
+  protected next(): Point | null {
+    for (;;) {
+      if (this.#chunk.length === 0) this.#fill()
+      const point = this.#chunk.shift()
+      if (!point) return null
+      const taken = this.unseen.take(point)
+      if (taken) return taken
+    }
+  }
+
+  #fill(): void {
+    const most = this.hasPrior ? CHUNK : 1
+    const chunk: Point[] = []
+    while (chunk.length < most) {
+      const { value, done } = this.#points.next()
+      if (done) break
+      this.#barren = 0
+      chunk.push(value)
+    }
+    if (this.hasPrior) {
+      const expected = this.expected(chunk)
+      const order = chunk.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]!)
+      this.#chunk = order.map((k) => chunk[k]!)
+    } else this.#chunk = chunk
+  }
+}

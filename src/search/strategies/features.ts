@@ -1,0 +1,60 @@
+/**
+ * Points as rows of numbers for learning. A decision is a column; numbers within a text (`sell(8, 64)`) are columns of their
+ * own, so that what is learned of one carries over to its neighbours.
+ */
+import type { DecisionValue, Point } from '../types.ts'
+
+/** Where a point does not come to a decision. */
+export const ABSENT = Number.NEGATIVE_INFINITY
+
+const NUMBER = /(?<![\w.])-?\d+(?:\.\d+)?/g
+
+export class Columns {
+  readonly #columns = new Map<string, number>()
+  /** Numbers of the texts of a column, which are names and have no order. */
+  readonly #names: Map<string, number>[] = []
+
+  /** How many columns there are so far. */
+  get size(): number {
+    return this.#names.length
+  }
+
+  /** Whether a column's numbers stand for names. */
+  isNominal(column: number): boolean {
+    return this.#names[column]!.size > 0
+  }
+
+  /** Columns that are not there yet are added: rows made before are `ABSENT` there. */
+  row(point: Point): number[] {
+    const out: number[] = []
+    const set = (name: string, value: DecisionValue): void => {
+      out[this.#column(typeof value === 'number' ? name : `${name}:`)] =
+        typeof value === 'number' ? value : this.#name(`${name}:`, value)
+    }
+    for (const [name, value] of Object.entries(point)) {
+      if (typeof value === 'number') set(name, value)
+      else {
+        const numbers = value.match(NUMBER) ?? []
+        const shape = value.replace(NUMBER, '#')
+        set(name, shape)
+        for (const [k, n] of numbers.entries()) set(`${name}:${shape}:${k}`, Number(n))
+      }
+    }
+    return Array.from({ length: this.size }, (_, c) => out[c] ?? ABSENT)
+  }
+
+  #column(name: string): number {
+    const known = this.#columns.get(name)
+    if (known !== undefined) return known
+    this.#columns.set(name, this.size)
+    this.#names.push(new Map())
+    return this.size - 1
+  }
+
+  #name(column: string, text: string): number {
+    const names = this.#names[this.#column(column)]!
+    const known = names.get(text) ?? names.size
+    names.set(text, known)
+    return known
+  }
+}

@@ -1,0 +1,32 @@
+/** Strategies by name. */
+import { fail } from '../../ast/diagnostic.ts'
+import { nameText } from '../../ast/expect-argument.ts'
+import type { StrategyOf } from '../types.ts'
+import { evolutionary } from './evolutionary.ts'
+import { exhaustive } from './exhaustive.ts'
+import { halving } from './halving.ts'
+import { model } from './model.ts'
+import { random } from './random.ts'
+import { surrogate } from './surrogate.ts'
+
+export const STRATEGIES: Readonly<Record<string, StrategyOf>> = {
+  exhaustive,
+  random,
+  evolutionary,
+  surrogate,
+  halving,
+  model,
+}
+
+/** @throws SptError `search/strategy` */
+export function strategyNamed(name: string): StrategyOf {
+  const found = Object.hasOwn(STRATEGIES, name) ? STRATEGIES[name] : undefined
+  if (found) return found
+  const candidates = Object.keys(STRATEGIES)
+  return fail({
+    code: 'search/strategy',
+    message: `there is no strategy ${nameText(name)}`,
+    lookup: { name: nameText(name), candidates },
+    expected: `one of ${candidates.join(', ')}`,
+  })
+}

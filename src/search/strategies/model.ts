@@ -1,0 +1,87 @@
+import { fail } from '../../ast/diagnostic.ts'
+import { count, neighbours, pointKey, points } from '../points.ts'
+import type { Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
+import { ForestSearch } from './forest-search.ts'
+
+/** Points that the prior is asked about at once. */
+const POOL = 2048
+/** Times that the neighbours of the best expected are looked at too, where not all points are. */
+const ROUNDS = 4
+const LEADERS = 16
+/** Variance of log times, added up over results, from which the slope is the measurements' more than 1. */
+const TRUST = 1
+
+/**
+ * The best expected by the prior first; then the prior, put to the scale of what was measured, and a forest on what is left.
+ */
+export const model: StrategyOf = (space, options) => new ModelSearch(space, options)
+
+class ModelSearch extends ForestSearch {
+  readonly name = 'model'
+  protected readonly initialPoints = 4
+  #order: Point[] | null = null
+
+  /** @throws SptError `search/no-prior` */
+  constructor(space: PointSpace, options: StrategyOptions) {
+    super(space, options)
+    if (!this.hasPrior)
+      fail({
+        code: 'search/no-prior',
+        message: 'the strategy model has no prior',
+        expected: 'a prior that says what points are expected to take',
+        hint: 'surrogate needs none',
+      })
+  }
+
+  protected initial(): Point | null {
+    this.#order ??= this.#ordered()
+    for (;;) {
+      const best = this.#order.shift()
+      if (!best) return this.unseen.fresh(() => this.likeliest(this.drawn(LEADERS)))
+      const taken = this.unseen.take(best)
+      if (taken) return taken
+    }
+  }
+
+  protected override candidates(): readonly Point[] {
+    this.#order ??= this.#ordered()
+    return this.#order
+  }
+
+  #ordered(): Point[] {
+    const all = count(this.space, POOL * 8)
+    if (all.isExact && all.points <= POOL) return this.#sorted([...points(this.space)])
+    const pool = new Map(this.drawn(POOL).map((p) => [pointKey(p), p]))
+    for (let round = 0; round < ROUNDS; round++)
+      for (const leader of this.#sorted([...pool.values()]).slice(0, LEADERS))
+        for (const near of neighbours(this.space, leader)) pool.set(pointKey(near), near)
+    return this.#sorted([...pool.values()])
+  }
+
+  #sorted(of: readonly Point[]): Point[] {
+    const expected = this.expected(of)
+    const order = of.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
+    return order.map((k) => of[k]!)
+  }
+
+  /** Log times by a line through what was measured, of slope 1 where little was. */
+  protected override trend(of: readonly Point[]): readonly number[] {
+    const measured = this.told.measured()
+    const expected = this.expected([...measured.map((t) => t.point), ...of])
+    // Times are put to logarithms, other scales stay as they are.
+    const scaled = expected.every((e) => e > 0) ? expected.map(Math.log) : expected
+    const y = measured.map((t) => Math.log(t.ms))
+    const x = scaled.slice(0, y.length)
+    const known = x.flatMap((v, k) => (Number.isFinite(v) ? [k] : []))
+    const mean = (v: readonly number[]): number =>
+      known.reduce((a, k) => a + v[k]!, 0) / Math.max(1, known.length)
+    const [mx, my] = [mean(x), mean(y)]
+    const [xx, xy] = known.reduce(
+      ([a, b], k) => [a + (x[k]! - mx) ** 2, b + (x[k]! - mx) * (y[k]! - my)],
+      [TRUST, TRUST],
+    )
+    const slope = Math.max(0, xy / xx)
+    const worst = known.reduce((w, k) => Math.max(w, x[k]!), mx)
+    return scaled.slice(y.length).map((v) => my + slope * ((Number.isFinite(v) ? v : worst) - mx))
+  }
+}

@@ -1,0 +1,14 @@
+import { draw } from '../points.ts'
+import type { Point, StrategyOf } from '../types.ts'
+import { StrategyBase } from './strategy-base.ts'
+
+/** Points at random, whatever was told: what other strategies have to beat. */
+export const random: StrategyOf = (space, options) => new RandomSearch(space, options)
+
+class RandomSearch extends StrategyBase {
+  readonly name = 'random'
+
+  protected next(): Point | null {
+    return this.unseen.fresh(() => draw(this.space, this.random))
+  }
+}

@@ -1,0 +1,127 @@
+/** What strategies share: points that are asked once, what was told, randomness from the seed, the prior. */
+import { fail } from '../../ast/diagnostic.ts'
+import { show } from '../../ast/expect-argument.ts'
+import { Random as Generator } from '../../run/bind/random-tensors.ts'
+import { draw, pointKey, type Random } from '../points.ts'
+import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
+import { type Told, ToldPoints } from './told.ts'
+import { Unseen } from './unseen.ts'
+
+export abstract class StrategyBase implements Strategy {
+  abstract readonly name: string
+  protected readonly space: PointSpace
+  protected readonly random: Random
+  protected readonly unseen: Unseen
+  protected readonly told: ToldPoints
+  readonly #prior: StrategyOptions['prior']
+  readonly #expected = new Map<string, number>()
+
+  /** @throws SptError `search/seed` */
+  constructor(space: PointSpace, { seed, prior }: StrategyOptions) {
+    if (!Number.isSafeInteger(seed))
+      fail({ code: 'search/seed', message: `the seed cannot be ${show(seed)}`, expected: 'an integer' })
+    const generator = new Generator(seed)
+    this.space = space
+    this.random = () => generator.next()
+    this.unseen = new Unseen(space, this.random)
+    this.told = new ToldPoints(space)
+    this.#prior = prior
+  }
+
+  /** A point that was taken from `unseen`; `null` where there is none left. */
+  protected abstract next(): Point | null
+
+  /** Learns of what is known of a point of the space. */
+  protected learn(_told: Told): void {}
+
+  /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
+  ask(count: number): readonly Point[] {
+    if (!Number.isSafeInteger(count) || count < 1)
+      fail({
+        code: 'search/count',
+        message: `${show(count)} points cannot be asked for`,
+        expected: 'an integer from 1 on',
+      })
+    const out: Point[] = []
+    while (out.length < count) {
+      const point = this.next()
+      if (!point) break
+      out.push(point)
+    }
+    return out
+  }
+
+  tell(trials: readonly Trial[]): void {
+    for (const trial of trials) {
+      const told = this.told.add(trial)
+      if (!told) continue
+      // Told without having been asked, of an earlier search: not to be asked again.
+      this.unseen.take(told.point)
+      this.learn(told)
+    }
+  }
+
+  protected get hasPrior(): boolean {
+    return this.#prior !== undefined
+  }
+
+  /** What the prior expects of points, each asked for once; `Infinity` where it has no number. */
+  protected expected(points: readonly Point[]): readonly number[] {
+    const keys = points.map(pointKey)
+    const unknown = points.filter((_, k) => !this.#expected.has(keys[k]!))
+    if (unknown.length > 0 && this.#prior) {
+      const found = this.#prior(unknown)
+      if (found.length !== unknown.length)
+        fail({
+          code: 'search/prior',
+          message: `the prior has ${found.length} numbers for ${unknown.length} points`,
+          expected: 'a number for each point',
+        })
+      for (const [k, p] of unknown.entries())
+        this.#expected.set(pointKey(p), Number.isNaN(found[k]) ? Number.POSITIVE_INFINITY : found[k]!)
+    }
+    return keys.map((key) => this.#expected.get(key) ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** Whole points at random, different ones; fewer where few are found. */
+  protected drawn(count: number): readonly Point[] {
+    const out = new Map<string, Point>()
+    for (let k = 0; k < count; k++) {
+      const point = draw(this.space, this.random)
+      if (!point) break
+      out.set(pointKey(point), point)
+    }
+    return [...out.values()]
+  }
+
+  /** The one of which the prior expects least; the first where there is none. */
+  protected likeliest(points: readonly Point[]): Point | null {
+    if (!this.hasPrior || points.length < 2) return points[0] ?? null
+    const expected = this.expected(points)
+    return points[expected.indexOf(Math.min(...expected))] ?? points[0]!
+  }
+
+  /**
+   * A point whose values were decided seldom so far: of a few at random, so that each value of each decision is soon seen.
+   */
+  protected spread(): Point | null {
+    const uses = new Map<string, number>()
+    for (const { point } of this.told.all())
+      for (const entry of Object.entries(point)) {
+        const key = JSON.stringify(entry)
+        uses.set(key, (uses.get(key) ?? 0) + 1)
+      }
+    const rarity = (point: Point): number => {
+      const entries = Object.entries(point)
+      const parts = entries.map((e) => 1 / (1 + (uses.get(JSON.stringify(e)) ?? 0)))
+      return parts.reduce((a, b) => a + b, 0) / Math.max(1, entries.length)
+    }
+    return this.unseen.fresh(() => {
+      const some = this.drawn(SPREAD)
+      const rare = some.map(rarity)
+      return some[rare.indexOf(Math.max(...rare))] ?? null
+    })
+  }
+}
+
+const SPREAD = 16

@@ -1,0 +1,64 @@
+/** What a strategy was told: of each point, the best that is known. */
+import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { check, pointKey } from '../points.ts'
+import type { Outcome, Point, PointSpace, Trial } from '../types.ts'
+
+export interface Told {
+  readonly point: Point
+  /** Milliseconds; `null`: it cannot be used. */
+  readonly ms: number | null
+  /** Of the effort of a usual measurement. */
+  readonly share: number
+}
+
+/** Below what any clock tells apart, so that logarithms exist. */
+const LEAST_MS = 1e-9
+
+export class ToldPoints {
+  readonly #space: PointSpace
+  readonly #byKey = new Map<string, Told>()
+  readonly #wrong = new Set<string>()
+  /** Grows with everything that changes what is known. */
+  version = 0
+
+  constructor(space: PointSpace) {
+    this.#space = space
+  }
+
+  /** The point in the order of its decisions; `null` for one that is not of the space. */
+  add({ point, outcome, share = 1 }: Trial): Told | null {
+    const own = orRefused(() => check(this.#space, point))
+    if (own instanceof SptError) return null
+    const key = pointKey(own)
+    if (outcome.status === 'wrong') this.#wrong.add(key)
+    const known = this.#byKey.get(key)
+    const told = { point: own, ms: this.#wrong.has(key) ? null : usable(outcome), share }
+    // What was measured with more effort is not forgotten for less; what is wrong once is wrong for good.
+    if (!known || told.ms === null || (known.ms !== null && known.share <= share)) {
+      this.#byKey.set(key, told)
+      this.version++
+    }
+    return told
+  }
+
+  get size(): number {
+    return this.#byKey.size
+  }
+
+  all(): readonly Told[] {
+    return [...this.#byKey.values()]
+  }
+
+  /** Fastest first. */
+  measured(): readonly (Told & { readonly ms: number })[] {
+    return this.all()
+      .filter((t): t is Told & { readonly ms: number } => t.ms !== null)
+      .sort((a, b) => a.ms - b.ms)
+  }
+}
+
+function usable(outcome: Outcome): number | null {
+  if (outcome.status !== 'measured') return null
+  const { median } = outcome.timing
+  return Number.isFinite(median) && median >= 0 ? Math.max(median, LEAST_MS) : null
+}

@@ -1,0 +1,143 @@
+/**
+ * Which points of a space are still to be had. Points that were taken, and what turned out to lead nowhere, are kept as a
+ * tree of decisions in which whole branches close: memory and time follow what was taken, not the size of the space.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { type Random, withValue } from '../points.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
+
+/** Proposals that may have been taken before, until any point that was not will do. */
+const PROPOSALS = 8
+
+/** Dead ends in a row after which a space counts as contradictory. */
+const DEAD_ENDS = 100_000
+
+/** Decisions of one point: a space that goes on longer never ends. */
+const DEPTH = 10_000
+
+interface Node {
+  /** `null`: a whole point. */
+  readonly open: OpenDecision | null
+  /** Values below which there may be points left. */
+  readonly free: Set<DecisionValue>
+  readonly children: Map<DecisionValue, Node>
+}
+
+type Path = [node: Node, value: DecisionValue][]
+
+export class Unseen {
+  readonly #space: PointSpace
+  readonly #random: Random
+  readonly #root: Node
+  #isDone = false
+
+  constructor(space: PointSpace, random: Random) {
+    this.#space = space
+    this.#random = random
+    this.#root = this.#node({})
+  }
+
+  /** Marks a point as taken; `null` where it was, or is not of the space. */
+  take(point: Point): Point | null {
+    const found = this.#find(point)
+    if (!found) return null
+    this.#close(found.path)
+    return found.point
+  }
+
+  /** Whether a point is of the space and was not taken. */
+  has(point: Point): boolean {
+    return this.#find(point) !== null
+  }
+
+  /**
+   * Takes what is proposed, or any other where that was taken before. `null`: no point is left.
+   * @throws SptError `search/dead-ends`
+   */
+  fresh(propose: () => Point | null): Point | null {
+    for (let k = 0; k < PROPOSALS && !this.#isDone; k++) {
+      const proposed = propose()
+      const taken = proposed && this.take(proposed)
+      if (taken) return taken
+    }
+    const any = this.any()
+    return any && this.take(any)
+  }
+
+  /** A point that was not taken, at random by decisions. @throws SptError `search/dead-ends` */
+  any(): Point | null {
+    for (let dead = 0; dead < DEAD_ENDS; dead++) {
+      if (this.#isDone) return null
+      const path: Path = []
+      let node = this.#root
+      let point: Point = {}
+      while (node.open && node.free.size > 0) {
+        const value = [...node.free][Math.floor(this.#random() * node.free.size)]!
+        path.push([node, value])
+        point = withValue(point, node.open.name, value)
+        node = this.#below(node, value, point)
+        if (path.length > DEPTH) this.#endless()
+      }
+      if (!node.open) return point
+      this.#close(path)
+    }
+    return failDeadEnds(this.#space, DEAD_ENDS)
+  }
+
+  #find(point: Point): { readonly path: Path; readonly point: Point } | null {
+    if (this.#isDone) return null
+    const path: Path = []
+    let node = this.#root
+    let at: Point = {}
+    while (node.open) {
+      const { name } = node.open
+      const value = point[name]
+      if (value === undefined || !node.free.has(value)) return null
+      path.push([node, value])
+      at = withValue(at, name, value)
+      node = this.#below(node, value, at)
+      if (path.length > DEPTH) this.#endless()
+    }
+    return { path, point: at }
+  }
+
+  /** Nothing is left below the end of a path, nor below what has nothing else left. */
+  #close(path: Path): void {
+    for (const [node, value] of path.toReversed()) {
+      node.free.delete(value)
+      node.children.delete(value)
+      if (node.free.size > 0) return
+    }
+    this.#isDone = true
+  }
+
+  #below(node: Node, value: DecisionValue, partial: Point): Node {
+    let child = node.children.get(value)
+    if (!child) {
+      child = this.#node(partial)
+      node.children.set(value, child)
+    }
+    return child
+  }
+
+  #node(partial: Point): Node {
+    const open = this.#space.next(partial)
+    return { open, free: new Set(open?.values), children: new Map() }
+  }
+
+  #endless(): never {
+    return fail({
+      code: 'search/endless',
+      message: `a point of ${this.#space.name} has more than ${DEPTH} decisions`,
+      expected: 'decisions that come to an end',
+    })
+  }
+}
+
+export const failDeadEnds = (space: PointSpace, ways: number): never =>
+  fail({
+    code: 'search/dead-ends',
+    message: `more than ${ways} ways through the decisions of ${space.name} end where no value is allowed`,
+    expected: 'conditions that most points meet',
+    hint: 'ask for a condition as early as its parameters are decided',
+  })

@@ -1,0 +1,216 @@
+/** The loop around strategies: budgets, ends, and what is counted. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { pointKey, points } from '../../src/search/points.ts'
+import { type SearchOptions, type SearchProgress, search } from '../../src/search/search.ts'
+import { STRATEGIES } from '../../src/search/strategies/index.ts'
+import type { Outcome, Point, PointSpace, Trial } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { drawnSpace } from './drawn-space.ts'
+import { drawnOutcome, landscape, measured } from './outcomes.ts'
+
+const grid = (n: number, size: number): PointSpace => ({
+  name: 'grid',
+  next: (partial) => {
+    const k = Object.keys(partial).length
+    const values = Array.from({ length: size }, (_, v) => v)
+    return k < n ? { name: `p${k}`, values, ordered: true } : null
+  },
+})
+
+const usual = (space: PointSpace): SearchOptions => ({
+  space,
+  strategy: 'random',
+  evaluate: async (asked) => asked.map(({ point }) => measured(landscape(point))),
+})
+
+const refused = async (options: SearchOptions): Promise<string> => {
+  try {
+    await search(options)
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!.code
+    throw e
+  }
+  return 'nothing'
+}
+
+test('what is found is what was told, for every strategy, budget and outcome', async () => {
+  const numbers = fc.noBias(choiceNumbers(200))
+  await fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const c = new Choices(choices)
+      const strategy = c.pick(Object.keys(STRATEGIES))
+      const space = drawnSpace(c, true)
+      const trials = 1 + c.below(12)
+      const batch = 1 + c.below(4)
+      const progress: SearchProgress[] = []
+      const seen: Trial[] = []
+      const options: SearchOptions = {
+        space,
+        strategy,
+        trials,
+        batch,
+        seed: c.below(100),
+        prior: (ps: readonly Point[]) => ps.map(landscape),
+        onProgress: (p) => progress.push(p),
+        evaluate: async (asked) =>
+          asked.map(({ point, share }) => {
+            const outcome: Outcome = drawnOutcome(c)
+            seen.push({ point, outcome, share })
+            return outcome
+          }),
+      }
+      if (space.all.length === 0) {
+        expect(await refused(options)).toBe('search/empty')
+        return
+      }
+      const { best, rejectedByCode, failed, wrong, left, stoppedBy, ...result } = await search(options)
+      const spent = seen.reduce((n, t) => n + t.share!, 0)
+      const keys = new Set(seen.map((t) => pointKey(t.point)))
+      if (stoppedBy === 'exhausted') expect(keys.size).toBe(space.all.length)
+      else {
+        expect(stoppedBy).toBe('trials')
+        expect(spent).toBeGreaterThanOrEqual(trials)
+      }
+      expect(spent).toBeLessThan(trials + 1)
+      expect(result.trials.map((t) => ({ share: 1, ...t }))).toEqual(seen)
+      const of = (status: string): readonly Trial[] => seen.filter((t) => t.outcome.status === status)
+      expect(failed).toBe(of('failed').length)
+      expect(wrong.map((w) => w.point)).toEqual(of('wrong').map((t) => t.point))
+      expect(Object.values(rejectedByCode).reduce((a, b) => a + b, 0)).toBe(of('rejected').length)
+      expect(left).toBe(space.all.length - keys.size)
+      expect(progress.at(-1)?.done ?? 0).toBe(seen.length)
+      const bad = new Set(wrong.map((w) => pointKey(w.point)))
+      const good = seen.filter((t) => !bad.has(pointKey(t.point)) && Number.isFinite(median(t)[0]))
+      const share = Math.max(...good.map((t) => t.share!))
+      const times = good.filter((t) => t.share === share).flatMap(median)
+      expect(best ? median(best)[0] : undefined).toBe(times.length === 0 ? undefined : Math.min(...times))
+    }),
+    { numRuns: runs(150) },
+  )
+})
+
+const median = ({ outcome }: Trial): readonly number[] =>
+  outcome.status === 'measured' ? [outcome.timing.median] : []
+
+describe('ends', () => {
+  test('when nothing better comes', async () => {
+    const result = await search({ ...usual(grid(5, 9)), patience: 7, seed: 5 })
+    expect(result.stoppedBy).toBe('patience')
+    const at = result.trials.indexOf(result.best!)
+    expect(result.trials).toHaveLength(at + 8)
+  })
+
+  test('by the clock, which the caller may bring', async () => {
+    let now = 0
+    const result = await search({
+      ...usual(grid(9, 9)),
+      seconds: 3,
+      now: () => now,
+      evaluate: async (asked) => {
+        now += 500
+        return asked.map(() => measured(1))
+      },
+    })
+    expect([result.stoppedBy, result.trials.length, result.seconds]).toEqual(['seconds', 6, 3])
+  })
+
+  test('when the caller says so, with the best so far and without what was under way', async () => {
+    const controller = new AbortController()
+    let n = 0
+    const result = await search({
+      ...usual(grid(9, 9)),
+      trials: 100,
+      signal: controller.signal,
+      evaluate: async (asked, { signal }) => {
+        if (n++ < 5) return asked.map(({ point }) => measured(landscape(point)))
+        controller.abort(new Error('enough'))
+        signal.throwIfAborted()
+        return []
+      },
+    })
+    expect([result.stoppedBy, result.trials.length]).toEqual(['aborted', 5])
+    expect(median(result.best!)[0]).toBe(Math.min(...result.trials.flatMap(median)))
+    const at = AbortSignal.abort()
+    expect(await search({ ...usual(grid(2, 2)), signal: at })).toMatchObject({
+      stoppedBy: 'aborted',
+      trials: [],
+    })
+  })
+
+  test('when its time is over in the middle of an evaluation that would not end', async () => {
+    const result = await search({
+      ...usual(grid(9, 9)),
+      seconds: 0.05,
+      evaluate: (_, { signal }) =>
+        new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    })
+    expect([result.stoppedBy, result.best]).toEqual(['seconds', null])
+  })
+
+  test('when the device is lost', async () => {
+    const lost: Outcome = { status: 'failed', code: 'device/lost', message: 'gone' }
+    const result = await search({
+      ...usual(grid(9, 9)),
+      trials: 1000,
+      batch: 4,
+      evaluate: async (asked) => asked.map(() => lost),
+    })
+    expect([result.stoppedBy, result.failed]).toEqual(['device', 4])
+  })
+
+  test('with the error of an evaluation that cannot go on', async () => {
+    const evaluate = async (): Promise<never> => {
+      throw new Error('no kernel')
+    }
+    await expect(search({ ...usual(grid(2, 2)), evaluate })).rejects.toThrow('no kernel')
+    expect(await refused({ ...usual(grid(2, 2)), evaluate: async () => [] })).toBe('search/outcomes')
+  })
+})
+
+test('a wrong result disqualifies its point for good, and is told as a bug', async () => {
+  const space = grid(1, 3)
+  const bug: Outcome = { status: 'wrong', message: 'C differs', trace: 'split i', seed: 7 }
+  const known: Trial[] = [
+    { point: { p0: 1 }, outcome: measured(0.1) },
+    { point: { p0: 1 }, outcome: bug },
+    { point: { p0: 1 }, outcome: measured(0.1) },
+  ]
+  const result = await search({ ...usual(space), known })
+  expect(result.stoppedBy).toBe('exhausted')
+  expect(result.best!.point).not.toEqual({ p0: 1 })
+  expect(result.wrong).toEqual([
+    { space: 'grid', point: { p0: 1 }, message: 'C differs', trace: 'split i', seed: 7 },
+  ])
+})
+
+test('goes on where an earlier search ended', async () => {
+  const space = grid(3, 4)
+  const first = await search({ ...usual(space), trials: 20 })
+  const second = await search({ ...usual(space), strategy: 'surrogate', trials: 20, known: first.trials })
+  const keys = second.trials.map((t) => pointKey(t.point))
+  expect([keys.length, new Set(keys).size, second.left]).toEqual([40, 40, 24])
+  const all = await search({ ...usual(space), strategy: 'exhaustive', known: second.trials })
+  const least = Math.min(...[...points(space)].map(landscape))
+  expect([all.stoppedBy, ...median(all.best!)]).toEqual(['exhausted', least])
+})
+
+test.each<[string, Partial<SearchOptions>]>([
+  ['search/budget', { trials: 0 }],
+  ['search/budget', { trials: Number.NaN }],
+  ['search/budget', { trials: 2.5 }],
+  ['search/budget', { seconds: 0 }],
+  ['search/budget', { seconds: Number.NaN }],
+  ['search/budget', { patience: -1 }],
+  ['search/budget', { batch: 0 }],
+  ['search/budget', { space: grid(9, 10) }],
+  ['search/seed', { seed: 0.5 }],
+  ['search/strategy', { strategy: 'greedy' }],
+  ['search/empty', { space: { name: 'none', next: () => ({ name: 'a', values: [], ordered: true }) } }],
+  ['api/unknown-option', { trails: 3 } as Partial<SearchOptions>],
+  ['api/argument', { space: {} as PointSpace }],
+])('refuses with %s: %o', async (code, options) => {
+  expect(await refused({ ...usual(grid(2, 2)), ...options })).toBe(code)
+})
