@@ -42,6 +42,7 @@ export {
   resident,
 } from './api/resident.ts'
 export { type Bindable, coords, dense, stored } from './api/tensors.ts'
+export { Workspace, type WorkspaceOptions } from './api/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
 export type { ModuleText } from './backends/emit.ts'
 export type { Provenance } from './formats/proof/provenance.ts'

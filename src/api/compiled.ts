@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { RefOptions } from '../reference/index.ts'
+import type { RefOptions, RefOutputs } from '../reference/index.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
 import { callerTensor } from '../run/bind/caller-tensors.ts'
 import { isAlone } from '../run/bind/gather-results.ts'
@@ -13,7 +13,7 @@ import type { Compilation } from '../run/compile.ts'
 import { checkFits, Executable, type Program } from '../run/execute.ts'
 import type { ExplainOptions, Explanation } from '../run/explain/index.ts'
 import type { KernelGraph } from '../run/replay.ts'
-import { type Verification, verify } from '../run/verify.ts'
+import { type Verification, verify, verifyAgainst } from '../run/verify.ts'
 import { MAX_RUNS } from '../runtime/check-calls.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
@@ -279,6 +279,12 @@ export class PreparedKernel extends Uncloneable {
     return this.#turns.take(() =>
       executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options)),
     )
+  }
+
+  /** As `verify`, with results of the reference that are at hand: they have to be those of what is bound. */
+  verifyAgainst(expected: RefOutputs): Promise<Verification> {
+    const executable = this.#within
+    return this.#turns.take(() => executable.preserving(['inout'], () => verifyAgainst(executable, expected)))
   }
 
   /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */

@@ -65,7 +65,12 @@ export class Kernel extends Steps<Kernel> {
   }
 
   get name(): string {
-    return this.#compilation.source.name
+    return this.source.name
+  }
+
+  /** The kernel as written, without steps. */
+  get source(): Kernel1 {
+    return this.#compilation.source
   }
 
   /** The compilation behind it: stages, plan, texts. */

@@ -129,13 +129,18 @@ export class Compilation {
 
   /** Stage III for a target. */
   planFor(options: LowerOptions): Plan {
-    const key = `${options.lanes ?? 1} ${options.together ?? false} ${options.promote ?? false}`
+    const key = planKey(options)
     let plan = this.#plans.get(key)
     if (!plan) {
       plan = lowerToMemory(this.loops, this.#origin.observer ? this.#tell : undefined, options)
       this.#plans.set(key, plan)
     }
     return plan
+  }
+
+  /** Takes a plan that was made of its loops elsewhere, such as in another thread. */
+  adopt(plan: Plan, options: LowerOptions): void {
+    this.#plans.set(planKey(options), plan)
   }
 
   /** Whether it is legal for a target. @throws SptError where it is not; observers see every pass */
@@ -240,6 +245,9 @@ export class Compilation {
     return made
   }
 }
+
+const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
+  `${lanes} ${together} ${promote}`
 
 /** Callers without types may give what is no step, which is refused where steps are checked. */
 const placeOf = (step: CoordStep | LoopStep | null | undefined): string => `step ${step?.kind}`

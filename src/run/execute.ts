@@ -17,6 +17,7 @@ import type { Bound } from './bind/index.ts'
 import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './buffer-layout.ts'
 import type { Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
+import type { Origin, Residents, SharedMemory } from './given-memory.ts'
 import { checkRanges } from './index-ranges.ts'
 import { commandsOf } from './launch-commands.ts'
 import { lostWrites } from './lost-write-error.ts'
@@ -24,29 +25,6 @@ import { KernelGraph } from './replay.ts'
 
 export { checkFits } from './buffer-layout.ts'
 export { compileOn, lanesOf, type Program } from './compiled-program.ts'
-
-/** Tensors that were on the device before: on the host, only their shapes are bound. */
-export interface Residents {
-  readonly tensors: readonly string[]
-  /**
-   * Buffers whose arrays are on the device (by name; they may be longer): they are used where they are and stay the
-   * caller's; only where the program packs arrays, they are copied.
-   */
-  readonly buffers: ReadonlyMap<string, DeviceBuffer>
-  /**
-   * What is bound, with the entries that the tensors have now.
-   * @param values of a buffer; `null` where the program has no use for it
-   */
-  whole(bound: Bound, values: (buffer: string) => Promise<ValueArray | null>): Promise<Bound>
-  /** Their memory may be others' once they are freed. @throws SptError `device/freed` */
-  check(): void
-}
-
-export interface Origin {
-  readonly resident?: Residents
-  /** The kernel as written, where errors are to say of which coordinates they are. */
-  readonly source?: Kernel1
-}
 
 /** Data on a device, ready to run. */
 export class Executable {
@@ -57,6 +35,7 @@ export class Executable {
   readonly #commands: readonly Command[]
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
   readonly #residents: Residents | undefined
+  readonly #shared: SharedMemory | undefined
   readonly #source: Kernel1 | undefined
   /** Bytes on the device. */
   readonly bytes: number
@@ -65,9 +44,10 @@ export class Executable {
     program: Program,
     bound: Bound,
     memory: ReadonlyMap<string, DeviceBuffer>,
-    { resident, source }: Origin,
+    { resident, shared, source }: Origin,
   ) {
     this.program = program
+    this.#shared = shared
     this.#source = source
     this.#bound = bound
     this.#memory = memory
@@ -101,7 +81,7 @@ export class Executable {
    * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
    */
   static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
-    const resident = origin.resident?.buffers ?? new Map<string, DeviceBuffer>()
+    const there = new Map([...(origin.resident?.buffers ?? []), ...(origin.shared?.buffers ?? [])])
     if (!program.live)
       fail({
         code: 'device/released-module',
@@ -115,7 +95,7 @@ export class Executable {
       for (const b of program.plan.buffers)
         memory.set(
           b.name,
-          resident.get(b.name) ??
+          there.get(b.name) ??
             program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)),
         )
       const executable = new Executable(program, bound, memory, origin)
@@ -123,7 +103,7 @@ export class Executable {
       await executable.#bring(() => true)
       return executable
     } catch (error) {
-      for (const [name, b] of memory) if (!resident.has(name)) b.free()
+      for (const [name, b] of memory) if (!there.has(name)) b.free()
       throw error
     }
   }
@@ -148,14 +128,21 @@ export class Executable {
 
   async #bring(which: (b: Buffer) => boolean): Promise<void> {
     for (const [name, place] of this.#places) {
-      const known = which(place.buffer) && !this.#resident.has(name)
+      const known = which(place.buffer) && !this.#resident.has(name) && !this.#shared?.buffers.has(name)
       const values = known ? this.bound.arrays.get(name) : undefined
       if (values) await this.#upload(place, values)
     }
   }
 
-  /** New values for one input, in storage order. */
+  /** New values for one input, in storage order. @throws SptError `run/shared` where others read the same memory */
   async write(name: string, values: ValueArray): Promise<void> {
+    if (this.#shared?.buffers.has(name))
+      fail({
+        code: 'run/shared',
+        message: `the memory of ${name} is read by all kernels of its workspace`,
+        expected: 'a kernel with memory of its own',
+        hint: 'prepare it by itself (compiled.prepare), or make another workspace',
+      })
     await this.#upload(this.#place(name), values)
   }
 
@@ -266,7 +253,9 @@ export class Executable {
   }
 
   free(): void {
-    for (const [name, b] of this.#memory) if (!this.#resident.has(name)) b.free()
+    const shared = this.#shared?.buffers
+    for (const [name, b] of this.#memory) if (!this.#resident.has(name) && !shared?.has(name)) b.free()
+    this.#shared?.release()
   }
 
   async #upload({ buffer, memory, at }: BufferLocation, values: ValueArray): Promise<void> {

@@ -1,0 +1,253 @@
+/** One set of inputs on one device for many schedules of a kernel: what they have in common is made once. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Buffer } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { RefOptions, RefOutputs } from '../reference/index.ts'
+import { extentsOf } from '../run/bind/coordinate-sources.ts'
+import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
+import { expectedOf } from '../run/bind/reference-inputs.ts'
+import { byteLength } from '../run/buffer-layout.ts'
+import { Executable } from '../run/execute.ts'
+import type { Verification } from '../run/verify.ts'
+import type { Device, DeviceBuffer } from '../runtime/device.ts'
+import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
+import type { Tensor, ValueArray } from '../storage/tensor.ts'
+import { checkDevice, expectArgument, expectOptions } from './argument-checks.ts'
+import { type RunInputs, valuesIn } from './bound-inputs.ts'
+import { checkVerify } from './check-run.ts'
+import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
+import { formatKey } from './format-key.ts'
+import { Kernel } from './kernel.ts'
+import { Uncloneable } from './uncloneable.ts'
+
+export interface WorkspaceOptions {
+  /**
+   * Outputs and temporary arrays of the same size share memory as well: what one kernel has computed is gone when another
+   * runs. For kernels that are measured, not read.
+   */
+  readonly shareOutputs?: boolean
+  /** Bytes of converted tensors that are kept on the host; 1 GiB. Beyond it, those that were not used for longest are made again. */
+  readonly keep?: number
+}
+
+/** Memory on the device, and how many prepared kernels use it. */
+interface Shared {
+  readonly memory: DeviceBuffer
+  users: number
+}
+
+/**
+ * Inputs of a kernel for as many of its schedules as one likes. Tensors are brought into a format once, however many
+ * schedules store them so; dense ones are uploaded once, while a prepared kernel uses them; random ones are the same for
+ * all, and the reference computes its results once.
+ * ```ts
+ * const data = new Workspace(device, program.kernel('spmm'), { tensors: { A }, params: { d: 32 }, seed: 1 })
+ * for (const kernel of candidates) {
+ *   const prepared = await data.prepare(await kernel.compileAsIs(device))
+ *   …
+ *   prepared.free()
+ * }
+ * ```
+ * Kernels that it has prepared refuse `write` (`run/shared`).
+ */
+export class Workspace extends Uncloneable {
+  readonly device: Device
+  readonly #source: Kernel1
+  readonly #inputs: Inputs
+  readonly #options: Required<WorkspaceOptions>
+  #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
+  /** By format; the last was used last. */
+  readonly #bounds = new Map<string, Bound>()
+  /** By array of the host, and how the device stores it. */
+  readonly #uploaded = new Map<ValueArray, Map<string, Shared>>()
+  readonly #outputs = new Map<string, Shared>()
+  readonly #expected = new Map<string, RefOutputs>()
+
+  /** @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
+  constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: WorkspaceOptions = {}) {
+    super()
+    checkDevice(device)
+    expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+    expectOptions('Workspace', options, ['shareOutputs', 'keep'])
+    const { shareOutputs = false, keep = 2 ** 30 } = options
+    expectArgument(typeof keep === 'number' && keep >= 0, 'keep', keep, 'bytes, 0 or more')
+    this.device = device
+    this.#options = { shareOutputs, keep }
+    this.#source = kernel.source
+    const { statistics: _, ...bound } = inputs
+    const { tensors, params, seed } = valuesIn(this.#source, bound)
+    this.#inputs = { tensors, params, ...(seed === undefined ? {} : { seed }) }
+  }
+
+  /** Bytes that it holds on the device for prepared kernels. */
+  get bytes(): number {
+    const shared = [
+      ...this.#outputs.values(),
+      ...[...this.#uploaded.values()].flatMap((m) => [...m.values()]),
+    ]
+    return shared.reduce((n, s) => n + s.memory.bytes, 0)
+  }
+
+  /** What is bound to the kernel as written, random tensors made. @throws SptError as `bindInputs` */
+  get given(): Inputs {
+    return this.#all().inputs
+  }
+
+  #all(): { readonly bound: Bound; readonly inputs: Inputs } {
+    this.#whole ??= withRandom(bindInputs(this.#source, this.#inputs), this.#inputs)
+    return this.#whole
+  }
+
+  /**
+   * The inputs in the formats of a kernel.
+   * @throws SptError `run/other-kernel`, and as `CompiledKernel.bind`
+   */
+  bind({ compilation }: CompiledSchedule): Bound {
+    if (compilation.source !== this.#source)
+      fail({
+        code: 'run/other-kernel',
+        message: `the workspace has inputs of kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
+        expected: 'a schedule of the kernel that the workspace was made for',
+        hint: 'load the program once: each load gives kernels of its own',
+      })
+    const { bound, inputs } = this.#all()
+    const key = formatKey(compilation)
+    if (key === '') return bound
+    const known = this.#bounds.get(key)
+    const made = known ?? bindInputs(compilation.kernel, inputs)
+    this.#bounds.delete(key)
+    this.#bounds.set(key, made)
+    if (!known) this.#forget(made)
+    return made
+  }
+
+  /** Drops what was not used for longest, but for `latest`. */
+  #forget(latest: Bound): void {
+    const dense = new Set<unknown>(this.#all().bound.arrays.values())
+    const size = (b: Bound): number =>
+      [...b.arrays.values()].reduce((n, a) => n + (dense.has(a) ? 0 : a.byteLength), 0)
+    let total = [...this.#bounds.values()].reduce((n, b) => n + size(b), 0)
+    for (const [key, b] of this.#bounds) {
+      if (total <= this.#options.keep || b === latest) return
+      this.#bounds.delete(key)
+      total -= size(b)
+    }
+  }
+
+  /** Binds, and brings to the device what is not there. @throws SptError as `CompiledKernel.prepare` */
+  async prepare(compiled: CompiledSchedule): Promise<PreparedKernel> {
+    const bound = this.bind(compiled)
+    const { program, compilation } = compiled
+    const used: Shared[] = []
+    let open = true
+    const release = (): void => {
+      if (open) for (const s of used) this.#drop(s)
+      open = false
+    }
+    try {
+      const buffers = new Map<string, DeviceBuffer>()
+      const packed = new Set(program.arenas.map((a) => a.buffer.name))
+      const outputs = new Map<string, number>()
+      for (const b of program.plan.buffers) {
+        if (packed.has(b.name)) continue
+        const memory = await this.#memoryOf(b, bound, outputs, used)
+        if (memory) buffers.set(b.name, memory)
+      }
+      const executable = await Executable.create(program, bound, {
+        source: compilation.source,
+        shared: { buffers, release },
+      })
+      return new PreparedKernel(compiled, executable)
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** `outputs`: how many of a size the kernel has so far; `used` learns what it uses. */
+  async #memoryOf(
+    b: Buffer,
+    bound: Bound,
+    outputs: Map<string, number>,
+    used: Shared[],
+  ): Promise<DeviceBuffer | undefined> {
+    const take = (from: Map<string, Shared>, key: string): DeviceBuffer => {
+      const known = from.get(key) ?? { memory: this.device.alloc(bytes, b.name), users: 0 }
+      from.set(key, known)
+      known.users++
+      used.push(known)
+      return known.memory
+    }
+    const bytes = byteLength(this.device, b, bound)
+    if (b.role === 'out' || b.role === 'local') {
+      if (!this.#options.shareOutputs) return undefined
+      // Those of one kernel are apart from each other.
+      const number = outputs.get(`${bytes}`) ?? 0
+      outputs.set(`${bytes}`, number + 1)
+      return take(this.#outputs, `${bytes} ${number}`)
+    }
+    const array = b.role === 'in' || b.role === 'index' ? bound.arrays.get(b.name) : undefined
+    if (!array) return undefined
+    const ways = this.#uploaded.get(array) ?? new Map<string, Shared>()
+    this.#uploaded.set(array, ways)
+    const key = `${b.dtype} ${bytes}`
+    const there = ways.has(key)
+    const memory = take(ways, key)
+    if (!there && array.length > 0)
+      await this.device.upload(memory, isWord(this.device, b.dtype) ? hostToDevice(b.dtype, array) : array)
+    return memory
+  }
+
+  #drop(shared: Shared): void {
+    if (--shared.users > 0) return
+    shared.memory.free()
+    for (const [array, ways] of this.#uploaded) {
+      for (const [key, s] of ways) if (s === shared) ways.delete(key)
+      if (ways.size === 0) this.#uploaded.delete(array)
+    }
+    for (const [key, s] of this.#outputs) if (s === shared) this.#outputs.delete(key)
+  }
+
+  /**
+   * What the reference computes from these inputs, once for each `options`.
+   * @throws SptError `reference/…`
+   */
+  expected(options: RefOptions = {}): RefOutputs {
+    const key = JSON.stringify(options)
+    let known = this.#expected.get(key)
+    if (!known) {
+      known = expectedOf(this.#source, this.#all().bound, options)
+      this.#expected.set(key, known)
+    }
+    return known
+  }
+
+  /** As `PreparedKernel.verify`, with the results of the reference that all kernels are compared with. */
+  async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
+    checkVerify(options)
+    return prepared.verifyAgainst(this.expected(options))
+  }
+}
+
+/** With tensors in place of the seed's, for kernels whose formats would draw others. */
+function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
+  const { kernel, params } = bound
+  // Names are the user's: `__proto__` is one of them.
+  const tensors: Record<string, Tensor> = Object.create(null)
+  Object.assign(tensors, inputs.tensors)
+  const extents = extentsOf(kernel, params)
+  for (const name of bound.random) {
+    const dense = bound.dense.get(name)
+    const source = dense ? undefined : bound.sources().find((s) => s.name === name)
+    if (!dense && !source) continue
+    tensors[name] = dense ??
+      source!.tensor ?? {
+        kind: 'coords',
+        shape: source!.axes.map((a) => extents.get(a) ?? 0),
+        coords: source!.columns,
+        values: null,
+        dtype: 'f32',
+      }
+  }
+  return { bound, inputs: { ...inputs, tensors } }
+}

@@ -1,0 +1,144 @@
+/** Schedules of a kernel that share inputs compute what they compute by themselves, and hold them once. */
+import { fc, test as law } from '@fast-check/vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { coords, type Device, type Kernel, load, Workspace } from '../../src/node.ts'
+import { type Counted, countedDevice } from '../support/counted-device.ts'
+import { complaint, TEXT } from './support.ts'
+
+let kernel: Kernel
+let counted: Counted
+let device: Device
+beforeAll(async () => {
+  kernel = (
+    await load(`import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"
+${TEXT}`)
+  ).kernel('mul')
+  counted = await countedDevice()
+  device = counted.device
+})
+
+/** Schedules, of which some store A alike. */
+const CANDIDATES: readonly ((k: Kernel) => Kernel)[] = [
+  (k) => k,
+  (k) => k.reorder('i', 'f', 'j'),
+  (k) => k.as('A', 'bsr', 4),
+  (k) => k.as('A', 'bsr', 4).split('f', 2),
+  (k) => k.as('A', 'hyb', 2, 2),
+  (k) => k.as('A', 'hyb', 2, 2).parallel(),
+  (k) => k.split('i', 3),
+]
+
+const matrices = fc
+  .record({
+    m: fc.integer({ min: 1, max: 9 }),
+    n: fc.integer({ min: 1, max: 9 }),
+    d: fc.integer({ min: 1, max: 5 }),
+  })
+  .chain(({ m, n, d }) =>
+    fc.uniqueArray(fc.tuple(fc.nat(m - 1), fc.nat(n - 1)), { maxLength: 20, selector: String }).map((at) => ({
+      d,
+      A: coords(
+        [m, n],
+        [at.map(([i]) => i), at.map(([, j]) => j)],
+        Float32Array.from(at, ([i, j]) => 1 + ((3 * i + j) % 5)),
+      ),
+      B: Float32Array.from({ length: n * d }, (_, k) => (k % 7) - 3),
+    })),
+  )
+
+law.prop([matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean()], {
+  numRuns: 25,
+})(
+  'kernels of a workspace, prepared side by side, give what each gives alone',
+  async ({ A, B, d }, order, shareOutputs) => {
+    const data = new Workspace(
+      device,
+      kernel,
+      { tensors: { A, B }, params: { d } },
+      { shareOutputs, keep: 0 },
+    )
+    const before = counted.held()
+    const prepared = []
+    for (const k of order) prepared.push(await data.prepare(await CANDIDATES[k]!(kernel).compileAsIs(device)))
+    for (const p of prepared) {
+      await p.run()
+      const alone = await p.kernel.run({ tensors: { A, B }, params: { d } })
+      expect((await p.read('C')).values).toEqual(alone.C!.values)
+      expect((await data.verify(p)).problems).toEqual([])
+    }
+    for (const p of prepared) {
+      p.free()
+      p.free()
+    }
+    expect([counted.held() - before, data.bytes]).toEqual([0, 0])
+  },
+)
+
+describe('what is shared', () => {
+  const inputs = () => ({
+    tensors: {
+      A: coords(
+        [6, 6],
+        [
+          [0, 1, 5],
+          [5, 1, 0],
+        ],
+        Float32Array.of(1, 2, 3),
+      ),
+    },
+    params: { d: 4 },
+    seed: 7,
+  })
+
+  test('one conversion for each format, and dense arrays once', async () => {
+    const data = new Workspace(device, kernel, inputs())
+    const [a, b] = await Promise.all([2, 3].map((k) => CANDIDATES[k]!(kernel).compileAsIs(device)))
+    expect(data.bind(a!)).toBe(data.bind(b!))
+    const plain = await kernel.compileAsIs(device)
+    expect(data.bind(plain).arrays.get('B')).toBe(data.bind(a!).arrays.get('B'))
+    expect(data.bind(plain)).toBe(data.bind(await kernel.reorder('i', 'f', 'j').compileAsIs(device)))
+    const one = await data.prepare(a!)
+    const held = counted.held()
+    const two = await data.prepare(b!)
+    // C alone.
+    expect(counted.held() - held).toBe(6 * 4 * 4)
+    one.free()
+    await two.run()
+    expect((await data.verify(two)).ok).toBe(true)
+    two.free()
+  })
+
+  test('random data are those of the kernel as written', async () => {
+    const data = new Workspace(device, kernel, inputs())
+    const prepared = await data.prepare(await CANDIDATES[4]!(kernel).compileAsIs(device))
+    await prepared.run()
+    const alone = await (await kernel.compileAsIs(device)).run(inputs())
+    expect((await prepared.read('C')).values).toEqual(alone.C!.values)
+    prepared.free()
+  })
+
+  test('another format of the same name is another format', async () => {
+    const other = (
+      await load(
+        'format bsr(b) over (i, j) { axis jo = dense_fixed(j)\n axis io = sparse_variable(jo, i)\n map (i, j) -> (j, i)\n inverse (jo, io) -> (io, jo) }',
+      )
+    ).formats.get('bsr')!
+    const data = new Workspace(device, kernel, inputs())
+    const [a, b] = [kernel.as('A', 'bsr', 2), kernel.as('A', other, 2)]
+    expect(data.bind(await a.compileAsIs(device))).not.toBe(data.bind(await b.compileAsIs(device)))
+  })
+
+  test('refusals', async () => {
+    const data = new Workspace(device, kernel, inputs())
+    const prepared = await data.prepare(await kernel.compileAsIs(device))
+    expect(await complaint(() => prepared.write('B', new Float32Array(24)))).toMatchInlineSnapshot(
+      `"run/shared: the memory of B is read by all kernels of its workspace"`,
+    )
+    const twin = (await load(TEXT)).kernel()
+    expect(await complaint(async () => data.bind(await twin.compileAsIs(device)))).toMatchInlineSnapshot(
+      `"run/other-kernel: the workspace has inputs of kernel mul, and this is another one: mul"`,
+    )
+    prepared.free()
+  })
+})
