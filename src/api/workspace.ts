@@ -41,7 +41,7 @@ interface Shared {
  * schedules store them so; dense ones are uploaded once, while a prepared kernel uses them; random ones are the same for
  * all, and the reference computes its results once.
  * ```ts
- * const data = new Workspace(device, program.kernel('spmm'), { tensors: { A }, params: { d: 32 }, seed: 1 })
+ * const data = new Workspace(device, program.kernel('product'), { tensors: { A }, params: { d: 32 }, seed: 1 })
  * for (const kernel of candidates) {
  *   const prepared = await data.prepare(await kernel.compileAsIs(device))
  *   …
