@@ -84,8 +84,8 @@ const shared = {
   bundle: true,
   platform: 'node',
   target: 'node20',
-  // Native: where they are is for Node to find.
-  external: ['koffi', 'webgpu'],
+  // Native or optional: where they are is for Node to find.
+  external: ['koffi', 'webgpu', 'libsql', 'bullmq', 'ioredis'],
   minifyWhitespace: true,
   minifySyntax: true,
   sourcemap: true,

@@ -111,7 +111,7 @@ async function prune(folder: string, ending: string, most: number): Promise<void
 }
 
 /** A folder and those around it. Node's own recursion never ends where a file system (`/proc`) has no room for folders. */
-async function makeFolder(path: string): Promise<void> {
+export async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path)
   } catch (e) {

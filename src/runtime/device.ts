@@ -84,6 +84,8 @@ export interface Device {
   readonly kind: DeviceKind
   /** The adapter's or chip's name. */
   readonly name: string
+  /** What runs its texts, with its version, as far as it can be known. */
+  readonly driver?: string
   readonly limits: DeviceLimits
   /** Capabilities by name: `shader-f16`, `subgroups`, `timestamp-query`, `sm_90`. */
   readonly features: ReadonlySet<string>

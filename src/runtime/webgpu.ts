@@ -72,6 +72,7 @@ class WebGpuDevice implements Device {
   readonly kind = 'webgpu'
   readonly storage = 'words'
   readonly name: string
+  readonly driver: string
   readonly limits: DeviceLimits
   readonly features: ReadonlySet<string>
   readonly #session: Session
@@ -81,6 +82,7 @@ class WebGpuDevice implements Device {
 
   constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
     this.name = name
+    this.driver = info.description.trim()
     this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = capabilities(device.features, info, lanes)
     this.#session = new Session(device, name)

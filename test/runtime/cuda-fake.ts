@@ -300,7 +300,14 @@ export function fakeDevice(syncEachLaunch = false, overlap = true) {
   const driver = new FakeDriver()
   driver.kernels.set('fill_zero', fillZero)
   const compiler = new FakeCompiler()
-  const device = new CudaDevice({ driver, chip: FAKE_CHIP, compiler, syncEachLaunch, overlap })
+  const device = new CudaDevice({
+    driver,
+    chip: FAKE_CHIP,
+    compiler,
+    versions: 'fake',
+    syncEachLaunch,
+    overlap,
+  })
   return { driver, compiler, device }
 }
 

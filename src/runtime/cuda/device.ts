@@ -46,6 +46,8 @@ export interface CudaDeviceParts {
   readonly driver: CudaDriver
   readonly chip: Chip & { readonly device: number }
   readonly compiler: KernelCompiler
+  /** What runs texts, with its versions. */
+  readonly versions: string
   /** Wait after each launch, so that a fault names its kernel exactly. */
   readonly syncEachLaunch: boolean
   /** Launches of a run may begin before the one before them has finished, where they wait for it themselves. */
@@ -55,6 +57,7 @@ export interface CudaDeviceParts {
 export class CudaDevice implements Device {
   readonly kind = 'cuda'
   readonly name: string
+  readonly driver: string
   readonly limits: DeviceLimits
   readonly features: ReadonlySet<string>
   readonly chip: Chip
@@ -73,6 +76,7 @@ export class CudaDevice implements Device {
     const { driver, chip } = parts
     this.chip = chip
     this.name = chip.name
+    this.driver = parts.versions
     this.limits = chipLimits(chip, MAX_ARGUMENTS)
     this.features = chipFeatures(chip)
     this.#compiler = parts.compiler

@@ -1,9 +1,11 @@
 /** The CUDA device, through the driver API and NVRTC. Node only. */
+import { readFileSync } from 'node:fs'
 import { cacheFolder, openCache } from '../../cache/disk-cache.ts'
 import { type CudaOptions, checkOrdinal, findTools } from './availability.ts'
 import { canOverlap, readChip } from './chip.ts'
 import { openCompiler } from './compiler.ts'
 import { CudaDevice } from './device.ts'
+import { showVersion } from './driver.ts'
 import { CudaCallError, callFailed } from './errors.ts'
 import { thisMachine } from './libraries.ts'
 
@@ -27,8 +29,18 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
     const syncEachLaunch = options.syncEachLaunch ?? machine.env.SPT_CUDA_SYNC === '1'
     const overlap =
       canOverlap(chip, driverVersion) && (options.overlap ?? machine.env.SPT_CUDA_OVERLAP !== '0')
-    return new CudaDevice({ driver, chip, compiler, syncEachLaunch, overlap })
+    const versions = `CUDA ${showVersion(driverVersion)}${moduleVersion()}, NVRTC ${nvrtc.major}.${nvrtc.minor}`
+    return new CudaDevice({ driver, chip, compiler, versions, syncEachLaunch, overlap })
   } catch (error) {
     throw error instanceof CudaCallError ? callFailed(error, `opening CUDA device ${ordinal}`) : error
+  }
+}
+
+/** Of NVIDIA's kernel module, which the driver's API does not tell. */
+function moduleVersion(): string {
+  try {
+    return ` (${readFileSync('/sys/module/nvidia/version', 'utf8').trim()})`
+  } catch {
+    return ''
   }
 }

@@ -1,0 +1,2 @@
+/** sparsetile/search, in Node: what was measured is kept, and found again. */
+export * from './search/records/index.ts'

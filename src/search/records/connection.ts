@@ -1,0 +1,148 @@
+/** A connection to a SQLite file through `libsql`, which is optional, and what its refusals mean to users. */
+import type Libsql from 'libsql'
+import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
+
+export type Connection = Libsql.Database
+export type Statement = Libsql.Statement
+
+/** Milliseconds that a writer waits for others. Each holds the file for a few. */
+const PATIENCE_MS = 20_000
+
+/** @throws SptError `records/unavailable` where libsql is not installed or has no build for this platform */
+export async function loadLibsql(): Promise<typeof Libsql> {
+  try {
+    return (await import('libsql')).default
+  } catch (e) {
+    const [line] = (e instanceof Error ? e.message : String(e)).split('\n')
+    return fail({
+      code: 'records/unavailable',
+      message: `records need the package libsql, which cannot be loaded: ${line}`,
+      hint: 'npm install libsql (an optional dependency; prebuilt for Linux, macOS and Windows)',
+    })
+  }
+}
+
+/** @throws SptError `records/…` */
+export function connect(Database: typeof Libsql, path: string, address: string): Connection {
+  return explained(path, () => {
+    const db = new Database(address, { timeout: PATIENCE_MS } as Libsql.Options)
+    db.exec('PRAGMA foreign_keys = ON')
+    return db
+  })
+}
+
+/** The only column of the only row. */
+export function columnOf<T>(db: Connection, query: string): T {
+  return (db.prepare(query).raw().get() as readonly [T])[0]
+}
+
+/** All or nothing. Others wait meanwhile, and so no transaction has to be begun again. */
+export function transaction<T>(db: Connection, work: () => T): T {
+  retried(() => db.exec('BEGIN IMMEDIATE'))
+  try {
+    const made = work()
+    db.exec('COMMIT')
+    return made
+  } catch (e) {
+    // Of a full disk SQLite has undone it already.
+    if (db.inTransaction) db.exec('ROLLBACK')
+    throw e
+  }
+}
+
+/** The file is locked as long as others recover it or change its mode, for which SQLite itself does not wait. */
+export function retried<T>(work: () => T): T {
+  for (const until = Date.now() + PATIENCE_MS; ; ) {
+    try {
+      return work()
+    } catch (e) {
+      if (codeOf(e) !== BUSY || Date.now() > until) throw e
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1 + Math.random() * 10)
+    }
+  }
+}
+
+const BUSY = 5
+
+/** SQLite's primary result code. */
+function codeOf(error: unknown): number | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { rawCode } = error as { rawCode?: unknown }
+  // What cannot be opened comes as text alone: `ConnectionFailed("Unable to open … : 14")`.
+  const text = /ConnectionFailed\(.*: (\d+)"\)/s.exec(error.message)
+  const code = typeof rawCode === 'number' ? rawCode : text ? Number(text[1]) : undefined
+  return code === undefined ? undefined : code & 0xff
+}
+
+type Meaning = (path: string) => Pick<Diagnostic, 'code' | 'message' | 'hint'> & { readonly hint: string }
+
+/** By SQLite's primary result code (`SQLITE_BUSY` …). */
+const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
+  [
+    BUSY,
+    (path) => ({
+      code: 'records/busy',
+      message: `another process has held '${path}' for ${PATIENCE_MS / 1000} s`,
+      hint: 'end it, or name another file',
+    }),
+  ],
+  [
+    8,
+    (path) => ({
+      code: 'records/read-only',
+      message: `'${path}' cannot be written`,
+      hint: 'change its permissions and those of its folder, or name another file',
+    }),
+  ],
+  [
+    10,
+    (path) => ({
+      code: 'records/io',
+      message: `'${path}' cannot be read or written`,
+      hint: 'look at the disk, its quota and its limits of files',
+    }),
+  ],
+  [
+    11,
+    (path) => ({
+      code: 'records/corrupt',
+      message: `'${path}' is damaged`,
+      hint: 'restore a copy of it, or name another file',
+    }),
+  ],
+  [
+    13,
+    (path) => ({
+      code: 'records/full',
+      message: `there is no room on the disk for what '${path}' has to take`,
+      hint: 'make room: what was there before is still there',
+    }),
+  ],
+  [
+    14,
+    (path) => ({
+      code: 'records/unreadable',
+      message: `'${path}' cannot be opened`,
+      hint: 'change its permissions and those of its folder, or name another file',
+    }),
+  ],
+  [
+    26,
+    (path) => ({
+      code: 'records/not-a-database',
+      message: `'${path}' is no database`,
+      hint: 'name another file: this one stays as it is',
+    }),
+  ],
+])
+
+/** What SQLite refuses, in the words of its file; bugs as they are. @throws SptError `records/…` */
+export function explained<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (e) {
+    const meaning = MEANINGS.get(codeOf(e) ?? -1)?.(path)
+    if (!meaning || e instanceof SptError) throw e
+    throw new SptError({ ...meaning, message: `${meaning.message}: ${(e as Error).message}` })
+  }
+}

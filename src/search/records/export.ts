@@ -1,0 +1,150 @@
+/** Records as text for other tools. */
+import { expectArgument } from '../../ast/expect-argument.ts'
+import type { DecisionValue, Point } from '../types.ts'
+import type { StoredTrial, StudySummary } from './types.ts'
+
+export const EXPORT_FORMATS = ['csv', 'json', 'optuna'] as const
+export type ExportFormat = (typeof EXPORT_FORMATS)[number]
+
+type Writer = (studies: readonly StudySummary[], trials: readonly StoredTrial[]) => string
+
+const WRITERS: Readonly<Record<ExportFormat, Writer>> = {
+  csv,
+  json: (studies, trials) => `${JSON.stringify({ studies, trials }, null, 1)}\n`,
+  optuna,
+}
+
+/** @throws SptError `api/argument` */
+export function exported(
+  format: ExportFormat,
+  studies: readonly StudySummary[],
+  trials: readonly StoredTrial[],
+): string {
+  expectArgument(EXPORT_FORMATS.includes(format), 'the format', format, EXPORT_FORMATS.join(', '))
+  return WRITERS[format](studies, trials)
+}
+
+/** RFC 4180. One line a trial, with its study; points, steps and samples as JSON. */
+function csv(studies: readonly StudySummary[], trials: readonly StoredTrial[]): string {
+  const byId = new Map(studies.map((s) => [s.id, s]))
+  const lines = trials.map((t) => {
+    const s = byId.get(t.study)!
+    const o = t.outcome
+    const timing = o.status === 'measured' ? o.timing : null
+    return {
+      trial: t.id,
+      study: t.study,
+      kernel: s.kernelName,
+      kernel_hash: s.kernel,
+      device: s.device.kind,
+      device_name: s.device.name,
+      driver: s.device.driver,
+      compiler: s.compiler,
+      fingerprint: s.fingerprint,
+      sizes: JSON.stringify(s.sizes),
+      status: o.status,
+      code: 'code' in o ? o.code : '',
+      message: 'message' in o ? o.message : '',
+      median_ms: timing?.median,
+      low_ms: timing?.interval[0],
+      high_ms: timing?.interval[1],
+      predicted_ms: t.predicted,
+      duration_ms: t.duration,
+      worker: t.worker,
+      time: new Date(t.time).toISOString(),
+      point: JSON.stringify(t.point),
+      trace: t.trace && JSON.stringify(t.trace),
+      terms: t.terms && JSON.stringify(t.terms),
+      samples: timing && JSON.stringify(timing.samples),
+    }
+  })
+  const names = Object.keys(lines[0] ?? { trial: '', study: '' })
+  return [names, ...lines.map((l) => Object.values(l))].map((l) => `${l.map(cell).join(',')}\r\n`).join('')
+}
+
+const cell = (value: unknown): string => {
+  const text = value === undefined || value === null ? '' : String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Operations of Optuna's journal by their code. */
+const OPTUNA = { createStudy: 0, setStudyAttribute: 2, createTrial: 4 } as const
+const MINIMIZE = 1
+const COMPLETE = 1
+const FAILED = 3
+
+/** One operation a line, as Optuna's `JournalFileBackend` has them: studies are numbered as they are created. */
+function optuna(studies: readonly StudySummary[], trials: readonly StoredTrial[]): string {
+  const lines: object[] = []
+  const put = (op_code: number, fields: object): void => {
+    lines.push({ op_code, worker_id: 'sparsetile', ...fields })
+  }
+  for (const [study_id, s] of studies.entries()) {
+    put(OPTUNA.createStudy, { study_name: `${s.kernelName} ${s.id}`, directions: [MINIMIZE] })
+    const { kernelName: _, trials: __, best: ___, latest: ____, ...attributes } = s
+    for (const [key, value] of Object.entries(attributes))
+      put(OPTUNA.setStudyAttribute, { study_id, user_attr: { [key]: value } })
+    const own = trials.filter((t) => t.study === s.id)
+    const distributions = distributionsOf(own.map((t) => t.point))
+    for (const t of own) put(OPTUNA.createTrial, { study_id, ...optunaTrial(t, distributions) })
+  }
+  return lines.map((l) => `${JSON.stringify(l)}\n`).join('')
+}
+
+/** What Optuna says of a parameter, the same in all trials of a study. */
+interface Distribution {
+  readonly text: string
+  readonly inner: (value: DecisionValue) => number
+}
+
+/** Of the values that were tried: integers, numbers, or a list of any. */
+function distributionsOf(points: readonly Point[]): ReadonlyMap<string, Distribution> {
+  const values = new Map<string, Set<DecisionValue>>()
+  for (const point of points)
+    for (const [name, value] of Object.entries(point))
+      values.set(name, (values.get(name) ?? new Set()).add(value))
+  return new Map([...values].map(([name, all]) => [name, distribution([...all])]))
+}
+
+function distribution(values: readonly DecisionValue[]): Distribution {
+  const text = (name: string, attributes: object): string => JSON.stringify({ name, attributes })
+  if (values.every((v) => typeof v === 'number')) {
+    const [low, high] = [Math.min(...values), Math.max(...values)]
+    const range = { log: false, low, high }
+    const inner = Number
+    return values.every(Number.isInteger)
+      ? { text: text('IntDistribution', { ...range, step: 1 }), inner }
+      : { text: text('FloatDistribution', { ...range, step: null }), inner }
+  }
+  return { text: text('CategoricalDistribution', { choices: values }), inner: (v) => values.indexOf(v) }
+}
+
+function optunaTrial(t: StoredTrial, distributions: ReadonlyMap<string, Distribution>): object {
+  const o = t.outcome
+  const measured = o.status === 'measured'
+  const params = Object.entries(t.point)
+  return {
+    // Naive, as Optuna writes them; ours are of UTC.
+    datetime_start: optunaTime(t.time - (t.duration ?? 0)),
+    datetime_complete: optunaTime(t.time),
+    state: measured ? COMPLETE : FAILED,
+    value: measured ? o.timing.median : null,
+    values: null,
+    distributions: Object.fromEntries(params.map(([name]) => [name, distributions.get(name)!.text])),
+    params: Object.fromEntries(params.map(([name, v]) => [name, distributions.get(name)!.inner(v)])),
+    user_attrs: {
+      id: t.id,
+      status: o.status,
+      ...(measured ? { interval: o.timing.interval, samples: o.timing.samples } : { message: o.message }),
+      ...('code' in o ? { code: o.code } : {}),
+      ...(t.trace ? { trace: t.trace } : {}),
+      ...(t.predicted === undefined ? {} : { predicted: t.predicted }),
+      ...(t.terms ? { terms: t.terms } : {}),
+      ...(t.worker === undefined ? {} : { worker: t.worker }),
+    },
+    system_attrs: {},
+    intermediate_values: {},
+  }
+}
+
+const optunaTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '000')

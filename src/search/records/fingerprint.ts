@@ -1,0 +1,42 @@
+/** What times depend on of data: shapes, types, how many coordinates there are and which. Values are not looked at. */
+import { createHash, type Hash } from 'node:crypto'
+import type { Tensor } from '../../storage/tensor.ts'
+
+/** Bytes that are hashed at once: OpenSSL takes no more than 2³¹. */
+const CHUNK = 2 ** 26
+
+/** Tensors are not changed once they are bound, and large ones are hashed once. */
+const known = new WeakMap<Tensor, string>()
+
+/** Of tensors by name, in any order: 32 hexadecimal digits. Coordinates in another order are other data. */
+export function fingerprintOf(tensors: Readonly<Record<string, Tensor>>): string {
+  const hash = createHash('sha256')
+  for (const name of Object.keys(tensors).sort())
+    hash.update(`${JSON.stringify(name)} ${tensorFingerprint(tensors[name]!)}\n`)
+  return hash.digest('hex').slice(0, 32)
+}
+
+function tensorFingerprint(tensor: Tensor): string {
+  const before = known.get(tensor)
+  if (before !== undefined) return before
+  const hash = createHash('sha256')
+  hash.update(`${tensor.kind} ${tensor.dtype} ${JSON.stringify(tensor.shape)}\n`)
+  if (tensor.kind === 'coords') for (const column of tensor.coords) update(hash, column)
+  if (tensor.kind === 'stored')
+    for (const axis of Object.keys(tensor.arrays).sort())
+      for (const array of ['indptr', 'indices', 'mask'] as const) {
+        const data = tensor.arrays[axis]![array]
+        if (!data) continue
+        hash.update(`${JSON.stringify(axis)} ${array}\n`)
+        update(hash, data)
+      }
+  const made = hash.digest('hex').slice(0, 32)
+  known.set(tensor, made)
+  return made
+}
+
+function update(hash: Hash, data: Int32Array): void {
+  hash.update(`${data.length}\n`)
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+  for (let at = 0; at < bytes.length; at += CHUNK) hash.update(bytes.subarray(at, at + CHUNK))
+}

@@ -1,0 +1,79 @@
+/** Names of studies, trials and devices: hashes of all that they depend on. */
+import { cpus } from 'node:os'
+import type { Kernel, TraceStep } from '../../api/kernel.ts'
+import { BUILD } from '../../cache/build.ts'
+import { cacheKey } from '../../cache/disk-cache.ts'
+import { version } from '../../io/package.ts'
+import type { Inputs } from '../../run/bind/types.ts'
+import type { Device } from '../../runtime/device.ts'
+import type { Point } from '../types.ts'
+import { fingerprintOf } from './fingerprint.ts'
+import type { DeviceIdentity, Study, StudyKey } from './types.ts'
+
+/** Characters of a hash: collisions of 10⁹ trials have a probability of 10⁻³⁰. */
+const HASH_CHARS = 40
+
+const hashOf = (...parts: readonly string[]): string => cacheKey(parts).slice(0, HASH_CHARS)
+
+/** Names in order: neither the order of decisions nor that of sizes makes another key. */
+const sorted = (values: Readonly<Record<string, number | string>>): string =>
+  JSON.stringify(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+/** This compiler: the package's version, and the build where there is one. */
+export const compilerVersion = (): string =>
+  BUILD === '' ? `${version()} from sources` : `${version()} ${BUILD.slice(0, 12)}`
+
+export function deviceIdentity(device: Device): DeviceIdentity {
+  const { kind, name, driver } = device
+  if (kind !== 'cpu') return { kind, name, driver: driver ?? '' }
+  return {
+    kind,
+    name: cpus()[0]?.model.trim() || name,
+    driver: `Node ${process.versions.node}, V8 ${process.versions.v8}`,
+  }
+}
+
+/** A kernel before any step, by its text at Stage I. */
+export const kernelHash = (kernel: Kernel): string => hashOf(kernel.show(1))
+
+export const studyId = (key: StudyKey): string =>
+  hashOf(
+    key.kernel,
+    key.space,
+    key.device.kind,
+    key.device.name,
+    key.device.driver,
+    key.compiler,
+    key.fingerprint,
+    sorted(key.sizes),
+  )
+
+export const trialId = (study: string, point: Point): string => hashOf(study, sorted(point))
+
+export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.stringify(trace))
+
+export interface StudyOptions {
+  /** Text of the space. */
+  readonly space?: string
+  readonly strategy?: string
+  readonly seed?: number
+}
+
+/** The study of a kernel (without steps) on data and on a device, by this compiler. */
+export function studyOf(
+  kernel: Kernel,
+  inputs: Inputs,
+  device: Device | DeviceIdentity,
+  options: StudyOptions = {},
+): Study {
+  const key: StudyKey = {
+    kernel: kernelHash(kernel),
+    space: options.space ?? '',
+    device: 'limits' in device ? deviceIdentity(device) : device,
+    compiler: compilerVersion(),
+    fingerprint: fingerprintOf(inputs.tensors ?? {}),
+    sizes: inputs.params ?? {},
+  }
+  const { strategy, seed } = options
+  return { ...key, id: studyId(key), kernelName: kernel.name, strategy, seed, created: Date.now() }
+}

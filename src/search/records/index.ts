@@ -1,0 +1,315 @@
+/** Records of what was measured: one SQLite file, which several processes write at once. */
+
+import { fail } from '../../ast/diagnostic.ts'
+import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import type { Point } from '../types.ts'
+import { type Connection, explained, transaction } from './connection.ts'
+import { type ExportFormat, exported } from './export.ts'
+import { trialId } from './identity.ts'
+import { openFile } from './open.ts'
+import { KEPT, NOT_DISQUALIFIED, where } from './queries.ts'
+import {
+  bindable,
+  type Cell,
+  checkTrial,
+  type Row,
+  STUDY_COLUMNS,
+  studyFrom,
+  studyRow,
+  TRIAL_COLUMNS,
+  trialFrom,
+  trialRow,
+} from './rows.ts'
+import type {
+  PruneOptions,
+  RecordFilter,
+  Status,
+  StoredTrial,
+  Study,
+  StudySummary,
+  TrialRecord,
+} from './types.ts'
+
+export type { ExportFormat } from './export.ts'
+export { EXPORT_FORMATS } from './export.ts'
+export { fingerprintOf } from './fingerprint.ts'
+export {
+  compilerVersion,
+  deviceIdentity,
+  kernelHash,
+  type StudyOptions,
+  studyId,
+  studyOf,
+  traceHash,
+  trialId,
+} from './identity.ts'
+export type * from './types.ts'
+
+export interface RecordsOptions {
+  /** Nothing is written, and no file made. */
+  readonly readonly?: boolean | undefined
+}
+
+/**
+ * Opens the records in a file, which is made where there is none (default: `records.db` in the user's cache folder).
+ * @throws SptError `records/…` where it cannot be used; it stays as it was
+ */
+export async function openRecords(path?: string, options: RecordsOptions = {}): Promise<Records> {
+  expectOptions('openRecords', options, ['readonly'])
+  const isPath = path === undefined || (typeof path === 'string' && path !== '')
+  expectArgument(isPath, 'the file of records', path, 'a path')
+  const opened = await openFile(path, options.readonly ?? false)
+  return new Records(opened.db, opened.path)
+}
+
+const placeholders = (columns: readonly string[]): string => columns.map(() => '?').join(', ')
+
+const ADD_STUDY = `INSERT INTO studies (${STUDY_COLUMNS.join(', ')}) VALUES (${placeholders(STUDY_COLUMNS)})
+  ON CONFLICT (id) DO NOTHING`
+const ADD_TRIAL = `INSERT INTO trials (${TRIAL_COLUMNS.join(', ')}) VALUES (${placeholders(TRIAL_COLUMNS)})
+  ON CONFLICT (id) DO UPDATE SET ${TRIAL_COLUMNS.slice(1)
+    .map((c) => `${c} = excluded.${c}`)
+    .join(', ')} WHERE ${KEPT}`
+const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
+
+/** Milliseconds everywhere. Every call may throw `records/busy`, `records/corrupt`, `records/io`, and `records/closed`. */
+export class Records {
+  readonly path: string
+  #db: Connection | null
+
+  /** From `openRecords`. */
+  constructor(db: Connection, path: string) {
+    this.#db = db
+    this.path = path
+  }
+
+  /** A study that trials can be added to; one that is there already stays as it is. @throws SptError `records/full` */
+  addStudy(study: Study): void {
+    this.#run((db) => transaction(db, () => db.prepare(ADD_STUDY).run(...bindable(studyRow(study)))))
+  }
+
+  /**
+   * Keeps trials, all or none; where it returns they survive whatever ends the process. Of a point that is there already
+   * the better known stays: a wrong result, then one that was decided, then the one with more samples, then the first.
+   * Gives how many were kept.
+   * @throws SptError `records/full`, `records/read-only`, `records/unknown-study`, `api/argument`
+   */
+  add(...trials: readonly TrialRecord[]): number {
+    for (const t of trials) checkTrial(t)
+    return this.#run((db) =>
+      transaction(db, () => {
+        const known = db.prepare('SELECT 1 FROM studies WHERE id = ?')
+        const insert = db.prepare(ADD_TRIAL)
+        let kept = 0
+        for (const t of trials) {
+          if (!known.get(t.study)) unknownStudy(t.study, this.path)
+          kept += insert.run(...bindable(trialRow(t))).changes
+        }
+        return kept
+      }),
+    )
+  }
+
+  /** Whether there is a trial with the id (`trialId`). */
+  has(id: string): boolean {
+    return this.#rows('SELECT 1 FROM trials WHERE id = ?', [id]).length > 0
+  }
+
+  get(id: string): StoredTrial | undefined {
+    const [row] = this.#rows('SELECT * FROM trials WHERE id = ?', [id])
+    return row && trialFrom(row)
+  }
+
+  study(id: string): Study | undefined {
+    const [row] = this.#rows('SELECT * FROM studies WHERE id = ?', [id])
+    return row && studyFrom(row)
+  }
+
+  /**
+   * Those of the points that the study has no trial of, in their order: what is left to measure. Failures count as
+   * trials unless they are to be tried again.
+   */
+  missing(
+    study: string,
+    points: readonly Point[],
+    options: { readonly retryFailed?: boolean } = {},
+  ): Point[] {
+    expectOptions('missing', options, ['retryFailed'])
+    return this.#run((db) => {
+      const find = db.prepare(
+        `SELECT 1 FROM trials WHERE id = ?${options.retryFailed ? " AND status <> 'failed'" : ''}`,
+      )
+      return points.filter((p) => find.get(trialId(study, p)) === undefined)
+    })
+  }
+
+  /** Trials by their time, oldest first. */
+  query(filter: RecordFilter = {}): StoredTrial[] {
+    checkFilter('query', filter)
+    const { sql, values } = where(filter, true)
+    return this.#trials(`SELECT t.* ${OF_TRIALS} ${sql} ORDER BY t.time, t.rowid`, values, filter.limit)
+  }
+
+  /** Measured trials, fastest first (default: one), without those whose steps gave a wrong result anywhere. */
+  best(filter: Omit<RecordFilter, 'status'> = {}): StoredTrial[] {
+    checkFilter('best', filter)
+    const { sql, values } = where({ ...filter, status: 'measured' }, true)
+    const query = `SELECT t.* ${OF_TRIALS} ${sql} AND ${NOT_DISQUALIFIED} ORDER BY t.median, t.rowid`
+    return this.#trials(query, values, filter.limit ?? 1)
+  }
+
+  /** Studies with their trials counted, oldest first. */
+  studies(
+    filter: Pick<RecordFilter, 'studies' | 'kernel' | 'device' | 'compiler' | 'fingerprint'> = {},
+  ): StudySummary[] {
+    checkFilter('studies', filter)
+    const { sql, values } = where(filter, false)
+    const count = (status: Status): string => `count(*) FILTER (WHERE t.status = '${status}') AS ${status}`
+    const rows = this.#rows(
+      `SELECT s.*, ${(['rejected', 'failed', 'wrong', 'measured'] as const).map(count).join(', ')},
+        min(t.median) AS best, max(t.time) AS latest
+      FROM studies s LEFT JOIN trials t ON t.study = s.id ${sql} GROUP BY s.id ORDER BY s.created, s.rowid`,
+      values,
+    )
+    return rows.map((row) => ({
+      ...studyFrom(row),
+      trials: {
+        rejected: row.rejected as number,
+        failed: row.failed as number,
+        wrong: row.wrong as number,
+        measured: row.measured as number,
+      },
+      best: row.best as number | null,
+      latest: row.latest as number | null,
+    }))
+  }
+
+  /** All that a filter picks, as text: a table, JSON, or a journal that Optuna's `JournalStorage` reads. */
+  export(format: ExportFormat, filter: RecordFilter = {}): string {
+    const trials = this.query(filter)
+    const used = new Set(trials.map((t) => t.study))
+    // A study that has no trials is picked by its own properties alone.
+    const { status, trace, limit, ...own } = filter
+    const narrowed = status !== undefined || trace !== undefined || limit !== undefined
+    const studies = this.studies(own).filter((s) => !narrowed || used.has(s.id))
+    return exported(format, studies, trials)
+  }
+
+  /**
+   * Forgets trials, and studies that have none any more; gives how many trials. Wrong results stay, by which candidates
+   * are disqualified, unless their studies are named and nothing else is.
+   * @throws SptError `records/prune`, `records/unknown-study`, `records/read-only`
+   */
+  prune(options: PruneOptions): number {
+    expectOptions('prune', options, ['olderThan', 'keepBest', 'studies'])
+    const { olderThan, keepBest, studies } = options
+    if (olderThan === undefined && keepBest === undefined && studies === undefined)
+      fail({
+        code: 'records/prune',
+        message: 'everything would be forgotten',
+        expected: 'olderThan, keepBest or studies',
+        hint: 'remove the file to forget everything',
+      })
+    const removed = this.#run((db) =>
+      transaction(db, () => {
+        for (const id of studies ?? []) if (!this.study(id)) unknownStudy(id, this.path)
+        const among = studies ? (column: string) => `${column} IN (${placeholders(studies)})` : () => '1'
+        const conditions = [among('study')]
+        const values: Cell[] = [...(studies ?? [])]
+        if (olderThan !== undefined) {
+          conditions.push('time < ?')
+          values.push(olderThan)
+        }
+        if (keepBest !== undefined) {
+          conditions.push(`id NOT IN (SELECT id FROM (
+            SELECT id, row_number() OVER (PARTITION BY study ORDER BY median, rowid) AS place
+            FROM trials WHERE status = 'measured') WHERE place <= ?)`)
+          values.push(keepBest)
+        }
+        const whole = conditions.length === 1
+        if (!whole) conditions.push("status <> 'wrong'")
+        const gone = db
+          .prepare(`DELETE FROM trials WHERE ${conditions.join(' AND ')} RETURNING study`)
+          .all(...values) as { readonly study: string }[]
+        // Not those that somebody has just begun.
+        const emptied = db.prepare(
+          'DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)',
+        )
+        for (const id of new Set([...gone.map((t) => t.study), ...(whole ? studies! : [])])) emptied.run(id)
+        return gone.length
+      }),
+    )
+    this.#shrink()
+    return removed
+  }
+
+  close(): void {
+    const db = this.#db
+    if (!db) return
+    this.#db = null
+    try {
+      // So that the file alone has everything; where others read, later.
+      db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
+    } catch {
+      // A file that is only read.
+    }
+    db.close()
+  }
+
+  /** Gives room back, where nobody else uses the file. */
+  #shrink(): void {
+    try {
+      this.#db?.exec('VACUUM')
+    } catch {
+      // It stays as large, and its room is used again.
+    }
+  }
+
+  #run<T>(work: (db: Connection) => T): T {
+    const db = this.#db
+    if (!db)
+      return fail({
+        code: 'records/closed',
+        message: `the records in '${this.path}' were closed`,
+        hint: 'open them again: openRecords',
+      })
+    return explained(this.path, () => work(db))
+  }
+
+  #rows(query: string, values: readonly Cell[]): Row[] {
+    return this.#run((db) => db.prepare(query).all(...values) as Row[])
+  }
+
+  #trials(query: string, values: readonly Cell[], limit: number | undefined): StoredTrial[] {
+    return this.#rows(limit === undefined ? query : `${query} LIMIT ${limit}`, values).map(trialFrom)
+  }
+}
+
+function checkFilter(what: string, filter: RecordFilter): void {
+  expectOptions(what, filter, [
+    'studies',
+    'kernel',
+    'device',
+    'compiler',
+    'fingerprint',
+    'trace',
+    'status',
+    'limit',
+  ])
+  const { limit } = filter
+  expectArgument(
+    limit === undefined || (Number.isInteger(limit) && limit >= 0),
+    'the limit',
+    limit,
+    'an integer',
+  )
+}
+
+function unknownStudy(id: string, path: string): never {
+  return fail({
+    code: 'records/unknown-study',
+    message: `there is no study ${id} in '${path}'`,
+    expected: 'the id of a study',
+    hint: 'add the study first (addStudy); spt records list shows those that are there',
+  })
+}

@@ -1,0 +1,147 @@
+/** Where records lie, and what has to hold of a file before it is opened. */
+import { accessSync, constants, type Stats, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { fail } from '../../ast/diagnostic.ts'
+import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
+import {
+  type Connection,
+  columnOf,
+  connect,
+  explained,
+  loadLibsql,
+  retried,
+  transaction,
+} from './connection.ts'
+import { checkReadable, migrate } from './schema.ts'
+
+/** Files up to that many bytes are looked through for damage as they are opened: a hundred milliseconds. */
+const CHECKED_BYTES = 2 ** 26
+
+/** The file of a user who names none. @throws SptError `records/no-place` where caches are off */
+export function usualPath(env: NodeJS.ProcessEnv = process.env): string {
+  const folder = cacheFolder(undefined, env)
+  if (folder !== undefined) return join(folder, 'records.db')
+  return fail({
+    code: 'records/no-place',
+    message: 'caches are off, and with them the usual place of records',
+    expected: 'a file',
+    hint: 'name one (--db FILE), or set SPT_CACHE_DIR to a folder',
+  })
+}
+
+const found = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
+
+function checkPlace(path: string, readonly: boolean): void {
+  const folder = dirname(path)
+  const around = found(folder)
+  if (!around?.isDirectory())
+    fail({
+      code: 'records/missing-folder',
+      message: around ? `'${folder}' is no folder` : `the folder '${folder}' does not exist`,
+      expected: 'a file in a folder that exists',
+      hint: 'make the folder, or name another file',
+    })
+  const file = found(path)
+  if (!file) {
+    if (readonly)
+      fail({
+        code: 'records/missing',
+        message: `there are no records at '${path}'`,
+        expected: 'a file of records',
+        hint: 'they are made where something is measured',
+      })
+    return
+  }
+  if (!file.isFile())
+    fail({
+      code: 'records/not-a-file',
+      message: `'${path}' is ${file.isDirectory() ? 'a folder' : 'no ordinary file'}`,
+      expected: 'a file of records, or one that does not exist yet',
+      hint: 'name a file',
+    })
+  if (!readonly) for (const place of [path, folder]) checkWritable(place, path)
+}
+
+/** SQLite would open it all the same, and refuse at the first trial. */
+function checkWritable(place: string, path: string): void {
+  try {
+    accessSync(place, constants.W_OK)
+  } catch {
+    fail({
+      code: 'records/read-only',
+      message: place === path ? `'${path}' cannot be written` : `the folder of '${path}' cannot be written`,
+      hint: 'change its permissions, or name another file',
+    })
+  }
+}
+
+export interface Opened {
+  readonly db: Connection
+  readonly path: string
+}
+
+/** @throws SptError `records/…`: the file stays as it was */
+export async function openFile(given: string | undefined, readonly: boolean): Promise<Opened> {
+  const path = resolve(given ?? usualPath())
+  const Database = await loadLibsql()
+  // What is wrong with the usual folder is said as of any other.
+  if (given === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
+  return explained(path, () => {
+    checkPlace(path, readonly)
+    const db = readonly ? openedForReading(Database, path) : connect(Database, path, path)
+    try {
+      if (!readonly) {
+        // Older or foreign files are looked at before anything is written.
+        retried(() => checkUndamaged(db, path))
+        migrate(db, path)
+        if (columnOf(db, 'PRAGMA journal_mode') !== 'wal')
+          retried(() => void db.prepare('PRAGMA journal_mode = WAL').get())
+        // What is acknowledged survives a loss of power as well.
+        db.exec('PRAGMA synchronous = FULL')
+        // Said now rather than at the first trial.
+        transaction(db, () => undefined)
+      }
+      return { db, path }
+    } catch (e) {
+      db.close()
+      throw e
+    }
+  })
+}
+
+/** Where nobody may write next to the file, SQLite shares nothing with writers, of which there can be none. */
+function openedForReading(Database: Parameters<typeof connect>[0], path: string): Connection {
+  const { href } = pathToFileURL(path)
+  let first: unknown
+  for (const address of [`${href}?mode=ro`, `${href}?mode=ro&immutable=1`]) {
+    const db = connect(Database, path, address)
+    try {
+      return explained(path, () => {
+        checkUndamaged(db, path)
+        checkReadable(db, path)
+        return db
+      })
+    } catch (e) {
+      db.close()
+      first ??= e
+      const logged = found(`${path}-wal`)
+      if (!unshared(e) || (logged && logged.size > 0)) throw first
+    }
+  }
+  throw first
+}
+
+const unshared = (e: unknown): boolean =>
+  /^records\/(read-only|unreadable|io)/.test(e instanceof Error ? e.message : '')
+
+function checkUndamaged(db: Connection, path: string): void {
+  if ((found(path)?.size ?? 0) > CHECKED_BYTES) return
+  const said = columnOf<string>(db, 'PRAGMA quick_check(1)')
+  if (said === 'ok') return
+  fail({
+    code: 'records/corrupt',
+    message: `'${path}' is damaged: ${said.replace(/\s+/g, ' ')}`,
+    hint: 'restore a copy of it, or name another file',
+  })
+}

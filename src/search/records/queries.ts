@@ -1,0 +1,51 @@
+/** Filters as conditions of SQL. Values are bound, never written into its text. */
+import { traceHash } from './identity.ts'
+import type { Cell } from './rows.ts'
+import type { RecordFilter } from './types.ts'
+
+export interface Where {
+  /** With `WHERE`, or empty. */
+  readonly sql: string
+  readonly values: readonly Cell[]
+}
+
+const among = (column: string, values: readonly Cell[]): [string, ...Cell[]] => [
+  `${column} IN (${values.map(() => '?').join(', ')})`,
+  ...values,
+]
+
+/** Over the table `studies` as `s`, and with `trials` over that as `t`. */
+export function where(f: RecordFilter, trials: boolean): Where {
+  const conditions: [string, ...Cell[]][] = []
+  if (f.studies) conditions.push(among('s.id', f.studies))
+  if (f.kernel !== undefined) conditions.push(['? IN (s.kernel, s.kernel_name)', f.kernel])
+  if (f.device !== undefined) conditions.push(['? IN (s.device_kind, s.device_name)', f.device])
+  if (f.compiler !== undefined) conditions.push(['s.compiler = ?', f.compiler])
+  if (f.fingerprint !== undefined) conditions.push(['s.fingerprint = ?', f.fingerprint])
+  if (trials && f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
+  if (trials && f.status !== undefined)
+    conditions.push(among('t.status', typeof f.status === 'string' ? [f.status] : f.status))
+  return {
+    sql: conditions.length === 0 ? '' : `WHERE ${conditions.map(([c]) => c).join(' AND ')}`,
+    values: conditions.flatMap(([, ...values]) => values),
+  }
+}
+
+/**
+ * Steps that gave a wrong result once are never the best, whatever their data, space and times: not of the same kernel,
+ * kind of device and compiler.
+ */
+export const NOT_DISQUALIFIED = `NOT EXISTS (
+  SELECT 1 FROM trials w JOIN studies ws ON ws.id = w.study
+  WHERE w.trace_hash = t.trace_hash AND w.status = 'wrong' AND ws.kernel = s.kernel
+    AND ws.device_kind = s.device_kind AND ws.compiler = s.compiler)`
+
+/**
+ * Which of two trials of a point is kept: a wrong result whatever else was seen, then what was decided rather than what
+ * broke, then the one with more samples, then the first.
+ */
+export const KEPT = ((rank: (t: string) => string) =>
+  `${rank('excluded')} > ${rank('trials')} OR
+  (excluded.status = 'measured' AND trials.status = 'measured' AND length(excluded.samples) > length(trials.samples))`)(
+  (t) => `CASE ${t}.status WHEN 'wrong' THEN 2 WHEN 'failed' THEN 0 ELSE 1 END`,
+)

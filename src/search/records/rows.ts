@@ -1,0 +1,180 @@
+/** Studies and trials as rows, and back. */
+import type { TraceStep } from '../../api/kernel.ts'
+import { expectArgument } from '../../ast/expect-argument.ts'
+import type { DeviceKind } from '../../backends/target.ts'
+import type { Outcome, Point } from '../types.ts'
+import { traceHash, trialId } from './identity.ts'
+import { STATUSES, type Status, type StoredTrial, type Study, type TrialRecord } from './types.ts'
+
+/** What is bound to a statement: nothing else, of which the native code crashes. */
+export type Cell = string | number | null | Buffer
+
+/** Texts as they are given back: what reads them stops at a NUL. */
+export const bindable = (cells: readonly Cell[]): Cell[] =>
+  cells.map((c) => (typeof c === 'string' ? c.replaceAll('\0', '\ufffd') : c))
+
+export type Row = Readonly<Record<string, Cell | ArrayBuffer>>
+
+const json = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value))
+
+export const STUDY_COLUMNS = [
+  'id',
+  'kernel',
+  'kernel_name',
+  'space',
+  'device_kind',
+  'device_name',
+  'driver',
+  'compiler',
+  'fingerprint',
+  'sizes',
+  'strategy',
+  'seed',
+  'created',
+] as const
+
+export function studyRow(s: Study): Cell[] {
+  return [
+    s.id,
+    s.kernel,
+    s.kernelName,
+    s.space,
+    s.device.kind,
+    s.device.name,
+    s.device.driver,
+    s.compiler,
+    s.fingerprint,
+    JSON.stringify(s.sizes),
+    s.strategy ?? null,
+    s.seed ?? null,
+    s.created,
+  ]
+}
+
+export function studyFrom(row: Row): Study {
+  return {
+    id: row.id as string,
+    kernel: row.kernel as string,
+    kernelName: row.kernel_name as string,
+    space: row.space as string,
+    device: {
+      kind: row.device_kind as DeviceKind,
+      name: row.device_name as string,
+      driver: row.driver as string,
+    },
+    compiler: row.compiler as string,
+    fingerprint: row.fingerprint as string,
+    sizes: JSON.parse(row.sizes as string) as Record<string, number>,
+    ...(row.strategy === null ? {} : { strategy: row.strategy as string }),
+    ...(row.seed === null ? {} : { seed: row.seed as number }),
+    created: row.created as number,
+  }
+}
+
+export const TRIAL_COLUMNS = [
+  'id',
+  'study',
+  'point',
+  'trace',
+  'trace_hash',
+  'status',
+  'code',
+  'message',
+  'samples',
+  'median',
+  'low',
+  'high',
+  'predicted',
+  'terms',
+  'duration',
+  'worker',
+  'time',
+] as const
+
+const isMs = (x: unknown): boolean => typeof x === 'number' && Number.isFinite(x) && x >= 0
+
+/** @throws SptError `api/argument` of what a file would not give back */
+export function checkTrial(t: TrialRecord): void {
+  const o = t.outcome
+  expectArgument(
+    (STATUSES as readonly string[]).includes(o.status),
+    'the status',
+    o.status,
+    STATUSES.join(', '),
+  )
+  for (const [what, ms] of [
+    ['predicted', t.predicted],
+    ['duration', t.duration],
+    ['time', t.time],
+  ] as const)
+    expectArgument(ms === undefined || isMs(ms), what, ms, 'milliseconds')
+  if (o.status !== 'measured') return
+  const { median, interval, samples } = o.timing
+  expectArgument(
+    isMs(median) && interval.every(isMs),
+    'the median and its interval',
+    o.timing,
+    'milliseconds',
+  )
+  expectArgument(samples.length > 0 && samples.every(isMs), 'the samples', samples, 'milliseconds')
+}
+
+export function trialRow(t: TrialRecord): Cell[] {
+  const o = t.outcome
+  const timing = o.status === 'measured' ? o.timing : null
+  return [
+    trialId(t.study, t.point),
+    t.study,
+    JSON.stringify(t.point),
+    json(t.trace),
+    t.trace === undefined ? null : traceHash(t.trace),
+    o.status,
+    'code' in o ? o.code : null,
+    'message' in o ? o.message : null,
+    timing && samplesBlob(timing.samples),
+    timing?.median ?? null,
+    timing?.interval[0] ?? null,
+    timing?.interval[1] ?? null,
+    t.predicted ?? null,
+    json(t.terms),
+    t.duration ?? null,
+    t.worker ?? null,
+    t.time ?? Date.now(),
+  ]
+}
+
+function samplesBlob(samples: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(8 * samples.length)
+  for (const [k, s] of samples.entries()) bytes.writeDoubleLE(s, 8 * k)
+  return bytes
+}
+
+function samplesFrom(blob: Buffer | ArrayBuffer): number[] {
+  const bytes = Buffer.isBuffer(blob) ? blob : Buffer.from(blob)
+  return Array.from({ length: bytes.length / 8 }, (_, k) => bytes.readDoubleLE(8 * k))
+}
+
+export function trialFrom(row: Row): StoredTrial {
+  return {
+    id: row.id as string,
+    study: row.study as string,
+    point: JSON.parse(row.point as string) as Point,
+    ...(row.trace === null ? {} : { trace: JSON.parse(row.trace as string) as TraceStep[] }),
+    outcome: outcomeFrom(row),
+    ...(row.predicted === null ? {} : { predicted: row.predicted as number }),
+    ...(row.terms === null ? {} : { terms: JSON.parse(row.terms as string) as Record<string, number> }),
+    ...(row.duration === null ? {} : { duration: row.duration as number }),
+    ...(row.worker === null ? {} : { worker: row.worker as string }),
+    time: row.time as number,
+  }
+}
+
+function outcomeFrom(row: Row): Outcome {
+  const status = row.status as Status
+  const message = row.message as string
+  if (status === 'wrong') return { status, message }
+  if (status !== 'measured') return { status, code: row.code as string, message }
+  const interval = [row.low as number, row.high as number] as const
+  const samples = samplesFrom(row.samples as Buffer)
+  return { status, timing: { median: row.median as number, interval, samples } }
+}

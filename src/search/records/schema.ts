@@ -1,0 +1,98 @@
+/** How records lie in the file: its marks, its tables, and how older files are brought up to date. */
+import { fail } from '../../ast/diagnostic.ts'
+import { type Connection, columnOf, transaction } from './connection.ts'
+
+/** `SPTR`: what SQLite files of this package are marked with. */
+export const APPLICATION = 0x53505452
+
+/**
+ * Each brings a file of the version that is its place in the list to the next. What was released is not changed; what
+ * comes after is added at the end.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE studies (
+    id TEXT PRIMARY KEY,
+    kernel TEXT NOT NULL,
+    kernel_name TEXT NOT NULL,
+    space TEXT NOT NULL,
+    device_kind TEXT NOT NULL,
+    device_name TEXT NOT NULL,
+    driver TEXT NOT NULL,
+    compiler TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    sizes TEXT NOT NULL, -- JSON
+    strategy TEXT,
+    seed INTEGER,
+    created INTEGER NOT NULL -- milliseconds since 1970
+  ) STRICT;
+  CREATE INDEX studies_of_kernels ON studies (kernel, device_kind);
+  CREATE TABLE trials (
+    id TEXT PRIMARY KEY,
+    study TEXT NOT NULL REFERENCES studies (id),
+    point TEXT NOT NULL, -- JSON
+    trace TEXT, -- JSON
+    trace_hash TEXT,
+    status TEXT NOT NULL CHECK (status IN ('rejected', 'failed', 'wrong', 'measured')),
+    code TEXT,
+    message TEXT,
+    samples BLOB, -- milliseconds as float64, little-endian
+    median REAL,
+    low REAL,
+    high REAL,
+    predicted REAL,
+    terms TEXT, -- JSON
+    duration REAL,
+    worker TEXT,
+    time INTEGER NOT NULL -- milliseconds since 1970
+  ) STRICT;
+  CREATE INDEX trials_of_studies ON trials (study, status, median);
+  CREATE INDEX trials_of_traces ON trials (trace_hash);`,
+]
+
+/** @throws SptError `records/not-records`, `records/newer-schema`: nothing is written */
+function versionOf(db: Connection, path: string, newest: number): number {
+  const version = columnOf<number>(db, 'PRAGMA user_version')
+  const application = columnOf<number>(db, 'PRAGMA application_id')
+  const tables = columnOf<number>(db, 'SELECT count(*) FROM sqlite_master')
+  if (application === 0 && version === 0 && tables === 0) return 0
+  if (application !== APPLICATION)
+    fail({
+      code: 'records/not-records',
+      message: `'${path}' is a database, but not of records`,
+      expected: 'a file that was written as records, or one that does not exist yet',
+      hint: 'name another file',
+    })
+  if (version > newest)
+    fail({
+      code: 'records/newer-schema',
+      message: `'${path}' was written by a newer version: its schema is ${version}, and this one knows ${newest}`,
+      expected: `a schema up to ${newest}`,
+      hint: 'update this package, or name another file',
+    })
+  return version
+}
+
+/** Brings a file up to date, all or nothing, whoever else does so meanwhile. @throws SptError as `versionOf` */
+export function migrate(db: Connection, path: string, migrations: readonly string[] = MIGRATIONS): void {
+  if (versionOf(db, path, migrations.length) === migrations.length) return
+  transaction(db, () => {
+    const version = versionOf(db, path, migrations.length)
+    for (const step of migrations.slice(version)) db.exec(step)
+    db.exec(`PRAGMA application_id = ${APPLICATION}`)
+    db.exec(`PRAGMA user_version = ${migrations.length}`)
+  })
+}
+
+/** @throws SptError `records/older-schema` besides those of `versionOf` */
+export function checkReadable(db: Connection, path: string): void {
+  const version = versionOf(db, path, MIGRATIONS.length)
+  if (version === MIGRATIONS.length) return
+  fail({
+    code: 'records/older-schema',
+    message:
+      version === 0
+        ? `'${path}' has no records yet`
+        : `'${path}' has the schema ${version}, and this version reads ${MIGRATIONS.length}`,
+    hint: 'open it for writing once, which brings it up to date',
+  })
+}

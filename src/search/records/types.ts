@@ -1,0 +1,98 @@
+/** What the records keep: studies, which say where times hold, and their trials. */
+import type { TraceStep } from '../../api/kernel.ts'
+import type { DeviceKind } from '../../backends/target.ts'
+import type { Outcome, Trial } from '../types.ts'
+
+/** A device as far as its times depend on it. */
+export interface DeviceIdentity {
+  readonly kind: DeviceKind
+  /** The adapter's, chip's or processor's name. */
+  readonly name: string
+  /** What runs the texts there, with its version. */
+  readonly driver: string
+}
+
+/** What the times of a study hold for, and for nothing else. */
+export interface StudyKey {
+  /** Hash of the kernel's text at Stage I, before any step. */
+  readonly kernel: string
+  /** Text of the space; empty where points come from none. */
+  readonly space: string
+  readonly device: DeviceIdentity
+  /** The compiler's version and build. */
+  readonly compiler: string
+  /** Of the tensors (`fingerprintOf`). */
+  readonly fingerprint: string
+  readonly sizes: Readonly<Record<string, number>>
+}
+
+export interface Study extends StudyKey {
+  /** Hash of the key (`studyId`). */
+  readonly id: string
+  readonly kernelName: string
+  /** Those it was begun with: others may go on with it. */
+  readonly strategy?: string | undefined
+  readonly seed?: number | undefined
+  /** Milliseconds since 1970. */
+  readonly created: number
+}
+
+export interface TrialRecord extends Trial {
+  /** Of its study. */
+  readonly study: string
+  /** The steps of its kernel; none where a step refused. */
+  readonly trace?: readonly TraceStep[] | undefined
+  /** What the prediction is made of, milliseconds by term. */
+  readonly terms?: Readonly<Record<string, number>> | undefined
+  /** Milliseconds that it took, with all that was done before it was measured. */
+  readonly duration?: number | undefined
+  /** Who measured it. */
+  readonly worker?: string | undefined
+  /** When it ended, in milliseconds since 1970; default: when it is added. */
+  readonly time?: number | undefined
+}
+
+/** A trial as it is kept. */
+export interface StoredTrial extends TrialRecord {
+  /** Hash of the study's and the point (`trialId`). */
+  readonly id: string
+  readonly time: number
+}
+
+export type Status = Outcome['status']
+export const STATUSES = ['rejected', 'failed', 'wrong', 'measured'] as const satisfies readonly Status[]
+
+/** Conditions that all hold. */
+export interface RecordFilter {
+  /** Ids of studies. */
+  readonly studies?: readonly string[] | undefined
+  /** The kernel's name or its hash. */
+  readonly kernel?: string | undefined
+  /** The device's kind or name. */
+  readonly device?: string | undefined
+  readonly compiler?: string | undefined
+  readonly fingerprint?: string | undefined
+  /** Under any space, these steps and no others. */
+  readonly trace?: readonly TraceStep[] | undefined
+  readonly status?: Status | readonly Status[] | undefined
+  /** At most so many. */
+  readonly limit?: number | undefined
+}
+
+export interface PruneOptions {
+  /** Trials before that, in milliseconds since 1970. */
+  readonly olderThan?: number | undefined
+  /** The so many fastest of each study stay; without `olderThan` all others go. */
+  readonly keepBest?: number | undefined
+  /** Ids: of these alone, and where nothing else is said, whole. */
+  readonly studies?: readonly string[] | undefined
+}
+
+/** A study with its trials counted. */
+export interface StudySummary extends Study {
+  readonly trials: Readonly<Record<Status, number>>
+  /** Milliseconds of the fastest. */
+  readonly best: number | null
+  /** When its latest trial ended. */
+  readonly latest: number | null
+}
