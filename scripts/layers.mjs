@@ -33,6 +33,7 @@ export const ROOMS = {
   'storage/engines/device': [...IR, 'columns', 'formats', 'storage', 'lower', 'backends', 'runtime'],
   'run/bind': [...IR, 'columns', 'formats', 'storage', 'reference'],
   run: [...IR, 'formats', 'storage', 'reference', 'schedule', 'lower', 'backends', 'runtime', 'run/bind'],
+  'search/sketch': [...IR, 'schedule'],
   io: [...IR, 'cache', 'storage'],
   api: [
     ...IR,
@@ -68,6 +69,7 @@ export const ROOMS = {
     'cache',
     'io',
     'api',
+    'search/sketch',
   ],
   cli: [
     ...IR,

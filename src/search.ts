@@ -1,2 +1,3 @@
-/** sparsetile/search, in Node: what was measured is kept, and found again. */
+/** sparsetile/search, in Node: spaces of schedules; what was measured is kept, and found again. */
 export * from './search/records/index.ts'
+export { type SketchOptions, type SketchSpace, sketches } from './search/sketches.ts'

@@ -3,6 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
+import type { AnyFormat } from '../ir/format.ts'
 import { print1 } from '../ir/print-stage1.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { print3 } from '../ir/print-stage3.ts'
@@ -81,6 +82,11 @@ export class Kernel extends Steps<Kernel> {
   /** Names of the schedules that the program has for it. */
   get schedules(): readonly string[] {
     return [...this.#around.schedules.keys()]
+  }
+
+  /** Formats that its steps can name. */
+  get formats(): ReadonlyMap<string, AnyFormat> {
+    return this.#around.formats
   }
 
   /** Names of its schedules that are chosen when data are bound. */

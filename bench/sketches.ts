@@ -1,0 +1,287 @@
+/**
+ * Whether the auto-scheduler's spaces contain what schedules by hand reach: for each kernel the best point of its space that
+ * was found in the time given, the best guess without measuring, and the best schedule by hand, in one process.
+ *
+ *   node dist/bench/sketches.js [--device cpu|cuda|webgpu] [--kernels A,B] [--data FOLDER] [--sets A,B] [--rows N]
+ *     [--width D] [--points N] [--minutes M] [--seed N] [--json PATH]
+ *
+ * The time is shared out among the kernels. Points are drawn at random, and from half of their number on as neighbours of
+ * the best. A point whose result differs from that of the kernel without a schedule is reported, and makes the process end
+ * with 1. The best of each are timed again, interleaved.
+ */
+import { parseArgs } from 'node:util'
+import {
+  type Device,
+  devices,
+  type Kernel,
+  load,
+  type PreparedKernel,
+  type RunInputs,
+  SptError,
+} from '../src/node.ts'
+import { Random } from '../src/run/bind/random-tensors.ts'
+import { COUNTED_DECISIONS, count, draw, neighbours, pointKey } from '../src/search/points.ts'
+import { type SketchSpace, sketches } from '../src/search/sketches.ts'
+import type { Point } from '../src/search/types.ts'
+import { contest } from './contest.ts'
+import { JUDGED, type Judged, LARGE, synthetic, tensorsFor } from './sketches/judged.ts'
+import { packageFile, table, writeJson } from './support.ts'
+import { type DataSet, readData } from './verify-all/data.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    device: { type: 'string', default: 'cpu' },
+    kernels: { type: 'string' },
+    data: { type: 'string' },
+    sets: { type: 'string' },
+    rows: { type: 'string', default: '2000' },
+    width: { type: 'string' },
+    points: { type: 'string', default: '1000' },
+    minutes: { type: 'string', default: '2' },
+    seed: { type: 'string', default: '1' },
+    json: { type: 'string' },
+  },
+})
+/** Candidates that are timed again. */
+const FINAL = 3
+const ROUNDS = 15
+
+interface Candidate {
+  readonly name: string
+  readonly kernel: Kernel
+  /** Milliseconds, the least of some runs. */
+  readonly ms: number
+}
+
+interface Row {
+  readonly kernel: string
+  readonly data: string
+  readonly points: string
+  readonly tried: number
+  readonly legal: number
+  readonly wrong: number
+  readonly hand: string
+  readonly handMs: number
+  readonly guessMs: number
+  readonly bestMs: number
+  readonly best: readonly string[]
+  readonly refused: Readonly<Record<string, number>>
+}
+
+class Trials {
+  readonly #device: Device
+  readonly #inputs: RunInputs
+  readonly #output: string
+  #expected: readonly number[] | undefined
+  wrong = 0
+  readonly refused: Record<string, number> = {}
+
+  constructor(device: Device, inputs: RunInputs, output: string) {
+    this.#device = device
+    this.#inputs = inputs
+    this.#output = output
+  }
+
+  async prepare(kernel: Kernel): Promise<PreparedKernel> {
+    return (await kernel.compileAsIs(this.#device)).prepare(this.#inputs)
+  }
+
+  /** Nothing where it is refused or wrong. */
+  async time(name: string, make: () => Kernel, repeats: number): Promise<Candidate | undefined> {
+    try {
+      const kernel = make()
+      const prepared = await this.prepare(kernel)
+      try {
+        await prepared.run()
+        if (!(await this.#agrees(prepared))) {
+          this.wrong++
+          console.error(`WRONG ${name}\n  ${kernel.trace.join('\n  ')}`)
+          return undefined
+        }
+        const ms = Math.min(...(await prepared.time(repeats)))
+        return { name, kernel, ms }
+      } finally {
+        prepared.free()
+      }
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      const { code } = e.diagnostics[0]!
+      this.refused[code] = (this.refused[code] ?? 0) + 1
+      return undefined
+    }
+  }
+
+  async #agrees(prepared: PreparedKernel): Promise<boolean> {
+    const { values } = await prepared.read(this.#output)
+    const now = Array.from(values as Float32Array, Number)
+    this.#expected ??= now
+    const scale = this.#expected.reduce((m, x) => Math.max(m, Math.abs(x)), 1e-30)
+    return now.every((x, k) => Math.abs(x - this.#expected![k]!) <= 1e-4 * scale)
+  }
+}
+
+async function judge(of: Judged, data: DataSet, device: Device, minutes: number): Promise<Row | undefined> {
+  const tensors = tensorsFor(of, data)
+  if (!tensors) return undefined
+  const program = await load(packageFile(`kernels/${of.file}.spt`))
+  const kernel = program.kernel(of.kernel)
+  const gpu = device.kind !== 'cpu'
+  const width =
+    options.width === undefined
+      ? {}
+      : { ...('d' in of.params && { d: +options.width }), ...('e' in of.params && { e: +options.width }) }
+  const params = { ...of.params, ...width, ...(gpu && of.order === 0 ? LARGE : {}) }
+  const output = kernel.compilation.source.buffers.find((b) => b.role === 'out')!.name
+  const trials = new Trials(device, { tensors, params, seed: 3 }, output)
+  const space = sketches(kernel, { device: device.kind, formats: gpu ? of.formats : {} })
+  const repeats = gpu ? 30 : 7
+  const until = performance.now() + minutes * 60_000
+
+  const plain = await trials.time('no schedule', () => kernel, repeats)
+  const hand: Candidate[] = plain ? [plain] : []
+  for (const name of kernel.schedules) {
+    if (kernel.parameters(name).some((p) => p.required) || (gpu ? name === 'cpu' : name !== 'cpu')) continue
+    const timed = await trials.time(name, () => kernel.schedule(name), repeats)
+    if (timed) hand.push(timed)
+  }
+  for (const name of kernel.choices) {
+    if (!gpu || kernel.parameters(name).some((p) => p.required)) continue
+    const { kernel: chosen } = await kernel.schedule(name).choose(device, { tensors, params })
+    const timed = await trials.time(name, () => chosen, repeats)
+    if (timed) hand.push(timed)
+  }
+  for (const code of Object.keys(trials.refused)) delete trials.refused[code]
+
+  const { tried, found } = await search(space, trials, until, repeats)
+  const best = [...found].sort((a, b) => a.ms - b.ms)
+  const guess = best.find((c) => c.name === 'guess')
+  const finalists = [
+    ...[...hand].sort((a, b) => a.ms - b.ms).slice(0, FINAL),
+    ...best.slice(0, FINAL),
+    ...(guess && best.indexOf(guess) >= FINAL ? [guess] : []),
+  ]
+  const final = await again(finalists, trials, gpu)
+  const least = (among: readonly Candidate[]): Candidate | undefined =>
+    [...among].filter((c) => final.has(c)).sort((a, b) => final.get(a)! - final.get(b)!)[0]
+  const [byHand, bySketch] = [least(hand), least(best)]
+  const points = count(space, COUNTED_DECISIONS)
+  return {
+    kernel: of.kernel,
+    data: of.order === 0 ? 'dense' : data.name,
+    points: points.isExact ? `${points.points}` : `> ${points.points}`,
+    tried,
+    legal: found.length,
+    wrong: trials.wrong,
+    hand: byHand?.name ?? '',
+    handMs: byHand ? final.get(byHand)! : Number.NaN,
+    guessMs: guess ? final.get(guess)! : Number.NaN,
+    bestMs: bySketch ? final.get(bySketch)! : Number.NaN,
+    best: bySketch?.kernel.trace ?? [],
+    refused: { ...trials.refused },
+  }
+}
+
+async function search(
+  space: SketchSpace,
+  trials: Trials,
+  until: number,
+  repeats: number,
+): Promise<{ readonly tried: number; readonly found: readonly Candidate[] }> {
+  const random = new Random(Number(options.seed))
+  const seen = new Set<string>()
+  const found: { candidate: Candidate; point: Point }[] = []
+  const most = Number(options.points)
+  const start = performance.now()
+  const attempt = async (name: string, point: Point): Promise<void> => {
+    if (seen.has(pointKey(point))) return
+    seen.add(pointKey(point))
+    const candidate = await trials.time(name, () => space.kernel(point), repeats)
+    if (candidate) found.push({ candidate, point })
+  }
+  await attempt('guess', space.guess)
+  for (let idle = 0; seen.size < most && performance.now() < until && idle < 100; ) {
+    const before = seen.size
+    const late = performance.now() - start > (until - start) / 2 || seen.size > most / 2
+    const best = [...found].sort((a, b) => a.candidate.ms - b.candidate.ms).slice(0, 4)
+    const near = late ? best.flatMap(({ point }) => neighbours(space, point)) : []
+    const fresh = near.find((p) => !seen.has(pointKey(p)))
+    const point = fresh ?? draw(space, () => random.next())
+    if (!point) break
+    await attempt(pointKey(point), point)
+    idle = seen.size > before ? 0 : idle + 1
+  }
+  return { tried: seen.size, found: found.map((f) => f.candidate) }
+}
+
+/** Milliseconds of each, the least of interleaved runs. */
+async function again(
+  of: readonly Candidate[],
+  trials: Trials,
+  gpu: boolean,
+): Promise<ReadonlyMap<Candidate, number>> {
+  const prepared = await Promise.all(of.map((c) => trials.prepare(c.kernel)))
+  const runs = prepared.map((p) => async () => {
+    if (!gpu) return Math.min(...(await p.time(1)))
+    return Math.min(...(await p.measure({ warmups: 2, repeats: 10, batch: 10 })).times)
+  })
+  const timed = await contest(Object.fromEntries(runs.map((r, k) => [`${k}`, r])), ROUNDS)
+  for (const p of prepared) p.free()
+  return new Map(of.map((c, k) => [c, timed[k]!.best]))
+}
+
+const device = await (options.device === 'cuda'
+  ? devices.cuda()
+  : options.device === 'webgpu'
+    ? devices.webgpu()
+    : devices.cpu())
+const wanted = options.kernels?.split(',')
+const kernels = JUDGED.filter((k) => !wanted || wanted.includes(k.kernel))
+const all = options.data ? await readData(options.data) : synthetic(Number(options.rows))
+const sets = all.filter((d) => !options.sets || options.sets.split(',').includes(d.name))
+const fits = kernels.flatMap((k) => {
+  const own = sets.filter((d) => tensorsFor(k, d))
+  return (k.order === 0 ? own.slice(0, 1) : own).map((d): readonly [Judged, DataSet] => [k, d])
+})
+const rows: Row[] = []
+for (const [of, data] of fits) {
+  const row = await judge(of, data, device, Number(options.minutes) / fits.length)
+  if (!row) continue
+  rows.push(row)
+  const refused = Object.entries(row.refused).map(([code, n]) => `${code} ${n}`)
+  console.log(
+    `${row.kernel} on ${row.data}: ${row.best.join('; ')}${refused.length > 0 ? `\n  refused: ${refused.join(', ')}` : ''}`,
+  )
+}
+console.log(device.name)
+console.log(
+  table(
+    [
+      'kernel',
+      'data',
+      'points',
+      'tried',
+      'legal',
+      'by hand',
+      'hand ms',
+      'guess ms',
+      'best ms',
+      'guess/hand',
+      'best/hand',
+    ],
+    rows.map((r) => [
+      r.kernel,
+      r.data,
+      r.points,
+      `${r.tried}`,
+      (r.legal / r.tried).toFixed(2),
+      r.hand,
+      r.handMs.toFixed(4),
+      r.guessMs.toFixed(4),
+      r.bestMs.toFixed(4),
+      r.guessMs / r.handMs,
+      r.bestMs / r.handMs,
+    ]),
+  ),
+)
+writeJson(rows)
+process.exit(rows.some((r) => r.wrong > 0) ? 1 : 0)

@@ -1,0 +1,32 @@
+/** Nests that go element by element over the result of one before: they can run where an element is whole. */
+import { targetsOf } from '../../ir/accesses.ts'
+import { walkExpr } from '../../ir/expr-tree.ts'
+import { exprsOf } from '../../ir/tree.ts'
+import type { Decisions } from './decisions.ts'
+import type { NestShape } from './strands.ts'
+
+/** For each nest that is moved, by its name, the one that it is moved into. */
+export function epilogues(nests: readonly NestShape[], d: Decisions): ReadonlyMap<string, string> {
+  const moved = new Map<string, string>()
+  for (const [k, nest] of nests.entries()) {
+    const made = nests.slice(0, k).filter((n) => !moved.has(n.name) && feeds(n, nest))
+    const [only] = made
+    if (made.length !== 1 || only === undefined) continue
+    if (d.choose(`${nest.called}.at`, [only.name, 'apart']) === only.name) moved.set(nest.name, only.name)
+  }
+  return moved
+}
+
+/** Whether one strand of sums makes what the other reads, element by element in as many dimensions. */
+function feeds(maker: NestShape, user: NestShape): boolean {
+  const [from, to] = [maker.strands[0], user.strands[0]]
+  if (maker.strands.length !== 1 || user.strands.length !== 1 || !from || !to) return false
+  if (!from.loops.some((l) => l.role === 'reduction') || to.loops.some((l) => l.reduce)) return false
+  const spatial = from.loops.filter((l) => !l.reduce).length
+  const elements = from.writes.flatMap((w) => targetsOf(w))
+  const ranks = new Map(elements.map((t) => [t.buffer, t.index.length]))
+  const read = new Set<string>()
+  for (const w of to.writes)
+    for (const e of exprsOf(w)) walkExpr(e, (x) => x.kind === 'load' && read.add(x.buffer))
+  return [...ranks].some(([b, rank]) => read.has(b) && rank === to.loops.length && rank === spatial)
+}

@@ -1,0 +1,97 @@
+/**
+ * Running sums in registers, for one thread: reductions run inside of a tile of what lies side by side, whose sums stay in
+ * registers until they are whole.
+ */
+import type { Decisions } from './decisions.ts'
+import type { Plan } from './plan.ts'
+import { ownLoops, type Strand, type StrandLoop } from './strands.ts'
+
+/** 0: none, each sum goes through memory. */
+const TILES = [0, 4, 8, 16, 32, 64] as const
+/** Tiles that fit a machine's registers, so that writing the loop out can help. */
+const SMALL = 16
+
+export function runningSums(strand: Strand, d: Decisions): Plan {
+  const own = ownLoops(strand)
+  if (!strand.loops.some((l) => l.reduce)) return elementwise(strand, d)
+  const contiguous = own.findLast((l) => l.role === 'contiguous' && l.constant === null)
+  const rest = own.filter((l) => l !== contiguous)
+  // Reductions after the last loop over other elements: what a sum is whole after.
+  const last = rest.findLastIndex((l) => !l.reduce || l.role === 'scatter')
+  const [heads, sums] = [rest.slice(0, last + 1), rest.slice(last + 1)]
+  const around = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
+  return contiguous && sums.length > 0
+    ? tiled({ strand, heads, sums, contiguous, around }, d)
+    : scalar({ strand, sums, around }, d)
+}
+
+interface Scalar {
+  readonly strand: Strand
+  readonly sums: readonly StrandLoop[]
+  /** The loop outside of all sums. */
+  readonly around: string | undefined
+}
+
+interface Tiled extends Scalar {
+  readonly heads: readonly StrandLoop[]
+  readonly contiguous: StrandLoop
+}
+
+/** A sum of its own for each element. */
+function scalar({ strand, sums, around }: Scalar, d: Decisions): Plan {
+  const unroll = sums.length > 0 ? d.choose(`${strand.name}.unroll`, [1, 2, 4, 8], 4) : 1
+  return () => ({
+    whole: around,
+    finish(draft) {
+      if (around !== undefined) draft.inRegisters(strand.buffers, around)
+      if (sums.length > 0) draft.unroll(sums.at(-1)!.var, unroll)
+    },
+  })
+}
+
+function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions): Plan {
+  const tile = d.choose(`${strand.name}.tile`, TILES, 8)
+  const heads_ = heads.map((l) => l.var)
+  const sums_ = sums.map((l) => l.var)
+  if (tile === 0) {
+    const unroll = d.choose(`${strand.name}.unroll`, [1, 4, 8], 4)
+    return (draft) => {
+      draft.reorder([...heads_, ...sums_, contiguous.var])
+      return { whole: around, finish: (late) => late.unroll(contiguous.var, unroll) }
+    }
+  }
+  // Panels: all rows go through one tile of columns before the next one.
+  const dense = heads.length > 0 && repeats(heads.at(-1)!, sums)
+  const orders = dense ? ['panels', 'rows'] : ['rows', 'panels']
+  const panels = heads.length > 0 && d.choose(`${strand.name}.order`, orders) === 'panels'
+  const high = dense ? d.choose(`${strand.name}.high`, [1, 2, 4], 2) : 1
+  const written = tile <= SMALL ? d.choose(`${strand.name}.written`, ['unrolled', 'loop']) : 'loop'
+  return (draft) => {
+    const [outer, inner] = draft.split(contiguous.var, tile)
+    const row = heads_.at(-1)
+    const [rows, within] = row !== undefined && high > 1 ? draft.split(row, high) : [row, undefined]
+    const before = rows === undefined ? [] : [...heads_.slice(0, -1), rows]
+    const order = panels ? [outer, ...before] : [...before, outer]
+    draft.reorder([...order, ...sums_, ...(within === undefined ? [] : [within]), inner])
+    const at = order.at(-1)!
+    return {
+      whole: at,
+      finish(late) {
+        late.inRegisters(strand.buffers, at)
+        late.unroll(inner, written === 'unrolled' ? 0 : 1)
+        if (within !== undefined) late.unroll(within, 0)
+      },
+    }
+  }
+}
+
+/** Whether all rows run through the same sums, so that several at a time read what they read once. */
+const repeats = (row: StrandLoop, sums: readonly StrandLoop[]): boolean =>
+  row.role === 'rows' && !sums.some((l) => l.needs.has(row.var) || l.role === 'scatter')
+
+function elementwise(strand: Strand, d: Decisions): Plan {
+  const last = ownLoops(strand).at(-1)
+  if (!last || last.constant !== null) return () => ({ whole: undefined, finish: () => undefined })
+  const unroll = d.choose(`${strand.name}.unroll`, [1, 4])
+  return () => ({ whole: undefined, finish: (draft) => draft.unroll(last.var, unroll) })
+}

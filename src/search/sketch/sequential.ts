@@ -1,0 +1,28 @@
+/** Sketches for one thread: running sums strand by strand, and nests that use a result moved to where it is made. */
+import type { Decisions } from './decisions.ts'
+import type { Draft, Schedulable } from './draft.ts'
+import { epilogues } from './epilogues.ts'
+import type { Arranged, Plan } from './plan.ts'
+import { runningSums } from './running-sums.ts'
+import type { NestShape } from './strands.ts'
+
+export function sequential(
+  nests: readonly NestShape[],
+  d: Decisions,
+): <K extends Schedulable<K>>(draft: Draft<K>) => void {
+  const moved = epilogues(nests, d)
+  const plans = nests
+    .filter((n) => !moved.has(n.name))
+    .map((n): readonly [NestShape, readonly Plan[]] => [n, n.strands.map((s) => runningSums(s, d))])
+  return (draft) => {
+    const arranged = plans.map(([nest, strands]): readonly [NestShape, readonly Arranged[]] => [
+      nest,
+      strands.map((plan) => plan(draft)),
+    ])
+    for (const [nest, strands] of arranged)
+      for (const [epilogue, after] of moved)
+        if (after === nest.name)
+          draft.step({ kind: 'compute_at', nest: epilogue, at: { var: strands[0]!.whole! } })
+    for (const [, strands] of arranged) for (const s of strands) s.finish(draft)
+  }
+}

@@ -1,0 +1,73 @@
+/** Sketches of generated kernels: every point computes what the reference computes, or is refused with a code. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import type { AnyFormat } from '../../src/ir/format.ts'
+import type { Compilation } from '../../src/run/compile.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Step } from '../../src/schedule/resolve.ts'
+import {
+  Decisions,
+  Draft,
+  openIn,
+  type Schedulable,
+  type SketchDevice,
+  sketch,
+} from '../../src/search/sketch/index.ts'
+import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { carriedOut, caseOf, numbers, parameters } from '../laws/law.ts'
+import type { Choices } from '../support/choices.ts'
+import { type Scheduled, schedule } from '../support/schedule-gen.ts'
+
+/** A compilation as what sketches are made of. */
+class Scheduling implements Schedulable<Scheduling> {
+  readonly compilation: Compilation
+
+  constructor(compilation: Compilation) {
+    this.compilation = compilation
+  }
+
+  apply(steps: readonly Step[]): Scheduling {
+    return new Scheduling(steps.reduce((c, s) => c.step(s), this.compilation))
+  }
+}
+
+/** Some steps on coordinates, then a point of the space; without steps on loops where that is refused. */
+const sketching =
+  (device: SketchDevice) =>
+  (c: Choices, start: Compilation, formats: ReadonlyMap<string, AnyFormat>): Scheduled => {
+    const before = schedule(c, start, formats, 0)
+    const kernel = new Scheduling(before.compilation)
+    const point: Record<string, number | string> = {}
+    for (;;) {
+      const open = openIn(point, (d) => void sketch(kernel, device, d))
+      if (!open) break
+      expect(open.values.length).toBeGreaterThan(1)
+      point[open.name] = c.pick(open.values)
+    }
+    const draft = new Draft(kernel)
+    try {
+      sketch(kernel, device, new Decisions(point))(draft)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      return before
+    }
+    const trace = [...before.trace, JSON.stringify(point)]
+    return { compilation: draft.kernel.compilation, accepted: before.accepted, trace }
+  }
+
+for (const device of ['cpu'] as const)
+  test(`points of sketches for ${device} change no result`, async () => {
+    const cpu = createCpuDevice()
+    await fc.assert(
+      fc.asyncProperty(numbers, async (choices) => {
+        const k = caseOf(choices, 0, undefined, sketching(device))
+        if (!k) return
+        await carriedOut(k, async () => {
+          agreeOnStages(k.compilation, k.bound, k.expected)
+          expect(await agreeOnDevice(cpu, k.compilation, k.bound, k.expected)).toBe(true)
+        })
+      }),
+      parameters(60),
+    )
+  }, 600_000)
