@@ -7,7 +7,7 @@ import type { Compilation } from '../run/compile.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
-import { type ChoiceUse, type Chosen, type Decision, decide } from './choice-conditions.ts'
+import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
 import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
 import { checkResident } from './resident-check.ts'
 import { isDeclared, Statistics } from './statistics.ts'
@@ -40,16 +40,29 @@ export interface ChosenKernel<K> {
   readonly chosen: Chosen
 }
 
-/** A question about some inputs: what they are, and what is known of them. */
-export interface Question<K extends Schedulable<K>> {
-  readonly open: OpenChoice<K>
+/** What is asked of data and device, and by what. */
+export type Asking = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
+
+/** Some inputs: what they are, and what is known of them. */
+export interface Facts {
   readonly statistics: Statistics
   readonly facts: DeviceFacts
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
 }
 
-export function question<K extends Schedulable<K>>(open: OpenChoice<K>, given: ChoiceInputs): Question<K> {
+/** A question about some inputs. */
+export interface Question<K extends Schedulable<K>> extends Facts {
+  readonly open: OpenChoice<K>
+}
+
+export const question = <K extends Schedulable<K>>(
+  open: OpenChoice<K>,
+  given: ChoiceInputs,
+): Question<K> => ({ open, ...factsFor(open.choice, open.base.compilation.source, given) })
+
+/** @throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature` */
+export function factsFor(asking: Asking, source: Compilation['source'], given: ChoiceInputs): Facts {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
   const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
   const { tensors = {} } = inputs
@@ -57,27 +70,35 @@ export function question<K extends Schedulable<K>>(open: OpenChoice<K>, given: C
   expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
   for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
   const facts = { capability, processors, features }
-  checkDeviceFacts(facts, open.choice.device.values())
-  const { source } = open.base.compilation
+  checkDeviceFacts(facts, asking.device.values())
   // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
   const declared = <T>(list: Readonly<Record<string, T>>): Record<string, T> =>
     Object.fromEntries(Object.entries(list).filter(([name]) => isDeclared(source, name)))
   const values = valuesIn(source, { ...inputs, tensors: declared(tensors) })
   return {
-    open,
     facts,
     inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
     statistics: new Statistics(source, {
       ...values,
       resident: declared(resident),
-      statistics: checkedStatistics(open.choice, statistics),
+      statistics: checkedStatistics(asking, statistics),
     }),
   }
 }
 
+/** The values of what was asked. @throws SptError `choose/unknown-…`, where one is not known */
+export const lookupOf =
+  (asking: Asking, { statistics, facts }: Facts, on: ChosenFor): Lookup =>
+  (variable) => {
+    const question = asking.device.get(variable.name)
+    if (question) return deviceAnswer(on, facts, question, variable)
+    const statistic = asking.statistics.get(variable.name)
+    return statistic ? statistics.of(statistic, variable) : statistics.size(variable)
+  }
+
 /** @throws SptError `choose/unknown-name` */
 function checkedStatistics(
-  { kernel, name: own, statistics }: Choice,
+  { kernel, name: own, statistics }: Asking,
   given: Readonly<Record<string, number>>,
 ): ReadonlyMap<string, number> {
   expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")
@@ -105,18 +126,13 @@ function checkedStatistics(
  * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
  */
 export function answer<K extends Schedulable<K>>(
-  { open, statistics, facts }: Question<K>,
+  asked: Question<K>,
   on: ChosenFor,
-  make: (d: Decision) => K = (d) => applied(open, d),
+  make: (d: Decision) => K = (d) => applied(asked.open, d),
 ): ChosenKernel<K> {
-  const { choice } = open
+  const { open, statistics } = asked
   kindOf(on)
-  const decision = decide(open, (variable) => {
-    const question = choice.device.get(variable.name)
-    if (question) return deviceAnswer(on, facts, question, variable)
-    const statistic = choice.statistics.get(variable.name)
-    return statistic ? statistics.of(statistic, variable) : statistics.size(variable)
-  })
+  const decision = decide(open, lookupOf(open.choice, asked, on))
   const kernel = make(decision)
   checkRequirements(open, decision, kernel.compilation, statistics.sizes)
   return { kernel, chosen: decision.chosen }

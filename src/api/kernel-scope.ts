@@ -1,4 +1,4 @@
-import type { Choice, Schedule } from '../elaborate/index.ts'
+import type { Choice, Schedule, Space } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { StageObserver } from '../run/compile.ts'
 import type { Sources } from '../run/launch-spans.ts'
@@ -10,6 +10,8 @@ export interface Surroundings extends Declarations {
   readonly schedules: ReadonlyMap<string, Schedule>
   /** Schedules that are decided when data are bound. */
   readonly choices: ReadonlyMap<string, Choice>
+  /** What is searched. */
+  readonly spaces: ReadonlyMap<string, Space>
   /** Texts by name, for the lines of its kernels. */
   readonly sources: Sources
   /** Whether steps may bring instructions and memories with texts, which run as they are written. */

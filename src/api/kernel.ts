@@ -35,6 +35,7 @@ import type { Surroundings } from './kernel-scope.ts'
 import { type Nest, nestsOf } from './nests.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
+import { OpenSpace } from './space.ts'
 import { Steps } from './steps.ts'
 
 export type { TraceStep } from './printed-trace.ts'
@@ -92,6 +93,28 @@ export class Kernel extends Steps<Kernel> {
   /** Names of its schedules that are chosen when data are bound. */
   get choices(): readonly string[] {
     return [...this.#around.choices.keys()]
+  }
+
+  /** Names of the spaces of schedules that the program has for it. */
+  get spaces(): readonly string[] {
+    return [...this.#around.spaces.keys()]
+  }
+
+  /**
+   * A space of the program; arguments by place, the rest take their defaults.
+   * @throws SptError `api/unknown-space`
+   */
+  space(name: string, ...args: (number | undefined)[]): OpenSpace<Kernel> {
+    const space =
+      this.#around.spaces.get(name) ??
+      fail({
+        code: 'api/unknown-space',
+        message: `kernel ${this.name} has no space ${nameText(name)}`,
+        lookup: { name: nameText(name), candidates: this.spaces },
+        expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
+        hint: 'declare it in the program, or make one',
+      })
+    return new OpenSpace(space, new Kernel(this.#c, this.#around), args)
   }
 
   /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */

@@ -94,6 +94,7 @@ export class SptProgram extends Uncloneable {
       instrs: this.#e.instrs,
       schedules: this.#e.schedules.get(chosen!) ?? new Map(),
       choices: this.#e.choices.get(chosen!) ?? new Map(),
+      spaces: this.#e.spaces.get(chosen!) ?? new Map(),
       sources: this.sources,
       instructions: this.#made.instructions ?? true,
       observer: this.#made.observer ?? null,

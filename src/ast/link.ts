@@ -13,6 +13,7 @@ import type {
   Memory,
   Monoid,
   Schedule,
+  Space,
 } from './nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
@@ -62,7 +63,7 @@ function duplicate(problems: Diagnostic[], what: string, again: Ident, first: Id
 function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
   const result = new Map<string, Named>()
   for (const d of file.decls) {
-    if (d.kind === 'schedule' || d.kind === 'choice') continue
+    if (isAttached(d)) continue
     const first = result.get(d.name.name)
     if (first) duplicate(problems, `\`${d.name.name}\``, d.name, first.name)
     else result.set(d.name.name, d)
@@ -125,13 +126,18 @@ function imported(path: string, i: Import, name: Ident, linking: Linking): Named
   return undefined
 }
 
+/** What belongs to a kernel, which its name begins with. */
+type OfKernel = Schedule | Choice | Space
+const isAttached = (d: Decl): d is OfKernel =>
+  d.kind === 'schedule' || d.kind === 'choice' || d.kind === 'space'
+
 /** The schedules that a file declares, by the kernel they are for. */
-type Attached = ReadonlyMap<Kernel, readonly (Schedule | Choice)[]>
+type Attached = ReadonlyMap<Kernel, readonly OfKernel[]>
 
 function attachments(file: File, { known }: Names, problems: Diagnostic[]): Attached {
-  const result = new Map<Kernel, (Schedule | Choice)[]>()
+  const result = new Map<Kernel, OfKernel[]>()
   for (const s of file.decls) {
-    if (s.kind !== 'schedule' && s.kind !== 'choice') continue
+    if (!isAttached(s)) continue
     const kernel = known.get(s.kernel.name)
     if (kernel?.kind !== 'kernel') {
       problems.push({
@@ -163,10 +169,10 @@ function scopeFor(
   problems: Diagnostic[],
 ): Scope {
   const whole = file.imports.flatMap((i) => (i.names ? [] : [resolvePath(path, i.path.value)]))
-  const schedules = new Map<string, ReadonlyMap<string, Schedule | Choice>>()
+  const schedules = new Map<string, ReadonlyMap<string, OfKernel>>()
   for (const [name, d] of known) {
     if (d.kind !== 'kernel') continue
-    const own = new Map<string, Schedule | Choice>()
+    const own = new Map<string, OfKernel>()
     for (const from of new Set([d.span.source, ...whole, path]))
       for (const s of attached.get(from)?.get(d) ?? []) {
         const first = own.get(s.name.name)
@@ -189,12 +195,12 @@ function scopeFor(
 }
 
 /** Reported once: in the file that declares both, or in the one that sees both. */
-function conflict(
-  problems: Diagnostic[],
-  second: Schedule | Choice,
-  first: Schedule | Choice,
-  path: string,
-): void {
+function conflict(problems: Diagnostic[], second: OfKernel, first: OfKernel, path: string): void {
   if (second.span.source === first.span.source && second.span.source !== path) return
-  duplicate(problems, `schedule \`${second.kernel.name}.${second.name.name}\``, second.name, first.name)
+  duplicate(
+    problems,
+    `${second.kind === 'space' ? 'space' : 'schedule'} \`${second.kernel.name}.${second.name.name}\``,
+    second.name,
+    first.name,
+  )
 }

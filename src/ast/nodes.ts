@@ -14,6 +14,7 @@ import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Kernel, Monoid } from './nodes-kernels.ts'
 import type { Schedule } from './nodes-schedules.ts'
+import type { Space } from './nodes-spaces.ts'
 
 export * from './nodes-base.ts'
 export type * from './nodes-choices.ts'
@@ -22,6 +23,7 @@ export * from './nodes-formats.ts'
 export type * from './nodes-instr.ts'
 export * from './nodes-kernels.ts'
 export * from './nodes-schedules.ts'
+export type * from './nodes-spaces.ts'
 
 export interface File extends Item {
   readonly kind: 'file'
@@ -41,4 +43,4 @@ export interface ImportName extends Node {
   readonly local: Ident
 }
 
-export type Decl = Kernel | Monoid | Format | Schedule | Choice | Memory | Instr
+export type Decl = Kernel | Monoid | Format | Schedule | Choice | Space | Memory | Instr

@@ -11,6 +11,7 @@ import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf }
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { schedules } from './parse-schedules.ts'
+import { spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
 import type { StepSyntax } from './step-syntax.ts'
 import { explain, RESERVED } from './syntax-errors.ts'
@@ -51,6 +52,7 @@ function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language
     ...instructions,
     ...schedules,
     ...choices,
+    ...spaces,
     ...stepActions(steps),
   })
   return { grammar, semantics, words: steps.map((s) => s.word) }

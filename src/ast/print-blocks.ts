@@ -6,6 +6,14 @@ import { exprDoc } from './print-expr.ts'
 /** Characters of a line, where it can be broken. */
 const WIDTH = 100
 
+/** A block with what stands before and after it on its lines. */
+export interface PrintedGroup {
+  readonly head: string
+  readonly trivia: Trivia | undefined
+  readonly tail: Doc
+  readonly body: () => void
+}
+
 /** Text under construction: whole lines, indented. */
 export class Printer {
   text = ''
@@ -42,6 +50,16 @@ export class Printer {
   block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void): void {
     this.leading(t, first)
     this.braces(layout(head, this.indent, WIDTH), t?.open, t?.end, body)
+    this.close(t?.after)
+  }
+
+  /** Several blocks in a row, each with comments of its own: `either { … } or { … }`. */
+  groups(t: Trivia | undefined, first: boolean, list: readonly PrintedGroup[]): void {
+    this.leading(t, first)
+    for (const { head, trivia, tail, body } of list) {
+      this.braces(head, trivia?.open, trivia?.end, body)
+      this.text += layout(tail, this.indent, Number.POSITIVE_INFINITY)
+    }
     this.close(t?.after)
   }
 

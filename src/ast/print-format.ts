@@ -10,6 +10,7 @@ import type {
   FormatUse,
   Rule,
   Trivia,
+  Width,
 } from './nodes.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc, widthDoc } from './print-expr.ts'
@@ -64,17 +65,20 @@ function ruleHead(r: Rule): Doc {
     case 'bucket': {
       const [only, ...more] = r.dims.map(elementText)
       const dims: Doc = more.length > 0 || only === undefined ? tuple([only ?? '', ...more]) : only
-      const widths = r.widths.map((w, k): Doc => {
-        const width = widthDoc(w.value, w.power)
-        return k === 0 ? width : [w.doubling ? [line, '.. '] : [',', line], width]
-      })
       return group(
-        ['bucket ', dims, ' by length into ', nest(...widths)],
+        ['bucket ', dims, ' by length into ', nest(widthsDoc(r.widths))],
         ` as ${r.as.name}${r.split ? ' split' : ''}`,
       )
     }
   }
 }
+
+/** `1, 2 .. 2^k` */
+export const widthsDoc = (widths: readonly Width[]): Doc =>
+  widths.map((w, k): Doc => {
+    const width = widthDoc(w.value, w.power)
+    return k === 0 ? width : [w.doubling ? [line, '.. '] : [',', line], width]
+  })
 
 /** `part` of rules on one line, as in a schedule: `blocks(16) where (…) + rows`. */
 export const partsDoc = (parts: readonly (FormatUse & { readonly where: Expr | null })[]): Doc =>

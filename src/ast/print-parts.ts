@@ -2,7 +2,18 @@
 
 import { operandsOf } from './axis-kinds.ts'
 import { bracketed, type Doc, layout } from './layout-document.ts'
-import type { AxisDecl, AxisDef, Choice, Element, Expr, Ident, ListName, Schedule, Trivia } from './nodes.ts'
+import type {
+  AxisDecl,
+  AxisDef,
+  Choice,
+  Element,
+  Expr,
+  Ident,
+  ListName,
+  Schedule,
+  Space,
+  Trivia,
+} from './nodes.ts'
 import { exprDoc, forDoc } from './print-expr.ts'
 
 export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
@@ -38,10 +49,10 @@ export const elementText = ({ name, index }: Element): string =>
 export const listNames = (list: readonly ListName[]): string[] =>
   list.map((n) => (n.all ? `${n.name}...` : n.name))
 
-/** `schedule kernel.name(params)` */
-export function scheduleHead({ kernel, name, params }: Schedule | Choice): Doc {
+/** `schedule kernel.name(params)`, and the same of a space */
+export function scheduleHead({ kind, kernel, name, params }: Schedule | Choice | Space): Doc {
   const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
-  return [`schedule ${kernel.name}.${name.name}`, optional(list)]
+  return [`${kind === 'space' ? 'space' : 'schedule'} ${kernel.name}.${name.name}`, optional(list)]
 }
 
 export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {

@@ -18,6 +18,7 @@ import type {
   Monoid,
   Schedule,
   Step,
+  StepGroup,
   StepValue,
   Stmt,
 } from './nodes.ts'
@@ -27,6 +28,7 @@ import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
 import { axisDoc, exprs, names, optional, run, scheduleHead, tuple, values, widest } from './print-parts.ts'
+import { groupDoc, printSpace } from './print-spaces.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
 export function print(file: File): string {
@@ -53,6 +55,10 @@ export const printExpr = (e: Expr): string => layout(exprDoc(e), 0, Number.POSIT
 /** One step on one line, as schedules and traces show it. */
 export const printStep = (s: Step): string => layout(stepDoc(s), 0, Number.POSITIVE_INFINITY)
 
+/** The steps of a group on one line, in braces. */
+export const printGroup = (g: Pick<StepGroup, 'steps'>): string =>
+  layout(groupDoc(g, stepDoc), 0, Number.POSITIVE_INFINITY)
+
 // Declarations -------------------------------------------------------------------------------------------------
 
 function importDoc(i: Import): Doc {
@@ -71,6 +77,7 @@ function decl(p: Printer, d: Decl): void {
   else if (d.kind === 'memory') printMemory(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => stmt(p, s, first))
   else if (d.kind === 'choice') printChoice(p, d)
+  else if (d.kind === 'space') printSpace(p, d, { doc: stepDoc, item: stepItem })
   else schedule(p, d)
 }
 
@@ -146,9 +153,13 @@ function schedule(p: Printer, s: Schedule): void {
 
 function steps(p: Printer, list: readonly Step[]): void {
   list.forEach((step, k) => {
-    if (step.kind === 'each') p.block(step.trivia, k === 0, eachHead(step), () => steps(p, step.steps))
-    else p.item(step.trivia, k === 0, stepDoc(step))
+    stepItem(p, step, k === 0)
   })
+}
+
+function stepItem(p: Printer, step: Step, first: boolean): void {
+  if (step.kind === 'each') p.block(step.trivia, first, eachHead(step), () => steps(p, step.steps))
+  else p.item(step.trivia, first, stepDoc(step))
 }
 
 const eachHead = (s: EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`

@@ -24,8 +24,9 @@ const GROUPS: readonly Group[] = [
   { when: ['a function'], of: EXPRESSION, instead: 'an expression' },
   {
     when: ['"kernel"', '"monoid"'],
-    of: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"import"', '"memory"', '"instr"'],
-    instead: 'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr` or `import`)',
+    of: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"space"', '"import"', '"memory"', '"instr"'],
+    instead:
+      'a declaration (`kernel`, `format`, `monoid`, `schedule`, `space`, `memory`, `instr` or `import`)',
   },
   { when: ['"let"', '"if"'], of: ['"let"', '"if"', '"iterate"', '"("', 'a name'], instead: 'a statement' },
   { when: ['an operator'], of: ['"["', '"."', '"("'], instead: 'an operator' },

@@ -9,7 +9,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { featureOf } from './choice-features.ts'
 import type { Report } from './diagnostics.ts'
 import type { Names } from './expressions.ts'
-import type { ScheduleParam } from './schedule-params.ts'
+import { type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
 /** Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), and how many multiprocessors it has. */
@@ -41,12 +41,40 @@ const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
 const isDevice = (name: string): name is DeviceKind => (DEVICE_KINDS as readonly string[]).includes(name)
 
 /** What a name stands for here whatever the parameters are. */
-export function meaningOf(name: string, kernel: Kernel1): string | null {
+function meaningOf(name: string, kernel: Kernel1): string | null {
   const param = kernel.params.find((p) => p.name === name)
   if (param)
     return param.kind === 'size' ? `a size of kernel ${kernel.name}` : `a scalar of kernel ${kernel.name}`
   if (isDevice(name)) return 'a device'
   return isFigure(name) ? 'a figure of the device' : null
+}
+
+/** Names that conditions have no other meaning for; integers, as far as that can be told. */
+export function decidedParams(
+  c: Ast.Choice | Ast.Space,
+  kernel: Kernel1,
+  report: Report,
+): readonly ScheduleParam[] {
+  const params = scheduleParams(c, report)
+  c.params.forEach(({ name, default: written }, k) => {
+    refuseMeaning(name, kernel, report)
+    const fallback = params[k]?.default
+    if (written && fallback && fallback.dtype !== 'i32')
+      report.error(wrongArgument('an integer', fallback.dtype, written.span))
+  })
+  return params
+}
+
+/** Of a name that conditions have another meaning for. */
+export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report: Report): void {
+  const meaning = meaningOf(name, kernel)
+  if (meaning)
+    report.error({
+      code: 'check/duplicate',
+      message: `${name} is ${meaning} where a schedule is chosen`,
+      span,
+      hint: 'choose another name for the parameter',
+    })
 }
 
 /** The choice's parameters, sizes, devices and statistics. */
@@ -60,9 +88,10 @@ export class ChoiceNames implements Names {
   readonly #report: Report
   readonly #axes: ReadonlyMap<string, Axis>
 
-  constructor(kernel: Kernel1, params: readonly ScheduleParam[], report: Report) {
+  /** @param params names of integers */
+  constructor(kernel: Kernel1, params: readonly string[], report: Report) {
     this.#kernel = kernel
-    this.#params = params.map((p) => p.name)
+    this.#params = params
     this.#report = report
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
   }

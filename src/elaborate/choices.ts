@@ -4,13 +4,13 @@ import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printExpr } from '../ast/print.ts'
 import type { Expr } from '../ir/expr.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import { ChoiceNames, type DeviceQuestion, meaningOf, type Statistic } from './choice-names.ts'
+import { ChoiceNames, type DeviceQuestion, decidedParams, type Statistic } from './choice-names.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names, settled, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
-import { type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
-import type { Resolve, Schedule } from './schedules.ts'
+import type { Resolve } from './resolve.ts'
+import { type ScheduleParam, wrongArgument } from './schedule-params.ts'
+import type { Schedule } from './schedule-types.ts'
 
 /** A schedule that is decided when data are bound: the first branch whose conditions all hold. */
 export interface Choice {
@@ -53,8 +53,12 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
       span: c.name.span,
       expected: '`when (…) schedule`, and `otherwise schedule` at the end',
     })
-  const params = choiceParams(c, kernel, report)
-  const names = new ChoiceNames(kernel, params, report)
+  const params = decidedParams(c, kernel, report)
+  const names = new ChoiceNames(
+    kernel,
+    params.map((p) => p.name),
+    report,
+  )
   const branches = c.branches.map((b) => branchOf(c, b, names, r))
   if (report.count > before || branches.some((b) => b === null)) return null
   return {
@@ -66,25 +70,6 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
     device: names.device,
     span: c.name.span,
   }
-}
-
-/** Names that conditions have no other meaning for; integers, as far as that can be told. */
-function choiceParams(c: Ast.Choice, kernel: Kernel1, report: Report): readonly ScheduleParam[] {
-  const params = scheduleParams(c, report)
-  c.params.forEach(({ name, default: written }, k) => {
-    const meaning = meaningOf(name.name, kernel)
-    if (meaning)
-      report.error({
-        code: 'check/duplicate',
-        message: `${name.name} is ${meaning} where a schedule is chosen`,
-        span: name.span,
-        hint: 'choose another name for the parameter',
-      })
-    const fallback = params[k]?.default
-    if (written && fallback && fallback.dtype !== 'i32')
-      report.error(wrongArgument('an integer', fallback.dtype, written.span))
-  })
-  return params
 }
 
 function branchOf(c: Ast.Choice, b: Ast.Branch, names: ChoiceNames, r: Resolve): Branch | null {
@@ -111,10 +96,10 @@ function chosenSchedule(c: Ast.Choice, b: Ast.Branch, r: Resolve): Schedule | nu
   if (decl)
     return r.report.error({
       code: 'check/choice-of-choice',
-      message: `${name} is a choice itself`,
+      message: `${name} is a ${decl.kind}${decl.kind === 'choice' ? ' itself' : ''}`,
       span,
       expected: 'a schedule with steps',
-      hint: `list what ${name} chooses from here`,
+      hint: `list what ${name} ${decl.kind === 'choice' ? 'chooses from' : 'is made of'} here`,
     })
   return r.report.error({
     code: 'check/unknown-schedule',

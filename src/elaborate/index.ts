@@ -16,7 +16,11 @@ import { elaborateInstr, type FindMemory } from './instrs.ts'
 import { elaborateKernel } from './kernels.ts'
 import { elaborateMemory } from './memories.ts'
 import { elaborateMonoid } from './monoids.ts'
-import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
+import type { Schedule } from './schedule-types.ts'
+import { elaborateSchedule } from './schedules.ts'
+import type { Space } from './space-types.ts'
+import { elaborateSpace } from './spaces.ts'
 
 export { FEATURE_WORDS, featureText } from './choice-features.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choice-names.ts'
@@ -24,7 +28,17 @@ export type { Branch, Choice, Condition } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { ScheduleParam } from './schedule-params.ts'
-export type { AppliedFormat, Schedule } from './schedules.ts'
+export type { AppliedFormat, Schedule } from './schedule-types.ts'
+export type { Space } from './space-types.ts'
+export type { Known } from './space-values.ts'
+export {
+  isEmpty as isEmptySpace,
+  openIn,
+  restIn,
+  type SpacePoint,
+  type SpaceUse,
+  scheduleIn,
+} from './space-walk.ts'
 export { EXPERIMENTAL } from './target-requirements.ts'
 
 /** Everything the entry file can name, under the names it has there. */
@@ -38,6 +52,8 @@ export interface Elaborated {
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
   /** The same for those that are decided when data are bound. */
   readonly choices: ReadonlyMap<string, ReadonlyMap<string, Choice>>
+  /** The same for what is searched. */
+  readonly spaces: ReadonlyMap<string, ReadonlyMap<string, Space>>
 }
 
 /** Remembers what each declaration became, so that two ways to it give one result and one error. */
@@ -158,7 +174,7 @@ export function elaborate(program: Program): Elaborated {
     return family
   })
   /** What the names of a schedule or choice mean; `null` without its kernel. */
-  const around = (s: Ast.Schedule | Ast.Choice): Resolve | null => {
+  const around = (s: Ast.Schedule | Ast.Choice | Ast.Space): Resolve | null => {
     const scope = scopeOf(program, s)
     const decl = scope.kernels.get(s.kernel.name)
     if (!decl)
@@ -174,6 +190,7 @@ export function elaborate(program: Program): Elaborated {
       kernel: kernelOf(decl),
       format: formatIn(scope),
       schedule: scheduleOf,
+      space: spaceOf,
       memory: memoriesIn(scope, report),
       instr: (id) => {
         const found = named((x) => x.instrs, 'instruction', scope, report)(id)
@@ -183,12 +200,21 @@ export function elaborate(program: Program): Elaborated {
   }
   /** Each once, whoever uses it; what uses itself is reported on the way. */
   const known = new Map<Ast.Schedule, Schedule | null>()
-  const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
+  const scheduleOf = (s: Ast.Schedule, path: readonly OfSteps[]): Schedule | null => {
     const before = known.get(s)
     if (before !== undefined) return before
     const r = around(s)
     const made = r && elaborateSchedule(s, r, path)
     known.set(s, made)
+    return made
+  }
+  const knownSpaces = new Map<Ast.Space, Space | null>()
+  const spaceOf = (s: Ast.Space, path: readonly Ast.Space[]): Space | null => {
+    const before = knownSpaces.get(s)
+    if (before !== undefined) return before
+    const r = around(s)
+    const made = r && elaborateSpace(s, r, path)
+    knownSpaces.set(s, made)
     return made
   }
   const choiceOf = (c: Ast.Choice): Choice | null => {
@@ -212,6 +238,9 @@ export function elaborate(program: Program): Elaborated {
     all(own, (s) => (s.kind === 'schedule' ? scheduleOf(s, []) : null)),
   )
   const choices = all(program.schedules, (own) => all(own, (s) => (s.kind === 'choice' ? choiceOf(s) : null)))
+  const spaces = all(program.schedules, (own) =>
+    all(own, (s) => (s.kind === 'space' ? spaceOf(s, []) : null)),
+  )
   report.finish()
-  return { kernels, formats, monoids, memories, instrs, schedules, choices }
+  return { kernels, formats, monoids, memories, instrs, schedules, choices, spaces }
 }

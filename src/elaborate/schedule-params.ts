@@ -13,14 +13,17 @@ export interface ScheduleParam {
   readonly default: Expr | null
 }
 
-export function scheduleParams(s: Ast.Schedule | Ast.Choice, report: Report): readonly ScheduleParam[] {
+export function scheduleParams(
+  s: Ast.Schedule | Ast.Choice | Ast.Space,
+  report: Report,
+): readonly ScheduleParam[] {
   const params: ScheduleParam[] = []
   for (const p of s.params) {
     const known = params.map((q) => q.name)
     if (known.includes(p.name.name))
       report.error({
         code: 'check/duplicate',
-        message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
+        message: `${s.kind === 'space' ? 'space' : 'schedule'} ${s.name.name} has two parameters ${p.name.name}`,
         span: p.name.span,
         hint: 'rename one of them',
       })

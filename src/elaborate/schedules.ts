@@ -1,60 +1,16 @@
-/**
- * Schedules, as far as names go: the kernel, buffers, formats, other schedules and parameters exist. Loops are
- * found when the steps run, since steps make them.
- */
-import type { Span } from '../ast/diagnostic.ts'
-import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import { type AnyFormat, tablesOf } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import type { Report } from './diagnostics.ts'
 import { settled } from './expressions.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
-import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
+import { checkArguments, givenArgument } from './format-uses.ts'
 import { type Family, instanceArguments } from './instances.ts'
-import { parameters, type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
+import { parameters, scheduleParams, wrongArgument } from './schedule-params.ts'
+import type { AppliedFormat, Schedule } from './schedule-types.ts'
 
-/** A schedule whose names are resolved; its steps stay AST. */
-export interface Schedule {
-  readonly kernel: string
-  readonly name: string
-  readonly params: readonly ScheduleParam[]
-  readonly steps: readonly Ast.Step[]
-  /** What each `as` among the steps, those in blocks included, applies. */
-  readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
-  /** The schedules that the steps name, under the names of the schedule's file. */
-  readonly uses: ReadonlyMap<string, Schedule>
-  /** The memories and instructions that the steps name, under the names of the schedule's file. */
-  readonly memories: ReadonlyMap<string, Family<Memory>>
-  readonly instrs: ReadonlyMap<string, Family<Instr>>
-  readonly span: Span
-}
-
-export interface AppliedFormat {
-  readonly format: AnyFormat
-  /** Expressions over the schedule's parameters and constants of parts (`p.width`); names of lists and sets. */
-  readonly args: readonly (Ast.Expr | string)[]
-}
-
-export interface Resolve {
-  readonly report: Report
-  readonly scope: FileScope
-  /** `null` where the kernel has errors of its own. */
-  readonly kernel: Kernel1 | null
-  readonly format: FindFormat
-  readonly memory: (name: Ast.Ident, plain: readonly string[]) => Family<Memory> | null
-  readonly instr: (name: Ast.Ident) => Family<Instr> | null
-  /** A schedule of the same kernel; `null` where it has errors or is being resolved. */
-  readonly schedule: (s: Ast.Schedule, path: readonly Ast.Schedule[]) => Schedule | null
-}
-
-export function elaborateSchedule(
-  s: Ast.Schedule,
-  r: Resolve,
-  path: readonly Ast.Schedule[],
-): Schedule | null {
+export function elaborateSchedule(s: Ast.Schedule, r: Resolve, path: readonly OfSteps[]): Schedule | null {
   const { report } = r
   const before = report.count
   const params = scheduleParams(s, report)
@@ -79,19 +35,19 @@ export function elaborateSchedule(
 const PLAIN = ['shared', 'register']
 
 /** Goes through the steps in order, since steps name what earlier ones made. */
-class StepWalk {
+export class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
   readonly memories = new Map<string, Family<Memory>>()
   readonly instrs = new Map<string, Family<Instr>>()
   readonly #made = new Set<string>()
   readonly #tables = new Set<string>()
-  readonly #s: Ast.Schedule
+  readonly #s: OfSteps
   readonly #r: Resolve
-  readonly #path: readonly Ast.Schedule[]
+  readonly #path: readonly OfSteps[]
   readonly #params: ReadonlySet<string>
 
-  constructor(s: Ast.Schedule, r: Resolve, path: readonly Ast.Schedule[], params: ReadonlySet<string>) {
+  constructor(s: OfSteps, r: Resolve, path: readonly OfSteps[], params: ReadonlySet<string>) {
     this.#s = s
     this.#r = r
     this.#path = path
@@ -247,12 +203,7 @@ class StepWalk {
 const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
   args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))
 
-function findSchedule(
-  s: Ast.Schedule,
-  step: Ast.UseStep,
-  r: Resolve,
-  path: readonly Ast.Schedule[],
-): Schedule | null {
+function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly OfSteps[]): Schedule | null {
   const { name, span } = step.schedule
   const known = r.scope.schedules.get(s.kernel.name)
   const decl = known?.get(name)
@@ -270,6 +221,14 @@ function findSchedule(
       span,
       expected: 'a schedule with steps',
       hint: `use what it chooses from: ${[...new Set(decl.branches.map((b) => b.schedule.name))].join(', ')}`,
+    })
+  if (decl.kind === 'space')
+    return r.report.error({
+      code: 'check/space-used',
+      message: `${name} is a space, which leaves open what its steps are`,
+      span,
+      expected: 'a schedule with steps',
+      hint: 'use it in a space',
     })
   if (path.includes(decl))
     return r.report.error({

@@ -26,6 +26,25 @@ export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
   else for (const value of open.values) yield* points(space, withValue(from, open.name, value))
 }
 
+/**
+ * All points, where there are no more than `limit` (100,000).
+ * @throws SptError `space/too-many-points`
+ */
+export function listed(space: PointSpace, limit: number = COUNTED_DECISIONS): readonly Point[] {
+  const out: Point[] = []
+  for (const point of points(space)) {
+    if (out.length >= limit)
+      fail({
+        code: 'space/too-many-points',
+        message: `${space.name} has more than ${limit} points`,
+        expected: 'a space that can be gone through, or a larger limit',
+        hint: 'draw some of them, or search with a strategy',
+      })
+    out.push(point)
+  }
+  return out
+}
+
 export interface PointCount {
   /** Of the points that were found; all, where it is exact. Above 2^53 it is rounded. */
   readonly points: number
@@ -251,14 +270,14 @@ export function crossed(space: PointSpace, a: Point, b: Point, random: Random): 
 
 /**
  * The point with its values in the order of the decisions.
- * @throws SptError `search/point` where a value is missing, not allowed, or of no decision
+ * @throws SptError `space/point` where a value is missing, not allowed, or of no decision
  */
 export function check(space: PointSpace, point: Point): Point {
   const decisions = walked(space, point).map(({ open }) => open.name)
   const more = Object.keys(point).find((name) => !decisions.includes(name))
   if (more !== undefined)
     fail({
-      code: 'search/point',
+      code: 'space/point',
       message: `${space.name} decides nothing called ${more} after the other values`,
       lookup: { name: more, candidates: decisions },
       expected: decisions.join(', ') || 'no values',
@@ -269,7 +288,7 @@ export function check(space: PointSpace, point: Point): Point {
 
 function missing(space: PointSpace, { name, values }: OpenDecision): never {
   return fail({
-    code: 'search/point',
+    code: 'space/point',
     message: `the point of ${space.name} does not decide ${name}`,
     expected: valuesText(values),
   })
@@ -277,7 +296,7 @@ function missing(space: PointSpace, { name, values }: OpenDecision): never {
 
 function refused(space: PointSpace, { name, values }: OpenDecision, value: unknown): never {
   return fail({
-    code: 'search/point',
+    code: 'space/point',
     message: `${name} cannot be ${String(value)} in ${space.name} after the values before it`,
     expected: valuesText(values),
   })

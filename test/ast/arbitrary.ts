@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import * as ast from '../../src/ast/nodes.ts'
 import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes.ts'
+import { printStep } from '../../src/ast/print.ts'
 import type { Syntax, ValueSyntax } from '../../src/ast/step-syntax.ts'
 import { STEP_SYNTAX } from '../../src/schedule/language.ts'
 
@@ -516,6 +517,78 @@ const choice: Arb<ast.Choice> = fc
     ),
   )
 
+// Spaces -------------------------------------------------------------------------------------------------------
+
+/** Words that are keywords after a name, or after the item before: here they cannot be all that names can. */
+const spaceIdent = ident.filter((n) => !['in', 'from', 'by'].includes(n.name))
+const spaceStep = plainStep.filter(
+  (s) => s.kind !== 'use' && !/^(\w+ (in|from)|only where)\b/.test(printStep(s)),
+)
+const useOption: Arb<ast.UseOption> = fc
+  .record({ schedule: spaceIdent, args, where: fc.option(expr) })
+  .map((o) => ({ ...o, span }))
+const widths: Arb<ast.Width[]> = fc
+  .array(width, { minLength: 1, maxLength: 3 })
+  .map((list) => list.map((w, k) => (k === 0 ? { ...w, doubling: false } : w)))
+const numberList: Arb<ast.NumberList> = fc.oneof(
+  widths.map((list): ast.NumberList => ({ kind: 'list', widths: list })),
+  fc
+    .record({ from: expr, to: expr, by: fc.option(expr) })
+    .map((r): ast.NumberList => ({ kind: 'range', ...r })),
+)
+const asPart: Arb<ast.AsPart> = fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span }))
+const formatOption: Arb<ast.FormatOption> = fc
+  .record({ parts: fc.array(asPart, { minLength: 1, maxLength: 2 }), where: fc.option(expr) })
+  .map((o) => ({ ...o, span }))
+const spacePlace = (s: ast.SpaceItem): Pick<Place, 'blocks' | 'filled'> =>
+  s.kind === 'each' ? stepPlace(s) : plain()
+const { groups: spaceGroups, steps: spaceSteps } = fc.letrec<{
+  groups: ast.StepGroup[]
+  step: ast.SpaceStep
+  steps: ast.SpaceStep[]
+}>((tie) => ({
+  step: fc.oneof(
+    { maxDepth: 1, depthIdentifier: 'group' },
+    spaceStep as Arb<ast.SpaceStep>,
+    each((list) => dressed(list, stepPlace)) as Arb<ast.SpaceStep>,
+    fc
+      .array(useOption, { minLength: 1, maxLength: 3 })
+      .map((options): ast.SpaceStep => ({ kind: 'uses', options, span })),
+    tie('groups').map((groups): ast.SpaceStep => ({ kind: 'either', groups, span })),
+  ),
+  steps: fc.array(tie('step'), { maxLength: 3 }).chain((list) => dressed(list, spacePlace)),
+  groups: fc.array(
+    fc.record({ steps: tie('steps'), where: fc.option(expr) }).chain((g) =>
+      trivia({ first: true, blocks: 1, filled: [g.steps.length > 0] }).map((t) => {
+        const inside = t && { ...(t.open && { open: t.open }), ...(t.end && { end: t.end }) }
+        return with_({ ...g, span }, inside && Object.keys(inside).length > 0 ? inside : undefined)
+      }),
+    ),
+    { minLength: 1, maxLength: 3 },
+  ),
+}))
+const spaceItem: Arb<ast.SpaceItem> = fc.oneof<Arb<ast.SpaceItem>[]>(
+  fc
+    .record({ name: spaceIdent, options: fc.array(formatOption, { minLength: 1, maxLength: 3 }) })
+    .map((f) => ({ kind: 'formats', ...f, span })),
+  fc
+    .record({ name: spaceIdent, values: numberList, where: fc.option(expr) })
+    .map((n) => ({ kind: 'numbers', ...n, span })),
+  expr.map((cond) => ({ kind: 'only', cond, span })),
+  spaceGroups.map((groups) => ({ kind: 'either', groups, span })),
+)
+const space: Arb<ast.Space> = fc
+  .tuple(
+    ident,
+    ident,
+    scheduleParams,
+    fc.array(spaceItem, { maxLength: 3 }).chain((list) => dressed(list, spacePlace)),
+    spaceSteps,
+  )
+  .map(([kernel, name, params, items, steps]) => {
+    return { kind: 'space', kernel, name, params, items: items.length > 0 ? items : steps, span }
+  })
+
 // Files --------------------------------------------------------------------------------------------------------
 
 const importDecl: Arb<ast.Import> = fc
@@ -627,6 +700,7 @@ export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(
   format,
   schedule,
   choice,
+  space,
   memory,
   instr,
 )
@@ -639,6 +713,8 @@ function inside(d: ast.Decl): number {
       return d.steps.length
     case 'choice':
       return d.branches.length
+    case 'space':
+      return d.items.length
     case 'memory':
       return d.items.length
     case 'instr':

@@ -3,6 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { CompiledSchedule } from '../../src/api/compiled.ts'
 import * as sparsetile from '../../src/node.ts'
+import * as points from '../../src/search/points.ts'
+import * as space from '../../src/search/space.ts'
+import * as survey from '../../src/search/survey.ts'
+import * as text from '../../src/search/text.ts'
 import { blocksOf, renewed, run } from './chapter.ts'
 
 const path = 'docs/api.md'
@@ -21,15 +25,19 @@ const named = new Set([...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code]) => 
 const missing = (names: Iterable<string>): string[] => [...names].filter((n) => !named.has(n))
 
 test('every export is in it, types as well', () => {
-  const text = readFileSync('src/index.ts', 'utf8') + readFileSync('src/node.ts', 'utf8')
-  const types = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, list]) =>
-    list!
+  const files = ['index', 'node', ...['points', 'space', 'survey', 'types'].map((f) => `search/${f}`)]
+  const exported = files.map((f) => readFileSync(`src/${f}.ts`, 'utf8')).join('\n')
+  const listed = exported.matchAll(/^export (?:type )?\{([^}]*)\}|^export (?:type|interface) (\w+)/gm)
+  const types = [...listed].flatMap(([, list, one]) =>
+    (list ?? one)!
       .split(',')
       .map((n) => n.trim().replace(/^type /, ''))
       .filter((n) => n !== ''),
   )
   expect(types).toContain('RunInputs')
-  expect(missing([...Object.keys(sparsetile), ...types, ...Object.keys(sparsetile.devices)])).toEqual([])
+  const modules: object[] = [sparsetile, points, space, survey, text, sparsetile.devices]
+  const names = modules.flatMap((m) => Object.keys(m))
+  expect(missing([...names, ...types])).toEqual([])
 })
 
 /** Of a class and those that it extends; `protected` is for the compiler only. */

@@ -8,6 +8,8 @@ import { QUERIES, QUERY_WORDS } from '../../src/ir/queries.ts'
 import { devices, load, type SptError, type SptProgram } from '../../src/node.ts'
 import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
+import { count } from '../../src/search/points.ts'
+import { survey } from '../../src/search/survey.ts'
 import { Folder } from '../cli/support.ts'
 import { blocksOf } from './chapter.ts'
 
@@ -104,6 +106,16 @@ test('a choice with arguments', async () => {
   expect(await choose(8, 32)).toBe('rows(1, 32)')
   expect(await choose(8, 32, 8)).toBe('rows(32)')
   expect(await choose(80, 24)).toBe('rows(1, 24)')
+})
+
+test('a space has points, and applies them', async () => {
+  const statistics = { 'longest(j)': 4 }
+  const space = await program
+    .kernel('aggregate')
+    .space('gpu')
+    .on('cuda', { params: { d: 48 }, statistics })
+  expect(count(space).points).toBeGreaterThan(40)
+  expect(survey(space, { limit: 20, random: Math.random }).legal).toBeGreaterThan(0)
 })
 
 test('formats are right', () => {

@@ -116,7 +116,7 @@ describe('points that are none', () => {
     [{ p0: 1, p1: 1, p2: 1 }, 'nothing called p2'],
   ])('%j are refused', (point, message) => {
     const error = refusal(() => check(space, point as Point))
-    expect(error.code).toBe('search/point')
+    expect(error.code).toBe('space/point')
     expect(error.message).toContain(message)
   })
 })

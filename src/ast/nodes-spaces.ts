@@ -1,0 +1,65 @@
+/** Spaces of schedules: alternatives of formats, schedules and groups of steps, and numbers with conditions. */
+import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Expr } from './nodes-exprs.ts'
+import type { Width } from './nodes-formats.ts'
+import type { AsPart, ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
+
+/** `space kernel.name(params) { items }`: the schedules that come of deciding what its items leave open. */
+export interface Space extends Item {
+  readonly kind: 'space'
+  readonly kernel: Ident
+  readonly name: Ident
+  readonly params: readonly ScheduleParam[]
+  readonly items: readonly SpaceItem[]
+}
+export type SpaceItem = FormatDecision | NumberDecision | Only | SpaceStep
+
+/** `format F in rows, blocks(b) where (cond)`: what `A as F` applies. One option at least. */
+export interface FormatDecision extends Item {
+  readonly kind: 'formats'
+  readonly name: Ident
+  readonly options: readonly FormatOption[]
+}
+/** `blocks(b)`, or a composition in parentheses. */
+export interface FormatOption extends Node {
+  readonly parts: readonly AsPart[]
+  /** On what is decided, sizes, statistics and the device. */
+  readonly where: Expr | null
+}
+/** `lanes in 1, 2 .. 32 where (cond)`, `k from 2 to 6 by 2`. */
+export interface NumberDecision extends Item {
+  readonly kind: 'numbers'
+  readonly name: Ident
+  readonly values: NumberList
+  readonly where: Expr | null
+}
+export type NumberList =
+  /** One width at least, as `bucket` has them. */
+  | { readonly kind: 'list'; readonly widths: readonly Width[] }
+  | { readonly kind: 'range'; readonly from: Expr; readonly to: Expr; readonly by: Expr | null }
+/** `only where (cond)`. */
+export interface Only extends Item {
+  readonly kind: 'only'
+  readonly cond: Expr
+}
+
+export type SpaceStep = UseAlternatives | Either | Exclude<Step, UseStep>
+/** `use rows(4) where (cond) or blocks`: schedules or spaces of the kernel. One option at least. */
+export interface UseAlternatives extends Item {
+  readonly kind: 'uses'
+  readonly options: readonly UseOption[]
+}
+export interface UseOption extends Node {
+  readonly schedule: Ident
+  readonly args: readonly Expr[]
+  readonly where: Expr | null
+}
+/** `either { steps } or { steps } where (cond)`; one group at least. */
+export interface Either extends Item {
+  readonly kind: 'either'
+  readonly groups: readonly StepGroup[]
+}
+export interface StepGroup extends Item {
+  readonly steps: readonly SpaceStep[]
+  readonly where: Expr | null
+}

@@ -1,0 +1,56 @@
+/** What the parts of a space mention. */
+import type * as Ast from '../ast/nodes.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { Resolve } from './resolve.ts'
+import type { NumberList, Option, Space, SpaceStep } from './space-types.ts'
+
+export const expressionsIn = (v: NumberList): readonly Expr[] =>
+  v.kind === 'list'
+    ? v.entries.flatMap((e) => (e.power ? [e.value, e.power] : [e.value]))
+    : [v.from, v.to, ...(v.by ? [v.by] : [])]
+
+/** The names that stand for values in a part of the tree. */
+export function namesIn(node: unknown): readonly string[] {
+  if (typeof node !== 'object' || node === null) return []
+  if ('kind' in node && node.kind === 'name' && 'name' in node && typeof node.name === 'string')
+    return [node.name]
+  return Object.entries(node).flatMap(([field, value]) =>
+    field === 'span' || field === 'trivia' ? [] : namesIn(value),
+  )
+}
+
+/** Of numbers and formats that no step and no option mentions: nothing decides them. */
+export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): void {
+  const used = new Set<string>()
+  const add = (o: Option): void => {
+    for (const n of o.numbers) used.add(n)
+  }
+  const visit = (steps: readonly SpaceStep[]): void => {
+    for (const x of steps) {
+      if (x.kind === 'step') for (const n of x.numbers) used.add(n)
+      if (x.kind === 'format') {
+        used.add(x.format)
+        made.formats.get(x.format)?.options.forEach(add)
+      }
+      if (x.kind === 'options')
+        for (const o of x.options) {
+          add(o)
+          if (Array.isArray(o.body)) visit(o.body)
+        }
+    }
+  }
+  visit(made.body)
+  for (const n of [...made.numbers].reverse()) if (used.has(n.name)) for (const m of n.numbers) used.add(m)
+  for (const x of s.items)
+    if ((x.kind === 'numbers' || x.kind === 'formats') && !used.has(x.name.name))
+      report.error({
+        code: 'check/unused-decision',
+        message: `no step of space ${s.name.name} uses ${x.name.name}`,
+        span: x.name.span,
+        expected:
+          x.kind === 'formats'
+            ? `a step \`A as ${x.name.name}\``
+            : 'a step, format or schedule that it is given to',
+        hint: 'leave it out',
+      })
+}

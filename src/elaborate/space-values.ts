@@ -1,0 +1,128 @@
+/** Values of expressions over what is known so far, and the lists of numbers that a space has. */
+import { type Diagnostic, fail, type Span } from '../ast/diagnostic.ts'
+import { exactly, numberOf } from '../ir/evaluate.ts'
+import type { Expr, Var } from '../ir/expr.ts'
+import type { NumberDecision } from './space-types.ts'
+
+/** The value of a name; nothing where it is not known yet. */
+export type Known = (v: Var) => number | undefined
+
+/** Values of a number at most. */
+export const MAX_VALUES = 4096
+
+/** What is not known leaves an expression, instead of a value. */
+class Unknown extends Error {}
+const UNKNOWN = new Unknown()
+
+const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+
+/**
+ * The value in exact arithmetic; nothing where that depends on what is not known. Truth values are 0 and 1.
+ * @throws SptError `space/division`
+ */
+export function partialValue(e: Expr, known: Known): number | undefined {
+  if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
+    const decides = e.op === 'and' ? 0 : 1
+    const a = partialValue(e.a, known)
+    if (a === decides) return a
+    // What an unknown condition guards is not asked.
+    if (a === undefined) return orNothing(() => partialValue(e.b, known)) === decides ? decides : undefined
+    return partialValue(e.b, known)
+  }
+  const look = (v: Var): number => {
+    const value = known(v)
+    if (value === undefined) throw UNKNOWN
+    return value
+  }
+  const of = (x: Expr): number => {
+    if (x.kind === 'binary' && (x.op === 'and' || x.op === 'or')) {
+      const value = partialValue(x, known)
+      if (value === undefined) throw UNKNOWN
+      return value
+    }
+    return numberOf(x, of, look, (op) =>
+      op.kind === 'binary' && DIVISIONS.has(op.op)
+        ? (a, b) => (b === 0 ? fail(division(x.span ?? e.span)) : exactly(op)(a, b))
+        : exactly(op),
+    )
+  }
+  try {
+    return of(e)
+  } catch (error) {
+    if (error === UNKNOWN) return undefined
+    throw error
+  }
+}
+
+function orNothing<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
+  }
+}
+
+const division = (span: Span | undefined): Diagnostic => ({
+  code: 'space/division',
+  message: 'this divides by 0 for these data',
+  ...(span && { span }),
+  hint: 'ask before: `m > 0 and …`',
+})
+
+/**
+ * The values of a number, ascending as written; nothing where they depend on what is not known. `a .. b` doubles from a
+ * up to b, which is always among them.
+ * @throws SptError `space/values`, `space/endless`
+ */
+export function numbersOf(
+  { name, values, span }: Omit<NumberDecision, 'numbers'>,
+  known: Known,
+): readonly number[] | undefined {
+  const integer = (e: Expr): number | undefined => {
+    const value = partialValue(e, known)
+    if (value !== undefined && !Number.isSafeInteger(value))
+      fail({ code: 'space/values', message: `${name} would be ${value}`, span, expected: 'integers' })
+    return value
+  }
+  if (values.kind === 'range') {
+    const [from, to, by] = [integer(values.from), integer(values.to), values.by ? integer(values.by) : 1]
+    if (from === undefined || to === undefined || by === undefined) return undefined
+    if (by <= 0) endless(`${name} goes from ${from} to ${to} by ${by}`, span, 'a step that is positive')
+    const many = Math.max(0, Math.floor((to - from) / by) + 1)
+    if (many > MAX_VALUES) tooMany(name, many, span)
+    return Array.from({ length: many }, (_, k) => from + k * by)
+  }
+  const out = new Set<number>()
+  let last: number | undefined
+  for (const entry of values.entries) {
+    const base = integer(entry.value)
+    const power = entry.power ? integer(entry.power) : 1
+    if (base === undefined || power === undefined) return undefined
+    const end = base ** power
+    if (!Number.isSafeInteger(end))
+      fail({ code: 'space/values', message: `${name} would be ${end}`, span, expected: 'integers' })
+    if (entry.doubling && last !== undefined) {
+      if (last < 1)
+        endless(`${name} goes from ${last} up to ${end} by doubling`, span, 'doubling from 1 or more')
+      for (let next = last * 2; next < end; next *= 2) out.add(next)
+    }
+    if (!(entry.doubling && last !== undefined && end < last)) out.add(end)
+    last = end
+  }
+  if (out.size > MAX_VALUES) tooMany(name, out.size, span)
+  return [...out]
+}
+
+function endless(message: string, span: Span, expected: string): never {
+  return fail({ code: 'space/endless', message: `${message}, which has no end`, span, expected })
+}
+
+function tooMany(name: string, many: number, span: Span): never {
+  return fail({
+    code: 'space/endless',
+    message: `${name} would have ${many} values`,
+    span,
+    expected: `at most ${MAX_VALUES}`,
+    hint: '`1, 2 .. 1024` doubles; `from 0 to 1000 by 50` takes steps',
+  })
+}

@@ -1,0 +1,301 @@
+/**
+ * Walking through a space: which decision a point leaves open, what the rest depends on, and the schedule of a whole one.
+ * Options come first, since they say which numbers there are, then numbers, then what nested spaces decide.
+ */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import type { Schedule } from './schedule-types.ts'
+import {
+  type FormatDecision,
+  isNested,
+  type NestedSpace,
+  type Option,
+  type Space,
+  type SpaceCondition,
+  type SpaceStep,
+} from './space-types.ts'
+import { type Known, numbersOf, partialValue } from './space-values.ts'
+
+/** Numbers, and options as they are written, by decision. */
+export type SpacePoint = Readonly<Record<string, number | string>>
+
+export interface OpenValues {
+  readonly name: string
+  /** What conditions do not refuse, as far as they can be told. */
+  readonly values: readonly (number | string)[]
+  readonly ordered: boolean
+}
+
+/** A space with arguments, and what is known of data and device. */
+export interface SpaceUse {
+  readonly space: Space
+  /** A value for each parameter; nothing where it is not known. */
+  readonly params: ReadonlyMap<string, number | undefined>
+  readonly known: Known
+}
+
+/** A step that was chosen, or the place of a nested space. */
+type Leaf = Ast.Step | Nested
+interface Nested {
+  readonly kind: 'nested'
+  readonly at: NestedSpace
+  readonly walk: () => Walk
+}
+
+class Walk {
+  open: OpenValues | null = null
+  /** Whether the values of what is open depend on what is not known. */
+  isUnknown = false
+  readonly #use: SpaceUse
+  readonly #point: SpacePoint
+  readonly #prefix: string
+  readonly #leaves: Leaf[] = []
+  readonly #conditions: SpaceCondition[]
+  /** Numbers that what was chosen mentions. */
+  readonly #mentioned = new Set<string>()
+  readonly #chosen = new Map<string, Option>()
+  readonly #numbers = new Map<string, number | undefined>()
+  /** Whether all options are chosen. */
+  #isChosen = false
+
+  constructor(use: SpaceUse, point: SpacePoint, prefix: string) {
+    this.#use = use
+    this.#point = point
+    this.#prefix = prefix
+    this.#conditions = [...use.space.conditions]
+    this.#body(use.space.body)
+    if (this.open) return
+    this.#isChosen = true
+    this.#decideNumbers()
+    if (!this.open && !this.#isPossible()) this.open = { name: `${prefix}only`, values: [], ordered: false }
+    for (const { walk } of this.#nested) {
+      if (this.open) return
+      this.open = walk().open
+      this.isUnknown = walk().isUnknown
+    }
+  }
+
+  get #nested(): readonly Nested[] {
+    return this.#leaves.filter((l): l is Nested => l.kind === 'nested')
+  }
+
+  #body(steps: readonly SpaceStep[]): void {
+    for (const s of steps) {
+      if (this.open) return
+      if (s.kind === 'step') this.#leaf(s.step, s.numbers)
+      else if (s.kind === 'format') {
+        const decision = this.#use.space.formats.get(s.format)!
+        const k = this.#choose(decision)
+        if (k !== null) this.#leaf(s.steps[k]!, [])
+      } else {
+        const k = this.#choose(s)
+        if (k === null) return
+        const { body } = s.options[k]!
+        if (isNested(body)) this.#leaves.push(this.#into(body))
+        else this.#body(body)
+      }
+    }
+  }
+
+  #leaf(step: Ast.Step, numbers: Iterable<string>): void {
+    this.#leaves.push(step)
+    for (const n of numbers) this.#mentioned.add(n)
+  }
+
+  #into(at: NestedSpace): Nested {
+    let walk: Walk | undefined
+    return {
+      kind: 'nested',
+      at,
+      walk: () => {
+        walk ??= new Walk(this.#nestedUse(at), this.#point, this.#prefix + at.prefix)
+        return walk
+      },
+    }
+  }
+
+  #nestedUse({ space, args }: NestedSpace): SpaceUse {
+    const params = new Map<string, number | undefined>()
+    space.params.forEach((p, k) => {
+      const given = args[k]
+      const value = given
+        ? partialValue(given, this.#known)
+        : p.default && partialValue(p.default, (v) => params.get(v.name))
+      params.set(p.name, value ?? undefined)
+    })
+    return { space, params, known: this.#use.known }
+  }
+
+  /** The option that the point has; none where it is open. */
+  #choose({ name, options }: FormatDecision): number | null {
+    const own = this.#prefix + name
+    const before = this.#chosen.get(name)
+    if (before) return options.indexOf(before)
+    const value = this.#point[own]
+    const k = options.length === 1 ? 0 : options.findIndex((o) => o.text === value)
+    const option = options[k]
+    if (option) {
+      this.#chosen.set(name, option)
+      this.#conditions.push(...option.conditions)
+      for (const n of option.numbers) this.#mentioned.add(n)
+      return k
+    }
+    if (value !== undefined)
+      notAmong(
+        own,
+        value,
+        options.map((o) => o.text),
+      )
+    const values = options.filter((o) => this.#isPossible(o.conditions)).map((o) => o.text)
+    this.open = { name: own, values, ordered: false }
+    return null
+  }
+
+  /** Numbers that are mentioned, or that the values of those that are mention. */
+  get #active(): readonly Space['numbers'][number][] {
+    const all = this.#use.space.numbers
+    const names = new Set(this.#mentioned)
+    for (const n of [...all].reverse()) if (names.has(n.name)) for (const m of n.numbers) names.add(m)
+    return all.filter((n) => names.has(n.name))
+  }
+
+  #decideNumbers(): void {
+    const active = this.#active
+    for (const { name } of active) this.#numbers.set(name, undefined)
+    for (const n of active) {
+      const own = this.#prefix + n.name
+      const value = this.#point[own]
+      if (typeof value === 'number') {
+        this.#numbers.set(n.name, value)
+        continue
+      }
+      if (value !== undefined) notAmong(own, value, ['an integer'])
+      const all = numbersOf(n, this.#known)
+      const values = all?.filter((v) => {
+        this.#numbers.set(n.name, v)
+        return this.#isPossible()
+      })
+      this.#numbers.set(n.name, undefined)
+      this.isUnknown = values === undefined
+      this.open = { name: own, values: values ?? [], ordered: true }
+      return
+    }
+  }
+
+  readonly #known: Known = (v) => {
+    const { params, known, space } = this.#use
+    if (params.has(v.name)) return params.get(v.name)
+    if (this.#numbers.has(v.name)) return this.#numbers.get(v.name)
+    return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
+  }
+
+  /** Whether no condition is known to be broken: those so far, and `more`. */
+  #isPossible(more: readonly SpaceCondition[] = []): boolean {
+    return [...this.#applicable, ...more].every((c) => partialValue(c.expr, this.#known) !== 0)
+  }
+
+  get #applicable(): readonly SpaceCondition[] {
+    if (!this.#isChosen) return this.#conditions
+    return this.#conditions.filter((c) => c.numbers.every((n) => this.#numbers.has(n)))
+  }
+
+  /** What the rest depends on; empty where nothing is left. */
+  get rest(): string {
+    if (!this.open) return ''
+    const params = this.#prefix === '' ? '' : `(${[...this.#use.params.values()].join()})`
+    if (!this.#isChosen)
+      return `${params}o${JSON.stringify([...this.#chosen].map(([name, o]) => [name, o.text]))}`
+    const left = [...this.#numbers].flatMap(([name, value]) => (value === undefined ? [name] : []))
+    if (left.length === 0)
+      return this.#isPossible() ? `${params}n${this.#nested.map((n) => `[${n.walk().rest}]`).join('')}` : 'x'
+    const pending = this.#applicable.filter((c) => c.numbers.some((n) => left.includes(n)))
+    const numbers = this.#use.space.numbers
+    const matters = new Set([
+      ...pending.flatMap((c) => c.numbers),
+      ...numbers.flatMap((n) => (left.includes(n.name) ? [...n.numbers] : [])),
+      ...this.#nested.flatMap(({ at }) => at.args.flatMap((a) => (a ? [...freeVars(a)] : []))),
+    ])
+    const values = [...this.#numbers].filter(([name, value]) => value !== undefined && matters.has(name))
+    const places = pending.map((c) => `${c.span.source}:${c.span.start}`)
+    const nested = this.#nested.map(({ at }) => at.prefix)
+    return `${params}${JSON.stringify([left, places, values, nested])}`
+  }
+
+  /** The steps of a whole point, with arguments for its parameters. */
+  schedule(): { readonly schedule: Schedule; readonly args: readonly number[] } {
+    invariant(!this.open, 'a whole point')
+    const { space, params } = this.#use
+    const uses = new Map(space.names.uses)
+    const steps = this.#leaves.map((leaf): Ast.Step => {
+      if (leaf.kind !== 'nested') return leaf
+      const { span, prefix } = leaf.at
+      const { schedule, args } = leaf.walk().schedule()
+      // No name has a point in it.
+      uses.set(prefix, schedule)
+      return { kind: 'use', schedule: { name: prefix, span }, args: args.map((a) => literal(a, span)), span }
+    })
+    const values = [...params, ...this.#numbers].map(([name, value]) => {
+      invariant(value !== undefined, 'a value for each name')
+      return { name, value }
+    })
+    const schedule: Schedule = {
+      kernel: space.kernel,
+      name: space.name,
+      params: values.map(({ name }) => ({ name, default: null })),
+      steps,
+      formats: space.names.formats,
+      uses,
+      memories: space.names.memories,
+      instrs: space.names.instrs,
+      span: space.span,
+    }
+    return { schedule, args: values.map(({ value }) => value) }
+  }
+}
+
+const literal = (value: number, span: Ast.Node['span']): Ast.Expr => {
+  const number: Ast.Expr = { kind: 'number', value: Math.abs(value), float: false, span }
+  return value < 0 ? { kind: 'unary', op: 'neg', x: number, span } : number
+}
+
+function notAmong(name: string, value: unknown, options: readonly string[]): never {
+  return fail({
+    code: 'space/point',
+    message: `${name} cannot be ${String(value)}`,
+    expected: options.join(', '),
+  })
+}
+
+/** The decision that a point leaves open, `null` for a whole one. @throws SptError `space/…`, and as `known` */
+export const openIn = (use: SpaceUse, point: SpacePoint): OpenValues | null => new Walk(use, point, '').open
+
+/** What the rest of a space depends on after a point: the same text, the same rest. */
+export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use, point, '').rest
+
+/** The schedule of a whole point, with arguments for its parameters. */
+export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
+
+/** Points without an end that are gone back from before a space counts as having some. */
+const TRIED = 2000
+
+/**
+ * Whether no point is possible, whatever the data are: what is not known refuses nothing. `false` where that takes too
+ * long to tell.
+ */
+export function isEmpty(use: SpaceUse): boolean {
+  let left = TRIED
+  const dead = new Set<string>()
+  const hasPoint = (point: SpacePoint): boolean => {
+    const walk = new Walk(use, point, '')
+    if (!walk.open || walk.isUnknown) return true
+    const key = walk.rest
+    if (dead.has(key)) return false
+    if (left-- <= 0) return true
+    const { name, values } = walk.open
+    if (values.some((v) => hasPoint({ ...point, [name]: v }))) return true
+    dead.add(key)
+    return false
+  }
+  return !hasPoint({})
+}

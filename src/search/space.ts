@@ -1,0 +1,171 @@
+/** Spaces that a function describes: it takes decisions one after the other, and says what they make of a kernel. */
+import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, show } from '../ast/expect-argument.ts'
+import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts'
+
+/** Values of a decision at most. */
+const MAX_VALUES = 4096
+
+/** What the function of a space decides with. Each name is decided once on the way to a point. */
+export interface Decisions {
+  /** One of some numbers, neighbours in the list being alike. */
+  number(name: string, values: Iterable<number>): number
+  /** One of some texts. */
+  option<const T extends string>(name: string, values: readonly T[]): T
+  /** One of some values, by name: functions, formats, other functions that decide. */
+  pick<T>(name: string, values: Readonly<Record<string, T>>): T
+  /** Yes or no. */
+  flag(name: string): boolean
+  /** A point of another space, its decisions named `name.…`: the kernel under its schedule. */
+  within<K>(name: string, space: KernelSpace<K>): () => K
+  /** Without this there is no point: said as early as it can be told, it leaves out values. */
+  only(holds: boolean): void
+}
+
+/** Steps on a kernel. */
+export type Make<K> = (kernel: K) => K
+
+/**
+ * A space from TypeScript. `decide` takes the decisions of a point in order, and gives its steps; it is called often, for parts
+ * of points too, and depends on nothing but what it decides.
+ *
+ *     space('mine', kernel, (p) => {
+ *       const lanes = p.number('lanes', [1, 2, 4, 8])
+ *       const each = p.number('each', [1, 2, 4])
+ *       p.only(lanes * each <= 16)
+ *       return (k) => k.schedule('rows', lanes, each)
+ *     })
+ *
+ * @throws SptError `api/argument`
+ */
+export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make<K>): KernelSpace<K> {
+  expectArgument(typeof name === 'string' && name !== '', 'the name of a space', name, 'a text')
+  expectArgument(typeof decide === 'function', 'what decides', decide, '(p) => (kernel) => kernel')
+  return {
+    name,
+    next: (partial) => opened(name, decide, partial),
+    kernel(point) {
+      const way = walk(name, decide, point)
+      if (way.kind === 'whole') return way.make(kernel)
+      return fail({
+        code: 'space/point',
+        message: `the point of ${name} does not decide ${way.kind === 'open' ? way.open.name : 'what is allowed'}`,
+        expected: way.kind === 'open' ? way.open.values.slice(0, 12).join(', ') : 'what `only` allows',
+      })
+    },
+  }
+}
+
+type Way<K> =
+  | { readonly kind: 'whole'; readonly make: Make<K> }
+  | { readonly kind: 'open'; readonly open: OpenDecision }
+  | { readonly kind: 'refused' }
+
+/** Leaves the function of a space where it cannot go on. */
+class Stop extends Error {
+  readonly way: Exclude<Way<unknown>, { kind: 'whole' }>
+  constructor(way: Stop['way']) {
+    super('a space is walked through no further')
+    this.way = way
+  }
+}
+
+function opened<K>(name: string, decide: (p: Decisions) => Make<K>, partial: Point): OpenDecision | null {
+  const way = walk(name, decide, partial)
+  if (way.kind === 'whole') return null
+  if (way.kind === 'refused') return { name: 'only', values: [], ordered: false }
+  const { open } = way
+  const goesOn = (v: DecisionValue): boolean =>
+    walk(name, decide, { ...partial, [open.name]: v }).kind !== 'refused'
+  return { ...open, values: open.values.filter(goesOn) }
+}
+
+function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point): Way<K> {
+  try {
+    const make: unknown = decide(new Walk(name, point))
+    expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
+    return { kind: 'whole', make: make as Make<K> }
+  } catch (e) {
+    if (e instanceof Stop) return e.way
+    throw e
+  }
+}
+
+class Walk implements Decisions {
+  readonly #space: string
+  readonly #point: Point
+  readonly #decided = new Set<string>()
+
+  constructor(space: string, point: Point) {
+    this.#space = space
+    this.#point = point
+  }
+
+  #decide<T extends DecisionValue>(name: string, values: readonly T[], ordered: boolean): T {
+    if (this.#decided.has(name))
+      fail({
+        code: 'space/decided-twice',
+        message: `${this.#space} decides ${name} twice`,
+        expected: 'a name of its own for each decision',
+        hint: 'keep the value, or rename one of them',
+      })
+    this.#decided.add(name)
+    if (!Object.hasOwn(this.#point, name)) throw new Stop({ kind: 'open', open: { name, values, ordered } })
+    const value = this.#point[name] as T
+    if (values.includes(value)) return value
+    return fail({
+      code: 'space/point',
+      message: `${name} cannot be ${String(value)} in ${this.#space}`,
+      expected: values.slice(0, 12).join(', '),
+    })
+  }
+
+  number(name: string, values: Iterable<number>): number {
+    const list: number[] = []
+    for (const v of values) {
+      if (list.length >= MAX_VALUES)
+        fail({
+          code: 'space/endless',
+          message: `${name} of ${this.#space} has more than ${MAX_VALUES} values`,
+          expected: `at most ${MAX_VALUES}`,
+          hint: 'take larger steps',
+        })
+      expectArgument(Number.isFinite(v), `a value of ${name}`, v, 'a number')
+      list.push(v)
+    }
+    return this.#decide(name, unlike(name, list), true)
+  }
+
+  option<const T extends string>(name: string, values: readonly T[]): T {
+    return this.#decide(name, unlike(name, values), false)
+  }
+
+  pick<T>(name: string, values: Readonly<Record<string, T>>): T {
+    return values[this.#decide(name, Object.keys(values), false)]!
+  }
+
+  flag(name: string): boolean {
+    return this.#decide(name, ['no', 'yes'], false) === 'yes'
+  }
+
+  within<K>(name: string, inner: KernelSpace<K>): () => K {
+    const prefix = `${name}.`
+    let own: Point = {}
+    for (let open = inner.next(own); open; open = inner.next(own)) {
+      if (open.values.length === 0) throw new Stop({ kind: 'refused' })
+      own = { ...own, [open.name]: this.#decide(prefix + open.name, open.values, open.ordered) }
+    }
+    return () => inner.kernel(own)
+  }
+
+  only(holds: boolean): void {
+    expectArgument(typeof holds === 'boolean', 'what only holds', holds, 'true or false')
+    if (!holds) throw new Stop({ kind: 'refused' })
+  }
+}
+
+function unlike<T extends DecisionValue>(name: string, values: readonly T[]): readonly T[] {
+  const twice = values.find((v, k) => values.indexOf(v) < k)
+  expectArgument(twice === undefined, `what ${name} can be`, show(twice), 'each value once')
+  return values
+}

@@ -1,0 +1,57 @@
+/** What becomes of the points of a space when their steps are applied. */
+import { SptError } from '../ast/diagnostic.ts'
+import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { draw, points, type Random } from './points.ts'
+import type { KernelSpace, Point } from './types.ts'
+
+/** How many points are legal, and how often which refusal came, by its code. */
+export interface Survey {
+  readonly legal: number
+  /** By the codes of diagnostics, most frequent first. */
+  readonly rejected: ReadonlyMap<string, number>
+  /** Whether all points of the space were tried. */
+  readonly isWhole: boolean
+}
+
+export interface SurveyOptions {
+  /** Points that are tried at most; 1000. */
+  readonly limit?: number | undefined
+  /** Tries points that are drawn, not the first ones. */
+  readonly random?: Random | undefined
+}
+
+/** Applies points by their steps, compiling nothing. @throws SptError as `space.next` */
+export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {}): Survey {
+  expectOptions('survey', options, ['limit', 'random'])
+  const { limit = 1000, random } = options
+  expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of points: 1000')
+  const rejected = new Map<string, number>()
+  let tried = 0
+  let legal = 0
+  let isWhole = true
+  for (const point of random ? drawn(space, random) : points(space)) {
+    if (tried++ >= limit) {
+      isWhole = false
+      break
+    }
+    const code = refusalOf(space, point)
+    if (code === null) legal++
+    else rejected.set(code, (rejected.get(code) ?? 0) + 1)
+  }
+  return { legal, rejected: new Map([...rejected].sort(([, a], [, b]) => b - a)), isWhole }
+}
+
+/** The code of the first diagnostic with which a step refuses a point; `null` where it is legal. */
+export function refusalOf(space: KernelSpace<unknown>, point: Point): string | null {
+  try {
+    space.kernel(point)
+    return null
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]?.code ?? 'unknown'
+    throw e
+  }
+}
+
+function* drawn(space: KernelSpace<unknown>, random: Random): Generator<Point> {
+  for (let point = draw(space, random); point; point = draw(space, random)) yield point
+}

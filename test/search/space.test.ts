@@ -1,0 +1,156 @@
+/** Spaces that functions describe, and what is asked of spaces that have no point, or too many. */
+import { describe, expect, test } from 'vitest'
+import { load } from '../../src/node.ts'
+import {
+  check,
+  count,
+  type Decisions,
+  listed,
+  points,
+  refusalOf,
+  scheduleText,
+  space,
+  survey,
+  typescriptText,
+} from '../../src/search.ts'
+import { refusal } from '../support/refusal.ts'
+import { KERNEL } from './space-gen.ts'
+
+const program = await load(`${KERNEL}
+space product.inner(most = 4) {
+  b in 1, 2 .. most
+  use tiled(b, 2)
+}
+space product.outer {
+  wide from 2 to 4 by 2
+  use inner(wide) or inner(wide * 2) or refused(wide)
+}
+space product.asking {
+  b in 1, 2, 4 where (m % b == 0 and cuda)
+  use tiled(b)
+}
+`)
+const kernel = program.kernel('product')
+type K = typeof kernel
+
+describe('a function', () => {
+  const own = space('own', kernel, (p) => {
+    const rows = p.number('rows', [1, 2, 4, 8])
+    const cols = p.number('cols', [1, 2, 4, 8])
+    p.only(rows * cols === 8)
+    const steps = p.pick('steps', { tiled: (k: K) => k.schedule('tiled', rows, cols), none: (k: K) => k })
+    const unrolled = rows < 8 && p.flag('unrolled')
+    return (k) => (unrolled ? steps(k).unroll('f') : steps(k))
+  })
+
+  test('decides in its order, and leaves out what it refuses next', () => {
+    expect(own.next({})).toEqual({ name: 'rows', values: [1, 2, 4, 8], ordered: true })
+    expect(own.next({ rows: 2 })).toMatchObject({ name: 'cols', values: [4] })
+    expect(own.next({ rows: 2, cols: 8 })?.values).toEqual([])
+    expect(own.next({ rows: 8, cols: 1, steps: 'none' })).toBeNull()
+    expect(count(own)).toEqual({ points: 3 * 2 * 2 + 2, isExact: true })
+  })
+
+  test('applies steps, whose refusals are counted', () => {
+    const kernel8 = own.kernel({ rows: 8, cols: 1, steps: 'tiled' })
+    expect(kernel8.trace).toEqual(kernel.schedule('tiled', 8, 1).trace)
+    // `f` is split where the schedule is applied, and has no constant extent where it is not.
+    const { legal, rejected, isWhole } = survey(own)
+    const refused = { 'schedule/consumed-loop': 3, 'schedule/extent-not-constant': 3 }
+    expect([legal, Object.fromEntries(rejected), isWhole]).toEqual([8, refused, true])
+    expect(survey(own, { limit: 5 }).isWhole).toBe(false)
+    expect(survey(own, { limit: 30, random: Math.random }).isWhole).toBe(false)
+  })
+
+  test('is nested in others, with its names after a prefix', async () => {
+    const inner = await kernel.space('inner').on('cpu')
+    const either = space('either', kernel, (p) => {
+      const made = p.option('from', ['text', 'own']) === 'text' ? p.within('text', inner) : null
+      return made ? () => made() : (k) => k
+    })
+    expect([...points(either)]).toEqual([
+      { from: 'text', 'text.b': 1 },
+      { from: 'text', 'text.b': 2 },
+      { from: 'text', 'text.b': 4 },
+      { from: 'own' },
+    ])
+    expect(either.kernel({ from: 'text', 'text.b': 2 }).trace).toEqual(kernel.schedule('tiled', 2, 2).trace)
+  })
+
+  const broken = (decide: (p: Decisions) => unknown) => space('broken', kernel, decide as never)
+  test.each([
+    ['an endless list', broken((p) => p.number('n', naturals())), 'space/endless'],
+    ['a value twice', broken((p) => p.option('o', ['a', 'a'])), 'api/argument'],
+    ['a name twice', broken((p) => p.number('x', [1]) + p.number('x', [1])), 'space/decided-twice'],
+    ['no steps', broken((p) => p.option('o', ['a'])), 'api/argument'],
+    ['no truth value', broken((p) => p.only(1 as never)), 'api/argument'],
+  ])('with %s is refused', (_, s, code) => {
+    expect(refusal(() => listed(s)).code).toBe(code)
+  })
+})
+
+function* naturals(): Generator<number> {
+  for (let n = 0; ; n++) yield n
+}
+
+describe('a text', () => {
+  test('nests spaces, whose decisions depend on those around', async () => {
+    const outer = await kernel.space('outer').on('cpu')
+    const all = listed(outer)
+    expect(count(outer)).toEqual({ points: all.length, isExact: true })
+    expect(all.filter((p) => p.use === 'inner(wide)')).toEqual([
+      { use: 'inner(wide)', wide: 2, 'inner.b': 1 },
+      { use: 'inner(wide)', wide: 2, 'inner.b': 2 },
+      { use: 'inner(wide)', wide: 4, 'inner.b': 1 },
+      { use: 'inner(wide)', wide: 4, 'inner.b': 2 },
+      { use: 'inner(wide)', wide: 4, 'inner.b': 4 },
+    ])
+    expect(all.filter((p) => p.use === 'inner(wide * 2)').map((p) => p['inner2.b'])).toEqual([
+      1, 2, 4, 1, 2, 4, 8,
+    ])
+    const point = { use: 'inner(wide * 2)', wide: 4, 'inner2.b': 8 }
+    expect(outer.kernel(check(outer, point)).trace).toEqual(kernel.schedule('tiled', 8, 2).trace)
+    expect(refusalOf(outer, { use: 'refused(wide)', wide: 2 })).toBe('schedule/not-rectangular')
+    expect(survey(outer)).toMatchObject({ legal: all.length - 2, isWhole: true })
+  })
+
+  test('prints as a schedule and as TypeScript', () => {
+    const tiled = kernel.as('A', 'bsr', 4).unroll('ji', 2)
+    expect(scheduleText(tiled, 'best')).toBe('schedule product.best {\n  A as bsr(4)\n  unroll ji by 2\n}\n')
+    const text = typescriptText(tiled, 'base')
+    expect((new Function('base', `return ${text}`)(kernel) as K).trace).toEqual(tiled.trace)
+    expect(scheduleText(kernel, 'nothing')).toBe('schedule product.nothing {}\n')
+    expect(refusal(() => scheduleText(kernel, 'no name')).code).toBe('api/argument')
+  })
+
+  test('says what it has to be told, and when no point is left', async () => {
+    const codeOf = async (made: Promise<unknown>): Promise<unknown> =>
+      made.then(
+        () => null,
+        (e) => e.diagnostics[0].code,
+      )
+    const asking = kernel.space('asking')
+    expect(await codeOf(asking.on('cuda'))).toBe('choose/unknown-size')
+    expect(await codeOf(asking.on('cpu', { params: { m: 4 } }))).toBe('space/empty')
+    expect(await codeOf(asking.on('cuda', { params: { m: 3 } }))).toBe(null)
+    expect(await codeOf(asking.on('gpu' as never))).toBe('api/argument')
+    expect(await codeOf(asking.on('cuda', { params: { m: 4 }, statistics: { 'nnz(A)': 4 } }))).toBe(
+      'choose/unknown-name',
+    )
+    expect(refusal(() => kernel.space('none')).code).toBe('api/unknown-space')
+    expect(refusal(() => kernel.space('inner', 1, 2)).code).toBe('schedule/arguments')
+  })
+})
+
+test('a million points are not listed, and counted at once', async () => {
+  const names = ['a', 'b', 'c', 'e', 'g', 'h']
+  const large = await load(`${KERNEL}
+space product.large {
+${names.map((n) => `  ${n} from 1 to 12`).join('\n')}
+${names.map((n) => `  unroll f by ${n}`).join('\n')}
+}`)
+  const wide = await large.kernel('product').space('large').on('cpu')
+  expect(refusal(() => listed(wide, 1000)).code).toBe('space/too-many-points')
+  expect(count(wide)).toEqual({ points: 12 ** 6, isExact: true })
+  expect(count(wide, 3)).toMatchObject({ isExact: false })
+})

@@ -1,0 +1,71 @@
+/** Spaces of texts: what their points are, and what becomes of them. */
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect } from 'vitest'
+import type { Kernel } from '../../src/api/kernel.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { print } from '../../src/ast/print.ts'
+import { load } from '../../src/node.ts'
+import { parse } from '../../src/schedule/language.ts'
+import { check, count, draw, pointKey, points } from '../../src/search/points.ts'
+import { scheduleText } from '../../src/search/text.ts'
+import type { KernelSpace, Point } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { drawnSpaceText, KERNEL } from './space-gen.ts'
+
+const drawn = choiceNumbers(80).map((numbers) => drawnSpaceText(new Choices(numbers), 'drawn'))
+const keys = (list: Iterable<Point>): string[] => [...list].map(pointKey).sort()
+/** Keys do not depend on the order of decisions here. */
+const sorted = (p: Point): Point => Object.fromEntries(Object.entries(p).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+const codeOf = (e: unknown): string => {
+  if (e instanceof SptError) return e.diagnostics[0]!.code
+  throw e
+}
+
+describe('generated spaces', () => {
+  law.prop([drawn], { numRuns: runs(60) })(
+    'have the points that a list has, print and read back',
+    async ({ text, sizes, all }) => {
+      let space: KernelSpace<Kernel>
+      try {
+        const program = await load(KERNEL + text)
+        space = await program.kernel('product').space('drawn').on('cpu', { params: sizes })
+      } catch (e) {
+        expect(['check/empty-space', 'space/empty']).toContain(codeOf(e))
+        expect(all).toEqual([])
+        return
+      }
+      expect(keys([...points(space)].map(sorted))).toEqual(keys(all.map(sorted)))
+      expect(count(space)).toEqual({ points: all.length, isExact: true })
+      // The formatter says the same.
+      const formatted = print(parse({ name: 't', text: KERNEL + text }))
+      const again = await (await load(formatted))
+        .kernel('product')
+        .space('drawn')
+        .on('cpu', { params: sizes })
+      expect(keys(points(again))).toEqual(keys(points(space)))
+    },
+  )
+
+  law.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(60) })(
+    'have points that are refused with a code, or are schedules that read back to the same steps',
+    async ({ text, sizes, all }, at) => {
+      fc.pre(all.length > 0)
+      const program = await load(KERNEL + text)
+      const space = await program.kernel('product').space('drawn').on('cpu', { params: sizes })
+      const point = draw(space, () => at)!
+      expect(check(space, point)).toEqual(point)
+      let kernel: Kernel
+      try {
+        kernel = space.kernel(point)
+      } catch (e) {
+        expect(codeOf(e)).toMatch(/^[a-z]+\/[a-z-]+$/)
+        return
+      }
+      const back = (await load(KERNEL + scheduleText(kernel, 'found'))).kernel('product').schedule('found')
+      expect(back.trace).toEqual(kernel.trace)
+      expect(back.show(2)).toBe(kernel.show(2))
+    },
+  )
+})
