@@ -133,7 +133,11 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   const params = { ...of.params, ...width, ...(gpu && of.order === 0 ? LARGE : {}) }
   const output = kernel.compilation.source.buffers.find((b) => b.role === 'out')!.name
   const trials = new Trials(device, { tensors, params, seed: 3 }, output)
-  const space = sketches(kernel, { device: device.kind, formats: gpu ? of.formats : {} })
+  const space = sketches(kernel, {
+    device: device.kind,
+    sizes: sizesOf(params),
+    formats: gpu ? of.formats : {},
+  })
   const repeats = gpu ? 30 : 7
   const until = performance.now() + minutes * 60_000
 
@@ -180,6 +184,10 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
     refused: { ...trials.refused },
   }
 }
+
+/** Scalars among the parameters are none. */
+const sizesOf = (params: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(params).filter(([name]) => !['alpha', 'scale'].includes(name)))
 
 async function search(
   space: SketchSpace,

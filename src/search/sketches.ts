@@ -1,14 +1,16 @@
 /** The auto-scheduler: formats and sketches of a kernel as a space, from what its nests are. */
 import { expectArgument } from '../api/argument-checks.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { formatChoices } from './format-choices.ts'
 import { check } from './points.ts'
-import { Decisions, Draft, openIn, type SketchDevice, sketch } from './sketch/index.ts'
+import { Decisions, openIn, type SketchDevice, type SketchTarget, sketch, sketched } from './sketch/index.ts'
 import type { KernelSpace, OpenDecision, Point } from './types.ts'
 
 export interface SketchOptions {
   readonly device: SketchDevice
+  /** Sizes that the schedules are for, by name: they may require these, or what these are multiples of. Left out: any. */
+  readonly sizes?: Readonly<Record<string, number>>
   /**
    * By the name of a sparse tensor, the formats to choose among, as after `as`: `{ A: ['csr', 'bsr(8)'] }`; `''` leaves it
    * as it is declared. Tensors that are not named stay as they are. Left out: those of the kernel's program that fit.
@@ -28,7 +30,8 @@ export interface SketchSpace extends KernelSpace<Kernel> {
  * @throws SptError `api/argument`; `search/has-schedule` where steps on loops have been made
  */
 export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
-  const { device } = options
+  const { device, sizes } = options
+  const target: SketchTarget = { device, sizes }
   expectArgument(['cpu', 'webgpu', 'cuda'].includes(device), 'device', device, 'cpu, webgpu or cuda')
   if (kernel.compilation.onLoops)
     fail({
@@ -49,16 +52,18 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     return made
   }
   const guessed = new Decisions(null)
-  sketch(base(guessed), device, guessed)
+  orRefused(() => sketch(base(guessed), target, guessed))
   const space: SketchSpace = {
     guess: guessed.taken,
     name: kernel.name,
-    next: (partial: Point): OpenDecision | null => openIn(partial, (d) => void sketch(base(d), device, d)),
+    // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
+    next(partial: Point): OpenDecision | null {
+      const open = orRefused(() => openIn(partial, (d) => void sketch(base(d), target, d)))
+      return open instanceof SptError ? null : open
+    },
     kernel(point: Point): Kernel {
       const d = new Decisions(check(space, point))
-      const draft = new Draft(base(d))
-      sketch(draft.kernel, device, d)(draft)
-      return draft.kernel
+      return sketched(base(d), target, d)
     },
   }
   return space

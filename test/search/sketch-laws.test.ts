@@ -8,16 +8,16 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Step } from '../../src/schedule/resolve.ts'
 import {
   Decisions,
-  Draft,
   openIn,
   type Schedulable,
   type SketchDevice,
   sketch,
+  sketched,
 } from '../../src/search/sketch/index.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from '../laws/law.ts'
 import type { Choices } from '../support/choices.ts'
-import { type Scheduled, schedule } from '../support/schedule-gen.ts'
+import { type Scheduled, schedule, withTrace } from '../support/schedule-gen.ts'
 
 /** A compilation as what sketches are made of. */
 class Scheduling implements Schedulable<Scheduling> {
@@ -39,24 +39,24 @@ const sketching =
     const before = schedule(c, start, formats, 0)
     const kernel = new Scheduling(before.compilation)
     const point: Record<string, number | string> = {}
-    for (;;) {
-      const open = openIn(point, (d) => void sketch(kernel, device, d))
-      if (!open) break
-      expect(open.values.length).toBeGreaterThan(1)
-      point[open.name] = c.pick(open.values)
-    }
-    const draft = new Draft(kernel)
+    let compilation: Compilation
     try {
-      sketch(kernel, device, new Decisions(point))(draft)
+      for (;;) {
+        const open = openIn(point, (d) => void sketch(kernel, { device }, d))
+        if (!open) break
+        expect(open.values.length).toBeGreaterThan(1)
+        point[open.name] = c.pick(open.values)
+      }
+      compilation = sketched(kernel, { device }, new Decisions(point)).compilation
     } catch (e) {
-      if (!(e instanceof SptError)) throw e
+      if (!(e instanceof SptError)) throw withTrace(e, [...before.trace, JSON.stringify(point)])
       return before
     }
     const trace = [...before.trace, JSON.stringify(point)]
-    return { compilation: draft.kernel.compilation, accepted: before.accepted, trace }
+    return { compilation, accepted: before.accepted, trace }
   }
 
-for (const device of ['cpu'] as const)
+for (const device of ['cpu', 'webgpu', 'cuda'] as const)
   test(`points of sketches for ${device} change no result`, async () => {
     const cpu = createCpuDevice()
     await fc.assert(
@@ -68,6 +68,6 @@ for (const device of ['cpu'] as const)
           expect(await agreeOnDevice(cpu, k.compilation, k.bound, k.expected)).toBe(true)
         })
       }),
-      parameters(60),
+      parameters(25),
     )
   }, 600_000)

@@ -1,9 +1,10 @@
 /** Spaces of sketches as a caller sees them: decisions, points, what is refused, and the kernels of the package. */
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { load } from '../../src/node.ts'
+import { type Kernel, load } from '../../src/node.ts'
 import { points, repaired } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'
+import type { Point } from '../../src/search/types.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
 
 const SUMS = `kernel sums(m: size, n: size, d: size) {
@@ -54,21 +55,109 @@ test('what cannot be searched is refused', async () => {
   expect(code(() => sketches(kernel, { device: 'gpu' as never }))).toBe('api/argument')
   expect(code(() => sketches(kernel.unroll('f', 4), { device: 'cpu' }))).toBe('search/has-schedule')
   const space = sketches(kernel, { device: 'cpu', formats: {} })
-  expect(code(() => space.kernel({ ...space.guess, 'sum.tile': 7 }))).toBe('search/point')
+  expect(code(() => space.kernel({ ...space.guess, 'sum.tile': 7 }))).toBe('space/point')
 })
 
 const files = readdirSync('kernels').filter((f) => f.endsWith('.spt'))
 
-for (const device of ['cpu'] as const)
+for (const [device, target] of [
+  ['cpu', 'js'],
+  ['webgpu', 'wgsl'],
+  ['cuda', 'cuda'],
+] as const)
   test(`every kernel of the package has a best guess for ${device}`, async () => {
     const refused: string[] = []
     for (const file of files) {
       const program = await load(`kernels/${file}`)
       for (const name of program.kernels) {
         const space = sketches(program.kernel(name), { device, formats: {} })
-        const code = diagnosticOf(() => space.kernel(space.guess).emit('js'))?.code
+        const code = diagnosticOf(() => space.kernel(space.guess).emit(target))?.code
         if (code) refused.push(`${name}: ${code}`)
       }
     }
     expect(refused).toEqual([])
   })
+
+/** The text of a kernel, names by the order in which they come. */
+function shapeOf(kernel: Kernel): string {
+  const names = new Map<string, number>()
+  const number = (name: string): string => {
+    if (!names.has(name)) names.set(name, names.size)
+    return `v${names.get(name)}`
+  }
+  const texts = kernel.emit('cuda').map((m) => m.text)
+  return texts
+    .join('\n')
+    .replace(/[A-Za-z_]\w*/g, number)
+    .replace(/\s+/g, ' ')
+}
+
+/** What was fastest by hand, as points. */
+const BY_HAND: readonly {
+  readonly of: string
+  readonly schedule: string
+  readonly args: readonly number[]
+  readonly sizes: Readonly<Record<string, number>>
+  readonly point: Point
+}[] = [
+  {
+    of: 'spmm',
+    schedule: 'ahead',
+    args: [128, 4, 32, 4, 8, 16],
+    sizes: { d: 128 },
+    point: {
+      'A.format': 'rows_by_length(128)',
+      ...{ 'sum_by_length.sketch': 'elements', 'sum_by_length.rows': 4, 'sum_by_length.lanes': 32 },
+      ...{
+        'sum_by_length.each': 4,
+        'sum_by_length.ahead': 8,
+        'sum_dcsr.fused': 1,
+        'sum_dcsr.sketch': 'lanes',
+      },
+      ...{ 'sum_dcsr.rows': 1, 'sum_dcsr.groups': 16, 'sum_dcsr.lanes': 32, 'sum_dcsr.neighbours': 'lanes' },
+      ...{ 'sum_dcsr.ahead': 8, 'sum_dcsr.each': 4 },
+    },
+  },
+  {
+    of: 'spmm',
+    schedule: 'balanced',
+    args: [16, 32, 16, 4, 2],
+    sizes: { d: 128 },
+    point: {
+      ...{ 'sum.fused': 2, 'sum.sketch': 'shares', 'sum.shares': 16, 'sum.share': 32, 'sum.lanes': 16 },
+      ...{ 'sum.each': 4, 'sum.by': 2 },
+    },
+  },
+  {
+    of: 'spmv',
+    schedule: 'balanced',
+    args: [128, 8, 4],
+    sizes: {},
+    point: { 'sum.fused': 2, 'sum.sketch': 'shares', 'sum.shares': 128, 'sum.share': 8, 'sum.by': 4 },
+  },
+  {
+    of: 'gemm',
+    schedule: 'large',
+    args: [128, 128, 8, 2],
+    sizes: { m: 2048, n: 2048, k: 2048 },
+    point: { 'product.rows': 128, 'product.cols': 128 },
+  },
+  {
+    of: 'softmax',
+    schedule: 'cooperative',
+    args: [8, 16, 2],
+    sizes: {},
+    point: { 'normalise.rows': 8, 'normalise.lanes': 16 },
+  },
+]
+
+test.each(BY_HAND)('$schedule of $of is a point', async ({ of, schedule, args, sizes, point }) => {
+  const kernel = (await load(`kernels/${of}.spt`)).kernel(of)
+  const formats: Record<string, string[]> = 'A.format' in point ? { A: [`${point['A.format']}`] } : {}
+  const space = sketches(kernel, { device: 'cuda', sizes, formats })
+  const whole = repaired(space, { ...space.guess, ...point })!
+  expect(whole).toMatchObject(
+    Object.fromEntries(Object.entries(point).filter(([name]) => name !== 'A.format')),
+  )
+  expect(shapeOf(space.kernel(whole))).toBe(shapeOf(kernel.schedule(schedule, ...args)))
+})

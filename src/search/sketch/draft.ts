@@ -47,6 +47,14 @@ export class Draft<K extends Schedulable<K>> {
     return findLoop(this.loops.body, variable)?.loop
   }
 
+  /** A name for a buffer that a step makes. */
+  freshBuffer(base: string): string {
+    const { buffers, params, body } = this.loops
+    const taken = new Set([...buffers, ...params, ...loopsOf(body)].map((x) => x.name))
+    for (const l of loopsOf(body)) for (const s of l.body) if (s.kind === 'alloc') taken.add(s.buffer.name)
+    return unusedName(base, (n) => taken.has(n))
+  }
+
   /** The outer and the inner loop. */
   split(variable: string, by: number): readonly [outer: string, inner: string] {
     const loop = this.loop(variable)!

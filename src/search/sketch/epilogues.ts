@@ -5,14 +5,23 @@ import { exprsOf } from '../../ir/tree.ts'
 import type { Decisions } from './decisions.ts'
 import type { NestShape } from './strands.ts'
 
-/** For each nest that is moved, by its name, the one that it is moved into. */
-export function epilogues(nests: readonly NestShape[], d: Decisions): ReadonlyMap<string, string> {
+/** The nest among those before it that makes what a nest goes over, where it is one. */
+export function makerOf(nest: NestShape, before: readonly NestShape[]): NestShape | undefined {
+  const makers = before.filter((n) => feeds(n, nest))
+  return makers.length === 1 ? makers[0] : undefined
+}
+
+/** For each nest that is moved, by its name, the one that it is moved into. `holds`: in which an element is ever whole. */
+export function epilogues(
+  nests: readonly NestShape[],
+  d: Decisions,
+  holds: (nest: NestShape) => boolean,
+): ReadonlyMap<string, string> {
   const moved = new Map<string, string>()
   for (const [k, nest] of nests.entries()) {
-    const made = nests.slice(0, k).filter((n) => !moved.has(n.name) && feeds(n, nest))
-    const [only] = made
-    if (made.length !== 1 || only === undefined) continue
-    if (d.choose(`${nest.called}.at`, [only.name, 'apart']) === only.name) moved.set(nest.name, only.name)
+    const maker = makerOf(nest, nests.slice(0, k))
+    if (!maker || moved.has(maker.name) || !holds(maker)) continue
+    if (d.choose(`${nest.called}.at`, [maker.name, 'apart']) === maker.name) moved.set(nest.name, maker.name)
   }
   return moved
 }

@@ -1,14 +1,16 @@
 /**
  * Schedules from the shape of a kernel's nests alone: what loops are to the result, what they depend on, what is written
  * (the sketches of Ansor, Zheng et al., OSDI 2020, over the loops that formats make). It knows no operator and no format.
- * Each sketch is a list of decisions, whose first values are the best guess, and of ordinary steps that follow from them.
+ * Each sketch is a list of decisions, each with a best guess, and of ordinary steps that follow from them.
  */
 import type { Kernel2 } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { Decisions } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
-import { decisionNames } from './part-groups.ts'
+import { fusedName, fusions } from './fused-axes.ts'
+import { parallel } from './parallel.ts'
+import { nestNaming } from './part-groups.ts'
 import { sequential } from './sequential.ts'
 import { nestShapes } from './strands.ts'
 
@@ -18,23 +20,71 @@ export { Draft, type Schedulable } from './draft.ts'
 /** The kinds of devices that sketches are for. */
 export type SketchDevice = 'cpu' | 'webgpu' | 'cuda'
 
-export type Sketch = <K extends Schedulable<K>>(draft: Draft<K>) => void
+export interface SketchTarget {
+  readonly device: SketchDevice
+  /** Sizes that the schedule is for, as far as they are known: it may require them, or what they are multiples of. */
+  readonly sizes?: Readonly<Record<string, number>> | undefined
+}
+
+/** Threads of a block that every such device has. */
+const THREADS: Readonly<Record<SketchDevice, number>> = { cpu: 1, webgpu: 256, cuda: 1024 }
 
 /** Asked again with every decision. */
 const shapesOf = remembered((of: { readonly kernel: Kernel1; readonly loops: Kernel2 }) =>
-  nestShapes(of.loops, decisionNames(of.kernel)),
+  nestShapes(of.loops, nestNaming(of.kernel)),
 )
 
-/** The steps of the sketch that decisions lead to, for a kernel that has none on loops. */
-export function sketch<K extends Schedulable<K>>(kernel: K, device: SketchDevice, d: Decisions): Sketch {
-  const nests = shapesOf(kernel.compilation)
-  void device
-  return sequential(nests, d)
+/** Kernels with axes fused, by which they are. */
+const fused = new WeakMap<object, Map<string, unknown>>()
+
+/** A kernel that the decisions on coordinates lead to, and the steps on its loops that the others do. */
+export interface Sketched<K extends Schedulable<K>> {
+  readonly kernel: K
+  readonly steps: (draft: Draft<K>) => void
 }
 
-/** The kernel under its first sketch, the best guess. @throws SptError where a step is refused */
-export function bestGuess<K extends Schedulable<K>>(kernel: K, device: SketchDevice): K {
-  const draft = new Draft(kernel)
-  sketch(kernel, device, new Decisions(null))(draft)
+/**
+ * The sketch that decisions lead to, for a kernel that has no steps on loops. Steps on loops are not taken.
+ * @throws SptError where a step on coordinates is refused
+ */
+export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): Sketched<K> {
+  const { device, sizes = {} } = target
+  if (device === 'cpu') return { kernel: base, steps: sequential(shapesOf(base.compilation), d) }
+  const { kernel: coordinates } = base.compilation
+  const together = fusions(coordinates, nestNaming(coordinates), d)
+  const kernel = withFused(base, together)
+  const around = {
+    decisions: d,
+    threads: THREADS[device],
+    apart: device === 'cuda',
+    sizes: new Map(Object.entries(sizes)),
+  }
+  return { kernel, steps: parallel(shapesOf(kernel.compilation), around) }
+}
+
+function withFused<K extends Schedulable<K>>(base: K, together: readonly (readonly string[])[]): K {
+  if (together.length === 0) return base
+  const known = fused.get(base) ?? new Map<string, unknown>()
+  fused.set(base, known)
+  const key = together.map((x) => x.join()).join(' ')
+  const before = known.get(key)
+  if (before !== undefined) return before as K
+  const made = together.reduce((k, loops) => {
+    const into = fusedName(k.compilation.kernel, loops)
+    return k.apply([{ stage: 1, step: { kind: 'fuse', loops, into } }])
+  }, base)
+  known.set(key, made)
+  return made
+}
+
+/** The kernel under a sketch. @throws SptError where a step is refused */
+export function sketched<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): K {
+  const { kernel, steps } = sketch(base, target, d)
+  const draft = new Draft<K>(kernel)
+  steps(draft)
   return draft.kernel
 }
+
+/** The kernel under the best guess. @throws SptError where a step is refused */
+export const bestGuess = <K extends Schedulable<K>>(kernel: K, target: SketchTarget): K =>
+  sketched(kernel, target, new Decisions(null))

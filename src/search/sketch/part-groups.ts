@@ -1,8 +1,15 @@
 /** What decisions of a nest are called: copies of an iteration over parts of like formats decide together. */
 import type { Kernel1 } from '../../ir/stage1.ts'
 
-/** From the name of a nest to the one that its decisions begin with. */
-export function decisionNames(kernel: Kernel1): (nest: string) => string {
+export interface NestNames {
+  /** The iteration as written, that parts have copies of. */
+  readonly stem: string
+  /** What decisions begin with. */
+  readonly called: string
+}
+
+/** What nests are, by their names. */
+export function nestNaming(kernel: Kernel1): (nest: string) => NestNames {
   const endings = kernel.reformats.flatMap(({ instance }) => {
     const kinds = new Set(instance.parts.map((p) => kindOf(p.instance.text)))
     return instance.parts
@@ -14,7 +21,8 @@ export function decisionNames(kernel: Kernel1): (nest: string) => string {
   })
   return (nest) => {
     const found = endings.find(([ending]) => nest.endsWith(ending))
-    return found ? `${nest.slice(0, -found[0].length)}${found[1]}` : nest
+    const stem = found ? nest.slice(0, -found[0].length) : nest
+    return { stem, called: found ? `${stem}${found[1]}` : nest }
   }
 }
 

@@ -10,7 +10,7 @@ export function sequential(
   nests: readonly NestShape[],
   d: Decisions,
 ): <K extends Schedulable<K>>(draft: Draft<K>) => void {
-  const moved = epilogues(nests, d)
+  const moved = epilogues(nests, d, () => true)
   const plans = nests
     .filter((n) => !moved.has(n.name))
     .map((n): readonly [NestShape, readonly Plan[]] => [n, n.strands.map((s) => runningSums(s, d))])

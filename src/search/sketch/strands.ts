@@ -1,9 +1,11 @@
 /** A nest taken apart into strands: the loops around each innermost body, by what they are to what it writes. */
 import { type LoopRole, rolesIn } from '../../analysis/loop-roles.ts'
 import { targetsOf } from '../../ir/accesses.ts'
+import { loopsOf } from '../../ir/definitions.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { bodiesOf } from '../../ir/tree.ts'
+import type { NestNames } from './part-groups.ts'
 
 export interface StrandLoop {
   readonly var: string
@@ -12,6 +14,8 @@ export interface StrandLoop {
   readonly reduce: boolean
   /** The number of iterations where it is one. */
   readonly constant: number | null
+  /** The size that is its number of iterations, where it is one. */
+  readonly size: string | null
   /** Variables of loops that its extent or conditions depend on. */
   readonly needs: ReadonlySet<string>
 }
@@ -29,24 +33,23 @@ export interface Strand {
 }
 
 /** A nest at the top of a kernel. */
-export interface NestShape {
+export interface NestShape extends NestNames {
   readonly name: string
-  /** What its decisions begin with. */
-  readonly called: string
   readonly top: string
   readonly strands: readonly Strand[]
 }
 
-/** `called`: what decisions of a nest begin with; several nests may share them. */
+/** `naming`: what decisions of a nest begin with; several nests may share them. */
 export function nestShapes(
   { body, buffers }: Kernel2,
-  called: (nest: string) => string = (n) => n,
+  naming: (nest: string) => NestNames,
 ): readonly NestShape[] {
   const global = new Set(buffers.map((b) => b.name))
   return body.flatMap((s): NestShape[] => {
     if (s.kind !== 'for') return []
     const found = strandsOf(s, global)
-    return [{ name: s.nest, called: called(s.nest), top: s.var, strands: named(found, called(s.nest)) }]
+    const names = naming(s.nest)
+    return [{ name: s.nest, ...names, top: s.var, strands: named(found, names.called) }]
   })
 }
 
@@ -63,13 +66,17 @@ function named(strands: readonly Strand[], called: string): readonly Strand[] {
 
 function strandsOf(top: For, global: ReadonlySet<string>): readonly Strand[] {
   const roles = rolesIn(top)
+  const loops = new Set(loopsOf([top]).map((l) => l.var))
   const out: Strand[] = []
   const loopOf = (l: For): StrandLoop => ({
     var: l.var,
     role: roles.get(l.var)!,
     reduce: l.reduce,
     constant: l.extent.kind === 'const' ? l.extent.value : null,
-    needs: new Set([l.extent, ...l.guards].flatMap((e) => [...freeVars(e)])),
+    size: l.extent.kind === 'var' && !loops.has(l.extent.name) ? l.extent.name : null,
+    needs: new Set(
+      [l.extent, ...l.guards].flatMap((e) => [...freeVars(e)]).filter((v) => loops.has(v) && v !== l.var),
+    ),
   })
   const go = (l: For, path: readonly For[], shared: number): void => {
     const inside = [...path, l]

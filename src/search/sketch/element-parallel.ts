@@ -1,0 +1,83 @@
+/** A thread for each element of the result, or for a few that lie side by side: all of its sums are in one thread. */
+import type { Plan } from './plan.ts'
+import type { Strand } from './strands.ts'
+import { type Around, atMost, chooseAhead, type Dealt, requireOf, within } from './threads.ts'
+
+export function elementParallel(strand: Strand, of: Dealt, around: Around): Plan {
+  return of.inner ? grid(strand, of, of.inner, around) : line(strand, of, around)
+}
+
+/** Neighbouring threads have neighbouring iterations of the outer loop. */
+function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Around): Plan {
+  const d = around.decisions
+  const threads = d.choose(`${strand.name}.threads`, within([32, 64, 128, 256], around.threads), 128)
+  const ahead = sums.length > 0 ? chooseAhead(strand.name, d) : undefined
+  return (draft) => {
+    const [blocks, thread] = draft.split(outer.var, threads)
+    const order = [...(lead ? [lead.var] : []), blocks, thread]
+    draft.reorder([...order, ...[...middle, ...sums].map((l) => l.var)])
+    draft.bind([...(lead ? [[lead.var, 'block.z'] as const] : []), [blocks, 'block.x'], [thread, 'thread.x']])
+    return {
+      whole: thread,
+      finish(late) {
+        late.inRegisters(strand.buffers, middle.at(-1)?.var ?? thread)
+        if (ahead) late.unroll(sums.at(-1)!.var, ahead.by, ahead.predicated)
+      },
+    }
+  }
+}
+
+/** Rows of a block's threads have rows of the result. */
+function grid(
+  strand: Strand,
+  { lead, outer, middle, sums }: Dealt,
+  inner: NonNullable<Dealt['inner']>,
+  around: Around,
+): Plan {
+  const d = around.decisions
+  const { name } = strand
+  const rows = d.choose(`${name}.rows`, [1, 2, 4, 8, 16, 32], 8)
+  const widths = within([8, 16, 32, 64, 128], around.threads / rows)
+  const lanes = d.choose(`${name}.lanes`, widths, atMost(widths, sums.length > 0 ? 16 : 32))
+  // Elements of a segment are few, and begin anywhere.
+  const each = inner.needs.size > 0 ? 1 : d.choose(`${name}.each`, [1, 2, 4, 8], sums.length > 0 ? 4 : 1)
+  const wide = each > 1 ? d.choose(`${name}.wide`, ['vector', 'unrolled']) : 'unrolled'
+  const ahead = sums.length > 0 ? chooseAhead(name, d) : undefined
+  return (draft) => {
+    requireOf(draft, inner, each, around)
+    const row = rows > 1 ? draft.split(outer.var, rows) : ([outer.var, undefined] as const)
+    // What lies in a segment is shared out within the block that has the segment.
+    const tiles = inner.needs.size > 0 ? undefined : draft.split(inner.var, lanes * each)
+    const [turns, strip] = tiles ?? draft.split(inner.var, lanes)
+    const [lane, vector] = each > 1 ? draft.split(strip, each) : ([strip, undefined] as const)
+    const [above, below] = [true, false].map((needed) =>
+      [...middle, ...sums].filter((l) => inner.needs.has(l.var) === needed).map((l) => l.var),
+    )
+    const threads = [...(row[1] === undefined ? [] : [row[1]]), ...above!, ...(tiles ? [] : [turns]), lane]
+    draft.reorder([
+      ...(lead ? [lead.var] : []),
+      row[0],
+      ...(tiles ? [turns] : []),
+      ...threads,
+      ...below!,
+      ...(vector === undefined ? [] : [vector]),
+    ])
+    draft.bind([
+      ...(lead ? [[lead.var, 'block.z'] as const] : []),
+      [row[0], 'block.x'],
+      ...(tiles ? [[turns, 'block.y'] as const] : []),
+      ...(row[1] === undefined ? [] : [[row[1], 'thread.y'] as const]),
+      [lane, 'thread.x'],
+    ])
+    return {
+      whole: lane,
+      finish(late) {
+        late.inRegisters(strand.buffers, below!.find((v) => middle.at(-1)?.var === v) ?? lane)
+        if (vector !== undefined)
+          if (wide === 'vector') late.vectorize(vector)
+          else late.unroll(vector, 0)
+        if (ahead) late.unroll(sums.at(-1)!.var, ahead.by, ahead.predicated)
+      },
+    }
+  }
+}

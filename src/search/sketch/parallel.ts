@@ -1,0 +1,105 @@
+/** Sketches for devices with threads: for each nest one of the rules that fit it. */
+import type { Decisions } from './decisions.ts'
+import { denseTiles, reusedBy } from './dense-tiles.ts'
+import type { Draft, Schedulable } from './draft.ts'
+import { elementParallel } from './element-parallel.ts'
+import { epilogues, makerOf } from './epilogues.ts'
+import { laneParallel } from './lane-parallel.ts'
+import type { Plan } from './plan.ts'
+import { rowPerGroup, rowPerThread, rowsOf } from './row-parallel.ts'
+import { isShared, shareParallel } from './share-parallel.ts'
+import type { NestShape, Strand } from './strands.ts'
+import { type Around, type Dealt, dealt } from './threads.ts'
+
+/** A rule with what it goes by, ready to decide. */
+interface Candidate {
+  readonly name: string
+  /** Buffers that several threads may update at one time. */
+  readonly atomic: readonly string[]
+  /** Whether a thread has whole elements at some time. */
+  readonly holds: boolean
+  readonly plan: () => Plan
+}
+
+const isEpilogue = (nest: NestShape, before: readonly NestShape[]): boolean =>
+  makerOf(nest, before) !== undefined
+
+function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decisions): Candidate {
+  const names = fitting.map((c) => c.name)
+  const kind = d.choose(`${nest.called}.sketch`, names)
+  return fitting[names.indexOf(kind)]!
+}
+
+export function parallel(
+  nests: readonly NestShape[],
+  around: Around,
+): <K extends Schedulable<K>>(draft: Draft<K>) => void {
+  const d = around.decisions
+  const chosen = new Map<NestShape, Candidate>()
+  for (const [k, nest] of nests.entries()) {
+    const fitting = candidates(nest, around)
+    if (fitting.length === 0 || isEpilogue(nest, nests.slice(0, k))) continue
+    chosen.set(nest, chooseAmong(fitting, nest, d))
+  }
+  const moved = epilogues(nests, d, (maker) => chosen.get(maker)?.holds ?? false)
+  for (const nest of nests) {
+    const fitting = chosen.has(nest) || moved.has(nest.name) ? [] : candidates(nest, around)
+    if (fitting.length > 0) chosen.set(nest, chooseAmong(fitting, nest, d))
+  }
+  const plans = [...chosen].map(([nest, { atomic, plan }]) => ({ nest, atomic, plan: plan() }))
+  const merged = mergers(nests, d)
+  return (draft) => {
+    for (const buffer of new Set(plans.flatMap((p) => p.atomic))) draft.step({ kind: 'atomic', buffer })
+    const arranged = plans.map(({ nest, plan }) => ({ nest, arranged: plan(draft) }))
+    for (const { nest, arranged: a } of arranged)
+      for (const [epilogue, after] of moved)
+        if (after === nest.name)
+          draft.step({
+            kind: 'compute_at',
+            nest: epilogue,
+            at: a.whole === undefined ? nest.top : { var: a.whole },
+          })
+    for (const { arranged: a } of arranged) a.finish(draft)
+    for (const names of merged) draft.step({ kind: 'merge', nests: names })
+  }
+}
+
+/** Copies of an iteration over several parts that become one launch; the last part first, which has what is left over. */
+function mergers(nests: readonly NestShape[], d: Decisions): readonly (readonly string[])[] {
+  const by = new Map<string, string[]>()
+  for (const n of nests) by.set(n.stem, [...(by.get(n.stem) ?? []), n.name])
+  return [...by].flatMap(([stem, names]) => {
+    const one = names.length > 1 && d.choose(`${stem}.launches`, ['apart', 'merged']) === 'merged'
+    return one ? [names.reverse()] : []
+  })
+}
+
+function candidates(nest: NestShape, around: Around): readonly Candidate[] {
+  const [strand, ...others] = nest.strands
+  if (!strand) return []
+  if (others.length > 0) {
+    const row = rowsOf(nest)
+    if (!row) return []
+    return [
+      { name: 'a group a row', atomic: [], holds: false, plan: () => rowPerGroup(nest, row, around) },
+      { name: 'a thread a row', atomic: [], holds: false, plan: () => rowPerThread(nest, row, around) },
+    ]
+  }
+  const of = dealt(strand)
+  return of ? ofStrand(strand, of, around) : []
+}
+
+function ofStrand(strand: Strand, of: Dealt, around: Around): readonly Candidate[] {
+  const atomic = of.meets ? strand.buffers : []
+  const operands = reusedBy(strand, of)
+  const elements = { name: 'elements', holds: true, atomic, plan: () => elementParallel(strand, of, around) }
+  const lanes = { name: 'lanes', holds: false, atomic, plan: () => laneParallel(strand, of, around) }
+  const shares = { name: 'shares', holds: false, atomic: [], plan: () => shareParallel(strand, of, around) }
+  const tiles = { name: 'tiles', holds: true, atomic, plan: () => denseTiles(strand, of, operands, around) }
+  const segmented = of.inner?.role !== 'contiguous'
+  return [
+    ...(operands.length > 0 ? [tiles] : []),
+    ...(isShared(strand, of) ? [shares] : []),
+    ...(of.sums.length === 0 ? [elements] : segmented ? [lanes, elements] : [elements, lanes]),
+  ]
+}

@@ -1,0 +1,88 @@
+/** Several results of a row one after the other: a thread, some neighbouring threads or a block for each row. */
+import type { Decisions } from './decisions.ts'
+import type { Arranged, Plan } from './plan.ts'
+import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
+import { type Around, atMost, within } from './threads.ts'
+
+/** The loop over rows that all strands share; `undefined` where they share more, or what is not rows. */
+export function rowsOf({ strands }: NestShape): StrandLoop | undefined {
+  const [row] = strands[0]!.loops
+  const plain = row && row.role === 'rows' && !row.reduce
+  return plain && strands.every((s) => s.shared === 1) ? row : undefined
+}
+
+/** Loops of a row stay in its thread. */
+export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, around: Around): Plan {
+  const threads = around.decisions.choose(`${called}.threads`, within([32, 64, 128, 256], around.threads), 64)
+  return (draft) => {
+    const [blocks, thread] = draft.split(row.var, threads)
+    draft.bind([
+      [blocks, 'block.x'],
+      [thread, 'thread.x'],
+    ])
+    return {
+      whole: thread,
+      finish(late) {
+        for (const s of strands) {
+          late.inRegisters(s.buffers, thread)
+          const spatial = ownLoops(s).findLast((l) => !l.reduce)
+          if (spatial && s.loops.at(-1) !== spatial) late.inRegisters(s.buffers, spatial.var)
+        }
+      },
+    }
+  }
+}
+
+/** Loops of a row are dealt out to neighbouring threads, which combine what they have and keep it. */
+export function rowPerGroup({ called, strands }: NestShape, row: StrandLoop, around: Around): Plan {
+  const d = around.decisions
+  const rows = d.choose(`${called}.rows`, [1, 2, 4, 8, 16, 32], 4)
+  const widths = within([4, 8, 16, 32, 64, 128, 256], around.threads / rows)
+  const lanes = d.choose(`${called}.lanes`, widths, atMost(widths, 32))
+  const plans = strands.map((s) => lanesOf(s, lanes, d))
+  return (draft) => {
+    const [blocks, group] = rows > 1 ? draft.split(row.var, rows) : ([row.var, undefined] as const)
+    draft.bind([[blocks, 'block.x'], ...(group === undefined ? [] : [[group, 'thread.y'] as const])])
+    const arranged = plans.map((plan): readonly [Strand, Arranged] => [plan.strand, plan.plan(draft)])
+    return {
+      whole: undefined,
+      finish(late) {
+        for (const [s, a] of arranged) {
+          late.inRegisters(s.buffers, group ?? blocks)
+          a.finish(late)
+        }
+      },
+    }
+  }
+}
+
+function lanesOf(
+  strand: Strand,
+  lanes: number,
+  d: Decisions,
+): { readonly strand: Strand; readonly plan: Plan } {
+  const own = ownLoops(strand)
+  const contiguous = own.findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
+  const over = contiguous ?? own[0]
+  if (!over) return { strand, plan: () => ({ whole: undefined, finish: () => undefined }) }
+  const rest = own.filter((l) => l !== over)
+  const sum = over.reduce || rest.some((l) => l.reduce)
+  const ahead = d.choose(`${strand.name}.ahead`, [1, 2, 4], 2)
+  const predicated = sum && ahead > 1
+  return {
+    strand,
+    plan(draft) {
+      const [turns, lane] = draft.split(over.var, lanes)
+      draft.reorder([turns, lane, ...rest.map((l) => l.var)])
+      draft.bind([[lane, 'thread.x']])
+      return {
+        whole: undefined,
+        finish(late) {
+          if (!over.reduce && rest.some((l) => l.reduce)) late.inRegisters(strand.buffers, lane)
+          const unrolled = rest.findLast((l) => l.reduce)?.var ?? turns
+          late.unroll(unrolled, ahead, predicated)
+        },
+      }
+    },
+  }
+}
