@@ -52,6 +52,7 @@ export const ROOMS = {
     'runtime',
     'run',
     'run/bind',
+    'search/sketch',
   ],
   search: [
     ...IR,

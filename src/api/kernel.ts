@@ -1,5 +1,5 @@
 /** Kernels and schedules as values: every call gives a new kernel and leaves the old one as it was. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
@@ -18,6 +18,7 @@ import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { LoopStep } from '../schedule/steps.ts'
+import { bestGuess, type SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, expectArgument, expectEach, expectName, isRecord, nameText } from './argument-checks.ts'
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
@@ -40,6 +41,9 @@ import { Steps } from './steps.ts'
 
 export type { TraceStep } from './printed-trace.ts'
 
+/** Beyond which nests are too many to look at each: parts of a format by the hundred. */
+const MOST_NESTS = 64
+
 /** A kernel under the schedule that was chosen. */
 export type Variant = ChosenKernel<Kernel>
 
@@ -49,6 +53,7 @@ export class Kernel extends Steps<Kernel> {
   /** Decides the rest of its schedule when data are bound. */
   readonly #choice: ChoiceUse | null
   #onThreads: Kernel | undefined
+  readonly #automatic = new Map<SketchDevice, Kernel>()
 
   constructor(compilation: Compilation, around: Surroundings, choice: ChoiceUse | null = null) {
     super()
@@ -212,6 +217,23 @@ export class Kernel extends Steps<Kernel> {
     return this.#onThreads
   }
 
+  /**
+   * Steps on loops from their shape alone, where it has none: running sums in registers on cpu, threads for elements, lanes or
+   * shares elsewhere. The best guess of `sketches` (sparsetile/search); itself where a step of it is refused.
+   */
+  automatic(device: SketchDevice): Kernel {
+    const kinds: readonly string[] = ['cpu', 'webgpu', 'cuda']
+    expectArgument(kinds.includes(device), 'the kind of a device', device, kinds.join(', '))
+    const known = this.#automatic.get(device)
+    if (known) return known
+    const { onLoops, loops } = this.#c
+    const given = onLoops || loops.body.length > MOST_NESTS
+    const made = given ? this : orRefused(() => bestGuess<Kernel>(this, { device }))
+    const kernel = made instanceof SptError ? this : made
+    this.#automatic.set(device, kernel)
+    return kernel
+  }
+
   /** Without the latest step. */
   undo(): Kernel {
     return this.#with(this.#c.undo())
@@ -266,13 +288,23 @@ export class Kernel extends Steps<Kernel> {
   }
 
   /**
-   * Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does. Where a choice is
-   * open, or no step has been applied and the program has a choice called `auto`, each binding chooses the schedule.
+   * Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does, on cpu one without
+   * steps on loops as `automatic('cpu')`. Where a choice is open, or no step has been applied and the program has a choice
+   * called `auto`, each binding chooses the schedule.
    */
   async compile(device: Device): Promise<CompiledKernel> {
     checkDevice(device)
     const open = this.#opened()
-    return open ? new CompiledChoice(open, device) : this.compileAsIs(device)
+    if (open) return new CompiledChoice(open, device)
+    const k = device.kind === 'cpu' ? this.automatic('cpu') : this
+    if (k === this) return this.compileAsIs(device)
+    try {
+      return await k.compileAsIs(device)
+    } catch (why) {
+      // What only lowering refuses: the kernel as it is has less to refuse.
+      if (!(why instanceof SptError)) throw why
+      return this.compileAsIs(device)
+    }
   }
 
   /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */

@@ -47,7 +47,9 @@ const sketching =
         expect(open.values.length).toBeGreaterThan(1)
         point[open.name] = c.pick(open.values)
       }
-      compilation = sketched(kernel, { device }, new Decisions(point)).compilation
+      // The best guess is what kernels without a schedule run as.
+      const decided = new Decisions(c.chance(25) ? null : point)
+      compilation = sketched(kernel, { device }, decided).compilation
     } catch (e) {
       if (!(e instanceof SptError)) throw withTrace(e, [...before.trace, JSON.stringify(point)])
       return before

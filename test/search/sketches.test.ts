@@ -1,7 +1,7 @@
 /** Spaces of sketches as a caller sees them: decisions, points, what is refused, and the kernels of the package. */
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { type Kernel, load } from '../../src/node.ts'
+import { type CompiledKernel, devices, type Kernel, load } from '../../src/node.ts'
 import { points, repaired } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'
 import type { Point } from '../../src/search/types.ts'
@@ -56,6 +56,19 @@ test('what cannot be searched is refused', async () => {
   expect(code(() => sketches(kernel.unroll('f', 4), { device: 'cpu' }))).toBe('search/has-schedule')
   const space = sketches(kernel, { device: 'cpu', formats: {} })
   expect(code(() => space.kernel({ ...space.guess, 'sum.tile': 7 }))).toBe('space/point')
+})
+
+test('a kernel without steps on loops runs as the best guess on cpu', async () => {
+  const kernel = (await load(SUMS)).kernel()
+  const cpu = await devices.cpu()
+  const space = sketches(kernel, { device: 'cpu', formats: {} })
+  const guess = await space.kernel(space.guess).compileAsIs(cpu)
+  const textsOf = (c: CompiledKernel): readonly string[] => c.program.texts.map((t) => t.text)
+  expect(textsOf(await kernel.compile(cpu))).toEqual(textsOf(guess))
+  expect(textsOf(await kernel.compileAsIs(cpu))).not.toEqual(textsOf(guess))
+  expect(kernel.automatic('cpu').trace).toEqual(space.kernel(space.guess).trace)
+  const own = kernel.unroll('f', 4)
+  expect(own.automatic('cpu')).toBe(own)
 })
 
 const files = readdirSync('kernels').filter((f) => f.endsWith('.spt'))
