@@ -62,6 +62,8 @@ interface Row {
   readonly wrong: number
   readonly hand: string
   readonly handMs: number
+  /** The kernel without steps. */
+  readonly plainMs: number
   readonly guessMs: number
   readonly bestMs: number
   readonly best: readonly string[]
@@ -177,6 +179,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
     legal: found.length,
     wrong: trials.wrong,
     hand: byHand?.name ?? '',
+    plainMs: plain ? plain.ms : Number.NaN,
     handMs: byHand ? final.get(byHand)! : Number.NaN,
     guessMs: guess ? final.get(guess)! : Number.NaN,
     bestMs: bySketch ? final.get(bySketch)! : Number.NaN,
@@ -269,6 +272,7 @@ console.log(
       'points',
       'tried',
       'legal',
+      'plain ms',
       'by hand',
       'hand ms',
       'guess ms',
@@ -282,6 +286,7 @@ console.log(
       r.points,
       `${r.tried}`,
       (r.legal / r.tried).toFixed(2),
+      r.plainMs.toFixed(4),
       r.hand,
       r.handMs.toFixed(4),
       r.guessMs.toFixed(4),

@@ -1,6 +1,6 @@
 /** Decisions of how sparse tensors are stored, among the formats that a program has and that fit. */
 import type { Kernel } from '../api/kernel.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { isDenseRoot } from '../ir/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import type { Decisions } from './sketch/index.ts'
@@ -26,7 +26,7 @@ export function formatChoices(
   if (!given) {
     // What is stored by a step already is as the caller wants it.
     const free = kernel.compilation.kernel.reformats.length === 0 ? sparse : []
-    return free.map(({ name, order }) => packaged(name, order, kernel.formats))
+    return free.map(({ name, order }) => packaged(kernel, name, order))
   }
   return Object.entries(given).map(([buffer, texts]) => {
     if (!sparse.some((b) => b.name === buffer || b.like.includes(buffer)))
@@ -70,26 +70,66 @@ function sparseTensors(kernel: Kernel): readonly SparseTensor[] {
   })
 }
 
-function packaged(buffer: string, order: number, formats: ReadonlyMap<string, AnyFormat>): FormatChoice {
-  const fitting = [...formats].filter(([, f]) => fits(f, order))
-  const names = [DECLARED, ...fitting.map(([name]) => name)]
+/** Parts beyond which a tensor has launches by the dozen. */
+const MOST_PARTS = 32
+
+/** Formats and arguments that the kernel takes: each is tried once, on coordinates alone. */
+function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
+  const { formats } = kernel
+  const tried = new Map<string, boolean>()
+  const takes = (name: string, args: readonly number[]): boolean => {
+    const text = textOf(name, args)
+    const known = tried.get(text)
+    if (known !== undefined) return known
+    const parts = orRefused(() => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts)
+    const does = !(parts instanceof SptError) && parts.length <= MOST_PARTS
+    tried.set(text, does)
+    return does
+  }
+  /** Values of a parameter after others, where those that follow have small ones. */
+  const valuesOf = (
+    name: string,
+    params: readonly FormatParam[],
+    before: readonly number[],
+  ): readonly number[] => {
+    const after = params
+      .slice(before.length + 1)
+      .map((p) => (p.kind === 'real' ? FRACTIONS[1]! : INTEGERS[1]!))
+    const values = params[before.length]!.kind === 'real' ? FRACTIONS : INTEGERS
+    return values.filter((v) => takes(name, [...before, v, ...after]))
+  }
+  let names: readonly string[] | undefined
   return {
     buffer,
     decide(d) {
+      names ??= [
+        DECLARED,
+        ...[...formats].flatMap(([name, f]) => {
+          if (!fits(f, order)) return []
+          const params = numbersOf(f)
+          const taken = params.length === 0 ? takes(name, []) : valuesOf(name, params, []).length > 0
+          return taken ? [name] : []
+        }),
+      ]
       const name = d.choose(`${buffer}.format`, names)
       const format = formats.get(name)
       if (name === DECLARED || !format) return ''
-      const args = format.params
-        .filter((p) => !p.measured)
-        .map((p) =>
-          p.kind === 'real'
-            ? d.choose(`${buffer}.${p.name}`, FRACTIONS, 0.5)
-            : d.choose(`${buffer}.${p.name}`, INTEGERS, 4),
-        )
-      return args.length === 0 ? name : `${name}(${args.join(', ')})`
+      const params = numbersOf(format)
+      const args: number[] = []
+      for (const p of params) {
+        const values = valuesOf(name, params, args)
+        args.push(d.choose(`${buffer}.${p.name}`, values, values[values.length >> 1]))
+      }
+      return textOf(name, args)
     },
   }
 }
+
+const textOf = (name: string, args: readonly number[]): string =>
+  args.length === 0 ? name : `${name}(${args.join(', ')})`
+
+/** Parameters that are given; others are measured. */
+const numbersOf = (format: AnyFormat): readonly FormatParam[] => format.params.filter((p) => !p.measured)
 
 function fits(format: AnyFormat, order: number): boolean {
   const numbers = (p: FormatParam) => p.kind === 'integer' || p.kind === 'real'

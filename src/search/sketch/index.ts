@@ -49,7 +49,8 @@ export interface Sketched<K extends Schedulable<K>> {
  */
 export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): Sketched<K> {
   const { device, sizes = {} } = target
-  if (device === 'cpu') return { kernel: base, steps: sequential(shapesOf(base.compilation), d) }
+  if (device === 'cpu')
+    return { kernel: base, steps: sequential(shapesOf(base.compilation), base.compilation.loops, d) }
   const { kernel: coordinates } = base.compilation
   const together = fusions(coordinates, nestNaming(coordinates), d)
   const kernel = withFused(base, together)
@@ -59,7 +60,7 @@ export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, 
     apart: device === 'cuda',
     sizes: new Map(Object.entries(sizes)),
   }
-  return { kernel, steps: parallel(shapesOf(kernel.compilation), around) }
+  return { kernel, steps: parallel(shapesOf(kernel.compilation), kernel.compilation.loops, around) }
 }
 
 function withFused<K extends Schedulable<K>>(base: K, together: readonly (readonly string[])[]): K {

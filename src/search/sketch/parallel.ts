@@ -1,4 +1,6 @@
 /** Sketches for devices with threads: for each nest one of the rules that fit it. */
+import type { DisjointWrites, Kernel2 } from '../../ir/loops.ts'
+import { isBuiltinReducer } from '../../ir/monoid.ts'
 import type { Decisions } from './decisions.ts'
 import { denseTiles, reusedBy } from './dense-tiles.ts'
 import type { Draft, Schedulable } from './draft.ts'
@@ -21,9 +23,6 @@ interface Candidate {
   readonly plan: () => Plan
 }
 
-const isEpilogue = (nest: NestShape, before: readonly NestShape[]): boolean =>
-  makerOf(nest, before) !== undefined
-
 function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decisions): Candidate {
   const names = fitting.map((c) => c.name)
   const kind = d.choose(`${nest.called}.sketch`, names)
@@ -32,22 +31,23 @@ function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decision
 
 export function parallel(
   nests: readonly NestShape[],
+  kernel: Kernel2,
   around: Around,
 ): <K extends Schedulable<K>>(draft: Draft<K>) => void {
   const d = around.decisions
   const chosen = new Map<NestShape, Candidate>()
   for (const [k, nest] of nests.entries()) {
     const fitting = candidates(nest, around)
-    if (fitting.length === 0 || isEpilogue(nest, nests.slice(0, k))) continue
+    if (fitting.length === 0 || makerOf(nest, nests.slice(0, k), kernel) !== undefined) continue
     chosen.set(nest, chooseAmong(fitting, nest, d))
   }
-  const moved = epilogues(nests, d, (maker) => chosen.get(maker)?.holds ?? false)
+  const moved = epilogues(nests, kernel, d, (maker) => chosen.get(maker)?.holds ?? false)
   for (const nest of nests) {
     const fitting = chosen.has(nest) || moved.has(nest.name) ? [] : candidates(nest, around)
     if (fitting.length > 0) chosen.set(nest, chooseAmong(fitting, nest, d))
   }
   const plans = [...chosen].map(([nest, { atomic, plan }]) => ({ nest, atomic, plan: plan() }))
-  const merged = mergers(nests, d)
+  const merged = mergers(chosen, kernel.disjointWrites ?? [], d)
   return (draft) => {
     for (const buffer of new Set(plans.flatMap((p) => p.atomic))) draft.step({ kind: 'atomic', buffer })
     const arranged = plans.map(({ nest, plan }) => ({ nest, arranged: plan(draft) }))
@@ -65,12 +65,36 @@ export function parallel(
 }
 
 /** Copies of an iteration over several parts that become one launch; the last part first, which has what is left over. */
-function mergers(nests: readonly NestShape[], d: Decisions): readonly (readonly string[])[] {
-  const by = new Map<string, string[]>()
-  for (const n of nests) by.set(n.stem, [...(by.get(n.stem) ?? []), n.name])
-  return [...by].flatMap(([stem, names]) => {
-    const one = names.length > 1 && d.choose(`${stem}.launches`, ['apart', 'merged']) === 'merged'
-    return one ? [names.reverse()] : []
+function mergers(
+  chosen: ReadonlyMap<NestShape, Candidate>,
+  apart: readonly DisjointWrites[],
+  d: Decisions,
+): readonly (readonly string[])[] {
+  const by = new Map<string, NestShape[]>()
+  for (const n of chosen.keys()) by.set(n.stem, [...(by.get(n.stem) ?? []), n])
+  return [...by].flatMap(([stem, nests]) => {
+    if (nests.length < 2 || !canRunAtOnce(nests, chosen, apart)) return []
+    const one = d.choose(`${stem}.launches`, ['apart', 'merged']) === 'merged'
+    return one ? [nests.map((n) => n.name).reverse()] : []
+  })
+}
+
+/** Whether what several of the nests write is other elements of each, or all of them update it atomically. */
+function canRunAtOnce(
+  nests: readonly NestShape[],
+  chosen: ReadonlyMap<NestShape, Candidate>,
+  apart: readonly DisjointWrites[],
+): boolean {
+  const writers = new Map<string, NestShape[]>()
+  for (const n of nests)
+    for (const b of new Set(n.strands.flatMap((s) => s.buffers)))
+      writers.set(b, [...(writers.get(b) ?? []), n])
+  return [...writers].every(([buffer, of]) => {
+    if (of.length < 2 || of.every((n) => chosen.get(n)!.atomic.includes(buffer))) return true
+    return apart.some((w) => {
+      const groups = of.map((n) => w.nests.findIndex((g) => g.includes(n.name)))
+      return w.buffer === buffer && !groups.includes(-1) && new Set(groups).size === groups.length
+    })
   })
 }
 
@@ -90,11 +114,17 @@ function candidates(nest: NestShape, around: Around): readonly Candidate[] {
 }
 
 function ofStrand(strand: Strand, of: Dealt, around: Around): readonly Candidate[] {
+  if (of.meets && !hasAtomics(strand)) return []
   const atomic = of.meets ? strand.buffers : []
   const operands = reusedBy(strand, of)
   const elements = { name: 'elements', holds: true, atomic, plan: () => elementParallel(strand, of, around) }
   const lanes = { name: 'lanes', holds: false, atomic, plan: () => laneParallel(strand, of, around) }
-  const shares = { name: 'shares', holds: false, atomic: [], plan: () => shareParallel(strand, of, around) }
+  const shares = {
+    name: 'shares',
+    holds: false,
+    atomic: strand.buffers,
+    plan: () => shareParallel(strand, of, around),
+  }
   const tiles = { name: 'tiles', holds: true, atomic, plan: () => denseTiles(strand, of, operands, around) }
   const segmented = of.inner?.role !== 'contiguous'
   return [
@@ -103,3 +133,7 @@ function ofStrand(strand: Strand, of: Dealt, around: Around): readonly Candidate
     ...(of.sums.length === 0 ? [elements] : segmented ? [lanes, elements] : [elements, lanes]),
   ]
 }
+
+/** Whether every update is of one element, by a reducer that atomics are for. */
+const hasAtomics = ({ writes }: Strand): boolean =>
+  writes.every((w) => w.kind === 'reduce' && w.targets.length === 1 && isBuiltinReducer(w.reducer.name))

@@ -1,4 +1,5 @@
 /** Sketches for one thread: running sums strand by strand, and nests that use a result moved to where it is made. */
+import type { Kernel2 } from '../../ir/loops.ts'
 import type { Decisions } from './decisions.ts'
 import type { Draft, Schedulable } from './draft.ts'
 import { epilogues } from './epilogues.ts'
@@ -8,9 +9,10 @@ import type { NestShape } from './strands.ts'
 
 export function sequential(
   nests: readonly NestShape[],
+  kernel: Kernel2,
   d: Decisions,
 ): <K extends Schedulable<K>>(draft: Draft<K>) => void {
-  const moved = epilogues(nests, d, () => true)
+  const moved = epilogues(nests, kernel, d, () => true)
   const plans = nests
     .filter((n) => !moved.has(n.name))
     .map((n): readonly [NestShape, readonly Plan[]] => [n, n.strands.map((s) => runningSums(s, d))])

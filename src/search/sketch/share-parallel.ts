@@ -26,7 +26,6 @@ export function shareParallel(strand: Strand, { outer, inner }: Dealt, around: A
     : 'atomic'
   return (draft) => {
     if (inner) requireOf(draft, inner, each, around)
-    draft.step({ kind: 'atomic', buffer: buffer! })
     const [all, one] = draft.split(outer.var, share)
     const [blocks, group] = draft.split(all, shares)
     const strip = inner ? draft.split(inner.var, lanes * each) : undefined
