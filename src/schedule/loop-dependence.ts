@@ -68,7 +68,7 @@ function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string
 /**
  * By the contract, what one statement writes differs from iteration to iteration, by its index alone. That carries over to
  * the other accesses if all go to the same element, or agree in the dimensions that mention the loop and the others are the
- * same set in every iteration.
+ * same set in every iteration of it, and of the loops inside that those dimensions mention (the halves of a split).
  */
 function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   const { accesses } = shared
@@ -81,8 +81,11 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
     const mine = accesses.some((a) => mentions(a.index[d]!, v))
     if (mine) {
       own = true
-      const fixed = [...freeVars(e)].every((x) => !space.inner.has(x))
-      if (!fixed || accesses.some((a) => keyOf(a.index[d]!) !== keyOf(e))) return false
+      const inside = [...freeVars(e)].filter((x) => space.inner.has(x))
+      const apart = inside.every((x) =>
+        accesses.every((a) => a.index.every((o, k) => k === d || !variesWith(o, x, space))),
+      )
+      if (!apart || accesses.some((a) => keyOf(a.index[d]!) !== keyOf(e))) return false
     } else if (accesses.some((a) => variesWith(a.index[d]!, v, space))) return false
   }
   return own
