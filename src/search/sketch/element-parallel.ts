@@ -1,6 +1,7 @@
 /** A thread for each element of the result, or for a few that lie side by side: all of its sums are in one thread. */
+import type { Decisions } from './decisions.ts'
 import type { Plan } from './plan.ts'
-import type { Strand } from './strands.ts'
+import type { Strand, StrandLoop } from './strands.ts'
 import { type Around, atMost, chooseAhead, type Dealt, requireOf, within } from './threads.ts'
 
 export function elementParallel(strand: Strand, of: Dealt, around: Around): Plan {
@@ -27,6 +28,20 @@ function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Arou
   }
 }
 
+/** Iterations that are written one after the other. */
+const SHORT = 32
+
+/**
+ * Rows that a thread goes through. Where all have one length, so many that every block has as many slots, whatever the
+ * length (SparseTIR, section 4.2.1).
+ */
+function turnsOf({ name }: Strand, sums: readonly StrandLoop[], rows: number, d: Decisions): number {
+  const length = sums.find((l) => l.constant !== null)?.constant
+  if (length === undefined || length === null) return d.choose(`${name}.turns`, [1, 2, 4, 8])
+  const slots = d.choose(`${name}.slots`, [32, 64, 128, 256, 512], 128)
+  return Math.max(1, Math.floor(slots / length / rows))
+}
+
 /** Rows of a block's threads have rows of the result. */
 function grid(
   strand: Strand,
@@ -41,42 +56,53 @@ function grid(
   const lanes = d.choose(`${name}.lanes`, widths, atMost(widths, sums.length > 0 ? 16 : 32))
   // Elements of a segment are few, and begin anywhere.
   const each = inner.needs.size > 0 ? 1 : d.choose(`${name}.each`, [1, 2, 4, 8], sums.length > 0 ? 4 : 1)
+  const turns = inner.needs.size > 0 ? 1 : turnsOf(strand, sums, rows, d)
   const wide = each > 1 ? d.choose(`${name}.wide`, ['vector', 'unrolled']) : 'unrolled'
-  const ahead = sums.length > 0 ? chooseAhead(name, d) : undefined
+  const short = sums.at(-1)?.constant ?? undefined
+  const whole = short !== undefined && short <= SHORT && d.choose(`${name}.written`, ['unrolled', 'loop'])
+  const ahead = sums.length > 0 && short === undefined ? chooseAhead(name, d) : undefined
   return (draft) => {
     requireOf(draft, inner, each, around)
-    const row = rows > 1 ? draft.split(outer.var, rows) : ([outer.var, undefined] as const)
+    const [block, inside] = rows * turns > 1 ? draft.split(outer.var, rows * turns) : [outer.var, undefined]
+    const [turn, own] =
+      inside === undefined || turns === 1
+        ? [undefined, inside]
+        : rows === 1
+          ? [inside, undefined]
+          : draft.split(inside, rows)
     // What lies in a segment is shared out within the block that has the segment.
     const tiles = inner.needs.size > 0 ? undefined : draft.split(inner.var, lanes * each)
-    const [turns, strip] = tiles ?? draft.split(inner.var, lanes)
+    const [tile, strip] = tiles ?? draft.split(inner.var, lanes)
     const [lane, vector] = each > 1 ? draft.split(strip, each) : ([strip, undefined] as const)
     const [above, below] = [true, false].map((needed) =>
       [...middle, ...sums].filter((l) => inner.needs.has(l.var) === needed).map((l) => l.var),
     )
-    const threads = [...(row[1] === undefined ? [] : [row[1]]), ...above!, ...(tiles ? [] : [turns]), lane]
+    const threads = [...(own === undefined ? [] : [own]), ...above!, ...(tiles ? [] : [tile]), lane]
     draft.reorder([
       ...(lead ? [lead.var] : []),
-      row[0],
-      ...(tiles ? [turns] : []),
+      block,
+      ...(tiles ? [tile] : []),
       ...threads,
+      ...(turn === undefined ? [] : [turn]),
       ...below!,
       ...(vector === undefined ? [] : [vector]),
     ])
     draft.bind([
       ...(lead ? [[lead.var, 'block.z'] as const] : []),
-      [row[0], 'block.x'],
-      ...(tiles ? [[turns, 'block.y'] as const] : []),
-      ...(row[1] === undefined ? [] : [[row[1], 'thread.y'] as const]),
+      [block, 'block.x'],
+      ...(tiles ? [[tile, 'block.y'] as const] : []),
+      ...(own === undefined ? [] : [[own, 'thread.y'] as const]),
       [lane, 'thread.x'],
     ])
     return {
-      whole: lane,
+      whole: turn ?? lane,
       finish(late) {
-        late.inRegisters(strand.buffers, below!.find((v) => middle.at(-1)?.var === v) ?? lane)
+        late.inRegisters(strand.buffers, below!.find((v) => middle.at(-1)?.var === v) ?? turn ?? lane)
         if (vector !== undefined)
           if (wide === 'vector') late.vectorize(vector)
           else late.unroll(vector, 0)
         if (ahead) late.unroll(sums.at(-1)!.var, ahead.by, ahead.predicated)
+        if (whole === 'unrolled') late.unroll(sums.at(-1)!.var, 0)
       },
     }
   }
