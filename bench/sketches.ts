@@ -16,8 +16,8 @@ import {
   type Kernel,
   load,
   type PreparedKernel,
-  type RunInputs,
   SptError,
+  Workspace,
 } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
 import { COUNTED_DECISIONS, count, draw, neighbours, pointKey } from '../src/search/points.ts'
@@ -71,21 +71,32 @@ interface Row {
 }
 
 class Trials {
-  readonly #device: Device
-  readonly #inputs: RunInputs
+  readonly #data: Workspace
   readonly #output: string
-  #expected: readonly number[] | undefined
+  /** Of the first kernel, which stays: so does the memory that all share. */
+  #expected: Promise<readonly number[]> | undefined
   wrong = 0
   readonly refused: Record<string, number> = {}
 
-  constructor(device: Device, inputs: RunInputs, output: string) {
-    this.#device = device
-    this.#inputs = inputs
+  constructor(data: Workspace, output: string) {
+    this.#data = data
     this.#output = output
   }
 
   async prepare(kernel: Kernel): Promise<PreparedKernel> {
-    return (await kernel.compileAsIs(this.#device)).prepare(this.#inputs)
+    return this.#data.prepare(await kernel.compileAsIs(this.#data.device))
+  }
+
+  async expect(kernel: Kernel): Promise<void> {
+    const prepared = await this.prepare(kernel)
+    await prepared.run()
+    this.#expected = this.#valuesOf(prepared)
+    await this.#expected
+  }
+
+  async #valuesOf(prepared: PreparedKernel): Promise<readonly number[]> {
+    const { values } = await prepared.read(this.#output)
+    return Array.from(values as Float32Array, Number)
   }
 
   /** Nothing where it is refused or wrong. */
@@ -114,11 +125,9 @@ class Trials {
   }
 
   async #agrees(prepared: PreparedKernel): Promise<boolean> {
-    const { values } = await prepared.read(this.#output)
-    const now = Array.from(values as Float32Array, Number)
-    this.#expected ??= now
-    const scale = this.#expected.reduce((m, x) => Math.max(m, Math.abs(x)), 1e-30)
-    return now.every((x, k) => Math.abs(x - this.#expected![k]!) <= 1e-4 * scale)
+    const [now, expected] = [await this.#valuesOf(prepared), (await this.#expected) ?? []]
+    const scale = expected.reduce((m, x) => Math.max(m, Math.abs(x)), 1e-30)
+    return now.every((x, k) => Math.abs(x - expected[k]!) <= 1e-4 * scale)
   }
 }
 
@@ -134,7 +143,8 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
       : { ...('d' in of.params && { d: +options.width }), ...('e' in of.params && { e: +options.width }) }
   const params = { ...of.params, ...width, ...(gpu && of.order === 0 ? LARGE : {}) }
   const output = kernel.compilation.source.buffers.find((b) => b.role === 'out')!.name
-  const trials = new Trials(device, { tensors, params, seed: 3 }, output)
+  const trials = new Trials(new Workspace(device, kernel, { tensors, params, seed: 3 }), output)
+  await trials.expect(kernel)
   const space = sketches(kernel, {
     device: device.kind,
     sizes: sizesOf(params),
