@@ -6,6 +6,7 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { inPlace } from '../support/in-place-gen.ts'
 import { sharing } from '../support/schedule-gen.ts'
+import { sketching } from '../support/sketch-gen.ts'
 import { agreeOnDevice } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters, tooLongForSwiftShader } from './law.ts'
 
@@ -43,6 +44,20 @@ test('webgpu agrees where conditions read what is updated in place', async () =>
       })
     }),
     parameters(6),
+  )
+}, 3_600_000)
+
+test('webgpu agrees under sketches', async () => {
+  await fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const k = caseOf(choices, 0, undefined, sketching('webgpu'))
+      if (!k) return
+      await carriedOut(k, async () => {
+        if (tooLongForSwiftShader(k.compilation)) return
+        await agreeOnDevice(device, k.compilation, k.bound, k.expected)
+      })
+    }),
+    parameters(4),
   )
 }, 3_600_000)
 

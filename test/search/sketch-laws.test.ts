@@ -1,62 +1,10 @@
 /** Sketches of generated kernels: every point computes what the reference computes, or is refused with a code. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
-import type { AnyFormat } from '../../src/ir/format.ts'
-import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import type { Step } from '../../src/schedule/resolve.ts'
-import {
-  Decisions,
-  openIn,
-  type Schedulable,
-  type SketchDevice,
-  sketch,
-  sketched,
-} from '../../src/search/sketch/index.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from '../laws/law.ts'
-import type { Choices } from '../support/choices.ts'
-import { type Scheduled, schedule, withTrace } from '../support/schedule-gen.ts'
-
-/** A compilation as what sketches are made of. */
-class Scheduling implements Schedulable<Scheduling> {
-  readonly compilation: Compilation
-
-  constructor(compilation: Compilation) {
-    this.compilation = compilation
-  }
-
-  apply(steps: readonly Step[]): Scheduling {
-    return new Scheduling(steps.reduce((c, s) => c.step(s), this.compilation))
-  }
-}
-
-/** Some steps on coordinates, then a point of the space; without steps on loops where that is refused. */
-const sketching =
-  (device: SketchDevice) =>
-  (c: Choices, start: Compilation, formats: ReadonlyMap<string, AnyFormat>): Scheduled => {
-    const before = schedule(c, start, formats, 0)
-    const kernel = new Scheduling(before.compilation)
-    const point: Record<string, number | string> = {}
-    let compilation: Compilation
-    try {
-      for (;;) {
-        const open = openIn(point, (d) => void sketch(kernel, { device }, d))
-        if (!open) break
-        expect(open.values.length).toBeGreaterThan(1)
-        point[open.name] = c.pick(open.values)
-      }
-      // The best guess is what kernels without a schedule run as.
-      const decided = new Decisions(c.chance(25) ? null : point)
-      compilation = sketched(kernel, { device }, decided).compilation
-    } catch (e) {
-      if (!(e instanceof SptError)) throw withTrace(e, [...before.trace, JSON.stringify(point)])
-      return before
-    }
-    const trace = [...before.trace, JSON.stringify(point)]
-    return { compilation, accepted: before.accepted, trace }
-  }
+import { sketching } from '../support/sketch-gen.ts'
 
 for (const device of ['cpu', 'webgpu', 'cuda'] as const)
   test(`points of sketches for ${device} change no result`, async () => {
