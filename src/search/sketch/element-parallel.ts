@@ -2,7 +2,7 @@
 import type { Decisions } from './decisions.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'
-import { type Around, atMost, chooseAhead, type Dealt, requireOf, within } from './threads.ts'
+import { type Around, atMost, chooseAhead, type Dealt, lanesGuess, requireOf, within } from './threads.ts'
 
 export function elementParallel(strand: Strand, of: Dealt, around: Around): Plan {
   return of.inner ? grid(strand, of, of.inner, around) : line(strand, of, around)
@@ -53,7 +53,11 @@ function grid(
   const { name } = strand
   const rows = d.choose(`${name}.rows`, [1, 2, 4, 8, 16, 32], 8)
   const widths = within([8, 16, 32, 64, 128], around.threads / rows)
-  const lanes = d.choose(`${name}.lanes`, widths, atMost(widths, sums.length > 0 ? 16 : 32))
+  const lanes = d.choose(
+    `${name}.lanes`,
+    widths,
+    sums.length > 0 ? lanesGuess(widths, inner, around, 16) : atMost(widths, 32),
+  )
   // Elements of a segment are few, and begin anywhere.
   const each = inner.needs.size > 0 ? 1 : d.choose(`${name}.each`, [1, 2, 4, 8], sums.length > 0 ? 4 : 1)
   const turns = inner.needs.size > 0 ? 1 : turnsOf(strand, sums, rows, d)

@@ -2,7 +2,17 @@
 import type { ThreadAxis } from '../../ir/expr.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'
-import { type Around, atMost, chooseAhead, type Dealt, isRagged, requireOf, WARP, within } from './threads.ts'
+import {
+  type Around,
+  atMost,
+  chooseAhead,
+  type Dealt,
+  isRagged,
+  lanesGuess,
+  requireOf,
+  WARP,
+  within,
+} from './threads.ts'
 
 export function laneParallel(strand: Strand, of: Dealt, around: Around): Plan {
   const last = of.sums.at(-1)!
@@ -29,7 +39,7 @@ function segments(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): P
   const counts = within(GROUPS, ragged ? Math.min(room, WARP) : room)
   const groups = d.choose(`${name}.groups`, counts, atMost(counts, inner ? 4 : 16))
   const widths = within([4, 8, 16, 32], around.threads / rows / groups)
-  const lanes = inner ? d.choose(`${name}.lanes`, widths, atMost(widths, 8)) : 1
+  const lanes = inner ? d.choose(`${name}.lanes`, widths, lanesGuess(widths, inner, around, 8)) : 1
   const each = inner ? d.choose(`${name}.each`, [1, 2, 4], 4) : 1
   // Neighbours exchange registers, others combine over shared memory.
   const order = inner && !ragged ? d.choose(`${name}.neighbours`, ['groups', 'lanes']) : 'groups'

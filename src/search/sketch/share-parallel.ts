@@ -7,7 +7,7 @@ import type { Expr } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { Plan } from './plan.ts'
 import type { Strand } from './strands.ts'
-import { type Around, atMost, type Dealt, requireOf, within } from './threads.ts'
+import { type Around, type Dealt, lanesGuess, requireOf, within } from './threads.ts'
 
 export function shareParallel(strand: Strand, { outer, inner }: Dealt, around: Around): Plan {
   const d = around.decisions
@@ -17,7 +17,7 @@ export function shareParallel(strand: Strand, { outer, inner }: Dealt, around: A
   const counts = inner ? [4, 8, 16, 32, 64] : [64, 128, 256]
   const shares = d.choose(`${name}.shares`, counts, inner ? 16 : 128)
   const widths = within([4, 8, 16, 32], around.threads / shares)
-  const lanes = inner ? d.choose(`${name}.lanes`, widths, atMost(widths, 16)) : 1
+  const lanes = inner ? d.choose(`${name}.lanes`, widths, lanesGuess(widths, inner, around, 16)) : 1
   const each = inner ? d.choose(`${name}.each`, [1, 2, 4], 4) : 1
   const by = d.choose(`${name}.by`, [1, 2, 4], 4)
   // What is fused knows where segments begin; of a list, neighbours may be of one element.

@@ -97,3 +97,17 @@ export function chooseAhead(name: string, d: Decisions, guess = 4): Ahead {
   const by = d.choose(`${name}.ahead`, [1, 2, 4, 8], guess)
   return { by, predicated: by > 1 && d.choose(`${name}.rest`, ['predicated', 'apart']) === 'predicated' }
 }
+
+/** Vectors of f32 that are one access. */
+const VECTOR = 4
+
+/** How many lanes have a vector each of a loop whose size is given, else `otherwise`. */
+export function lanesGuess(
+  values: readonly number[],
+  loop: StrandLoop | undefined,
+  { sizes }: Around,
+  otherwise: number,
+): number {
+  const given = loop?.size ? sizes.get(loop.size) : undefined
+  return atMost(values, given === undefined ? otherwise : Math.ceil(given / VECTOR))
+}
