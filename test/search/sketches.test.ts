@@ -31,6 +31,8 @@ test('a point is ordinary steps, and its decisions come one after the other', as
   expect(space.next({})?.values).toEqual([0, 4, 8, 16, 32, 64])
   expect(space.next({ 'sum.tile': 0 })?.name).toBe('sum.unroll')
   expect(space.next(space.guess)).toBe(null)
+  const narrow = sketches((await load(SUMS)).kernel(), { device: 'cpu', formats: {}, sizes: { d: 3 } })
+  expect(narrow.guess).toEqual({ 'sum.tile': 0, 'sum.unroll': 4 })
   const all = [...points(space)]
   expect(new Set(all.map((p) => space.kernel(p).trace.join())).size).toBe(all.length)
 })

@@ -48,9 +48,10 @@ export interface Sketched<K extends Schedulable<K>> {
  * @throws SptError where a step on coordinates is refused
  */
 export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): Sketched<K> {
-  const { device, sizes = {} } = target
+  const { device } = target
+  const sizes = new Map(Object.entries(target.sizes ?? {}))
   if (device === 'cpu')
-    return { kernel: base, steps: sequential(shapesOf(base.compilation), base.compilation.loops, d) }
+    return { kernel: base, steps: sequential(shapesOf(base.compilation), base.compilation.loops, d, sizes) }
   const { kernel: coordinates } = base.compilation
   const together = fusions(coordinates, nestNaming(coordinates), d)
   const kernel = withFused(base, together)
@@ -58,7 +59,7 @@ export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, 
     decisions: d,
     threads: THREADS[device],
     apart: device === 'cuda',
-    sizes: new Map(Object.entries(sizes)),
+    sizes,
   }
   return { kernel, steps: parallel(shapesOf(kernel.compilation), kernel.compilation.loops, around) }
 }

@@ -5,13 +5,17 @@
 import type { Decisions } from './decisions.ts'
 import type { Plan } from './plan.ts'
 import { ownLoops, type Strand, type StrandLoop } from './strands.ts'
+import { atMost } from './threads.ts'
+
+/** Sizes that the schedule is for, as far as they are given. */
+type Sizes = ReadonlyMap<string, number>
 
 /** 0: none, each sum goes through memory. */
 const TILES = [0, 4, 8, 16, 32, 64] as const
 /** Tiles that fit a machine's registers, so that writing the loop out can help. */
 const SMALL = 16
 
-export function runningSums(strand: Strand, d: Decisions): Plan {
+export function runningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
   const own = ownLoops(strand)
   if (!strand.loops.some((l) => l.reduce)) return elementwise(strand, d)
   const contiguous = own.findLast((l) => l.role === 'contiguous' && l.constant === null)
@@ -21,7 +25,7 @@ export function runningSums(strand: Strand, d: Decisions): Plan {
   const [heads, sums] = [rest.slice(0, last + 1), rest.slice(last + 1)]
   const around = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
   return contiguous && sums.length > 0
-    ? tiled({ strand, heads, sums, contiguous, around }, d)
+    ? tiled({ strand, heads, sums, contiguous, around }, d, sizes)
     : scalar({ strand, sums, around }, d)
 }
 
@@ -49,8 +53,10 @@ function scalar({ strand, sums, around }: Scalar, d: Decisions): Plan {
   })
 }
 
-function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions): Plan {
-  const tile = d.choose(`${strand.name}.tile`, TILES, 8)
+function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions, sizes: Sizes): Plan {
+  // What a narrower result would leave of a tile costs more than a tile saves.
+  const given = contiguous.size === null ? undefined : sizes.get(contiguous.size)
+  const tile = d.choose(`${strand.name}.tile`, TILES, atMost(TILES, Math.min(8, given ?? 8)))
   const heads_ = heads.map((l) => l.var)
   const sums_ = sums.map((l) => l.var)
   if (tile === 0) {
@@ -62,7 +68,8 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions)
   }
   // Panels: all rows go through one tile of columns before the next one.
   const dense = heads.length > 0 && repeats(heads.at(-1)!, sums)
-  const orders = dense ? ['panels', 'rows'] : ['rows', 'panels']
+  const even = dense && heads.every((l) => l.needs.size === 0)
+  const orders = even ? ['panels', 'rows'] : ['rows', 'panels']
   const panels = heads.length > 0 && d.choose(`${strand.name}.order`, orders) === 'panels'
   const high = dense ? d.choose(`${strand.name}.high`, [1, 2, 4], 2) : 1
   const written = tile <= SMALL ? d.choose(`${strand.name}.written`, ['unrolled', 'loop']) : 'loop'

@@ -11,11 +11,12 @@ export function sequential(
   nests: readonly NestShape[],
   kernel: Kernel2,
   d: Decisions,
+  sizes: ReadonlyMap<string, number>,
 ): <K extends Schedulable<K>>(draft: Draft<K>) => void {
   const moved = epilogues(nests, kernel, d, () => true)
   const plans = nests
     .filter((n) => !moved.has(n.name))
-    .map((n): readonly [NestShape, readonly Plan[]] => [n, n.strands.map((s) => runningSums(s, d))])
+    .map((n): readonly [NestShape, readonly Plan[]] => [n, n.strands.map((s) => runningSums(s, d, sizes))])
   return (draft) => {
     const arranged = plans.map(([nest, strands]): readonly [NestShape, readonly Arranged[]] => [
       nest,
