@@ -219,18 +219,20 @@ export class Kernel extends Steps<Kernel> {
 
   /**
    * Steps on loops from their shape alone, where it has none: running sums in registers on cpu, threads for elements, lanes or
-   * shares elsewhere. The best guess of `sketches` (sparsetile/search); itself where a step of it is refused.
+   * shares elsewhere. The best guess of `sketches` (sparsetile/search); itself where a step of it is refused. `sizes`: those
+   * that it is for, by name: it may require them, or what they are multiples of.
    */
-  automatic(device: SketchDevice): Kernel {
+  automatic(device: SketchDevice, sizes?: Readonly<Record<string, number>>): Kernel {
     const kinds: readonly string[] = ['cpu', 'webgpu', 'cuda']
     expectArgument(kinds.includes(device), 'the kind of a device', device, kinds.join(', '))
-    const known = this.#automatic.get(device)
+    expectArgument(sizes === undefined || isRecord(sizes), 'sizes', sizes, 'numbers by name')
+    const known = sizes ? undefined : this.#automatic.get(device)
     if (known) return known
     const { onLoops, loops } = this.#c
     const given = onLoops || loops.body.length > MOST_NESTS
-    const made = given ? this : orRefused(() => bestGuess<Kernel>(this, { device }))
+    const made = given ? this : orRefused(() => bestGuess<Kernel>(this, { device, sizes }))
     const kernel = made instanceof SptError ? this : made
-    this.#automatic.set(device, kernel)
+    if (!sizes) this.#automatic.set(device, kernel)
     return kernel
   }
 

@@ -69,6 +69,7 @@ test('a kernel without steps on loops runs as the best guess on cpu', async () =
   expect(textsOf(await kernel.compile(cpu))).toEqual(textsOf(guess))
   expect(textsOf(await kernel.compileAsIs(cpu))).not.toEqual(textsOf(guess))
   expect(kernel.automatic('cpu').trace).toEqual(space.kernel(space.guess).trace)
+  expect(kernel.automatic('cpu', { d: 3 }).trace).toEqual(['unroll f by 4'])
   const own = kernel.unroll('f', 4)
   expect(own.automatic('cpu')).toBe(own)
 })
