@@ -72,6 +72,7 @@ export const ROOMS = {
     'api',
     'search/sketch',
   ],
+  notebook: ['ast', 'ir', 'pictures', 'api', 'search'],
   cli: [
     ...IR,
     'cache',
@@ -103,6 +104,7 @@ export const ROOMS = {
     'io',
     'api',
     'search',
+    'notebook',
   ],
 }
 

@@ -1,0 +1,23 @@
+/**
+ * sparsetile in notebooks: formats, stages, tables, charts and results of searches as values that Deno's Jupyter kernel
+ * shows. Figures are stored as PNG where `@resvg/resvg-wasm` and `dejavu-fonts-ttf` are installed: viewers empty SVG that
+ * they do not trust. Outside of notebooks, what is given has `bundle()`, `toString()`, and figures `svg` and `png()`.
+ */
+
+export type { FrameOptions } from './notebook/chart/frame.ts'
+export { type HeatmapOptions, heatmap } from './notebook/chart/heatmap.ts'
+export {
+  type BarsOptions,
+  bars,
+  type ChartOptions,
+  lines,
+  type ScatterOptions,
+  scatter,
+} from './notebook/chart/index.ts'
+export { display, type MimeBundle, Shown } from './notebook/display.ts'
+export { Figure, picture } from './notebook/figure.ts'
+export { comparison, parts, storage } from './notebook/formats.ts'
+export type { Language } from './notebook/highlight.ts'
+export { best, convergence, outcomes, predictions } from './notebook/studies.ts'
+export { type Row, type TableOptions, table } from './notebook/table.ts'
+export { code, emitted, stage, steps, type TextOptions } from './notebook/texts.ts'

@@ -1,0 +1,79 @@
+/** Columns of rows, as charts read them. */
+
+import { fail } from '../../ast/diagnostic.ts'
+import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import type { Row } from '../table.ts'
+import type { Datum } from './scale.ts'
+
+/** @throws SptError `notebook/no-rows`, `api/argument`, `api/unknown-option` */
+export function checkChart(
+  what: string,
+  rows: readonly Row[],
+  options: object,
+  known: readonly string[],
+): void {
+  expectOptions<Record<string, unknown>>(what, { ...options }, [
+    'x',
+    'y',
+    'title',
+    'width',
+    'labels',
+    ...known,
+  ])
+  expectArgument(Array.isArray(rows), 'the data', rows, 'a list of rows: values by column')
+  if (rows.length === 0)
+    fail({
+      code: 'notebook/no-rows',
+      message: 'a chart of no rows',
+      expected: 'a row, at least',
+      hint: 'table shows an empty list',
+    })
+}
+
+/**
+ * The values of a column: numbers that are finite, and texts.
+ * @throws SptError `notebook/no-column`, `notebook/value`
+ */
+export function channel(rows: readonly Row[], name: string): Datum[] {
+  return rows.map((row, k) => {
+    const value = row[name]
+    if (typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))) return value
+    if (!Object.hasOwn(row, name))
+      return fail({
+        code: 'notebook/no-column',
+        message: `row ${k} has no column ${name}`,
+        lookup: { name, candidates: Object.keys(row) },
+      })
+    return fail({
+      code: 'notebook/value',
+      message: `${name} of row ${k} is ${String(value)}`,
+      expected: 'a finite number or a text',
+      hint: 'leave such rows out',
+    })
+  })
+}
+
+/** The same of a column of numbers. @throws SptError as `channel` */
+export function numbers(rows: readonly Row[], name: string): number[] {
+  return channel(rows, name).map((value, k) =>
+    typeof value === 'number'
+      ? value
+      : fail({
+          code: 'notebook/value',
+          message: `${name} of row ${k} is "${value}"`,
+          expected: 'a number',
+        }),
+  )
+}
+
+/** Rows by the value of a column, in the order in which the values come; all in one without a column. */
+export function grouped<T>(keys: readonly Datum[] | undefined, items: readonly T[]): [Datum, T[]][] {
+  const out = new Map<Datum, T[]>()
+  items.forEach((item, k) => {
+    const key = keys?.[k] ?? ''
+    const group = out.get(key)
+    if (group) group.push(item)
+    else out.set(key, [item])
+  })
+  return [...out]
+}

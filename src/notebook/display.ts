@@ -1,0 +1,54 @@
+/** What a notebook shows: one value in several types of media, of which a viewer takes the one it likes best. */
+
+/** Contents by type of medium; bytes in base64. */
+export type MimeBundle = Readonly<Record<string, string>>
+
+/** The method by which Deno's Jupyter kernel asks a value how it is shown. */
+export const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as never
+
+/**
+ * Something to show: in a notebook as the last value of a cell or through `display`, elsewhere through `bundle` and
+ * `toString`.
+ */
+export abstract class Shown {
+  /** Its contents by type of medium, as notebooks store them; `text/plain` is always there. */
+  abstract bundle(): Promise<MimeBundle>
+
+  /** What a terminal shows. */
+  abstract toString(): string
+
+  [JUPYTER_DISPLAY](): Promise<MimeBundle> {
+    return this.bundle()
+  }
+
+  /** Of Node: how `console.log` prints it. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+
+  /** Of Deno: the same. */
+  [Symbol.for('Deno.customInspect')](): string {
+    return this.toString()
+  }
+}
+
+interface JupyterHost {
+  readonly Deno?: { readonly jupyter?: { display(value: unknown): Promise<void> } }
+}
+
+/** Shows several values of one cell, in order: in a notebook as its outputs, elsewhere as text in the console. */
+export async function display(...values: readonly Shown[]): Promise<void> {
+  // Outside of a notebook, Deno's `jupyter` is there and throws.
+  const jupyter = inNotebook() ? (globalThis as JupyterHost).Deno?.jupyter : undefined
+  for (const value of values)
+    if (jupyter) await jupyter.display(value)
+    else console.log(value.toString())
+}
+
+function inNotebook(): boolean {
+  try {
+    return typeof (globalThis as JupyterHost).Deno?.jupyter?.display === 'function'
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,56 @@
+/** Tensors as formats store them. */
+import { ConvertedTensor } from '../api/format-values.ts'
+import { expectArgument } from '../ast/expect-argument.ts'
+import type { Shown } from './display.ts'
+import { type Figure, picture } from './figure.ts'
+import { table } from './table.ts'
+
+/** The tensor with its parts, and how each is stored. @param name what the tensor is called */
+export const storage = (tensor: ConvertedTensor, name = 'tensor'): Figure =>
+  picture(expectConverted(tensor).svg({ name }), `${name} as ${tensor.format}`)
+
+/**
+ * What formats make of a tensor, a row each: parts, elements of the value arrays and the share of them that is padding,
+ * bytes of index arrays (permutations and lists included), of values, and of both against those of compressed rows.
+ */
+export const comparison = (tensors: readonly ConvertedTensor[]): Shown =>
+  table(
+    tensors.map((tensor) => {
+      const report = expectConverted(tensor).describe()
+      return {
+        format: report.format,
+        parts: report.parts.length,
+        slots: report.slots,
+        'padding %': 100 * report.paddingShare,
+        'index bytes': report.structureBytes + report.tableBytes,
+        'value bytes': report.valueBytes,
+        'bytes / compressed rows': report.bytes / report.compressedBytes,
+      }
+    }),
+  )
+
+/** The parts of a tensor: how many different rows and elements each holds, its padding and bytes. */
+export const parts = (tensor: ConvertedTensor): Shown =>
+  table(
+    expectConverted(tensor)
+      .describe()
+      .parts.map((p) => ({
+        part: p.label === '' ? '(all)' : p.label,
+        format: p.format,
+        rows: p.rows,
+        elements: p.stored,
+        slots: p.slots,
+        'padding %': 100 * p.paddingShare,
+        bytes: p.bytes,
+      })),
+  )
+
+function expectConverted(tensor: ConvertedTensor): ConvertedTensor {
+  expectArgument(
+    tensor instanceof ConvertedTensor,
+    'the tensor',
+    tensor,
+    'a tensor in a format: program.format(text).convert(tensor)',
+  )
+  return tensor
+}

@@ -1,0 +1,48 @@
+/** Numbers as tables and charts print them. */
+
+/** Whether a value is shown as a dash. */
+export const isMissing = (x: unknown): boolean => x === undefined || x === null
+
+const grouped = (x: number, decimals: number): string =>
+  x.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+
+/** Decimals with which a number has so many significant digits. */
+const decimalsOf = (x: number, digits: number): number =>
+  Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(x))))
+
+/** More are read badly: such columns, and those of numbers as large, have numbers each on their own. */
+const MOST_DECIMALS = 9
+const MOST = 1e12
+
+/** How the values of a column are printed: its numbers with the same decimals. */
+export function formatter(values: readonly unknown[], digits: number): (value: unknown) => string {
+  const numbers = values.filter((x): x is number => typeof x === 'number' && Number.isFinite(x))
+  const sizes = numbers
+    .map(Math.abs)
+    .filter((x) => x > 0)
+    .sort((a, b) => a - b)
+  const median = sizes[sizes.length >> 1]
+  const decimals = numbers.every(Number.isInteger) || median === undefined ? 0 : decimalsOf(median, digits)
+  const alike = decimals <= MOST_DECIMALS && (sizes.at(-1) ?? 0) < MOST
+  const print = (x: unknown): string => {
+    if (isMissing(x)) return '–'
+    if (typeof x === 'bigint') return x.toLocaleString('en-US')
+    if (Array.isArray(x)) return x.map(print).join(', ')
+    if (typeof x !== 'number') return String(x)
+    if (!Number.isFinite(x)) return String(x)
+    return alike ? grouped(x, decimals) : brief(x, digits)
+  }
+  return print
+}
+
+/** A number alone: to so many significant digits, zeros at its end left out. */
+export function brief(x: number, digits = 3): string {
+  if (!Number.isFinite(x)) return String(x)
+  if (x === 0) return '0'
+  const rounded = Number(x.toPrecision(digits))
+  if (Math.abs(rounded) < 1e-4) return rounded.toExponential()
+  if (Math.abs(rounded) >= 1e15) return rounded.toExponential()
+  if (Math.abs(rounded) >= 1e6)
+    return rounded.toLocaleString('en-US', { notation: 'compact', maximumSignificantDigits: digits })
+  return rounded.toLocaleString('en-US', { maximumSignificantDigits: digits })
+}

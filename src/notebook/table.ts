@@ -1,0 +1,83 @@
+/** Tables: rows of values by column. */
+import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { escaped } from '../pictures/picture/svg.ts'
+import { type MimeBundle, Shown } from './display.ts'
+import { formatter, isMissing } from './numbers.ts'
+
+/** Values by column; what a row lacks, and `null`, is shown as a dash. */
+export type Row = Readonly<Record<string, unknown>>
+
+export interface TableOptions {
+  /** Which columns, in this order; all that any row has, in the order in which they first come. */
+  readonly columns?: readonly string[] | undefined
+  /** Significant digits of numbers that are no integers: a column has so many decimals that its median has them. 3. */
+  readonly digits?: number | undefined
+  /** Rows that are shown; of more, it is said how many there are. 100. */
+  readonly limit?: number | undefined
+}
+
+class Table extends Shown {
+  readonly #names: readonly string[]
+  readonly #cells: readonly (readonly string[])[]
+  /** By column. */
+  readonly #numeric: readonly boolean[]
+  readonly #more: number
+
+  constructor(rows: readonly Row[], { columns, digits = 3, limit = 100 }: TableOptions) {
+    super()
+    this.#names = columns ?? [...new Set(rows.flatMap((r) => Object.keys(r)))]
+    const shown = rows.slice(0, limit)
+    const texts = this.#names.map((name) => {
+      const values = shown.map((r) => r[name])
+      return values.map(formatter(values, digits))
+    })
+    this.#numeric = this.#names.map((name) =>
+      shown.every((r) => isMissing(r[name]) || typeof r[name] === 'number' || typeof r[name] === 'bigint'),
+    )
+    this.#cells = shown.map((_, k) => texts.map((column) => column[k]!))
+    this.#more = rows.length - shown.length
+  }
+
+  override async bundle(): Promise<MimeBundle> {
+    return { 'text/html': this.#html(), 'text/plain': this.toString() }
+  }
+
+  #html(): string {
+    const cell = (tag: 'th' | 'td') => (text: string, k: number) =>
+      `<${tag} style="text-align:${this.#numeric[k] ? 'right' : 'left'}">${escaped(text)}</${tag}>`
+    const row = (tag: 'th' | 'td', texts: readonly string[]) => `<tr>${texts.map(cell(tag)).join('')}</tr>`
+    const more = this.#more > 0 ? `\n<p>${this.#rest()}</p>` : ''
+    return `<table>
+<thead>${row('th', this.#names)}</thead>
+<tbody>
+${this.#cells.map((texts) => `${row('td', texts)}\n`).join('')}</tbody>
+</table>${more}`
+  }
+
+  override toString(): string {
+    const lines = [this.#names, ...this.#cells]
+    const widths = this.#names.map((_, k) => Math.max(...lines.map((l) => l[k]!.length)))
+    const padded = lines.map((line) =>
+      line
+        .map((text, k) => (this.#numeric[k] ? text.padStart(widths[k]!) : text.padEnd(widths[k]!)))
+        .join('  ')
+        .trimEnd(),
+    )
+    return [...padded, ...(this.#more > 0 ? [this.#rest()] : [])].join('\n')
+  }
+
+  #rest(): string {
+    return `… and ${this.#more} more rows`
+  }
+}
+
+/**
+ * Rows as a table: numbers to the right, with as many decimals as their column needs; lists joined by commas.
+ * Shown as HTML, and as aligned text where that is not.
+ * @throws SptError `api/argument`, `api/unknown-option`
+ */
+export function table(rows: readonly Row[], options: TableOptions = {}): Shown {
+  expectOptions('table', options, ['columns', 'digits', 'limit'])
+  expectArgument(Array.isArray(rows), 'the data', rows, 'a list of rows: values by column')
+  return new Table(rows, options)
+}

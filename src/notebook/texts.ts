@@ -1,0 +1,68 @@
+/** Programs, stages and emitted texts. */
+import { Kernel } from '../api/kernel.ts'
+import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { type MimeBundle, Shown } from './display.ts'
+import { highlighted, type Language } from './highlight.ts'
+
+export interface TextOptions {
+  /** Lines that are shown; of more, it is said how many there are. 60. */
+  readonly limit?: number | undefined
+}
+
+class Text extends Shown {
+  readonly #text: string
+  readonly #language: Language
+  readonly #more: number
+
+  constructor(text: string, language: Language, { limit = 60 }: TextOptions) {
+    super()
+    const lines = text.trimEnd().split('\n')
+    this.#text = lines.slice(0, limit).join('\n')
+    this.#more = Math.max(0, lines.length - limit)
+    this.#language = language
+  }
+
+  override async bundle(): Promise<MimeBundle> {
+    const more = this.#more > 0 ? `\n<p>${this.#rest()}</p>` : ''
+    return {
+      'text/html': `<pre><code>${highlighted(this.#text, this.#language)}</code></pre>${more}`,
+      'text/plain': this.toString(),
+    }
+  }
+
+  override toString(): string {
+    return this.#more > 0 ? `${this.#text}\n${this.#rest()}` : this.#text
+  }
+
+  #rest(): string {
+    return `… and ${this.#more} more lines`
+  }
+}
+
+/** A text with its words in colours. @throws SptError `api/argument` */
+export function code(text: string, language: Language = 'spt', options: TextOptions = {}): Shown {
+  expectOptions('code', options, ['limit'])
+  expectArgument(typeof text === 'string', 'a text', text, 'a string')
+  return new Text(text, language, options)
+}
+
+/** A kernel at stage 1 (coordinates), 2 (positions) or 3 (memory). @throws SptError as `Kernel.show` */
+export const stage = (kernel: Kernel, at: 1 | 2 | 3, options: TextOptions = {}): Shown =>
+  code(expectKernel(kernel).show(at), 'spt', options)
+
+/** The steps of a kernel, as they stand in a schedule. */
+export const steps = (kernel: Kernel, options: TextOptions = {}): Shown =>
+  code(expectKernel(kernel).trace.join('\n'), 'spt', options)
+
+/** The texts that a kernel becomes for a target. @throws SptError as `Kernel.emit` */
+export function emitted(kernel: Kernel, target: 'js' | 'wgsl' | 'cuda', options: TextOptions = {}): Shown {
+  const texts = expectKernel(kernel)
+    .emit(target)
+    .map((m) => m.text.trimEnd())
+  return code(texts.join('\n\n'), target, options)
+}
+
+function expectKernel(kernel: Kernel): Kernel {
+  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, 'a kernel: program.kernel(name)')
+  return kernel
+}
