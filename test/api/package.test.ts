@@ -86,6 +86,7 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
       'SptError',
       'SptFormat',
       'SptProgram',
+      'Workspace',
       'convert',
       'convertFor',
       'convertPlan',
