@@ -3,10 +3,30 @@
  * found again.
  */
 export type { OpenSpace, Space } from './api/space.ts'
+export { deviceIdentity } from './search/measuring/device-identity.ts'
+export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
+export type { Drift } from './search/measuring/drift.ts'
+export {
+  type Measurable,
+  type MeasureRoundsOptions,
+  measureRounds,
+} from './search/measuring/measure-rounds.ts'
+export { prepareReference } from './search/measuring/reference-kernel.ts'
+export type { OutOfRounds, RoundsResult } from './search/measuring/rounds.ts'
 export * from './search/points.ts'
 export * from './search/records/index.ts'
+export {
+  type Asked,
+  type EvaluateContext,
+  type SearchOptions,
+  type SearchProgress,
+  type SearchResult,
+  type StoppedBy,
+  search,
+} from './search/search.ts'
 export { type SketchOptions, type SketchSpace, sketches } from './search/sketches.ts'
 export { type Decisions, type Make, space } from './search/space.ts'
+export { STRATEGIES } from './search/strategies/index.ts'
 export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type * from './search/types.ts'

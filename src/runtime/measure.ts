@@ -11,7 +11,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, show } from '../ast/expect-argument.ts'
 import { MAX_RUNS } from './check-calls.ts'
-import type { Command, Device } from './device.ts'
+import type { Command, Device, DeviceBuffer } from './device.ts'
 import type { Graph } from './streams.ts'
 
 export interface MeasureOptions {
@@ -49,33 +49,61 @@ export async function measure(
 ): Promise<Measurement> {
   const { warmups = 10, repeats = 50, flush = false, batch = 1, by = 'graph' } = options
   check(warmups, repeats, batch, flush, by)
-  const list = Array.from({ length: batch }, () => commands).flat()
-  const bytes = Math.min(FLUSH_BYTES, Math.floor(device.limits.maxBufferBytes / 2))
-  const memory = flush ? device.alloc(bytes, 'what flushes the caches') : undefined
-  const graphs: Graph[] = []
-  const graph = async (of: readonly Command[]): Promise<Graph> => {
-    const recorded = await device.graph(of)
-    graphs.push(recorded)
+  const timer = new Timer(device, flush, by)
+  try {
+    const empty = await timer.runs([], 1)
+    const floor = Math.min(...(await empty(FLOOR_SAMPLES, false)))
+    const runs = await timer.runs(commands, batch)
+    if (warmups > 0) await runs(Math.ceil(warmups / batch), false)
+    return { times: await runs(repeats), floor }
+  } finally {
+    timer.free()
+  }
+}
+
+/** Takes samples of any commands of a device; what it records and allocates for that is freed together. */
+export class Timer {
+  readonly #device: Device
+  readonly #memory: DeviceBuffer | undefined
+  readonly #by: 'graph' | 'launches'
+  readonly #graphs: Graph[] = []
+  #between: Graph | undefined
+
+  /** @param flush whether the caches are overwritten before each sample */
+  constructor(device: Device, flush: boolean, by: 'graph' | 'launches') {
+    this.#device = device
+    this.#by = by
+    const bytes = Math.min(FLUSH_BYTES, Math.floor(device.limits.maxBufferBytes / 2))
+    if (flush) this.#memory = device.alloc(bytes, 'what flushes the caches')
+  }
+
+  /**
+   * Milliseconds of a run, for each of `n` samples, which are the mean of `batch` runs one after the other.
+   * @throws SptError as `Device.run`
+   */
+  async runs(
+    commands: readonly Command[],
+    batch: number,
+  ): Promise<(n: number, isFlushed?: boolean) => Promise<number[]>> {
+    const list = Array.from({ length: batch }, () => commands).flat()
+    if (this.#memory) this.#between ??= await this.#graph([{ kind: 'clear', buffer: this.#memory }])
+    const graph = this.#by === 'graph' ? await this.#graph(list) : undefined
+    return async (n, isFlushed = true) => {
+      const between = isFlushed ? this.#between : undefined
+      const times = await (graph ? graph.time(n, between) : this.#device.time(list, n, between))
+      return times.map((t) => t / batch)
+    }
+  }
+
+  async #graph(of: readonly Command[]): Promise<Graph> {
+    const recorded = await this.#device.graph(of)
+    this.#graphs.push(recorded)
     return recorded
   }
-  try {
-    const between = memory && (await graph([{ kind: 'clear', buffer: memory }]))
-    const sample = async (
-      of: readonly Command[],
-    ): Promise<(n: number, after?: Graph) => Promise<number[]>> => {
-      if (by === 'launches') return (n, after) => device.time(of, n, after)
-      const recorded = await graph(of)
-      return (n, after) => recorded.time(n, after)
-    }
-    const empty = await sample([])
-    const floor = Math.min(...(await empty(FLOOR_SAMPLES)))
-    const runs = await sample(list)
-    if (warmups > 0) await runs(Math.ceil(warmups / batch))
-    const times = await runs(repeats, between)
-    return { times: times.map((t) => t / batch), floor }
-  } finally {
-    for (const g of graphs) g.free()
-    memory?.free()
+
+  free(): void {
+    for (const g of this.#graphs) g.free()
+    this.#memory?.free()
   }
 }
 

@@ -14,7 +14,7 @@ import { inspect } from 'node:util'
 import { transform } from 'esbuild'
 import { main } from '../../src/cli/index.ts'
 import * as sparsetile from '../../src/node.ts'
-import * as search from '../../src/search.ts'
+import * as searching from '../../src/search.ts'
 
 export interface Block {
   readonly kind: 'file' | 'ts' | 'sh' | 'output' | 'other'
@@ -91,7 +91,7 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
       const line = what.map((x) => (typeof x === 'string' ? x : inspect(x))).join(' ')
       printed.set(sink, `${printed.get(sink) ?? ''}${line}\n`)
     }
-    await (await programOf(blocks))({ sparsetile, search, upTo, console: { log } })
+    await (await programOf(blocks))({ sparsetile, searching, upTo, console: { log } })
     await upTo(blocks.length)
     for (const name of wanted) made.set(name, readFileSync(name, 'utf8'))
   } finally {
@@ -103,7 +103,7 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
 
 interface Around {
   readonly sparsetile: typeof sparsetile
-  readonly search: typeof search
+  readonly searching: typeof searching
   readonly upTo: (k: number) => Promise<void>
   readonly console: { readonly log: (...what: unknown[]) => void }
 }
@@ -116,11 +116,11 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
       /^import (\{[^}]*\}) from 'sparsetile\/(node|search)'$/gm,
       (_, names: string, module: string) => {
         const values = names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')
-        return `const ${values} = ${module === 'node' ? 'sparsetile' : 'search'}`
+        return `const ${values} = ${module === 'node' ? 'sparsetile' : 'searching'}`
       },
     )
   const { code } = await transform(
-    `export async function page({ sparsetile, search, upTo, console }) {\n${text}\n}`,
+    `export async function page({ sparsetile, searching, upTo, console }) {\n${text}\n}`,
     {
       loader: 'ts',
       format: 'cjs',

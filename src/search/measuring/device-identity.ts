@@ -1,0 +1,14 @@
+import type { Device } from '../../runtime/device.ts'
+
+/** What tells a device from others of this host, in any process. */
+export function deviceIdentity(
+  device: Device,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  const { chip } = device as { readonly chip?: { readonly ordinal: number } }
+  const ordinal = chip?.ordinal
+  if (ordinal === undefined) return `${device.kind} ${device.name}`
+  // Which of the host's devices a process sees, and in which order, is for this variable to say.
+  const visible = env.CUDA_VISIBLE_DEVICES?.split(',').map((s) => s.trim())
+  return `${device.kind} ${device.name} ${visible?.[ordinal] || ordinal}`
+}

@@ -1,0 +1,61 @@
+/**
+ * How fast the device is, by a reference that is measured all the while: clocks go down when it gets hot, and others use it
+ * too. What changes for the reference is taken to change for everything alike.
+ */
+import { medianInterval } from './median-interval.ts'
+
+/** References before and after a sample that tell how fast the device was. */
+const NEAR = 2
+/** Within so much of the usual, differences are the reference's own noise. */
+const USUAL = 0.03
+
+export interface Drift {
+  /** Milliseconds of the reference, in order. */
+  readonly samples: readonly number[]
+  /** Share of the samples of candidates that were taken while the device was unusually fast or slow. */
+  readonly disturbed: number
+  /** The times of the reference at the slowest, over the usual. */
+  readonly slowest: number
+}
+
+export class References {
+  readonly #samples: number[] = []
+
+  add(ms: number): void {
+    this.#samples.push(ms)
+  }
+
+  /** How many there are: what is sampled now has that many before it. */
+  get count(): number {
+    return this.#samples.length
+  }
+
+  /** By what samples have to be divided that were taken when there were so many references. */
+  factors(before: readonly number[]): readonly number[] {
+    if (this.#samples.length === 0) return before.map(() => 1)
+    const usual = medianOf(this.#samples)
+    const known = new Map<number, number>()
+    const factor = (at: number): number => {
+      // Single outliers are the reference's: the median of its neighbours follows what lasts.
+      const near = medianOf(this.#samples.slice(Math.max(0, at - NEAR), at + NEAR)) / usual
+      return Number.isFinite(near) && near > 0 && Math.abs(near - 1) > USUAL ? near : 1
+    }
+    return before.map((at) => {
+      const f = known.get(at) ?? factor(at)
+      known.set(at, f)
+      return f
+    })
+  }
+
+  /** @param before of all samples, how many references there were */
+  drift(before: readonly number[]): Drift {
+    const factors = this.factors(before)
+    return {
+      samples: this.#samples,
+      disturbed: before.length === 0 ? 0 : factors.filter((f) => f !== 1).length / before.length,
+      slowest: factors.reduce((a, b) => Math.max(a, b), 1),
+    }
+  }
+}
+
+const medianOf = (samples: readonly number[]): number => medianInterval(samples).median

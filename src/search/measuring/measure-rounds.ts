@@ -1,0 +1,113 @@
+/** Prepared kernels of one device measured against each other. */
+import type { PreparedKernel } from '../../api/compiled.ts'
+import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import type { Command, Device } from '../../runtime/device.ts'
+import { Timer } from '../../runtime/measure.ts'
+import { medianInterval } from './median-interval.ts'
+import { prepareReference } from './reference-kernel.ts'
+import { type RoundsOptions, type RoundsResult, raced, type Timed } from './rounds.ts'
+
+/** A `PreparedKernel`, or anything else with commands of the device. */
+export type Measurable = Pick<PreparedKernel, 'commands'>
+
+export interface MeasureRoundsOptions extends RoundsOptions {
+  /** Overwrites the caches before each sample. */
+  readonly flush?: boolean | undefined
+  /** Runs of each candidate before the first that counts; 5. */
+  readonly warmups?: number | undefined
+  /**
+   * Milliseconds that a sample takes at least: shorter kernels run several times in it, in one graph, but with `flush`. 0.5.
+   */
+  readonly sampleMs?: number | undefined
+  /**
+   * What is measured between, against drift: one that was prepared before (`prepareReference`), or `null` for none. Without
+   * it, one is prepared for the call.
+   */
+  readonly reference?: Measurable | null | undefined
+}
+
+/** Launches in a graph: a sample is not made longer by more. */
+const MOST_COMMANDS = 4000
+const PROBES = 3
+
+/**
+ * Times of candidates on a device, of which the fastest are measured best.
+ * ```ts
+ * const { outcomes } = await measureRounds(device, [a, b, c])
+ * ```
+ * One that faults is `failed`. Outputs are afterwards those of some runs.
+ * @throws SptError `search/rounds`, `measure/options`; what `signal` aborts with
+ */
+export async function measureRounds(
+  device: Device,
+  candidates: readonly Measurable[],
+  options: MeasureRoundsOptions = {},
+): Promise<RoundsResult> {
+  checkOptions(candidates, options)
+  const { flush = false, warmups = 5, sampleMs = 0.5, ...rounds } = options
+  const timer = new Timer(device, flush, 'graph')
+  const own = options.reference === undefined ? await prepareReference(device) : null
+  try {
+    const most = flush ? 1 : MOST_COMMANDS
+    const timed = candidates.map(({ commands }) =>
+      lazily(() => timedOf(timer, commands, warmups, sampleMs, most)),
+    )
+    const reference = options.reference ?? own
+    return await raced(
+      timed,
+      rounds,
+      reference ? lazily(() => timedOf(timer, reference.commands, warmups, sampleMs, most)) : undefined,
+    )
+  } finally {
+    timer.free()
+    own?.free()
+    own?.kernel.release()
+  }
+}
+
+/** Faults while it is warmed up are those of its first sample. */
+function lazily(make: () => Promise<Timed>): Timed {
+  let made: Promise<Timed> | undefined
+  return {
+    async sample() {
+      made ??= make()
+      return (await made).sample()
+    },
+  }
+}
+
+async function timedOf(
+  timer: Timer,
+  commands: readonly Command[],
+  warmups: number,
+  sampleMs: number,
+  most: number,
+): Promise<Timed> {
+  const once = await timer.runs(commands, 1)
+  if (warmups > 0) await once(warmups, false)
+  const { median } = medianInterval(await once(PROBES))
+  const needed = Math.ceil(sampleMs / Math.max(median, 1e-6))
+  const batch = Math.max(1, Math.min(needed, Math.floor(most / Math.max(1, commands.length))))
+  const runs = batch === 1 ? once : await timer.runs(commands, batch)
+  return { sample: async () => (await runs(1))[0]! }
+}
+
+function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsOptions): void {
+  expectOptions('measureRounds', options, [
+    'rounds',
+    'confidence',
+    'width',
+    'seconds',
+    'seed',
+    'signal',
+    'now',
+    'flush',
+    'warmups',
+    'sampleMs',
+    'reference',
+  ])
+  const { warmups = 0, sampleMs = 0 } = options
+  expectArgument(Array.isArray(candidates), 'candidates', candidates, 'a list of prepared kernels')
+  expectArgument(Number.isSafeInteger(warmups) && warmups >= 0, 'warmups', warmups, 'a whole number')
+  expectArgument(Number.isFinite(sampleMs) && sampleMs >= 0, 'sampleMs', sampleMs, 'milliseconds')
+}

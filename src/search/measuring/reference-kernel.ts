@@ -1,0 +1,37 @@
+/** A kernel that takes the same time whenever the device is as fast: what tells drift. */
+import type { PreparedKernel } from '../../api/compiled.ts'
+import { parseProgram } from '../../api/program.ts'
+import type { Device } from '../../runtime/device.ts'
+
+/** Reads and computes about as much as kernels on sparse tensors do for each byte. */
+const TEXT = `
+kernel reference(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] in
+  buffer Z: f32[i] out
+  iterate sum [i] as S {
+    Z[i] = 3.0 * X[i] + Y[i]
+  }
+}
+schedule reference.blocks {
+  split i by 256 -> (io, ii)
+  bind io to block.x, ii to thread.x
+}
+`
+
+/** Elements: some microseconds on a GPU, whose cache holds them, some hundred on cpu. */
+const ELEMENTS = { cpu: 2 ** 18, other: 2 ** 20 } as const
+
+/** The caller frees it: `reference.free()`, `reference.kernel.release()`. @throws SptError as `compile` and `prepare` */
+export async function prepareReference(device: Device): Promise<PreparedKernel> {
+  const isCpu = device.kind === 'cpu'
+  const program = parseProgram(TEXT, 'reference.spt')
+  const kernel = isCpu ? program.kernel() : program.kernel().schedule('blocks')
+  const compiled = await kernel.compile(device)
+  // Values make no difference.
+  const n = isCpu ? ELEMENTS.cpu : ELEMENTS.other
+  const values = new Float32Array(n)
+  const dense = { kind: 'dense', shape: [n], values, dtype: 'f32' } as const
+  return compiled.prepare({ params: { n }, tensors: { X: dense, Y: dense } })
+}

@@ -1,0 +1,196 @@
+/**
+ * Candidates measured against each other: one sample of each a round, in random order, so that what else happens to the
+ * device falls on all of them alike. A candidate is out when it cannot be the fastest any more, or is known well enough.
+ */
+import { fail, SptError } from '../../ast/diagnostic.ts'
+import { show } from '../../ast/expect-argument.ts'
+import { Random } from '../../run/bind/random-tensors.ts'
+import type { Outcome } from '../types.ts'
+import { type Drift, References } from './drift.ts'
+import { CONFIDENCE, medianInterval, timingOf } from './median-interval.ts'
+
+/** What can be timed. */
+export interface Timed {
+  /** Milliseconds of a run, once more. @throws SptError what it is to blame for: it is out */
+  sample(): Promise<number>
+}
+
+export interface RoundsOptions {
+  /** Samples of a candidate at most; 50. */
+  readonly rounds?: number | undefined
+  /** How sure the intervals are; 0.95. */
+  readonly confidence?: number | undefined
+  /** Width of the interval over the median at which a candidate is known well enough; 0.02. */
+  readonly width?: number | undefined
+  /** Ends it after the round in which they are over. */
+  readonly seconds?: number | undefined
+  /** Of the orders; 1. */
+  readonly seed?: number | undefined
+  /** What it aborts with is thrown: what was measured until then says little. */
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds, of which the differences count; the host's clock. */
+  readonly now?: (() => number) | undefined
+}
+
+export type OutOfRounds =
+  /** It cannot be the fastest. */
+  | 'slower'
+  /** Its interval is narrow enough. */
+  | 'narrow'
+  /** It had all rounds. */
+  | 'rounds'
+  /** Its time was over. */
+  | 'ended'
+  | 'failed'
+
+export interface RoundsResult {
+  /** Of each candidate: measured, with times that drift is taken off, or failed. */
+  readonly outcomes: readonly Outcome[]
+  readonly out: readonly OutOfRounds[]
+  /** `null`: there was no reference. */
+  readonly drift: Drift | null
+}
+
+/** How sure it has to be that a candidate is slower: it is looked at again and again, and there are many. */
+const SURE = 0.99
+/** Samples that intervals of that take. */
+const LEAST = 8
+/** After so few samples, only what is slower by `FAR` in its best than the fastest in its worst is out. */
+const FEW = 3
+const FAR = 1.5
+/** Candidates between two references. */
+const BETWEEN = 8
+
+interface Candidate {
+  readonly timed: Timed
+  readonly times: number[]
+  /** References before each of them. */
+  readonly before: number[]
+  out: OutOfRounds | null
+  error: SptError | null
+}
+
+/**
+ * @param reference measured between the rounds, against drift
+ * @throws SptError `search/rounds`; what is not a candidate's fault
+ */
+export async function raced(
+  candidates: readonly Timed[],
+  options: RoundsOptions = {},
+  reference?: Timed,
+): Promise<RoundsResult> {
+  const { rounds = 50, confidence = CONFIDENCE, width = 0.02, seconds, seed = 1, signal } = options
+  check(rounds, confidence, width, seconds)
+  const now = options.now ?? (() => performance.now())
+  const start = now()
+  const random = new Random(seed)
+  const references = new References()
+  const all = candidates.map((timed): Candidate => ({ timed, times: [], before: [], out: null, error: null }))
+  const refer = async (): Promise<void> => {
+    if (!reference || all.every((c) => c.out)) return
+    try {
+      references.add(await reference.sample())
+    } catch (e) {
+      if (!isLost(e)) throw e
+      blame(all, e)
+    }
+  }
+  const isOver = (): boolean => seconds !== undefined && now() - start >= seconds * 1000
+  for (let round = 0; round < rounds; round++) {
+    const active = shuffled(
+      all.filter((c) => c.out === null),
+      random,
+    )
+    if (active.length === 0) break
+    for (const [k, candidate] of active.entries()) {
+      signal?.throwIfAborted()
+      if (k % BETWEEN === 0) await refer()
+      await sample(candidate, references.count, all)
+    }
+    await refer()
+    if (isOver()) break
+    judge(all, references, confidence, width)
+  }
+  for (const c of all) c.out ??= c.times.length === rounds ? 'rounds' : 'ended'
+  const out = all.map((c) => c.out!)
+  const outcomes = all.map((c) => outcomeOf(c, references, confidence))
+  const drift = reference ? references.drift(all.flatMap((c) => c.before)) : null
+  return { outcomes, out, drift }
+}
+
+async function sample(candidate: Candidate, before: number, all: readonly Candidate[]): Promise<void> {
+  // One that was lost with the device meanwhile.
+  if (candidate.out) return
+  try {
+    candidate.times.push(await candidate.timed.sample())
+    candidate.before.push(before)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    blame(isLost(e) ? all : [candidate], e)
+  }
+}
+
+const isLost = (e: unknown): e is SptError =>
+  e instanceof SptError && e.diagnostics[0]!.code === 'device/lost'
+
+/** Nothing else comes of candidates that were still to be sampled. */
+function blame(candidates: readonly Candidate[], error: SptError): void {
+  for (const c of candidates) {
+    if (c.out) continue
+    c.error = error
+    c.out = 'failed'
+  }
+}
+
+/** Takes out what is not to be sampled any more. */
+function judge(all: readonly Candidate[], references: References, confidence: number, width: number): void {
+  const well = all.filter((c) => c.error === null && c.times.length > 0)
+  const times = well.map((c) => corrected(c, references))
+  const sure = times.map((t) => (t.length >= LEAST ? medianInterval(t, SURE) : null))
+  const bestHigh = Math.min(...sure.map((s) => s?.high ?? Number.POSITIVE_INFINITY))
+  const bestWorst = Math.min(
+    ...times.map((t) => (t.length >= FEW ? Math.max(...t) : Number.POSITIVE_INFINITY)),
+  )
+  for (const [k, c] of well.entries()) {
+    if (c.out) continue
+    const own = times[k]!
+    const isFar = own.length >= FEW && Math.min(...own) > FAR * bestWorst
+    if (isFar || (sure[k] && sure[k].low > bestHigh)) c.out = 'slower'
+    else {
+      const { median, low, high, confidence: reached } = medianInterval(own, confidence)
+      if (reached >= confidence && high - low <= width * median) c.out = 'narrow'
+    }
+  }
+}
+
+function corrected({ times, before }: Candidate, references: References): readonly number[] {
+  const factors = references.factors(before)
+  return times.map((t, k) => t / factors[k]!)
+}
+
+function outcomeOf(candidate: Candidate, references: References, confidence: number): Outcome {
+  if (candidate.error) {
+    const { code, message } = candidate.error.diagnostics[0]!
+    return { status: 'failed', code, message }
+  }
+  const samples = corrected(candidate, references)
+  return { status: 'measured', timing: timingOf(samples, confidence) }
+}
+
+function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
+  const out = [...list]
+  for (let k = out.length - 1; k > 0; k--) {
+    const at = random.below(k + 1)
+    ;[out[k], out[at]] = [out[at]!, out[k]!]
+  }
+  return out
+}
+
+function check(rounds: number, confidence: number, width: number, seconds: number | undefined): void {
+  const refuse = (what: string, got: unknown, expected: string): never =>
+    fail({ code: 'search/rounds', message: `${what} cannot be ${show(got)}`, expected })
+  if (!Number.isSafeInteger(rounds) || rounds < 1) refuse('rounds', rounds, 'a whole number from 1 on')
+  if (!(confidence > 0 && confidence < 1)) refuse('confidence', confidence, 'between 0 and 1')
+  if (!(width >= 0)) refuse('width', width, '0 or more')
+  if (seconds !== undefined && !(seconds > 0)) refuse('seconds', seconds, 'more than 0')
+}
