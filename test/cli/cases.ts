@@ -246,6 +246,17 @@ export const CASES: Readonly<Record<string, string>> = {
   'bench choice of too many arguments': 'bench spmm --schedule spmm.spt:spmm.auto(1)',
   'bench schedule of another suite': 'bench sddmm --schedule spmm.spt:spmm.gpu',
   'bench schedule of no suite': 'bench spmm --schedule {mul.spt}:mul.gpu',
+  // Records
+  'records and nothing to do': 'records',
+  'records action misspelt': 'records lst',
+  'records option of another action': 'records list --format csv',
+  'records action with too much': 'records list all',
+  'records of no id': 'records show --json',
+  'records in no file': 'records list --db {none.db}',
+  'records in a text': 'records list --db {a.mtx}',
+  'records in a folder': 'records prune --keep-best 1 --db {folder.npy}',
+  'records in no folder': 'records list --db {nowhere/r.db}',
+  'records as figures of themselves': 'records export --format csv --db {a.mtx} --out {a.mtx}',
   // Schedules and devices
   'step not legal': 'run {threads.spt} --kernel mul --schedule illegal --bind A={a.mtx}',
   'step too late': 'run {threads.spt} --kernel mul --schedule late',

@@ -18,11 +18,11 @@ describe('spt', () => {
     const { code, out, err } = await spt([flag])
     expect(code).toBe(0)
     expect(err).toBe('')
-    for (const c of ['run', 'check', 'fmt', 'show', 'emit', 'explain', 'doctor', 'bench'])
+    for (const c of ['run', 'check', 'fmt', 'show', 'emit', 'explain', 'doctor', 'records', 'bench'])
       expect(out).toMatch(new RegExp(`^  ${c}`, 'm'))
   })
 
-  test.each(['run', 'check', 'fmt', 'show', 'emit', 'explain', 'doctor', 'bench'])(
+  test.each(['run', 'check', 'fmt', 'show', 'emit', 'explain', 'doctor', 'records', 'bench'])(
     '%s --help',
     async (command) => {
       const { code, out } = await spt([command, '--help'])

@@ -43,7 +43,9 @@ export {
   traceHash,
   trialId,
 } from './identity.ts'
+export { usualPath } from './open.ts'
 export type * from './types.ts'
+export { STATUSES } from './types.ts'
 
 export interface RecordsOptions {
   /** Nothing is written, and no file made. */
@@ -189,8 +191,8 @@ export class Records {
     const trials = this.query(filter)
     const used = new Set(trials.map((t) => t.study))
     // A study that has no trials is picked by its own properties alone.
-    const { status, trace, limit, ...own } = filter
-    const narrowed = status !== undefined || trace !== undefined || limit !== undefined
+    const { id, status, trace, limit, ...own } = filter
+    const narrowed = id !== undefined || status !== undefined || trace !== undefined || limit !== undefined
     const studies = this.studies(own).filter((s) => !narrowed || used.has(s.id))
     return exported(format, studies, trials)
   }
@@ -287,6 +289,7 @@ export class Records {
 
 function checkFilter(what: string, filter: RecordFilter): void {
   expectOptions(what, filter, [
+    'id',
     'studies',
     'kernel',
     'device',

@@ -22,6 +22,8 @@ export function where(f: RecordFilter, trials: boolean): Where {
   if (f.device !== undefined) conditions.push(['? IN (s.device_kind, s.device_name)', f.device])
   if (f.compiler !== undefined) conditions.push(['s.compiler = ?', f.compiler])
   if (f.fingerprint !== undefined) conditions.push(['s.fingerprint = ?', f.fingerprint])
+  // In the order of characters all that begin so are neighbours, and an id has none after `f`.
+  if (trials && f.id !== undefined) conditions.push(['t.id >= ? AND t.id < ?', f.id, `${f.id}g`])
   if (trials && f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
   if (trials && f.status !== undefined)
     conditions.push(among('t.status', typeof f.status === 'string' ? [f.status] : f.status))

@@ -64,6 +64,8 @@ export const STATUSES = ['rejected', 'failed', 'wrong', 'measured'] as const sat
 
 /** Conditions that all hold. */
 export interface RecordFilter {
+  /** How the trial's id begins. */
+  readonly id?: string | undefined
   /** Ids of studies. */
   readonly studies?: readonly string[] | undefined
   /** The kernel's name or its hash. */

@@ -1,0 +1,200 @@
+import { writeFile } from 'node:fs/promises'
+import { nearest } from '../../ast/suggest.ts'
+import { guarded } from '../../io/node-files.ts'
+import { EXPORT_FORMATS } from '../../search/records/export.ts'
+import type { Records } from '../../search/records/index.ts'
+import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
+import { longName } from '../args.ts'
+import type { Call, CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { count } from '../figures.ts'
+import { misused } from '../usage.ts'
+
+const MOST = 2 ** 31
+const DAY_MS = 24 * 3600 * 1000
+const PICKED = ['study', 'kernel', 'device']
+
+interface Action {
+  readonly args: readonly string[]
+  /** Besides `--db`. */
+  readonly options: readonly string[]
+  readonly writes?: boolean
+  readonly run: (records: Records, call: Call, arg: string) => Promise<void>
+}
+
+const ACTIONS: Readonly<Record<string, Action>> = {
+  list: { args: [], options: [...PICKED, 'json'], run: list },
+  show: { args: ['ID'], options: ['limit', 'json'], run: show },
+  export: { args: [], options: [...PICKED, 'status', 'limit', 'format', 'out'], run: exportAll },
+  prune: { args: [], options: ['study', 'older-than', 'keep-best', 'json'], writes: true, run: prune },
+}
+
+export const records: CommandSpec = {
+  name: 'records',
+  args: 'list | show ID | export | prune',
+  count: [0, Number.POSITIVE_INFINITY],
+  summary: 'What was measured: list, show, export and forget it',
+  options: [
+    {
+      flags: '--db <FILE>',
+      about: "The file of records (default: records.db in the user's cache folder)",
+      file: 'read',
+    },
+    { flags: '--study <ID>', about: 'Of these studies alone; ids may be cut short', repeats: true },
+    { flags: '--kernel <K>', about: 'list, export: of this kernel alone, by name or hash' },
+    { flags: '--device <D>', about: 'list, export: of this device alone, by kind or name' },
+    { flags: '--status <S>', about: `export: these trials alone: ${STATUSES.join(', ')}` },
+    { flags: '--limit <N>', about: 'show, export: at most so many trials (default of show: 10)' },
+    { flags: '--format <F>', about: `export: ${EXPORT_FORMATS.join(', ')} (a journal of Optuna)` },
+    { flags: '--out <FILE>', about: 'export: write a file', file: 'write' },
+    { flags: '--older-than <DAYS>', about: 'prune: trials that ended before that' },
+    { flags: '--keep-best <N>', about: 'prune: but the fastest so many of each study' },
+    { flags: '--json', about: 'list, show, prune: one JSON object' },
+  ],
+  notes: [
+    'A study is a kernel with its data, sizes, space, device, driver and compiler; a trial is a point of its space with what\ncame of it. prune keeps trials with a wrong result, which disqualify their candidates, unless it names their study and\nnothing else.',
+  ],
+  examples: [
+    'spt records list',
+    'spt records show 3f2a',
+    'spt records export --format csv --out trials.csv',
+    'spt records prune --older-than 90 --keep-best 5',
+  ],
+  async run(call) {
+    const [action, arg] = actionOf(call)
+    const { openRecords, usualPath } = await import('../../search/records/index.ts')
+    const path = call.one('db') ?? usualPath(call.io.env)
+    // Only what is there can be forgotten as well.
+    const readable = await openRecords(path, { readonly: true })
+    if (action.writes) readable.close()
+    const opened = action.writes ? await openRecords(path) : readable
+    try {
+      await action.run(opened, call, arg)
+    } finally {
+      opened.close()
+    }
+    return EXIT.ok
+  },
+}
+
+function actionOf(call: Call): [Action, string] {
+  const names = Object.keys(ACTIONS)
+  const [name = '', ...args] = call.args
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+  const wrong = (message: string, expected: string, ...lookup: [string, readonly string[]] | []): never => {
+    const [typed = '', candidates = []] = lookup
+    const near = nearest(typed, candidates).length > 0
+    return misused({
+      command: call.command,
+      message,
+      expected,
+      ...(near ? { lookup: { name: typed, candidates } } : {}),
+    })
+  }
+  if (!action)
+    return wrong(
+      name === '' ? 'what to do is missing' : `records have no ${name}`,
+      names.join(', '),
+      name,
+      names,
+    )
+  if (args.length < action.args.length) wrong('an id is missing', `spt records ${name} ID`)
+  if (args.length > action.args.length)
+    wrong(
+      `there is no place for ${args.slice(action.args.length).join(' ')}`,
+      ['spt records', name, ...action.args].join(' '),
+    )
+  for (const option of records.options.map(longName))
+    if (option !== 'db' && call.flag(option) && !action.options.includes(option))
+      wrong(`${name} has no option --${option}`, action.options.map((o) => `--${o}`).join(', '))
+  return [action, args[0] ?? '']
+}
+
+/** What the options pick. */
+function filterOf(opened: Records, call: Call): RecordFilter {
+  const studies = call.many('study').map((id) => studyNamed(opened, call, id))
+  const status = call.choice('status', STATUSES)
+  return {
+    ...(studies.length === 0 ? {} : { studies }),
+    kernel: call.one('kernel'),
+    device: call.one('device'),
+    ...(status ? { status } : {}),
+    limit: call.integer('limit', 0, MOST),
+  }
+}
+
+function studyNamed(opened: Records, call: Call, id: string): string {
+  const found = opened.studies().filter((s) => s.id.startsWith(id))
+  if (found.length === 1) return found[0]!.id
+  return misused({
+    command: call.command,
+    message:
+      found.length === 0 ? `there is no study ${id}` : `${count(found.length)} studies begin with ${id}`,
+    expected: 'the id of a study, or how it begins',
+    hint: 'spt records list shows them',
+  })
+}
+
+async function list(opened: Records, call: Call): Promise<void> {
+  const { limit: _, ...filter } = filterOf(opened, call)
+  const studies = opened.studies(filter)
+  if (call.flag('json')) return call.io.out(`${JSON.stringify({ db: opened.path, studies })}\n`)
+  const { studyTable } = await import('../../search/records/report.ts')
+  call.io.out(studyTable(studies, opened.path))
+}
+
+async function show(opened: Records, call: Call, id: string): Promise<void> {
+  const [trial, another] = opened.query({ id, limit: 2 })
+  const studies = opened.studies().filter((s) => s.id.startsWith(id))
+  const { studyReport, trialReport } = await import('../../search/records/report.ts')
+  const one = studies.length + (trial ? 1 : 0) + (another ? 1 : 0) === 1
+  if (!one)
+    misused({
+      command: call.command,
+      message: `${trial || studies.length > 0 ? 'several studies and trials begin' : 'no study or trial begins'} with ${id}`,
+      expected: 'an id, or how one alone begins',
+      hint: 'spt records list shows those of studies, show those of trials',
+    })
+  const [study] = studies
+  if (!study) {
+    const { kernelName, device } = opened.study(trial!.study)!
+    return call.io.out(
+      call.flag('json')
+        ? `${JSON.stringify(trial)}\n`
+        : trialReport(trial!, `${kernelName} on ${device.name}`),
+    )
+  }
+  const filter = { studies: [study.id] }
+  const limit = call.integer('limit', 0, MOST) ?? 10
+  const best = opened.best({ ...filter, limit })
+  const refused = opened.query({ ...filter, status: ['rejected', 'failed', 'wrong'] })
+  call.io.out(
+    call.flag('json')
+      ? `${JSON.stringify({ ...study, fastest: best })}\n`
+      : studyReport(study, best, refused),
+  )
+}
+
+async function exportAll(opened: Records, call: Call): Promise<void> {
+  const format =
+    call.choice('format', EXPORT_FORMATS) ??
+    misused({ command: call.command, message: '--format is missing', expected: EXPORT_FORMATS.join(', ') })
+  const text = opened.export(format, filterOf(opened, call))
+  const path = call.one('out')
+  if (path === undefined) call.io.out(text)
+  else await guarded(path, 'write', () => writeFile(path, text))
+}
+
+async function prune(opened: Records, call: Call): Promise<void> {
+  const days = call.integer('older-than', 0, MOST)
+  const keepBest = call.integer('keep-best', 0, MOST)
+  const { studies } = filterOf(opened, call)
+  const removed = opened.prune({
+    ...(days === undefined ? {} : { olderThan: Date.now() - days * DAY_MS }),
+    ...(keepBest === undefined ? {} : { keepBest }),
+    ...(studies ? { studies } : {}),
+  })
+  call.io.out(
+    call.flag('json') ? `${JSON.stringify({ removed })}\n` : `${count(removed)} trials are forgotten\n`,
+  )
+}

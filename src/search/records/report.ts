@@ -1,0 +1,122 @@
+/** Records as people read them. */
+import { escapedLine } from '../../ast/render.ts'
+import type { StoredTrial, StudySummary } from './types.ts'
+
+/** Characters of an id that are shown: enough for thousands of studies. */
+const SHOWN = 10
+
+const day = (time: number): string => new Date(time).toISOString().slice(0, 16).replace('T', ' ')
+
+const milliseconds = (t: number | null): string => (t === null ? '' : `${Number(t.toPrecision(4))}`)
+
+const pairs = (values: Readonly<Record<string, string | number>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ')
+
+function table(rows: readonly (readonly string[])[]): string {
+  const clean = rows.map((r) => r.map(escapedLine))
+  const widths = clean[0]!.map((_, k) => Math.max(...clean.map((r) => r[k]!.length)))
+  return clean
+    .map(
+      (r) =>
+        `${r
+          .map((c, k) => c.padEnd(widths[k]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
+
+export function studyTable(studies: readonly StudySummary[], path: string): string {
+  if (studies.length === 0) return `no studies in ${escapedLine(path)}\n`
+  return table([
+    [
+      'study',
+      'kernel',
+      'device',
+      'sizes',
+      'measured',
+      'rejected',
+      'failed',
+      'wrong',
+      'best ms',
+      'latest (UTC)',
+    ],
+    ...studies.map((s) => [
+      s.id.slice(0, SHOWN),
+      s.kernelName,
+      `${s.device.kind} ${s.device.name}`,
+      pairs(s.sizes),
+      ...[s.trials.measured, s.trials.rejected, s.trials.failed, s.trials.wrong].map(String),
+      milliseconds(s.best),
+      s.latest === null ? '' : day(s.latest),
+    ]),
+  ])
+}
+
+/** `refused`: its trials without a time. */
+export function studyReport(
+  s: StudySummary,
+  best: readonly StoredTrial[],
+  refused: readonly StoredTrial[],
+): string {
+  const facts = table([
+    ['study', s.id],
+    ['kernel', `${s.kernelName} (${s.kernel})`],
+    ['device', `${s.device.kind} ${s.device.name}, ${s.device.driver}`],
+    ['compiler', s.compiler],
+    ['data', s.fingerprint],
+    ['sizes', pairs(s.sizes)],
+    [
+      'begun',
+      `${day(s.created)}${s.strategy === undefined ? '' : `, ${s.strategy}`}${s.seed === undefined ? '' : `, seed ${s.seed}`}`,
+    ],
+    ['trials', pairs(s.trials)],
+  ])
+  const codes = new Map<string, number>()
+  for (const { outcome } of refused) {
+    const code = `${outcome.status}${'code' in outcome ? ` ${outcome.code}` : ''}`
+    codes.set(code, (codes.get(code) ?? 0) + 1)
+  }
+  const times = table([
+    ['trial', 'ms', 'interval', 'predicted', 'point'],
+    ...best.map((t) => [t.id.slice(0, SHOWN), ...timesOf(t), pairs(t.point)]),
+  ])
+  const counted = [...codes].sort(([, a], [, b]) => b - a).map(([code, n]) => [String(n), code])
+  return [facts, ...(best.length > 0 ? [times] : []), ...(counted.length > 0 ? [table(counted)] : [])].join(
+    '\n',
+  )
+}
+
+function timesOf({ outcome, predicted }: StoredTrial): [string, string, string] {
+  if (outcome.status !== 'measured') return ['', '', '']
+  const { median, interval } = outcome.timing
+  return [milliseconds(median), interval.map(milliseconds).join(' … '), milliseconds(predicted ?? null)]
+}
+
+/** `what`: the kernel and the device. */
+export function trialReport(t: StoredTrial, what: string): string {
+  const o = t.outcome
+  return table([
+    ['trial', t.id],
+    ['study', `${t.study} (${what})`],
+    ['point', pairs(t.point)],
+    ['status', o.status],
+    ...('code' in o ? [['code', o.code]] : []),
+    ...('message' in o ? [['message', o.message]] : []),
+    ...(o.status === 'measured'
+      ? [
+          ['median', `${milliseconds(o.timing.median)} ms`],
+          ['interval', `${o.timing.interval.map(milliseconds).join(' … ')} ms`],
+          ['samples', o.timing.samples.map(milliseconds).join(' ')],
+        ]
+      : []),
+    ...(t.predicted === undefined ? [] : [['predicted', `${milliseconds(t.predicted)} ms`]]),
+    ...(t.terms ? [['terms', pairs(t.terms)]] : []),
+    ...(t.duration === undefined ? [] : [['took', `${milliseconds(t.duration)} ms`]]),
+    ...(t.worker === undefined ? [] : [['worker', t.worker]]),
+    ['ended', `${day(t.time)} UTC`],
+    ...(t.trace ?? []).map((step, k) => [k === 0 ? 'steps' : '', JSON.stringify(step)]),
+  ])
+}
