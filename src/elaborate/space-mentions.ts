@@ -27,7 +27,7 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
   }
   const visit = (steps: readonly SpaceStep[]): void => {
     for (const x of steps) {
-      if (x.kind === 'step') for (const n of x.numbers) used.add(n)
+      if (x.kind === 'step' || x.kind === 'use') for (const n of x.numbers) used.add(n)
       if (x.kind === 'format') {
         used.add(x.format)
         made.formats.get(x.format)?.options.forEach(add)
@@ -40,7 +40,11 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
     }
   }
   visit(made.body)
-  for (const n of [...made.numbers].reverse()) if (used.has(n.name)) for (const m of n.numbers) used.add(m)
+  for (const n of [...made.numbers].reverse()) {
+    // Conditions may use what is but a name.
+    if (n.isFixed) used.add(n.name)
+    if (used.has(n.name)) for (const m of n.numbers) used.add(m)
+  }
   for (const x of s.items)
     if ((x.kind === 'numbers' || x.kind === 'formats') && !used.has(x.name.name))
       report.error({

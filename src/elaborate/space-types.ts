@@ -51,6 +51,8 @@ export interface FormatDecision {
 export interface NumberDecision {
   readonly name: string
   readonly values: NumberList
+  /** One value is written: a name for it, which is no decision and known wherever what it mentions is. */
+  readonly isFixed: boolean
   /** The numbers before it that its values mention. */
   readonly numbers: ReadonlySet<string>
   readonly span: Span
@@ -68,6 +70,13 @@ export type NumberList =
 
 export type SpaceStep =
   | { readonly kind: 'step'; readonly step: Ast.Step; readonly numbers: ReadonlySet<string> }
+  /** A schedule, whose arguments are known with the point. */
+  | {
+      readonly kind: 'use'
+      readonly step: Ast.UseStep
+      readonly args: readonly Expr[]
+      readonly numbers: ReadonlySet<string>
+    }
   /** `A as F`: a step for each option of the format. */
   | { readonly kind: 'format'; readonly format: string; readonly steps: readonly Ast.AsStep[] }
   | { readonly kind: 'options'; readonly name: string; readonly options: readonly StepOption[] }

@@ -75,7 +75,7 @@ const division = (span: Span | undefined): Diagnostic => ({
  * @throws SptError `space/values`, `space/endless`
  */
 export function numbersOf(
-  { name, values, span }: Omit<NumberDecision, 'numbers'>,
+  { name, values, span }: Pick<NumberDecision, 'name' | 'values' | 'span'>,
   known: Known,
 ): readonly number[] | undefined {
   const integer = (e: Expr): number | undefined => {

@@ -4,12 +4,14 @@
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Schedule } from './schedule-types.ts'
 import {
   type FormatDecision,
   isNested,
   type NestedSpace,
+  type NumberDecision,
   type Option,
   type Space,
   type SpaceCondition,
@@ -36,7 +38,8 @@ export interface SpaceUse {
 }
 
 /** A step that was chosen, or the place of a nested space. */
-type Leaf = Ast.Step | Nested
+type Leaf = Ast.Step | Use | Nested
+type Use = Extract<SpaceStep, { kind: 'use' }>
 interface Nested {
   readonly kind: 'nested'
   readonly at: NestedSpace
@@ -84,6 +87,7 @@ class Walk {
     for (const s of steps) {
       if (this.open) return
       if (s.kind === 'step') this.#leaf(s.step, s.numbers)
+      else if (s.kind === 'use') this.#leaf(s, s.numbers)
       else if (s.kind === 'format') {
         const decision = this.#use.space.formats.get(s.format)!
         const k = this.#choose(decision)
@@ -98,7 +102,7 @@ class Walk {
     }
   }
 
-  #leaf(step: Ast.Step, numbers: Iterable<string>): void {
+  #leaf(step: Exclude<Leaf, Nested>, numbers: Iterable<string>): void {
     this.#leaves.push(step)
     for (const n of numbers) this.#mentioned.add(n)
   }
@@ -152,35 +156,40 @@ class Walk {
     return null
   }
 
-  /** Numbers that are mentioned, or that the values of those that are mention. */
-  get #active(): readonly Space['numbers'][number][] {
+  /** Numbers that are mentioned, that the values of those that are mention, and names for what these are. */
+  get #active(): readonly NumberDecision[] {
     const all = this.#use.space.numbers
     const names = new Set(this.#mentioned)
     for (const n of [...all].reverse()) if (names.has(n.name)) for (const m of n.numbers) names.add(m)
+    for (const n of all) if (n.isFixed && [...n.numbers].every((m) => names.has(m))) names.add(n.name)
     return all.filter((n) => names.has(n.name))
   }
 
   #decideNumbers(): void {
     const active = this.#active
     for (const { name } of active) this.#numbers.set(name, undefined)
-    for (const n of active) {
-      const own = this.#prefix + n.name
-      const value = this.#point[own]
-      if (typeof value === 'number') {
-        this.#numbers.set(n.name, value)
-        continue
-      }
-      if (value !== undefined) notAmong(own, value, ['an integer'])
-      const all = numbersOf(n, this.#known)
-      const values = all?.filter((v) => {
-        this.#numbers.set(n.name, v)
-        return this.#isPossible()
-      })
-      this.#numbers.set(n.name, undefined)
-      this.isUnknown = values === undefined
-      this.open = { name: own, values: values ?? [], ordered: true }
-      return
-    }
+    for (const n of active) this.#numbers.set(n.name, n.isFixed ? this.#fixed(n) : this.#given(n.name))
+    const next = active.find((n) => !n.isFixed && this.#numbers.get(n.name) === undefined)
+    if (!next) return
+    const all = numbersOf(next, this.#known)
+    const values = all?.filter((v) => {
+      this.#numbers.set(next.name, v)
+      return this.#isPossible()
+    })
+    this.#numbers.set(next.name, undefined)
+    this.isUnknown = values === undefined && this.#isPossible()
+    this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true }
+  }
+
+  /** What the point says. */
+  #given(name: string): number | undefined {
+    const value = this.#point[this.#prefix + name]
+    if (value === undefined || typeof value === 'number') return value
+    return notAmong(this.#prefix + name, value, ['an integer'])
+  }
+
+  #fixed(n: NumberDecision): number | undefined {
+    return numbersOf(n, this.#known)?.[0]
   }
 
   readonly #known: Known = (v) => {
@@ -206,11 +215,13 @@ class Walk {
     const params = this.#prefix === '' ? '' : `(${[...this.#use.params.values()].join()})`
     if (!this.#isChosen)
       return `${params}o${JSON.stringify([...this.#chosen].map(([name, o]) => [name, o.text]))}`
+    // Names for numbers may break conditions that no decision asked for.
+    if (!this.#isPossible()) return 'x'
     const left = [...this.#numbers].flatMap(([name, value]) => (value === undefined ? [name] : []))
-    if (left.length === 0)
-      return this.#isPossible() ? `${params}n${this.#nested.map((n) => `[${n.walk().rest}]`).join('')}` : 'x'
-    const pending = this.#applicable.filter((c) => c.numbers.some((n) => left.includes(n)))
     const numbers = this.#use.space.numbers
+    if (numbers.every((n) => n.isFixed || !left.includes(n.name)))
+      return `${params}n${this.#nested.map((n) => `[${n.walk().rest}]`).join('')}`
+    const pending = this.#applicable.filter((c) => c.numbers.some((n) => left.includes(n)))
     const matters = new Set([
       ...pending.flatMap((c) => c.numbers),
       ...numbers.flatMap((n) => (left.includes(n.name) ? [...n.numbers] : [])),
@@ -222,12 +233,24 @@ class Walk {
     return `${params}${JSON.stringify([left, places, values, nested])}`
   }
 
+  #argument(e: Expr, { schedule, span }: Ast.UseStep): Ast.Expr {
+    const value = partialValue(e, this.#known)
+    if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)
+    return fail({
+      code: 'space/argument',
+      message: `an argument of schedule ${schedule.name} would be ${value}`,
+      span: e.span ?? span,
+      expected: 'an integer',
+    })
+  }
+
   /** The steps of a whole point, with arguments for its parameters. */
   schedule(): { readonly schedule: Schedule; readonly args: readonly number[] } {
     invariant(!this.open, 'a whole point')
     const { space, params } = this.#use
     const uses = new Map(space.names.uses)
     const steps = this.#leaves.map((leaf): Ast.Step => {
+      if (isUse(leaf)) return { ...leaf.step, args: leaf.args.map((a) => this.#argument(a, leaf.step)) }
       if (leaf.kind !== 'nested') return leaf
       const { span, prefix } = leaf.at
       const { schedule, args } = leaf.walk().schedule()
@@ -253,6 +276,9 @@ class Walk {
     return { schedule, args: values.map(({ value }) => value) }
   }
 }
+
+/** Steps of texts are `use` as well: those here have their arguments beside. */
+const isUse = (leaf: Leaf): leaf is Use => leaf.kind === 'use' && 'step' in leaf
 
 const literal = (value: number, span: Ast.Node['span']): Ast.Expr => {
   const number: Ast.Expr = { kind: 'number', value: Math.abs(value), float: false, span }

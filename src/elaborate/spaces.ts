@@ -138,7 +138,8 @@ class Elaboration {
         span: n.span,
         hint: late === name ? 'say it as a condition: `only where (…)`' : `move ${late} before it`,
       })
-    const made = { name, values, numbers: new Set(mentioned), span: n.span }
+    const isFixed = values.kind === 'list' && values.entries.length === 1
+    const made = { name, values, isFixed, numbers: new Set(mentioned), span: n.span }
     try {
       const listed = numbersOf(made, () => undefined)
       if (listed?.length === 0)
@@ -286,9 +287,13 @@ class Elaboration {
     const { scope, report, space: find } = this.#r
     const { name, span } = step.schedule
     const decl = scope.schedules.get(this.#s.kernel.name)?.get(name)
+    const args = step.args.map((e) => this.#integer(e))
     if (decl?.kind !== 'space') {
-      this.#walk.steps([step], [])
-      return [{ kind: 'step', step, numbers: this.#mentionedIn(step.args) }]
+      // Its arguments may ask what steps cannot: they are numbers once the point is known.
+      const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
+      this.#walk.steps([{ ...step, args: step.args.map(number) }], [])
+      const known = args.filter((a) => a !== null)
+      return [{ kind: 'use', step, args: known, numbers: this.#mentionedIn(step.args) }]
     }
     if (this.#path.includes(decl)) {
       report.error({
@@ -299,7 +304,6 @@ class Elaboration {
       })
       return []
     }
-    const args = step.args.map((e) => this.#integer(e))
     const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span, report)
     const nested = find(decl, this.#path)
     if (!nested || !fits) return []

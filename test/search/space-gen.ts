@@ -102,11 +102,15 @@ interface Drawn {
   readonly name: string
   readonly text: string
   readonly values: readonly number[]
+  /** Only a name, which is no decision. */
+  readonly isFixed?: true
 }
 
 function drawnNumber(c: Choices, k: number, sizes: SpaceText['sizes']): Drawn {
   const name = ['p', 'q', 'r'][k]!
-  switch (c.below(4)) {
+  switch (c.below(5)) {
+    case 4:
+      return { name, text: 'in d / 2', values: [Math.floor(sizes.d / 2)], isFixed: true }
     case 0:
       return { name, text: 'in 1, 2 .. 8', values: [1, 2, 4, 8] }
     case 1:
@@ -222,6 +226,9 @@ function itemText(x: Item): string {
   return `${isUse ? 'use' : 'either'} ${options.join(' or ')}`
 }
 
+const decided = (v: Readonly<Record<string, number>>, numbers: readonly Drawn[]) =>
+  Object.fromEntries(Object.entries(v).filter(([name]) => !numbers.find((n) => n.name === name)?.isFixed))
+
 /** All ways through the options, then all values of the numbers that they mention. */
 function listedPoints(
   items: readonly Item[],
@@ -247,7 +254,7 @@ function listedPoints(
     })
   }
   return through({ point: {}, numbers: [], conditions: only }, items).flatMap((way) => {
-    const active = numbers.filter((n) => way.numbers.includes(n.name))
+    const active = numbers.filter((n) => n.isFixed || way.numbers.includes(n.name))
     const conditions = way.conditions.filter((w) => w.numbers.every((n) => active.some((a) => a.name === n)))
     return active
       .reduce<readonly Readonly<Record<string, number>>[]>(
@@ -255,6 +262,6 @@ function listedPoints(
         [{}],
       )
       .filter((v) => conditions.every((w) => w.holds(v)))
-      .map((v) => ({ ...way.point, ...v }))
+      .map((v) => ({ ...way.point, ...decided(v, active) }))
   })
 }
