@@ -1,0 +1,226 @@
+/** Points of a space on a device, with data: applied, lowered, compiled, compared with the reference and measured. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
+import { formatKey } from '../../api/format-key.ts'
+import type { Kernel, TraceStep } from '../../api/kernel.ts'
+import { SptError } from '../../ast/diagnostic.ts'
+import { lanesOf } from '../../run/execute.ts'
+import type { Device } from '../../runtime/device.ts'
+import { pointKey } from '../points.ts'
+import type { Asked, EvaluateContext } from '../search.ts'
+import type { KernelSpace, Outcome, Point } from '../types.ts'
+import { Lowering, type LoweringOptions } from './lowering.ts'
+import { isLost, outcomeOf } from './outcomes.ts'
+import { type Compared, type MeasuringOptions, TestBench } from './test-bench.ts'
+
+export interface EvaluatorOptions extends LoweringOptions, MeasuringOptions {
+  readonly space: KernelSpace<Kernel>
+  /** The kernel as written, whose inputs are bound. */
+  readonly kernel: Kernel
+  readonly inputs: RunInputs
+  readonly device: Device
+  /** Another device of the kind, once the first is lost; without it, that ends the study. */
+  readonly reopen?: (() => Promise<Device>) | undefined
+}
+
+/** What is known of a point beside its outcome. */
+export interface Tried extends Partial<Compared> {
+  /** As the language writes them. */
+  readonly steps: readonly string[]
+  readonly trace: readonly TraceStep[]
+}
+
+/** A point on its way. */
+interface Candidate {
+  /** Among those that were asked together. */
+  readonly at: number
+  readonly share: number
+  readonly point: Point
+  /** Steps as JSON: points may have the same. */
+  readonly key: string
+  readonly kernel: Kernel
+  compiled?: CompiledSchedule | undefined
+  prepared?: PreparedKernel | undefined
+}
+
+/** Who was not at it when the device was lost. */
+interface Loss {
+  readonly others: readonly Candidate[]
+  readonly why: unknown
+}
+
+export class Evaluator {
+  readonly #options: EvaluatorOptions
+  readonly #lowering: Lowering
+  #bench: TestBench
+  #reopened = false
+  readonly #tried = new Map<string, Tried>()
+
+  constructor(options: EvaluatorOptions) {
+    this.#options = options
+    this.#lowering = new Lowering(options)
+    this.#bench = this.#benchOn(options.device)
+  }
+
+  #benchOn(device: Device): TestBench {
+    const { kernel, inputs } = this.#options
+    return new TestBench(device, kernel, inputs, this.#options)
+  }
+
+  /** The device, which is another one after one was lost, with the inputs on it. */
+  get bench(): TestBench {
+    return this.#bench
+  }
+
+  /** Of a point that was evaluated, as far as its steps could be applied. */
+  tried(point: Point): Tried | undefined {
+    return this.#tried.get(pointKey(point))
+  }
+
+  /** For `search`: what comes of some points, in their order. */
+  readonly evaluate = async (
+    asked: readonly Asked[],
+    { signal }: Partial<EvaluateContext> = {},
+  ): Promise<readonly Outcome[]> => {
+    void this.#bench.extent
+    const outcomes: Outcome[] = []
+    let open = asked.flatMap((a, at) => this.#applied(a, at, outcomes))
+    try {
+      for (;;) {
+        await Promise.all(open.map((c) => this.#compileInto(c, outcomes)))
+        const lost = await this.#onDevice(
+          open.filter((c) => c.compiled),
+          outcomes,
+          signal,
+        )
+        // Who was at it when the device was lost has its outcome; the others have another chance, once.
+        if (lost.length === 0 || !this.#options.reopen || this.#reopened) return outcomes
+        this.#reopened = true
+        for (const c of open) free(c)
+        this.#bench = this.#benchOn(await this.#options.reopen())
+        open = [...lost]
+      }
+    } finally {
+      for (const c of open) free(c)
+    }
+  }
+
+  #applied({ point, share }: Asked, at: number, outcomes: Outcome[]): Candidate[] {
+    try {
+      const kernel = this.#options.space.kernel(point)
+      const trace = kernel.toJSON()
+      this.#tried.set(pointKey(point), { steps: kernel.trace, trace })
+      return [{ at, share, point, key: JSON.stringify(trace), kernel }]
+    } catch (e) {
+      outcomes[at] = outcomeOf(e)
+      return []
+    }
+  }
+
+  async #compileInto(c: Candidate, outcomes: Outcome[]): Promise<void> {
+    try {
+      c.compiled = await this.compiled(c.kernel)
+    } catch (e) {
+      outcomes[c.at] = outcomeOf(e)
+    }
+  }
+
+  /** @throws SptError `search/timeout`, and as `compileAsIs` */
+  async compiled(kernel: Kernel): Promise<CompiledSchedule> {
+    const { device } = this.#bench
+    const { compilation } = device.kind === 'cpu' ? kernel : kernel.parallel()
+    const options = lanesOf(device)
+    compilation.adopt(await this.#lowering.plan(compilation.loops, options, kernel.name), options)
+    return kernel.compileAsIs(device)
+  }
+
+  /** Those that were not at fault when the device was lost; none where it was not. */
+  async #onDevice(
+    all: readonly Candidate[],
+    outcomes: Outcome[],
+    signal?: AbortSignal,
+  ): Promise<readonly Candidate[]> {
+    const groups = alike(all)
+    for (const [k, group] of groups.entries()) {
+      const lost = await this.#group(group, outcomes, signal)
+      if (!lost) continue
+      const rest = [...lost.others, ...groups.slice(k + 1).flat()]
+      for (const { at } of rest) outcomes[at] = outcomeOf(lost.why)
+      return rest
+    }
+    return []
+  }
+
+  /** Candidates that store their tensors alike, together on the device. */
+  async #group(group: readonly Candidate[], outcomes: Outcome[], signal?: AbortSignal): Promise<Loss | null> {
+    const right: Candidate[] = []
+    try {
+      for (const [k, c] of group.entries()) {
+        signal?.throwIfAborted()
+        try {
+          const outcome = await this.#checked(c)
+          if (outcome) outcomes[c.at] = outcome
+          else right.push(c)
+        } catch (e) {
+          outcomes[c.at] = outcomeOf(e)
+          if (isLost(e)) return { others: [...right, ...group.slice(k + 1)], why: e }
+        }
+        // Timers and signals have their turn.
+        await new Promise((done) => setImmediate(done))
+      }
+      return await this.#race(right, outcomes, signal)
+    } finally {
+      for (const c of group) free(c)
+    }
+  }
+
+  /** What comes of it, but for one that is right and to be measured. */
+  async #checked(c: Candidate): Promise<Outcome | null> {
+    const checked = await this.#bench.checked(c.compiled!, c.key)
+    if ('wrong' in checked) return checked.wrong
+    c.prepared = checked.prepared
+    const id = pointKey(c.point)
+    this.#tried.set(id, { ...this.#tried.get(id)!, ...checked.found })
+    return this.#bench.hopeless(c.prepared)
+  }
+
+  async #race(right: readonly Candidate[], outcomes: Outcome[], signal?: AbortSignal): Promise<Loss | null> {
+    const share = Math.max(...right.map((c) => c.share))
+    const prepared = right.map((c) => c.prepared!)
+    for (const [k, outcome] of (await this.#bench.measured(prepared, share, signal)).entries())
+      outcomes[right[k]!.at] = outcome
+    // One of those may be to blame: it is not tried again.
+    const [first, ...others] = right.filter((c) => lossOf(outcomes[c.at]!))
+    return first ? { others, why: lossOf(outcomes[first.at]!) } : null
+  }
+
+  /** Ends its threads, and frees what it has on the device. */
+  close(): void {
+    this.#lowering.close()
+    this.#bench.free()
+  }
+}
+
+const lossOf = (o: Outcome): SptError | null =>
+  o.status === 'failed' && o.code === 'device/lost'
+    ? new SptError({ code: o.code, message: o.message, hint: 'open the device again' })
+    : null
+
+function free(c: Candidate): void {
+  c.prepared?.free()
+  c.prepared = undefined
+  c.compiled?.release()
+  c.compiled = undefined
+}
+
+/** In the order of the first of each. */
+function alike(all: readonly Candidate[]): Candidate[][] {
+  const groups = new Map<string, Candidate[]>()
+  for (const c of all) {
+    const key = formatKey(c.kernel.compilation)
+    const group = groups.get(key)
+    if (group) group.push(c)
+    else groups.set(key, [c])
+  }
+  return [...groups.values()]
+}

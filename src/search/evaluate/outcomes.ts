@@ -1,0 +1,33 @@
+/** What an error says of the point that it came of. */
+import { InternalError, SptError } from '../../ast/diagnostic.ts'
+import type { Outcome } from '../types.ts'
+
+/** Not the point's fault alone: what else was under way may be to blame as well. */
+export const isLost = (e: unknown): boolean =>
+  e instanceof SptError && ['device/lost', 'device/fault'].includes(e.diagnostics[0]!.code)
+
+/** Refusals of these rooms come while something runs, or of what there is room for. */
+const BROKE = new Set([
+  'device/lost',
+  'device/fault',
+  'device/cuda',
+  'device/validation',
+  'device/out-of-memory',
+  'run/lost-writes',
+  'search/timeout',
+])
+
+/** @throws `e` where no point can be to blame: what the caller or its signal threw */
+export function outcomeOf(e: unknown): Exclude<Outcome, { status: 'measured' | 'wrong' }> {
+  if (e instanceof SptError) {
+    const { code, message } = e.diagnostics[0]!
+    return { status: BROKE.has(code) ? 'failed' : 'rejected', code, message }
+  }
+  if (e instanceof InternalError) {
+    const { code, message } = e.diagnostics[0]!
+    return { status: 'failed', code, message }
+  }
+  // Of engines: 'Maximum call stack size exceeded', 'Invalid array length'.
+  if (e instanceof RangeError) return { status: 'failed', code: 'search/range', message: e.message }
+  throw e
+}

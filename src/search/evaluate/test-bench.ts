@@ -1,0 +1,149 @@
+/** Compiled kernels on one device with one set of inputs: compared with the reference, and timed. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { Workspace } from '../../api/workspace.ts'
+import type { Device } from '../../runtime/device.ts'
+import { measureRounds } from '../measuring/measure-rounds.ts'
+import { timingOf } from '../measuring/median-interval.ts'
+import { prepareReference } from '../measuring/reference-kernel.ts'
+import type { Outcome } from '../types.ts'
+import { type Extent, referenceExtent } from './reference-extent.ts'
+
+export interface Compared {
+  /** On the device. */
+  readonly bytes: number
+  /** Largest |x - r| / max(|r|, scale of r) of its outputs. */
+  readonly relativeError: number
+  /** Whether a sample of the results was compared, or all of them. */
+  readonly sampled: boolean
+}
+
+export interface MeasuringOptions {
+  /** Samples of a candidate at most; 30. */
+  readonly rounds?: number | undefined
+  /** Seconds that measuring candidates together takes at most, for each of them; 2. */
+  readonly seconds?: number | undefined
+  /** Of the rows that the reference computes, and of the orders of rounds; 1. */
+  readonly seed?: number | undefined
+}
+
+/** What is slower than the fastest so far by that much is measured no further: after some runs, since the first may compile. */
+const HOPELESS = 3
+const FIRST_RUNS = 3
+/** The same after the first run. */
+const AT_ONCE = 10
+const LEAST_ROUNDS = 5
+/** Milliseconds beyond which a kernel is warm after few runs. */
+const LONG = 10
+const WARMUPS = { long: 1, short: 5 } as const
+
+export class TestBench {
+  readonly device: Device
+  readonly data: Workspace
+  readonly #options: MeasuringOptions
+  readonly #seed: number | undefined
+  #extent: Extent | undefined
+  #reference: PreparedKernel | undefined
+  #rounds = 0
+  #fastest = Number.POSITIVE_INFINITY
+  /** By steps as JSON. */
+  readonly #right = new Map<string, Compared>()
+  readonly #wrong = new Map<string, Outcome>()
+  /** Milliseconds of first runs. */
+  readonly #first = new WeakMap<PreparedKernel, number>()
+
+  constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: MeasuringOptions) {
+    this.device = device
+    this.data = new Workspace(device, kernel, inputs, { shareOutputs: true })
+    this.#options = options
+    this.#seed = inputs.seed
+  }
+
+  /**
+   * What the reference computes; it does so when this is first asked for.
+   * @throws SptError `search/reference-too-long`, and of inputs as `bindInputs`
+   */
+  get extent(): Extent {
+    this.#extent ??= referenceExtent(this.data, this.#options.seed ?? 1)
+    return this.#extent
+  }
+
+  /**
+   * Brings a kernel to the device, and compares it with the reference, once for the same steps (`key`).
+   * @throws SptError as `prepare` and `run`
+   */
+  async checked(
+    compiled: CompiledSchedule,
+    key: string,
+  ): Promise<{ readonly prepared: PreparedKernel; readonly found: Compared } | { readonly wrong: Outcome }> {
+    const known = this.#wrong.get(key)
+    if (known) return { wrong: known }
+    const prepared = await this.data.prepare(compiled)
+    try {
+      const found = this.#right.get(key) ?? (await this.#compared(prepared, key))
+      if ('status' in found) {
+        prepared.free()
+        return { wrong: found }
+      }
+      return { prepared, found }
+    } catch (e) {
+      prepared.free()
+      throw e
+    }
+  }
+
+  async #compared(prepared: PreparedKernel, key: string): Promise<Compared | Outcome> {
+    const { ok, problems, maxRelativeError, sampled } = await prepared.verifyAgainst(
+      this.data.expected(this.extent),
+    )
+    if (!ok) {
+      const message = problems.join('; ')
+      const outcome: Outcome = { status: 'wrong', message, trace: key, seed: this.#seed }
+      this.#wrong.set(key, outcome)
+      return outcome
+    }
+    const { bytes } = prepared.executable
+    const found = { bytes, relativeError: maxRelativeError, sampled: sampled !== null }
+    this.#right.set(key, found)
+    return found
+  }
+
+  /** Its times, where a few runs show that it is far from the fastest. */
+  async hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
+    const times: number[] = []
+    const isFar = (by: number): boolean => Math.min(...times) > by * this.#fastest
+    do times.push(...(await prepared.time(1)))
+    while (times.length < FIRST_RUNS && isFar(HOPELESS) && !isFar(AT_ONCE))
+    this.#first.set(prepared, Math.min(...times))
+    return isFar(HOPELESS) ? { status: 'measured', timing: timingOf(times) } : null
+  }
+
+  /** Measures kernels against each other. `share`: how much of the usual effort, in (0, 1]. */
+  async measured(
+    prepared: readonly PreparedKernel[],
+    share: number,
+    signal?: AbortSignal,
+  ): Promise<readonly Outcome[]> {
+    if (prepared.length === 0) return []
+    const { rounds = 30, seconds = 2, seed = 1 } = this.#options
+    this.#reference ??= await prepareReference(this.device)
+    const { outcomes } = await measureRounds(this.device, prepared, {
+      rounds: Math.max(LEAST_ROUNDS, Math.ceil(rounds * share)),
+      seconds: seconds * share * prepared.length,
+      seed: seed + this.#rounds++,
+      reference: this.#reference,
+      warmups: prepared.every((p) => (this.#first.get(p) ?? 0) > LONG) ? WARMUPS.long : WARMUPS.short,
+      ...(signal ? { signal } : {}),
+    })
+    for (const o of outcomes)
+      if (o.status === 'measured') this.#fastest = Math.min(this.#fastest, o.timing.median)
+    return outcomes
+  }
+
+  free(): void {
+    this.#reference?.free()
+    this.#reference?.kernel.release()
+    this.#reference = undefined
+  }
+}

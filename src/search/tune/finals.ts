@@ -1,0 +1,67 @@
+/** The last comparison: few kernels of any formats, one at a time on the device, in several passes. */
+import type { Kernel } from '../../api/kernel.ts'
+import { Random } from '../../run/bind/random-tensors.ts'
+import type { Evaluator } from '../evaluate/evaluator.ts'
+import { outcomeOf } from '../evaluate/outcomes.ts'
+import { timingOf } from '../measuring/median-interval.ts'
+import type { Outcome } from '../types.ts'
+
+/** What else happens to a device falls on all kernels, if each has a turn in each pass. */
+const PASSES = 4
+/** Of the usual effort, in each pass. */
+const SHARE = 0.25
+/** What is slower than the fastest by that much in a pass has had its turn. */
+const FAR = 1.5
+
+/** Outcomes of kernels, in their order; what is refused or faults is out. */
+export async function compared(
+  evaluator: Evaluator,
+  kernels: readonly Kernel[],
+  seed: number,
+  signal?: AbortSignal,
+): Promise<readonly Outcome[]> {
+  const random = new Random(seed)
+  const samples = kernels.map((): number[] => [])
+  const out: Outcome[] = []
+  for (let pass = 0; pass < PASSES; pass++) {
+    const order = [...kernels.keys()].filter((k) => !out[k])
+    for (let n = order.length - 1; n > 0; n--) {
+      const m = random.below(n + 1)
+      ;[order[n], order[m]] = [order[m]!, order[n]!]
+    }
+    for (const k of order) {
+      if (signal?.aborted && pass > 0) break
+      const outcome = await timed(evaluator, kernels[k]!)
+      if (outcome.status === 'measured') samples[k]!.push(...outcome.timing.samples)
+      else out[k] = outcome
+    }
+    const medians = samples.map((s) => (s.length > 0 ? timingOf(s).median : Number.POSITIVE_INFINITY))
+    for (const [k, median] of medians.entries())
+      if (median > FAR * Math.min(...medians))
+        out[k] ??= { status: 'measured', timing: timingOf(samples[k]!) }
+  }
+  return kernels.map((_, k) => out[k] ?? { status: 'measured', timing: timingOf(samples[k]!) })
+}
+
+async function timed(evaluator: Evaluator, kernel: Kernel): Promise<Outcome> {
+  try {
+    const compiled = await evaluator.compiled(kernel)
+    try {
+      const checked = await evaluator.bench.checked(compiled, JSON.stringify(kernel.toJSON()))
+      if ('wrong' in checked) return checked.wrong
+      try {
+        const { prepared } = checked
+        return (
+          (await evaluator.bench.hopeless(prepared)) ??
+          (await evaluator.bench.measured([prepared], SHARE))[0]!
+        )
+      } finally {
+        checked.prepared.free()
+      }
+    } finally {
+      compiled.release()
+    }
+  } catch (e) {
+    return outcomeOf(e)
+  }
+}

@@ -1,0 +1,69 @@
+/** What is tried besides a space: what runs unasked, the kernel as written, and tensors stored dense. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { parseProgram } from '../../api/program.ts'
+import type { AnyFormat } from '../../ir/format.ts'
+import { bindingOf } from '../../run/bind/binding-names.ts'
+import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
+import type { Inputs } from '../../run/bind/index.ts'
+import type { Device } from '../../runtime/device.ts'
+import { standardOf } from './standard.ts'
+
+export interface Other {
+  readonly name: string
+  /** Of the standard choice: its schedule as it is called. */
+  readonly schedule?: string | null | undefined
+  /** @throws SptError where a step refuses */
+  readonly kernel: () => Kernel
+}
+
+/** Elements of a tensor that is stored dense: beyond, it is not tried. */
+const MOST_DENSE = 2 ** 26
+
+/** The standard choice comes first. @throws SptError as `Kernel.choose` */
+export async function others(
+  kernel: Kernel,
+  device: Device,
+  { tensors = {} }: Inputs,
+  inputs: RunInputs,
+): Promise<readonly Other[]> {
+  const standard = await standardOf(kernel, device, { ...inputs, tensors })
+  return [
+    { name: 'standard', schedule: standard.schedule, kernel: () => standard.kernel },
+    { name: 'as written', kernel: () => kernel },
+    ...denseOf(kernel, tensors),
+  ]
+}
+
+/** Each sparse input, stored dense, where it is not too large. */
+function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>): readonly Other[] {
+  const { source } = kernel
+  const axes = allAxesOf(source)
+  return callerTensors(source).flatMap((t): Other[] => {
+    const { name } = t
+    const shape = tensors[name]?.shape
+    const isInput = t.first.role === 'in' && t.axes.every((a) => isStructured(axes, a) || t.axes.length > 1)
+    if (!isInput || !shape || !t.axes.some((a) => isStructured(axes, a))) return []
+    if (shape.reduce((n, x) => n * x, 1) > MOST_DENSE) return []
+    const order = bindingOf(source, name).dimensions.length
+    return [{ name: `${name} dense`, kernel: () => kernel.as(name, denseFormat(order)) }]
+  })
+}
+
+const formats = new Map<number, AnyFormat>()
+
+/** Every coordinate, in row-major order. */
+function denseFormat(order: number): AnyFormat {
+  const known = formats.get(order)
+  if (known) return known
+  const over = Array.from({ length: order }, (_, d) => `i${d}`)
+  const stored = over.map((a) => `${a}o`)
+  const text = `format dense over (${over.join(', ')}) {
+${over.map((a, d) => `  axis ${stored[d]} = dense_fixed(${a})\n`).join('')}  map (${over.join(', ')}) -> (${over.join(', ')})
+  inverse (${stored.join(', ')}) -> (${stored.join(', ')})
+}
+`
+  const made = parseProgram(text, 'dense.spt').formats.get('dense')!
+  formats.set(order, made)
+  return made
+}

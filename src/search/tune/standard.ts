@@ -1,0 +1,24 @@
+/** What a kernel runs under when nobody says more: what tuning is compared with. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import type { Device } from '../../runtime/device.ts'
+
+export interface Standard {
+  /** Its schedule, as it is called; `null`: none. */
+  readonly schedule: string | null
+  readonly kernel: Kernel
+}
+
+/**
+ * The kernel's own choice where it has one, else the schedule called like the device, else none: as `spt run` does.
+ * @throws SptError as `Kernel.choose`
+ */
+export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
+  if (kernel.choice !== null) {
+    const { kernel: chosen, chosen: why } = await kernel.choose(device, inputs)
+    return { kernel: chosen, schedule: why.text }
+  }
+  const named = device.kind === 'cpu' ? 'cpu' : 'gpu'
+  if (!kernel.schedules.includes(named)) return { kernel, schedule: null }
+  return { kernel: kernel.schedule(named), schedule: named }
+}

@@ -1,0 +1,248 @@
+/** `tune`: the fastest point of a space on data and a device, beside what runs there unasked. */
+
+import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import { Kernel } from '../../api/kernel.ts'
+import type { Device } from '../../runtime/device.ts'
+import { Evaluator, type Tried } from '../evaluate/evaluator.ts'
+import { outcomeOf } from '../evaluate/outcomes.ts'
+import { type Records, studyOf } from '../records/index.ts'
+import {
+  type Asked,
+  type EvaluateContext,
+  type SearchProgress,
+  type SearchResult,
+  search,
+} from '../search.ts'
+import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
+import { schedulesOf } from './candidates.ts'
+import { compared } from './finals.ts'
+import { others } from './others.ts'
+
+export interface TuneOptions {
+  /** Default: the schedules that the program has for the kernel. */
+  readonly space?: KernelSpace<Kernel> | undefined
+  /** As for `prepare`: random for what is not bound where there is a seed. */
+  readonly inputs: RunInputs
+  readonly device: Device
+  /** Points that are measured at most. */
+  readonly trials?: number | undefined
+  readonly seconds?: number | undefined
+  /** Trials without a better one after which it ends. */
+  readonly patience?: number | undefined
+  /** Default: `evolutionary`. */
+  readonly strategy?: string | StrategyOf | undefined
+  /** Of the strategy, and of the order of measurements; 1. */
+  readonly seed?: number | undefined
+  /** Expected milliseconds of points, without measuring. */
+  readonly prior?: StrategyOptions['prior']
+  /** Where trials are kept as they come. */
+  readonly records?: Records | undefined
+  /** What the records hold of the same study is not measured again; true. */
+  readonly resume?: boolean | undefined
+  /** Ends it with the best so far. */
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: TuneProgress) => void) | undefined
+  /** Opens the device again, once, where it is lost. */
+  readonly reopen?: (() => Promise<Device>) | undefined
+  /** Milliseconds that lowering a point may take; 30,000. */
+  readonly timeout?: number | undefined
+  /** Points that are measured against each other; 8. */
+  readonly batch?: number | undefined
+}
+
+export interface TuneProgress extends SearchProgress {
+  /** Trials that the records had. */
+  readonly known: number
+}
+
+/** A trial, and what is known of its kernel. */
+export interface TunedTrial extends Trial, Partial<Tried> {}
+
+/** A kernel that was measured at the end, against the others of `finals`. */
+export interface Final {
+  /** `best`, or what it is called that is tried besides the space: `standard`, `as written`, `A dense`. */
+  readonly name: string
+  /** Of the standard choice: its schedule as it is called. */
+  readonly schedule?: string | null | undefined
+  /** `null` outside of the space. */
+  readonly point: Point | null
+  readonly kernel: Kernel
+  readonly outcome: Outcome
+}
+
+export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'> {
+  /** The fastest of `finals`, standard choice included; `null` where nothing could be measured. */
+  readonly best: (Final & { readonly timing: Timing }) | null
+  /** What runs unasked. */
+  readonly standard: Final
+  /** The fastest points and what was tried besides the space, measured against each other. */
+  readonly finals: readonly Final[]
+  readonly trials: readonly TunedTrial[]
+  /** Trials that the records had. */
+  readonly known: number
+  /** Of the records; `null` without them. */
+  readonly study: string | null
+  /** Whether the reference computed a sample of the results. */
+  readonly sampled: boolean
+}
+
+const OPTIONS = [
+  'space',
+  'inputs',
+  'device',
+  'trials',
+  'seconds',
+  'patience',
+  'strategy',
+  'seed',
+  'prior',
+  'records',
+  'resume',
+  'signal',
+  'onProgress',
+  'reopen',
+  'timeout',
+  'batch',
+] as const
+
+/** Points that are measured again at the end. */
+const FINALISTS = 3
+
+/**
+ * Searches a space for the fastest schedule of a kernel (without steps) on these inputs and this device. Every candidate is
+ * compared with the reference before it is measured.
+ * ```ts
+ * const { best, standard } = await tune(kernel, { space, inputs, device, trials: 64 })
+ * console.log(best?.kernel.trace, best?.timing.median)
+ * ```
+ * @throws SptError `search/…` of options and spaces, `choose/…`; of inputs as `bindInputs`
+ */
+export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneResult> {
+  check(kernel, options)
+  const { device, signal, seed = 1, strategy = 'evolutionary', resume = true, records } = options
+  const { space = schedulesOf(kernel) } = options
+  const evaluator = new Evaluator({ ...options, space, kernel, seed })
+  try {
+    // What is wrong with the inputs is no point's fault.
+    void evaluator.bench.extent
+    const study = records
+      ? studyOf(kernel, evaluator.bench.data.given, device, { space: textOf(space), seed })
+      : null
+    if (study) records?.addStudy(study)
+    const known = study && resume ? records!.query({ studies: [study.id] }) : []
+    const evaluate = async (
+      asked: readonly Asked[],
+      context: EvaluateContext,
+    ): Promise<readonly Outcome[]> => {
+      const outcomes = await evaluator.evaluate(asked, context)
+      if (study)
+        records!.add(
+          ...asked.map(({ point, share }, k) => ({
+            study: study.id,
+            point,
+            outcome: outcomes[k]!,
+            share,
+            trace: evaluator.tried(point)?.trace,
+          })),
+        )
+      return outcomes
+    }
+    const found = await search({
+      space,
+      strategy,
+      evaluate,
+      seed,
+      batch: options.batch ?? 8,
+      known,
+      trials: options.trials,
+      seconds: options.seconds,
+      patience: options.patience,
+      prior: options.prior,
+      signal,
+      onProgress: (p) => options.onProgress?.({ ...p, known: known.length }),
+    })
+    const finals = await finalsOf(kernel, options, evaluator, space, found)
+    const measured = finals.flatMap((f) =>
+      f.outcome.status === 'measured' ? [{ ...f, timing: f.outcome.timing }] : [],
+    )
+    const best = measured.reduce<(typeof measured)[number] | null>(
+      (b, f) => (b && b.timing.median <= f.timing.median ? b : f),
+      null,
+    )
+    return {
+      ...found,
+      best,
+      standard: finals.find((f) => f.name === 'standard')!,
+      finals,
+      trials: found.trials.map((t) => ({ ...t, ...evaluator.tried(t.point) })),
+      known: known.length,
+      study: study?.id ?? null,
+      sampled: evaluator.bench.extent.sample !== undefined,
+    }
+  } finally {
+    evaluator.close()
+  }
+}
+
+/** What a space is called for the records: its text where it has one. */
+const textOf = (space: KernelSpace<Kernel>): string =>
+  'text' in space && typeof space.text === 'string' ? space.text : space.name
+
+/** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
+async function finalsOf(
+  kernel: Kernel,
+  options: TuneOptions,
+  evaluator: Evaluator,
+  space: KernelSpace<Kernel>,
+  found: SearchResult,
+): Promise<readonly Final[]> {
+  const fastest = found.trials
+    .flatMap((t) => (t.outcome.status === 'measured' ? [{ ...t, median: t.outcome.timing.median }] : []))
+    .sort((a, b) => a.median - b.median)
+    .slice(0, FINALISTS)
+  const list = [
+    ...fastest.map(({ point }, k) => ({
+      name: k === 0 ? 'best' : `best ${k + 1}`,
+      point,
+      kernel: () => space.kernel(point),
+    })),
+    ...(await others(kernel, options.device, evaluator.bench.data.given, options.inputs)),
+  ]
+  const made = list.map((c) => {
+    try {
+      return { ...c, kernel: c.kernel(), refused: null }
+    } catch (e) {
+      return { ...c, kernel, refused: outcomeOf(e) }
+    }
+  })
+  const legal = made.filter((c) => c.refused === null)
+  const outcomes = await compared(
+    evaluator,
+    legal.map((c) => c.kernel),
+    options.seed ?? 1,
+    options.signal,
+  )
+  return made.map(({ refused, ...c }): Final => {
+    const at = legal.findIndex((l) => l.name === c.name)
+    return { point: null, ...c, outcome: refused ?? outcomes[at]! }
+  })
+}
+
+function check(kernel: unknown, options: TuneOptions): void {
+  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectOptions('tune', options, [...OPTIONS])
+  const { space, device, inputs, records, resume } = options
+  checkDevice(device)
+  const isSpace =
+    space === undefined || (typeof space.next === 'function' && typeof space.kernel === 'function')
+  expectArgument(isSpace, 'space', space, 'a space of schedules: it has next and kernel')
+  expectArgument(typeof inputs === 'object' && inputs !== null, 'inputs', inputs, '{ tensors, params, seed }')
+  expectArgument(
+    records === undefined || typeof records?.query === 'function',
+    'records',
+    records,
+    'what openRecords gives',
+  )
+  expectArgument(resume === undefined || typeof resume === 'boolean', 'resume', resume, 'true or false')
+}

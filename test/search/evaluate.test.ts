@@ -1,0 +1,192 @@
+/** Points become outcomes: measured where they are right, refused by code, wrong for good; little is held meanwhile. */
+import { fc, test as law } from '@fast-check/vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
+import { Evaluator, type EvaluatorOptions } from '../../src/search/evaluate/evaluator.ts'
+import { listed } from '../../src/search/tune/candidates.ts'
+import type { Outcome } from '../../src/search/types.ts'
+import { countedDevice } from '../support/counted-device.ts'
+
+const TEXT = `import "sparsetile/kernels/formats.spt"
+kernel product(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+`
+
+let kernel: Kernel
+beforeAll(async () => {
+  kernel = (await load(TEXT)).kernel()
+})
+
+const CANDIDATES: Readonly<Record<string, () => Kernel>> = {
+  plain: () => kernel,
+  columns: () => kernel.split('f', 2),
+  again: () => kernel.split('f', 2),
+  blocks: () => kernel.as('A', 'bsr', 2),
+  halves: () => kernel.as('A', 'bsr', 2).split('f', 3),
+  rows: () => kernel.as('A', 'by_length'),
+  missing: () => kernel.split('nowhere', 2),
+  broken: () => {
+    throw new RangeError('Maximum call stack size exceeded')
+  },
+}
+const NAMES = Object.keys(CANDIDATES)
+
+const matrix = (m = 9, n = 7, every = 3) => {
+  const at = Array.from({ length: m * n }, (_, k) => k).filter((k) => k % every === 0)
+  return coords(
+    [m, n],
+    [at.map((k) => Math.floor(k / n)), at.map((k) => k % n)],
+    Float32Array.from(at, (k) => 1 + (k % 4)),
+  )
+}
+
+const open: Evaluator[] = []
+afterEach(() => {
+  for (const e of open.splice(0)) e.close()
+})
+
+function evaluator(device: Device, more: Partial<EvaluatorOptions> = {}): Evaluator {
+  const made = new Evaluator({
+    space: listed('candidates', CANDIDATES),
+    kernel,
+    inputs: { tensors: { A: matrix() }, params: { d: 4 }, seed: 3 },
+    device,
+    rounds: 5,
+    seconds: 0.05,
+    ...more,
+  })
+  open.push(made)
+  return made
+}
+
+const asked = (...names: readonly string[]) => names.map((schedule) => ({ point: { schedule }, share: 1 }))
+const short = (o: Outcome): string => (o.status === 'measured' || o.status === 'wrong' ? o.status : o.code)
+
+/** The device, with one of its methods replaced. */
+const having = (device: Device, methods: Partial<Device>): Device => Object.assign(device, methods)
+
+const lost = (): SptError =>
+  new SptError({ code: 'device/lost', message: 'the device is gone', hint: 'open it again' })
+
+law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: 6 })(
+  'outcomes are in the order of what was asked, whatever is asked together',
+  async (names) => {
+    const { device, held } = await countedDevice()
+    const e = evaluator(device)
+    const outcomes = await e.evaluate(asked(...names))
+    expect(outcomes.map(short)).toEqual(
+      names.map((n) => ({ missing: 'schedule/unknown-loop', broken: 'search/range' })[n] ?? 'measured'),
+    )
+    for (const n of names.filter((x) => !['missing', 'broken'].includes(x)))
+      expect(e.tried({ schedule: n })).toMatchObject({
+        steps: CANDIDATES[n]!().trace,
+        relativeError: expect.closeTo(0, 6),
+        sampled: false,
+      })
+    e.close()
+    expect(held()).toBe(0)
+  },
+)
+
+test('200 candidates hold less than 1.5 times the largest one', async () => {
+  const { device, held, most } = await countedDevice()
+  const many = Object.fromEntries(
+    Array.from({ length: 200 }, (_, k): [string, () => Kernel] => [
+      `${k}`,
+      () => (k % 3 === 0 ? kernel : kernel.as('A', 'bsr', 2 + (k % 4))).split('f', 1 + (k % 16)),
+    ]),
+  )
+  const e = evaluator(device, {
+    space: listed('many', many),
+    inputs: { tensors: { A: matrix(200, 200, 2) }, params: { d: 64 }, seed: 3 },
+    rounds: 1,
+    seconds: 0.001,
+  })
+  // The kernel that is measured against drift is there all the time.
+  await e.evaluate(asked('0'))
+  const before = held()
+  most()
+  for (let k = 0; k < 200; k += 8) await e.evaluate(asked(...Array.from({ length: 8 }, (_, n) => `${k + n}`)))
+  const largest = Math.max(...Object.keys(many).map((schedule) => e.tried({ schedule })!.bytes!))
+  expect(most() - before).toBeLessThan(1.5 * largest)
+  expect(most() - before).toBeGreaterThanOrEqual(0)
+  expect(held()).toBe(before)
+})
+
+test('what differs from the reference is wrong for good, with its steps and the seed', async () => {
+  const { device } = await countedDevice()
+  const download = device.download.bind(device)
+  let flips = true
+  having(device, {
+    async download(buffer, bytes) {
+      const data = await download(buffer, bytes)
+      if (flips && buffer.label === 'C') new Float32Array(data)[0]! += 1
+      return data
+    },
+  })
+  const e = evaluator(device)
+  const [outcome] = await e.evaluate(asked('columns'))
+  expect(outcome).toMatchObject({ status: 'wrong', seed: 3 })
+  expect(outcome!.status === 'wrong' && kernel.replay(JSON.parse(outcome!.trace!)).trace).toEqual(
+    CANDIDATES.columns!().trace,
+  )
+  flips = false
+  // The same steps by another name.
+  expect((await e.evaluate(asked('again', 'plain'))).map(short)).toEqual(['wrong', 'measured'])
+})
+
+describe('a device that is lost', () => {
+  async function failing(run: number): Promise<Device> {
+    const { device } = await countedDevice()
+    const own = device.run.bind(device)
+    let runs = 0
+    return having(device, {
+      async run(commands) {
+        if (++runs >= run) throw lost()
+        return own(commands)
+      },
+    })
+  }
+
+  test('ends what is asked then, and keeps what was measured', async () => {
+    const e = evaluator(await failing(2))
+    expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
+    expect((await e.evaluate(asked('columns', 'missing', 'blocks'))).map(short)).toEqual([
+      'device/lost',
+      'schedule/unknown-loop',
+      'device/lost',
+    ])
+  })
+
+  test('is opened again once, where that is possible', async () => {
+    let opened = 0
+    const e = evaluator(await failing(2), {
+      reopen: async () => {
+        opened++
+        return failing(Number.POSITIVE_INFINITY)
+      },
+    })
+    const outcomes = await e.evaluate(asked('plain', 'columns', 'blocks', 'rows', 'halves'))
+    // In groups of a format: plain, columns | blocks, halves | rows.
+    expect(outcomes.map(short)).toEqual(['measured', 'device/lost', 'measured', 'measured', 'measured'])
+    expect(opened).toBe(1)
+  })
+})
+
+test('lowering that takes too long fails, and the next does not', async () => {
+  const { device } = await countedDevice()
+  const e = evaluator(device, { timeout: 1 })
+  expect((await e.evaluate(asked('columns'))).map(short)).toEqual(['search/timeout'])
+  e.close()
+  expect((await evaluator(device, { timeout: 60_000 }).evaluate(asked('columns'))).map(short)).toEqual([
+    'measured',
+  ])
+})
