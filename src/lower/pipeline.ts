@@ -28,6 +28,7 @@ import { unrollLoops } from './loop-unrolling.ts'
 import { unswitch } from './loop-unswitching.ts'
 import { markLostWrites } from './lost-writes.ts'
 import { explicitCasts } from './operand-casts.ts'
+import { accumulateIntoPadding } from './padded-tiles.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
 import { initializeReductions } from './reduction-initialization.ts'
 import { removeRedundantAtomics } from './redundant-atomics.ts'
@@ -61,6 +62,7 @@ export const LOOP_PASSES: readonly {
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'segments', run: accumulateSegments },
   { name: 'cooperate', run: distributeCopies },
+  { name: 'padded-tiles', run: accumulateIntoPadding },
   { name: 'place-init', run: initializeReductions },
   { name: 'advance', run: makeSearchesIncremental },
   { name: 'lost-writes', run: markLostWrites },

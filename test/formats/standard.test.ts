@@ -59,6 +59,8 @@ const CHECKED: Readonly<Record<string, readonly ('inverse' | 'range' | 'cover')[
   'band(1, 2)': ['cover'],
   'strided(3)': ['inverse', 'cover'],
   'strided_rest(2)': ['inverse'],
+  'strip_pieces(2, 3, 2)': ['range'],
+  'strips_rest(2, 3, 2, 2)': ['range'],
 }
 
 describe('standard formats of matrices', () => {
