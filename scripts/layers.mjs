@@ -35,6 +35,19 @@ export const ROOMS = {
   run: [...IR, 'formats', 'storage', 'reference', 'schedule', 'lower', 'backends', 'runtime', 'run/bind'],
   'search/sketch': [...IR, 'schedule'],
   io: [...IR, 'cache', 'storage'],
+  'search/model': [
+    ...IR,
+    'elaborate',
+    'columns',
+    'formats',
+    'storage',
+    'schedule',
+    'lower',
+    'backends',
+    'runtime',
+    'run',
+    'run/bind',
+  ],
   api: [
     ...IR,
     'elaborate',
@@ -71,6 +84,7 @@ export const ROOMS = {
     'io',
     'api',
     'search/sketch',
+    'search/model',
   ],
   notebook: ['ast', 'ir', 'pictures', 'api', 'search'],
   cli: [

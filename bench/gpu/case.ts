@@ -1,4 +1,5 @@
 /** One case: all contestants checked, looked at briefly, the best of each side measured. */
+import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import type { Verdict } from './expected.ts'
 import { DeviceLost, isLoss } from './loss.ts'
 import { messageOf } from './ours.ts'
@@ -19,6 +20,8 @@ export interface Running {
   /** Microseconds of a few runs. */
   scout(): Promise<number>
   measure(scouted: number): Promise<Times>
+  /** Microseconds of runs, one by one or the means of batches; of ours alone. */
+  samples?(options: MeasureOptions): Promise<readonly number[]>
   free(): void
   /** Figures beside times: preprocessing, building a format, bytes. */
   readonly facts?: Readonly<Record<string, number | string>>

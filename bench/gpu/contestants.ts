@@ -31,6 +31,7 @@ export const ours = (
       check: () => check(run),
       scout: () => run.scout(),
       measure: (us) => run.measure(us),
+      samples: (options) => run.samples(options),
       free: () => run.free(),
     }
   },

@@ -53,6 +53,8 @@ export const messageOf = (error: unknown): string =>
 export class OurDevice {
   readonly device: Device
   readonly preparations: Preparation[] = []
+  /** Whether building a format is timed, without what is compiled for it: it is built twice then. */
+  times = true
   readonly #ready = new Map<string, Promise<Ready>>()
   /** Kernels of choices whose preparation is noted. */
   readonly #noted = new Set<CompiledKernel>()
@@ -124,7 +126,7 @@ export class OurDevice {
     try {
       from = await this.upload(tensor, source)
       // The first conversion compiles its kernels.
-      ;(await convertFor(compiled, name, from)).free()
+      if (this.times) (await convertFor(compiled, name, from)).free()
       const start = performance.now()
       const parts = await convertFor(compiled, name, from)
       return { parts, milliseconds: performance.now() - start, bytes: parts.bytes }
@@ -254,8 +256,13 @@ export class OurRun {
   }
 
   async #timed(options: MeasureOptions): Promise<number> {
+    return median(await this.samples(options))
+  }
+
+  /** Microseconds. */
+  async samples(options: MeasureOptions): Promise<readonly number[]> {
     const { times } = await this.prepared.executable.measure(options)
-    return 1000 * median(times)
+    return times.map((t) => 1000 * t)
   }
 
   free(): void {

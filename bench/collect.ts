@@ -1,0 +1,247 @@
+/**
+ * Measures many kernels on many matrices, each checked before it is timed, and appends a line of JSON for each: what the
+ * cost model is trained from and judged by. Goes on where it stopped; compiled once, matrices brought into a format once.
+ *
+ * ```
+ * node dist/bench/collect.js --device cuda --out times.jsonl --minutes 8 --suites spmm,spmv \
+ *   --matrices road:40000:1,hubs:20000:2,cora --data DATA --widths 32,128 --pool 20
+ * ```
+ * `--listed N`: so many of `candidates.json` (default: all). `--share K/N`: the Kth of N shares of the kernels, with processes
+ * for the others beside it; `--lock FOLDER`: they use the device in turn. `--peers`: libraries as well. After a fault of the
+ * device it ends with 75; run it again.
+ */
+import { mkdirSync, rmdirSync } from 'node:fs'
+import { devices } from '../src/node.ts'
+import type { Candidate } from './gpu/candidates.ts'
+import type { Contestant, Running } from './gpu/case.ts'
+import { bindRows, elementsOf, ours } from './gpu/contestants.ts'
+import { Formats } from './gpu/formats.ts'
+import { isLoss } from './gpu/loss.ts'
+import { describe, nonzeros } from './gpu/matrix.ts'
+import { messageOf, OurDevice } from './gpu/ours.ts'
+import { Session } from './gpu/session.ts'
+import type { Operation } from './gpu/suites/matrices.ts'
+import { products } from './gpu/suites/products.ts'
+import { samples } from './gpu/suites/samples.ts'
+import { ExpectedSoftmax } from './gpu/suites/softmax.ts'
+import { vectors } from './gpu/suites/vectors.ts'
+import { poolOf } from './model/pool.ts'
+import { append, keyOf, type Measured, readRecords, summary } from './model/records.ts'
+import { count, median, option } from './support.ts'
+
+type Kind = Measured['device']
+
+/** Of the rows of a matrix, which has no other operand. */
+const rowSoftmax: Operation = {
+  name: 'softmax',
+  letter: 'N',
+  widths: [1],
+  of(A) {
+    const expected = new ExpectedSoftmax(A)
+    return {
+      checked: expected.checked,
+      least: { flops: 5 * nonzeros(A), bytes: 8 * nonzeros(A) },
+      ours: (on, candidate, formats) =>
+        ours(
+          candidate.text,
+          () => bindRows(on, candidate, formats, A, []),
+          async (run) => expected.check(await elementsOf(run, on, formats, A)),
+        ),
+      peers: async () => ({ contestants: [], memory: [] }),
+    }
+  },
+}
+
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  spmm: products,
+  sddmm: samples,
+  spmv: vectors,
+  softmax: rowSoftmax,
+}
+
+const list = (name: string, otherwise: string): string[] =>
+  (option(name) ?? otherwise).split(',').filter((s) => s !== '')
+
+/** One process at a time: a folder is made by one of them alone. */
+async function alone<T>(lock: string | undefined, work: () => Promise<T>): Promise<T> {
+  if (lock === undefined) return work()
+  for (;;)
+    try {
+      mkdirSync(lock)
+      break
+    } catch {
+      await new Promise((done) => setTimeout(done, 1))
+    }
+  try {
+    return await work()
+  } finally {
+    rmdirSync(lock)
+  }
+}
+
+const openDevice = async (kind: Kind, s: Session): Promise<OurDevice> =>
+  kind === 'cpu' ? new OurDevice(await devices.cpu()) : kind === 'cuda' ? s.cuda() : s.webgpu()
+
+/** Microseconds under which runs are timed back to back as well. */
+const SHORT = 60
+const BATCH = 20
+/** Microseconds that the samples of a kernel may take together. */
+const PATIENCE = 100_000
+
+async function timed(r: Running): Promise<Pick<Measured, 'median' | 'low' | 'high' | 'samples' | 'back'>> {
+  if (!r.samples) {
+    const t = await r.measure(await r.scout())
+    return { median: t.event, samples: t.repeats, back: t.backToBack }
+  }
+  const once = median(await r.samples({ warmups: 2, repeats: 3 }))
+  const repeats = Math.max(5, Math.min(25, Math.round(PATIENCE / once)))
+  const single = await r.samples({ warmups: 3, repeats })
+  const short = median(single) < SHORT
+  const back = short ? median(await r.samples({ warmups: BATCH, repeats: 9, batch: BATCH })) : null
+  return { ...summary(single), back }
+}
+
+class Collection {
+  readonly #done: Set<string>
+  readonly #path: string
+  readonly #lock = option('lock')
+  /** Kernels on matrices whose results were right. */
+  readonly #right = new Set<string>()
+  #count = 0
+
+  constructor(path: string) {
+    this.#path = path
+    this.#done = new Set(readRecords(path).map(keyOf))
+  }
+
+  has = (of: Parameters<typeof keyOf>[0]): boolean => this.#done.has(keyOf(of))
+
+  #write(record: Measured): void {
+    append(this.#path, record)
+    this.#done.add(keyOf(record))
+    this.#count++
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  async one(
+    head: Pick<Measured, 'device' | 'chip' | 'suite' | 'data' | 'width' | 'candidate'>,
+    c: Contestant,
+  ): Promise<void> {
+    let running: Running | undefined
+    try {
+      const entered = await alone(this.#lock, () => c.enter())
+      running = entered
+      // What is right for one width of a matrix is checked again only where that is cheap.
+      const known = `${head.candidate} | ${head.data}`
+      const verdict = head.width > 128 && this.#right.has(known) ? null : await entered.check()
+      if (verdict && !verdict.ok) {
+        this.#write({ ...head, status: 'wrong', note: verdict.problem })
+        console.log(`WRONG ${keyOf(head)}: ${verdict.problem}`)
+        return
+      }
+      this.#right.add(known)
+      const times = await alone(this.#lock, () => timed(entered))
+      this.#write({ ...head, status: 'ok', ...times })
+    } catch (error) {
+      this.#write({ ...head, status: 'failed', note: messageOf(error) })
+      if (isLoss(error)) {
+        console.log(`LOST ${keyOf(head)}: ${messageOf(error)}`)
+        process.exit(75)
+      }
+    } finally {
+      try {
+        running?.free()
+      } catch {
+        // After a fault nothing can be given back.
+      }
+    }
+  }
+}
+
+/** Which pool a case sees: the same in every run. */
+const seedOf = (text: string): number =>
+  [...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0
+
+async function collect(kind: Kind, suites: readonly string[], s: Session, into: Collection): Promise<void> {
+  const device = await openDevice(kind, s)
+  device.times = false
+  const { widths } = s.options
+  const perCase = count('pool', 20)
+  const listed = count('listed', Number.MAX_SAFE_INTEGER)
+  const [share = 0, shares = 1] = (option('share') ?? '0/1').split('/').map(Number)
+  // Schedules with one format are in one share, which then brings matrices into it once.
+  const numbers = new Map<string, number>()
+  const isMine = (c: Candidate): boolean => {
+    const name = `${c.kernel} ${c.schedule}`
+    const number = numbers.get(name) ?? numbers.size
+    numbers.set(name, number)
+    return number % shares === share
+  }
+  const peers = process.argv.includes('--peers') && kind === 'cuda'
+  const start = performance.now()
+  for await (const A of s.matrices()) {
+    console.log(
+      `${((performance.now() - start) / 1000).toFixed(0)} s, ${into.count} measured; ${describe(A)}`,
+    )
+    for (const suite of suites) {
+      const operation = OPERATIONS[suite]!
+      const formats = new Formats()
+      const there = peers ? (await s.cusparse()).upload(A) : null
+      try {
+        for (const width of operation.widths ?? widths) {
+          if (s.late()) return
+          const head = { device: kind, chip: device.device.name, suite, data: A.name, width }
+          const seed = seedOf(`${A.name} ${width}`)
+          const pool = poolOf(suite, kind, width, { count: perCase, listed, seed })
+          const open = pool.filter((c) => isMine(c) && !into.has({ ...head, candidate: c.text }))
+          if (open.length === 0) continue
+          const operands = operation.of(A, width)
+          for (const candidate of open) {
+            if (s.late()) return
+            const named = { ...head, candidate: candidate.text }
+            const entered = operands.ours(device, candidate, formats)
+            const compiled = await device.ready(candidate).catch((error: unknown) => messageOf(error))
+            if (typeof compiled !== 'string') await into.one(named, entered)
+          }
+          if (!there) continue
+          const libraries = await operands.peers(s, there)
+          for (const c of libraries.contestants)
+            if (!into.has({ ...head, candidate: c.name })) await into.one({ ...head, candidate: c.name }, c)
+          ;(await s.stream()).free(...libraries.memory)
+        }
+      } finally {
+        if (there) (await s.cusparse()).release(there)
+        await formats.free()
+      }
+    }
+  }
+}
+
+const kind = (option('device') ?? 'cpu') as Kind
+const suites = list('suites', Object.keys(OPERATIONS).join(','))
+for (const suite of suites)
+  if (!OPERATIONS[suite]) throw new Error(`there is no suite ${suite}: ${Object.keys(OPERATIONS)}`)
+const session = new Session(
+  {
+    data: option('data') ?? 'data',
+    quick: false,
+    minutes: Number(option('minutes') ?? 10),
+    json: undefined,
+    schedules: [],
+    matrices: list('matrices', ''),
+    widths: list('widths', '32,128,512').map(Number),
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+  },
+  undefined,
+)
+try {
+  const out = option('out')
+  if (out === undefined) throw new Error('--out FILE.jsonl says where what is measured goes')
+  await collect(kind, suites, session, new Collection(out))
+} finally {
+  await session.close()
+}

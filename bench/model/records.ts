@@ -1,0 +1,56 @@
+/** What `collect` writes and what models are trained from: one line of JSON for each kernel on each case. */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+
+export interface Measured {
+  /** Kind and name of the device. */
+  readonly device: 'cpu' | 'webgpu' | 'cuda'
+  readonly chip: string
+  readonly suite: string
+  /** A file of the data folder, or a member of a family (`road:40000:1`). */
+  readonly data: string
+  readonly width: number
+  /** `FILE.spt:kernel.schedule(arguments)`, or a library's routine. */
+  readonly candidate: string
+  readonly status: 'ok' | 'wrong' | 'failed'
+  /** Why it is not ok. */
+  readonly note?: string
+  /** Microseconds of one run by device events: the median, and its 95 % interval by order statistics. */
+  readonly median?: number
+  readonly low?: number
+  readonly high?: number
+  readonly samples?: number
+  /** Mean microseconds of runs back to back, of what is short. */
+  readonly back?: number | null
+}
+
+export const keyOf = (m: Pick<Measured, 'device' | 'suite' | 'data' | 'width' | 'candidate'>): string =>
+  [m.device, m.suite, m.data, m.width, m.candidate].join(' | ')
+
+/** The lines that are whole: a process that was killed may have left half of one. */
+export function readRecords(path: string): Measured[] {
+  if (!existsSync(path)) return []
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      try {
+        return line === '' ? [] : [JSON.parse(line) as Measured]
+      } catch {
+        return []
+      }
+    })
+}
+
+export const append = (path: string, record: Measured): void =>
+  appendFileSync(
+    path,
+    `${JSON.stringify(record, (_, v) => (typeof v === 'number' ? Number(v.toPrecision(6)) : v))}\n`,
+  )
+
+/** The median and its distribution-free interval of 95 %: ranks by the normal approximation of the binomial. */
+export function summary(samples: readonly number[]): Pick<Measured, 'median' | 'low' | 'high' | 'samples'> {
+  const sorted = samples.toSorted((a, b) => a - b)
+  const n = sorted.length
+  const half = 0.98 * Math.sqrt(n)
+  const at = (k: number): number => sorted[Math.min(n - 1, Math.max(0, Math.round(k)))]!
+  return { median: at((n - 1) / 2), low: at((n - 1) / 2 - half), high: at((n - 1) / 2 + half), samples: n }
+}

@@ -1,0 +1,115 @@
+/** How the addresses of neighbouring threads lie: what memory moves for them together. */
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import type { Expr, ThreadAxis } from '../../ir/expr.ts'
+import { freeVars, someExpr } from '../../ir/expr-tree.ts'
+import type { Buffer, For } from '../../ir/loops.ts'
+import { affineOf, type Known } from './estimates.ts'
+
+/** A loop over threads of a block. */
+export interface Lane {
+  readonly axis: ThreadAxis
+  readonly variable: string
+  readonly extent: number
+}
+
+/** An address as far as neighbours are concerned. */
+export interface Address {
+  /** Steps of the last dimension, by variable. */
+  readonly steps: ReadonlyMap<string, number>
+  /** Variables that change it in any other way. */
+  readonly jumps: ReadonlySet<string>
+}
+
+export function addressOf(index: readonly Expr[], k: Known): Address {
+  const jumps = new Set<string>()
+  const steps = new Map<string, number>()
+  index.forEach((e, d) => {
+    const last = d === index.length - 1
+    const form = last ? affineOf(e, k) : null
+    if (form) for (const [name, by] of form.by) steps.set(name, by)
+    else if (last) stepsBeside(e, k, steps, jumps)
+    else for (const v of freeVars(e)) if (k.ranges.has(v)) jumps.add(v)
+  })
+  return { steps, jumps }
+}
+
+const reads = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
+
+/** Of a sum of what is read and variables: the variables step, what is read jumps. */
+function stepsBeside(e: Expr, k: Known, steps: Map<string, number>, jumps: Set<string>): void {
+  if (e.kind === 'binary' && e.op === 'add') {
+    stepsBeside(e.a, k, steps, jumps)
+    stepsBeside(e.b, k, steps, jumps)
+    return
+  }
+  const form = reads(e) ? null : affineOf(e, k)
+  if (form) for (const [name, by] of form.by) steps.set(name, (steps.get(name) ?? 0) + by)
+  else for (const v of freeVars(e)) if (k.ranges.has(v)) jumps.add(v)
+}
+
+/** How an access spreads over memory. */
+export interface Spread {
+  /** Neighbouring elements that one thread asks for at once. */
+  readonly vector: number
+  /** Sectors for each request of a thread. */
+  readonly sectors: number
+  /** One after the other, a thread's addresses jump, as they do where they were read. */
+  readonly gathers: boolean
+  /** Elements side by side that are asked for together. */
+  readonly run: number
+}
+
+const SECTOR = 32
+const WARP = 32
+/** Bytes of the widest access of one thread. */
+const WIDEST = 16
+const AXES: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
+
+export function spreadOf(
+  { steps, jumps }: Address,
+  buffer: Buffer,
+  lanes: readonly Lane[],
+  frames: readonly { readonly loop: For | null; readonly extent: number }[],
+): Spread {
+  const bytes = DTYPE_BYTES[buffer.dtype]
+  let run = 1
+  for (const { loop } of frames)
+    if (loop && isWhole(loop) && steps.get(loop.var) === run && loop.extent.kind === 'const')
+      run *= loop.extent.value
+  const vector = Math.min(run, Math.max(1, WIDEST / bytes))
+  let [left, regions, asking] = [WARP, 1, 1]
+  for (const axis of AXES)
+    for (const l of lanes) {
+      if (l.axis !== axis || left <= 1) continue
+      const n = Math.min(left, Math.max(1, Math.round(l.extent)))
+      left = Math.floor(left / n)
+      asking *= n
+      if (!jumps.has(l.variable) && steps.get(l.variable) === run) run *= n
+      else if (jumps.has(l.variable) || (steps.get(l.variable) ?? 0) !== 0) regions *= n
+    }
+  // With a run over several requests of a thread, a request has its part of the sectors.
+  const touched = regions * Math.max(1, (run * bytes) / SECTOR)
+  const requests = asking * Math.max(1, runOfThread(frames, steps) / vector)
+  const along = frames.findLast(({ loop }) => loop !== null && !isWhole(loop))?.loop
+  return { vector, sectors: touched / requests, gathers: along != null && jumps.has(along.var), run }
+}
+
+/** More iterations are a loop in the text. */
+const WHOLE = 16
+
+/** Loops of which all iterations stand side by side in the text, as those over registers do in the end. */
+const isWhole = ({ mode, extent }: For): boolean =>
+  mode.kind === 'vectorize' ||
+  (mode.kind === 'unroll' && mode.factor === null) ||
+  (mode.kind === 'serial' && extent.kind === 'const' && extent.value <= WHOLE)
+
+function runOfThread(
+  frames: readonly { readonly loop: For | null }[],
+  steps: ReadonlyMap<string, number>,
+): number {
+  let run = 1
+  for (const { loop } of frames)
+    if (loop && isWhole(loop) && steps.get(loop.var) === run && loop.extent.kind === 'const')
+      run *= loop.extent.value
+  return run
+}

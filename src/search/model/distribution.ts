@@ -1,0 +1,57 @@
+/** Lengths of segments as a few weighted values, so that what depends on a length has an expectation. */
+
+export interface Distribution {
+  /** How many segments there are. */
+  readonly count: number
+  /** Their lengths together. */
+  readonly sum: number
+  readonly longest: number
+  /** Ascending lengths with their shares of the segments; within a bin the mean, so that sums are exact. */
+  readonly bins: readonly { readonly length: number; readonly share: number }[]
+}
+
+/** So many different lengths are kept as they are; more are put into bins of like length. */
+const EXACT = 24
+
+/** From how many segments there are of each length; counts may be estimates. */
+export function distributionOf(counts: ReadonlyMap<number, number>): Distribution {
+  const ascending = [...counts].filter(([, n]) => n > 0).sort(([a], [b]) => a - b)
+  const count = ascending.reduce((n, [, k]) => n + k, 0)
+  const sum = ascending.reduce((n, [length, k]) => n + length * k, 0)
+  const longest = ascending.at(-1)?.[0] ?? 0
+  const bins = ascending.length <= EXACT ? ascending : grouped(ascending)
+  return { count, sum, longest, bins: bins.map(([length, n]) => ({ length, share: n / count })) }
+}
+
+/** Bins between powers of the square root of two; short lengths, of which there are most, each by itself. */
+function grouped(ascending: readonly (readonly [number, number])[]): [number, number][] {
+  const bins = new Map<number, { segments: number; sum: number }>()
+  for (const [length, n] of ascending) {
+    const key = length <= 4 ? length : 4 + Math.floor(2 * Math.log2(length / 4))
+    const bin = bins.get(key) ?? { segments: 0, sum: 0 }
+    bins.set(key, { segments: bin.segments + n, sum: bin.sum + n * length })
+  }
+  return [...bins].sort(([a], [b]) => a - b).map(([, b]) => [b.sum / b.segments, b.segments])
+}
+
+/** The smallest length that a share `q` of the segments does not exceed, as far as bins tell. */
+export function quantile({ bins }: Distribution, q: number): number {
+  let below = 0
+  for (const { length, share } of bins) {
+    below += share
+    if (below >= q - 1e-12) return length
+  }
+  return bins.at(-1)?.length ?? 0
+}
+
+/** Those of several groups of segments together, each weighted: what samples say of the whole. */
+export function mixture(
+  parts: readonly { readonly of: Distribution; readonly weight: number }[],
+): Distribution {
+  const counts = new Map<number, number>()
+  for (const { of, weight } of parts)
+    for (const { length, share } of of.bins)
+      counts.set(length, (counts.get(length) ?? 0) + weight * share * of.count)
+  const mixed = distributionOf(counts)
+  return { ...mixed, longest: Math.max(0, ...parts.map((p) => p.of.longest)) }
+}

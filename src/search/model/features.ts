@@ -1,0 +1,77 @@
+/** What the learned correction looks at: ratios, which mean the same for small and large data, and a few magnitudes. */
+import { analyticTime, type Coefficients, PART_NAMES, type Parts } from './analytic.ts'
+import { BLOCKS, type MatrixStatistics, WINDOWS } from './statistics.ts'
+import type { Terms } from './terms.ts'
+
+const STATISTICS = ['rowGini', 'columnGini', 'emptyRows', 'bandwidth', 'gap', 'adjacent'] as const
+
+/** One name for each feature, in their order: part of a trained model. */
+export const FEATURE_NAMES: readonly string[] = [
+  'log time',
+  ...PART_NAMES.map((p) => `share of ${p}`),
+  'blocks at one time',
+  'log block threads',
+  'log gather run',
+  'log bytes of a load',
+  'log loads of a store',
+  'log operations of a byte',
+  'log statements of a gather',
+  'log imbalance',
+  'log waits',
+  'log longest waits',
+  'log steps of a wait',
+  'log gathers in the cache',
+  'log reuse of a block',
+  'log reuse of the chip',
+  'log padding',
+  'log elements',
+  'log mean row',
+  'log longest row',
+  'log rows of a column',
+  ...STATISTICS,
+  ...BLOCKS.map((b) => `density of ${b}`),
+  ...WINDOWS.map((w) => `log reuse of ${w}`),
+  'atomics',
+  'launches',
+]
+
+const log = (x: number): number => Math.log2(Math.max(x, 1e-9))
+const ratio = (a: number, b: number): number => log((a + 1) / (b + 1))
+
+export function featuresOf(
+  t: Terms,
+  parts: Parts,
+  c: Coefficients,
+  s: MatrixStatistics | null,
+): Float64Array {
+  const time = analyticTime(parts)
+  const perRow = s && s.rows > 0 ? s.nonzeros / s.rows : 0
+  return Float64Array.from([
+    log(time),
+    ...PART_NAMES.map((p) => parts[p] / Math.max(time, 1e-12)),
+    log((t.blocks * t.blockThreads) / c.threads),
+    log(t.blockThreads),
+    log(t.gatherRun),
+    ratio(t.loadBytes, t.loadRequests),
+    ratio(t.loadRequests, t.storeRequests + t.atomicRequests),
+    ratio(t.operations + t.matrixOperations, t.footprint),
+    ratio(t.statements, t.gatherElements),
+    log(t.imbalance),
+    log(t.rounds),
+    log(t.longestRounds),
+    ratio(t.steps, t.rounds),
+    log(t.gatherFootprint / c.cacheBytes),
+    log(t.blockReuse),
+    log(t.chipReuse),
+    log(t.padding),
+    log(s?.nonzeros ?? 0),
+    log(perRow),
+    log(s?.rowLengths.longest ?? 0),
+    ratio(s?.rows ?? 0, s?.columns ?? 0),
+    ...STATISTICS.map((name) => s?.[name] ?? 0),
+    ...BLOCKS.map((b) => s?.blockDensity.get(b) ?? 0),
+    ...WINDOWS.map((w) => log(s?.reuse.get(w) ?? 1)),
+    t.atomicRequests > 0 ? 1 : 0,
+    t.launches,
+  ])
+}

@@ -1,0 +1,88 @@
+/** A sparse tensor of two dimensions by rows, and samples of its rows. */
+import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
+import type { Rows } from './statistics.ts'
+
+/** The rows of a matrix that is bound by coordinates or by rows; `null` for anything else. */
+export function rowsOf(t: Tensor): Rows | null {
+  const [rows, columns] = t.shape
+  if (t.shape.length !== 2 || rows === undefined || columns === undefined) return null
+  if (t.kind === 'stored') {
+    const levels = Object.values(t.arrays)
+    const [only] = levels
+    return levels.length === 1 && only?.indptr && only.indices && only.indptr.length === rows + 1
+      ? { rows, columns, indptr: only.indptr, indices: only.indices }
+      : null
+  }
+  if (t.kind !== 'coords') return null
+  const [i, j] = t.coords
+  if (!i || !j) return null
+  const indptr = new Int32Array(rows + 1)
+  let ascending = true
+  for (let e = 0; e < i.length; e++) {
+    indptr[i[e]! + 1]!++
+    if (e > 0 && i[e]! < i[e - 1]!) ascending = false
+  }
+  for (let r = 0; r < rows; r++) indptr[r + 1]! += indptr[r]!
+  if (ascending) return { rows, columns, indptr, indices: j }
+  const next = indptr.slice()
+  const indices = new Int32Array(j.length)
+  for (let e = 0; e < j.length; e++) indices[next[i[e]!]!++] = j[e]!
+  return { rows, columns, indptr, indices }
+}
+
+/** Some rows as a matrix of their own, and how many rows of the whole each of them stands for. */
+export interface Stratum {
+  readonly tensor: CoordTensor
+  readonly rows: number
+  readonly weight: number
+}
+
+/** Rows that neighbour each other in a sample, as blocks, strips and slices of formats need them. */
+const WINDOW = 64
+/** Rows that are longer than so many times the mean, but for the least, are long. */
+const LONG = 8
+const LONG_LEAST = 64
+
+/**
+ * Windows of neighbouring rows spread over the matrix, and by themselves the long rows, which few windows would meet: about
+ * `elements` elements of either. The whole, where it has no more.
+ */
+export function strata(m: Rows, elements: number): readonly Stratum[] {
+  const nonzeros = m.indptr[m.rows] ?? 0
+  const all = Array.from({ length: m.rows }, (_, r) => r)
+  if (nonzeros <= 2 * elements) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
+  const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
+  const bound = Math.max(LONG_LEAST, (LONG * nonzeros) / m.rows)
+  const long = all.filter((r) => length(r) > bound)
+  const short = all.filter((r) => length(r) <= bound)
+  return [sampled(m, short, elements, WINDOW), sampled(m, long, elements, 1)].filter((s) => s.rows > 0)
+}
+
+function sampled(m: Rows, rows: readonly number[], elements: number, window: number): Stratum {
+  const of = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
+  const windows = Math.ceil(rows.length / window)
+  const taken = Math.min(windows, Math.max(1, Math.ceil((windows * elements) / Math.max(1, of))))
+  const chosen: number[] = []
+  for (let k = 0; k < taken; k++) {
+    const from = Math.floor((k * windows) / taken) * window
+    for (let r = from; r < Math.min(rows.length, from + window); r++) chosen.push(rows[r]!)
+  }
+  return {
+    tensor: part(m, chosen),
+    rows: chosen.length,
+    weight: chosen.length > 0 ? rows.length / chosen.length : 0,
+  }
+}
+
+function part(m: Rows, rows: readonly number[]): CoordTensor {
+  const count = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
+  const [i, j] = [new Int32Array(count), new Int32Array(count)]
+  let at = 0
+  rows.forEach((r, k) => {
+    for (let e = m.indptr[r]!; e < m.indptr[r + 1]!; e++, at++) {
+      i[at] = k
+      j[at] = m.indices[e]!
+    }
+  })
+  return { kind: 'coords', shape: [rows.length, m.columns], coords: [i, j], values: null, dtype: 'f32' }
+}

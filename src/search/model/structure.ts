@@ -1,0 +1,179 @@
+/**
+ * What the index arrays of a scheduled kernel will say of some data: counts, lengths of segments, padding. Found by building
+ * the kernel's formats from the data, or from a sample of its rows, without values and without what is dense.
+ */
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { Kernel2 } from '../../ir/loops.ts'
+import { remembered } from '../../ir/remembered.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { walkStmts } from '../../ir/tree.ts'
+import { axesOfBinding } from '../../run/bind/binding-names.ts'
+import { allAxesOf, isStructured } from '../../run/bind/caller-tensors.ts'
+import type { Bound } from '../../run/bind/index.ts'
+import { bindInputs } from '../../run/bind/index.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { type Distribution, distributionOf, mixture } from './distribution.ts'
+import { rowsOf, strata } from './rows.ts'
+
+export interface Structure {
+  /** Values of the kernel's parameters: sizes, counts (of a sample: as many as there would be), measured widths. */
+  readonly params: ReadonlyMap<string, number>
+  /** Lengths of the segments that an array of offsets bounds. */
+  readonly lengths: ReadonlyMap<string, Distribution>
+  /** Of an array of coordinates, the share that is below the extent, and no padding. */
+  readonly filled: ReadonlyMap<string, number>
+}
+
+/** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
+export interface Given {
+  readonly tensors: Readonly<Record<string, Tensor>>
+  readonly params: Readonly<Record<string, number>>
+}
+
+/** Elements of each stratum of a sample. */
+const SAMPLED = 1 << 14
+
+/**
+ * @param kernel - Stage I after the steps on coordinates; `loops`: its loops, whose arrays are asked for
+ * @throws SptError as `bindInputs`
+ */
+export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampled = SAMPLED): Structure {
+  const axes = allAxesOf(kernel)
+  const isSparse = (name: string): boolean => axesOfBinding(kernel, name).some((a) => isStructured(axes, a))
+  const sparse = Object.entries(given.tensors).filter(([name]) => isSparse(name))
+  const bare: Kernel1 = {
+    ...kernel,
+    params: kernel.params.filter((p) => p.kind === 'size'),
+    buffers: kernel.buffers.filter(
+      (b) => b.table !== undefined || b.role !== 'in' || b.axes.some((a) => isStructured(axes, a)),
+    ),
+  }
+  const built = (tensors: readonly (readonly [string, Tensor])[], rows?: readonly [string, number]): Found =>
+    found(
+      loops,
+      bindInputs(bare, {
+        tensors: Object.fromEntries(
+          tensors.map(([n, t]) => [n, t.kind === 'dense' ? t : { ...t, values: null }]),
+        ),
+        params: rows ? { ...given.params, [rows[0]]: rows[1] } : given.params,
+      }),
+    )
+  const [only] = sparse
+  const matrix = only && sparse.length === 1 ? rowsOf(only[1]) : null
+  const rowSize = only && sizeOfRows(kernel, only[0])
+  if (!only || !matrix || rowSize === undefined || (matrix.indptr[matrix.rows] ?? 0) <= 2 * sampled)
+    return whole(built(sparse))
+  const parts = strata(matrix, sampled).map((s) => ({
+    of: built([[only[0], s.tensor]], [rowSize, s.rows]),
+    weight: s.weight,
+  }))
+  return together(kernel, parts, new Map([...Object.entries(given.params), [rowSize, matrix.rows]]))
+}
+
+/** The size that is the extent of a tensor's first dimension. */
+function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
+  const first = axesOfBinding(kernel, tensor)[0]
+  const axis = first === undefined ? undefined : allAxesOf(kernel).get(first)
+  return axis && 'extent' in axis && axis.extent.kind === 'var' ? axis.extent.name : undefined
+}
+
+interface Found {
+  readonly params: ReadonlyMap<string, number>
+  readonly offsets: ReadonlyMap<string, Distribution>
+  readonly coordinates: ReadonlyMap<string, { readonly all: number; readonly filled: number }>
+}
+
+function found(loops: Kernel2, bound: Bound): Found {
+  const offsets = new Map<string, Distribution>()
+  const coordinates = new Map<string, { all: number; filled: number }>()
+  const bounds = boundsIn(loops)
+  for (const b of loops.buffers) {
+    const values = b.role === 'index' ? bound.arrays.get(b.name) : undefined
+    if (!values) continue
+    if (b.positions !== undefined) {
+      const counts = new Map<number, number>()
+      for (let s = 0; s + 1 < values.length; s++) {
+        const length = values[s + 1]! - values[s]!
+        counts.set(length, (counts.get(length) ?? 0) + 1)
+      }
+      offsets.set(b.name, distributionOf(counts))
+    } else {
+      const bound1 = b.below ?? bounds.get(b.name)
+      if (!bound1 || ![...freeVars(bound1)].every((v) => bound.params.has(v))) continue
+      const below = evaluate(bound1, bound.params)
+      let filled = 0
+      for (let k = 0; k < values.length; k++) if (values[k]! < below) filled++
+      coordinates.set(b.name, { all: values.length, filled })
+    }
+  }
+  return { params: bound.params, offsets, coordinates }
+}
+
+/** What guards compare arrays of coordinates with: padding is not below. */
+const boundsIn = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
+  const out = new Map<string, Expr>()
+  walkStmts(loops.body, (s) => {
+    for (const g of s.kind === 'for' ? s.guards : [])
+      if (g.kind === 'binary' && g.op === 'lt' && g.a.kind === 'load') out.set(g.a.buffer, g.b)
+  })
+  return out
+})
+
+const share = ({ all, filled }: { readonly all: number; readonly filled: number }): number =>
+  all === 0 ? 1 : filled / all
+
+const whole = (f: Found): Structure => ({
+  params: f.params,
+  lengths: f.offsets,
+  filled: new Map([...f.coordinates].map(([name, c]) => [name, share(c)])),
+})
+
+/** Counts and segments add up, by weight; widths are the greatest, and sizes what they are. */
+function together(
+  kernel: Kernel1,
+  parts: readonly { readonly of: Found; readonly weight: number }[],
+  sizes: ReadonlyMap<string, number>,
+): Structure {
+  const params = new Map<string, number>()
+  const measured = new Set(kernel.params.filter((p) => p.measured).map((p) => p.name))
+  for (const name of new Set(parts.flatMap((p) => [...p.of.params.keys()]))) {
+    const values = parts.map((p) => p.of.params.get(name) ?? 0)
+    const known = sizes.get(name)
+    const same = kernel.params.some((p) => p.name === name && p.kind === 'size' && !p.measured)
+    params.set(
+      name,
+      known ??
+        (measured.has(name) || same
+          ? Math.max(...values)
+          : Math.round(parts.reduce((n, p, k) => n + p.weight * values[k]!, 0))),
+    )
+  }
+  const names = (of: (f: Found) => ReadonlyMap<string, unknown>): string[] => [
+    ...new Set(parts.flatMap((p) => [...of(p.of).keys()])),
+  ]
+  const lengths = new Map(
+    names((f) => f.offsets).map((name) => [
+      name,
+      mixture(
+        parts.flatMap((p) => {
+          const of = p.of.offsets.get(name)
+          return of ? [{ of, weight: p.weight }] : []
+        }),
+      ),
+    ]),
+  )
+  const filled = new Map(
+    names((f) => f.coordinates).map((name) => {
+      let [all, those] = [0, 0]
+      for (const p of parts) {
+        const c = p.of.coordinates.get(name)
+        all += p.weight * (c?.all ?? 0)
+        those += p.weight * (c?.filled ?? 0)
+      }
+      return [name, share({ all, filled: those })]
+    }),
+  )
+  return { params, lengths, filled }
+}

@@ -1,0 +1,57 @@
+/** Sums over the statements of a launch. */
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import type { Buffer } from '../../ir/loops.ts'
+import type { Spread } from './coalescing.ts'
+import type { LaunchWork, Traffic, Way } from './work.ts'
+
+const NOTHING: Traffic = { elements: 0, requests: 0, sectors: 0, gathered: 0, runs: 0 }
+
+export class Sums {
+  readonly #traffic: Record<Way, Map<string, Traffic>> = {
+    loads: new Map(),
+    stores: new Map(),
+    atomics: new Map(),
+  }
+  #operations = 0
+  #matrix = 0
+  #statements = 0
+  shared = 0
+  searches = 0
+  exchanges = 0
+  assumed = false
+
+  statement(times: number, operations: number, matrix: boolean): void {
+    this.#statements += times
+    if (matrix) this.#matrix += operations
+    else this.#operations += operations
+  }
+
+  access(way: Way, buffer: Buffer, times: number, { vector, sectors, gathers, run }: Spread): void {
+    if (!(times > 0)) return
+    const before = this.#traffic[way].get(buffer.name) ?? NOTHING
+    const requests = times / vector
+    this.#traffic[way].set(buffer.name, {
+      elements: before.elements + times,
+      requests: before.requests + requests,
+      sectors: before.sectors + requests * sectors,
+      gathered: before.gathered + (gathers ? times : 0),
+      runs: before.runs + (gathers ? times * run * DTYPE_BYTES[buffer.dtype] : 0),
+    })
+  }
+
+  result(): Omit<LaunchWork, 'blocks' | 'threads' | 'steps' | 'rounds' | 'active'> & {
+    readonly active: number
+  } {
+    return {
+      traffic: this.#traffic,
+      operations: this.#operations,
+      matrixOperations: this.#matrix,
+      statements: this.#statements,
+      shared: this.shared,
+      searches: this.searches,
+      exchanges: this.exchanges,
+      assumed: this.assumed,
+      active: 0,
+    }
+  }
+}

@@ -1,0 +1,433 @@
+/**
+ * Stage II with expected trip counts: how often each statement runs and what it moves, without lowering. Loops multiply,
+ * guards and conditions take their share, and what depends on the length of a segment is averaged over the lengths there are.
+ * A load counts as often as the innermost loop runs that its address depends on: compilers keep it from there on.
+ */
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import type { Expr, Load, Search } from '../../ir/expr.ts'
+import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { remembered } from '../../ir/remembered.ts'
+import type { Body } from '../../ir/tree.ts'
+import { combining, operationsIn } from '../../run/explain/work-counters.ts'
+import { addressOf, type Lane, spreadOf } from './coalescing.ts'
+import {
+  accessKey,
+  expected,
+  type Known,
+  type Range,
+  type Segment,
+  segmentsIn,
+  shareOf,
+} from './estimates.ts'
+import type { Structure } from './structure.ts'
+import { Sums } from './sums.ts'
+import type { KernelWork, LaunchWork, Serial } from './work.ts'
+
+/** A loop around a statement, or a condition (`loop`: null). */
+export interface Frame {
+  readonly loop: For | null
+  /** Expected iterations of one entry. */
+  readonly extent: number
+  /** Executions of its body in the launch. */
+  readonly times: number
+  /** What is already loaded there. */
+  readonly loaded: Set<string>
+}
+
+/** Where the walk stands. */
+interface Place extends Known {
+  readonly times: number
+  /** As if every loop that reduces ran once: how often an accumulator starts. */
+  readonly starts: number
+  readonly frames: readonly Frame[]
+  /** Guards that hold here, with the share that they let through. */
+  readonly held: readonly Held[]
+}
+
+interface Held {
+  readonly vars: ReadonlySet<string>
+  readonly share: number
+}
+
+const NONE: Serial = { mean: 0, most: 0 }
+
+/** Of one thread. */
+interface Steps {
+  readonly steps: Serial
+  readonly rounds: Serial
+}
+
+const IDLE: Steps = { steps: NONE, rounds: NONE }
+
+const plus = (a: Serial, b: Serial): Serial => ({ mean: a.mean + b.mean, most: a.most + b.most })
+const both = (a: Steps, b: Steps): Steps => ({
+  steps: plus(a.steps, b.steps),
+  rounds: plus(a.rounds, b.rounds),
+})
+const repeated = (a: Serial, n: number): Serial => ({ mean: a.mean * n, most: a.most * n })
+
+/** Lengths that a segment may have. */
+interface Case {
+  readonly length: number
+  readonly share: number
+}
+
+export function workOf(kernel: Kernel2, structure: Structure): KernelWork {
+  const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  const clears = kernel.body.flatMap((s) => {
+    const b = s.kind === 'fill' ? buffers.get(s.buffer) : undefined
+    return b ? [{ bytes: DTYPE_BYTES[b.dtype] * elementsOf(b, structure) }] : []
+  })
+  const launches = kernel.body.flatMap((s) =>
+    s.kind === 'for' ? [new Walk(buffers, structure).launch(s)] : [],
+  )
+  return { launches, clears }
+}
+
+/** Elements of a buffer; 0 where that is not known. */
+export function elementsOf(b: Buffer, s: Pick<Structure, 'params'>): number {
+  const known: Known = { params: s.params, ranges: new Map(), lengths: new Map(), filled: new Map() }
+  const n = b.shape.reduce((product, e) => product * expected(e, known), 1)
+  return Number.isNaN(n) ? 0 : n
+}
+
+/** Loads and searches of expressions, each once. */
+const readsIn = remembered((s: Store | Reduce): readonly (Load | Search)[] => {
+  const out = new Map<string, Load | Search>()
+  const take = (e: Expr): void =>
+    walkExpr(e, (x) => {
+      if (x.kind === 'load' || x.kind === 'search') out.set(accessKey(x), x)
+    })
+  if (s.kind === 'store') for (const e of [...s.index, s.value]) take(e)
+  else for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) take(e)
+  return [...out.values()]
+})
+
+const operationsOf = remembered((s: Store | Reduce): { readonly n: number } => ({
+  n:
+    s.kind === 'store'
+      ? operationsIn(s.value)
+      : s.values.reduce((n, v) => n + operationsIn(v), 0) + combining(s),
+}))
+
+const segmentsOf = remembered((s: For | If): readonly Segment[] => {
+  const exprs = s.kind === 'for' ? [s.extent, ...s.guards] : [s.cond]
+  return [...new Map(exprs.flatMap(segmentsIn).map((x) => [x.key, x])).values()]
+})
+
+class Walk {
+  readonly #buffers: Map<string, Buffer>
+  readonly #structure: Structure
+  readonly #sums = new Sums()
+  readonly #threads = new Map<string, number>()
+  #blocks = 1
+
+  constructor(buffers: ReadonlyMap<string, Buffer>, structure: Structure) {
+    this.#buffers = new Map(buffers)
+    this.#structure = structure
+  }
+
+  launch(top: For): LaunchWork {
+    const { params, filled } = this.#structure
+    const place: Place = {
+      params,
+      filled,
+      ranges: new Map(),
+      lengths: new Map(),
+      times: 1,
+      starts: 1,
+      frames: [],
+      held: [],
+    }
+    const { steps, rounds } = this.#stmt(top, place)
+    const threads = [...this.#threads.values()].reduce((n, x) => n * x, 1)
+    return { blocks: this.#blocks, threads, steps, rounds, ...this.#sums.result() }
+  }
+
+  #body(body: Body, p: Place): Steps {
+    return body.reduce<Steps>((sum, s) => both(sum, this.#stmt(s, p)), IDLE)
+  }
+
+  #stmt(s: Stmt, p: Place): Steps {
+    switch (s.kind) {
+      case 'for':
+        return this.#split(segmentsOf(s), p, (q) => this.#loop(s, q))
+      case 'if':
+        return this.#split(segmentsOf(s), p, (q) => this.#if(s, q))
+      case 'alloc':
+        this.#buffers.set(s.buffer.name, s.buffer)
+        return IDLE
+      case 'store':
+      case 'reduce':
+        return this.#leaf(s, p)
+      default:
+        return IDLE
+    }
+  }
+
+  /** Once for each length that the segments may have. */
+  #split(segments: readonly Segment[], p: Place, visit: (p: Place) => Steps): Steps {
+    const open = segments.find((s) => !p.lengths.has(s.key))
+    if (!open) return visit(p)
+    const lengths = this.#structure.lengths.get(open.offsets)
+    const cases: readonly Case[] = lengths?.bins ?? []
+    if (!lengths) this.#sums.assumed = true
+    let [steps, rounds]: Serial[] = [NONE, NONE]
+    const at = (length: number, share: number): Place => ({
+      ...p,
+      times: p.times * share,
+      starts: p.starts * share,
+      lengths: new Map(p.lengths).set(open.key, length),
+    })
+    const most = (a: Serial, b: Serial, share: number): Serial => ({
+      mean: a.mean + share * b.mean,
+      most: Math.max(a.most, b.most),
+    })
+    for (const { length, share } of cases) {
+      const one = this.#split(segments, at(length, share), visit)
+      // The longest of a bin is longer than its mean: waits and steps grow with it.
+      const last = cases.at(-1)!.length === length && length > 0 ? lengths!.longest / length : 1
+      const stretched = (s: Serial): Serial => ({ mean: s.mean, most: s.most * last })
+      steps = most(steps!, stretched(one.steps), share)
+      rounds = most(rounds!, stretched(one.rounds), share)
+    }
+    return { steps: steps!, rounds: rounds! }
+  }
+
+  #loop(s: For, p: Place): Steps {
+    let extent = expected(s.extent, p)
+    if (Number.isNaN(extent)) {
+      this.#sums.assumed = true
+      extent = 1
+    }
+    if (extent <= 0 && !s.reduce) return IDLE
+    // The last round runs whole.
+    if (s.mode.kind === 'unroll' && s.mode.predicated && s.mode.factor !== null)
+      extent = Math.ceil(extent / s.mode.factor) * s.mode.factor
+    const ranges = new Map<string, Range>(p.ranges).set(s.var, { lo: 0, extent })
+    const inside = { ...p, ranges }
+    const { share, held } = guarded(s, inside)
+    const { mode } = s
+    if (mode.kind === 'bind') {
+      if (mode.to.startsWith('block'))
+        this.#blocks = Math.max(this.#blocks, this.#blocksWith(p.frames, extent))
+      else this.#threads.set(mode.to, Math.max(this.#threads.get(mode.to) ?? 1, extent))
+    }
+    const sharers = s.cooperative ? threadsAround(p.frames) : 1
+    const times = (p.times * extent * share) / sharers
+    const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
+    const frame: Frame = { loop: s, extent: (extent * share) / sharers, times, loaded: new Set() }
+    const { steps, rounds } = this.#body(s.body, {
+      ...inside,
+      times,
+      starts,
+      held,
+      frames: [...p.frames, frame],
+    })
+    if (mode.kind === 'bind') return { steps: { ...steps, mean: steps.mean * share }, rounds }
+    const trips = Math.max(0, (extent * share) / sharers)
+    return { steps: repeated(steps, trips), rounds: repeated(rounds, tripsInOrder(s, trips)) }
+  }
+
+  #blocksWith(frames: readonly Frame[], extent: number): number {
+    return frames.reduce((n, f) => (isBlock(f.loop) ? n * Math.max(1, rawExtent(f)) : n), Math.max(1, extent))
+  }
+
+  #if(s: If, p: Place): Steps {
+    const share = shareOf(s.cond, p)
+    const branch = (body: Body, part: number, ranges: Known['ranges']): Steps => {
+      if (body.length === 0 || part === 0) return IDLE
+      const times = p.times * part
+      const frame: Frame = { loop: null, extent: part, times, loaded: new Set() }
+      return this.#body(body, { ...p, ranges, times, starts: p.starts * part, frames: [...p.frames, frame] })
+    }
+    const then = branch(s.then, share, narrowed(s.cond, p, true))
+    const other = branch(s.else, 1 - share, narrowed(s.cond, p, false))
+    const either = (a: Serial, b: Serial): Serial => ({
+      mean: share * a.mean + (1 - share) * b.mean,
+      most: Math.max(a.most, b.most),
+    })
+    return { steps: either(then.steps, other.steps), rounds: either(then.rounds, other.rounds) }
+  }
+
+  #leaf(s: Store | Reduce, p: Place): Steps {
+    const lanes = lanesOf(p.frames)
+    let waits = 0
+    for (const x of readsIn(s)) if (this.#read(x, p, lanes)) waits = 1
+    const matrix = p.frames.some((f) => f.loop?.mode.kind === 'instr')
+    this.#sums.statement(p.times, operationsOf(s).n * p.times, matrix)
+    if (s.kind === 'store') this.#write('stores', s, p, lanes, p.times)
+    else this.#reduce(s, p, lanes)
+    return { steps: { mean: 1, most: 1 }, rounds: { mean: waits, most: waits } }
+  }
+
+  /** Whether it waits for global memory. */
+  #read(x: Load | Search, p: Place, lanes: readonly Lane[]): boolean {
+    const at = this.#frameOf(x, p)
+    const frame = p.frames[at]
+    const key = accessKey(x)
+    if (frame?.loaded.has(key)) return false
+    frame?.loaded.add(key)
+    const times = timesOf(p, x, at)
+    if (x.kind === 'search') {
+      const range = expected(x.hi, p)
+      // Equal shares are searched for once each, and then followed.
+      const each = p.frames.find((f) => f.loop?.mode.kind === 'accumulate')?.extent ?? 1
+      this.#sums.searches +=
+        (times / Math.max(1, each)) * Math.log2(Math.max(2, Number.isNaN(range) ? 2 : range))
+      return true
+    }
+    const buffer = this.#buffers.get(x.buffer)
+    if (!buffer || buffer.scope === 'register') return false
+    if (buffer.scope === 'shared') {
+      this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
+      return false
+    }
+    const inside = p.frames.slice(0, at + 1)
+    this.#sums.access('loads', buffer, times, spreadOf(addressOf(x.index, p), buffer, lanes, inside))
+    return at >= 0 && at >= innermostSerial(p.frames)
+  }
+
+  #write(way: 'stores' | 'atomics', t: Load | Store, p: Place, lanes: readonly Lane[], times: number): void {
+    const buffer = this.#buffers.get(t.buffer)
+    if (!buffer || buffer.scope === 'register') return
+    if (buffer.scope === 'shared') this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
+    else this.#sums.access(way, buffer, times, spreadOf(addressOf(t.index, p), buffer, lanes, p.frames))
+  }
+
+  #reduce(s: Reduce, p: Place, lanes: readonly Lane[]): void {
+    const accumulate = p.frames.findLast((f) => f.loop?.mode.kind === 'accumulate')
+    const across = p.frames.filter((f) => f.loop?.reduce && isThread(f.loop))
+    for (const t of s.targets) {
+      const buffer = this.#buffers.get(t.buffer)
+      if (accumulate) this.#segmented(s, t, accumulate, p, lanes)
+      else if (s.atomic) this.#write('atomics', t, p, lanes, p.times)
+      else if (across.length > 0) {
+        // Every thread has a register of its own; they are added up at the end.
+        for (const f of across) this.#sums.exchanges += p.starts * f.extent
+        this.#write('stores', t, p, lanes, p.starts)
+      } else if (buffer && buffer.scope !== 'register') {
+        if (buffer.scope === 'global')
+          this.#sums.access(
+            'loads',
+            buffer,
+            p.times,
+            spreadOf(addressOf(t.index, p), buffer, lanes, p.frames),
+          )
+        this.#write('stores', t, p, lanes, p.times + (s.init ? p.starts : 0))
+      }
+    }
+  }
+
+  /** Equal shares of positions: a result is written once for each segment that a share has part of. */
+  #segmented(s: Reduce, t: Load, f: Frame, p: Place, lanes: readonly Lane[]): void {
+    const { loop, extent, times } = f
+    const offsets = this.#offsetsOf(t)
+    const ends = offsets ? offsets.count * (1 - (offsets.bins.find((b) => b.length === 0)?.share ?? 0)) : 0
+    const positions = Math.max(1, offsets?.sum ?? 1)
+    const shares = extent > 0 ? times / extent : 0
+    const each = Math.min(extent, 1 + (extent * ends) / positions)
+    const elements = times > 0 ? p.times / times : 0
+    const updates = shares * each * elements
+    const within = loop?.mode.kind === 'accumulate' && loop.mode.within !== undefined
+    const groups = within
+      ? Math.max(1, p.frames.find((x) => isThread(x.loop) && x.loop?.reduce)?.extent ?? 1)
+      : 1
+    const atomics = s.atomic ? Math.min(updates, (2 * shares * elements) / groups) : 0
+    this.#write('atomics', t, p, lanes, atomics)
+    this.#write('stores', t, p, lanes, updates - atomics)
+    if (within) this.#sums.exchanges += shares * elements
+  }
+
+  #offsetsOf(t: Load) {
+    let name: string | undefined
+    for (const e of t.index)
+      walkExpr(e, (x) => {
+        if (x.kind === 'search') name ??= x.buffer
+      })
+    return name === undefined ? undefined : this.#structure.lengths.get(name)
+  }
+
+  /** The innermost loop that an address depends on; conditions are not left. */
+  #frameOf(x: Load | Search, p: Place): number {
+    const vars = freeVars(x)
+    return p.frames.findLastIndex((f) => f.loop === null || vars.has(f.loop.var))
+  }
+}
+
+/**
+ * The share of iterations that the guards of a loop let through. A guard over more variables implies those before it over
+ * fewer of them, as the guards of a split loop do that is split again: their share is not taken twice.
+ */
+function guarded(s: For, p: Place): { readonly share: number; readonly held: readonly Held[] } {
+  let [share, held] = [1, p.held]
+  for (const g of s.guards) {
+    const vars = freeVars(g)
+    const implied = held.filter((h) => [...h.vars].every((v) => vars.has(v)))
+    const before = implied.reduce((product, h) => product * h.share, 1)
+    const all = shareOf(g, p)
+    share *= before === 0 ? 0 : Math.min(1, all / before)
+    held = [...held.filter((h) => !implied.includes(h)), { vars, share: all }]
+  }
+  return { share, held }
+}
+
+/** Inside of an instruction an operand's element is moved once, whatever loops of it repeat it. */
+function timesOf(p: Place, x: Load | Search, at: number): number {
+  const from = p.frames.findIndex((f) => f.loop?.mode.kind === 'instr')
+  const frame = p.frames[at]
+  if (from < 0 || at < from) return frame ? frame.times : 1
+  const vars = freeVars(x)
+  const before = p.frames[from - 1]?.times ?? 1
+  return p.frames.slice(from).reduce((n, f) => (f.loop && vars.has(f.loop.var) ? n * f.extent : n), before)
+}
+
+const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && l.mode.to.startsWith('thread')
+const isBlock = (l: For | null): boolean => l?.mode.kind === 'bind' && l.mode.to.startsWith('block')
+const rawExtent = (f: Frame): number => f.extent
+
+const threadsAround = (frames: readonly Frame[]): number =>
+  frames.reduce((n, f) => (isThread(f.loop) ? n * Math.max(1, f.extent) : n), 1)
+
+/** The innermost loop that a thread goes through one by one. */
+const innermostSerial = (frames: readonly Frame[]): number =>
+  frames.findLastIndex(
+    (f) => f.loop !== null && !isThread(f.loop) && !isBlock(f.loop) && f.loop.mode.kind !== 'vectorize',
+  )
+
+function lanesOf(frames: readonly Frame[]): readonly Lane[] {
+  return frames.flatMap(({ loop, extent }) =>
+    loop?.mode.kind === 'bind' && loop.mode.to.startsWith('thread')
+      ? [{ axis: loop.mode.to, variable: loop.var, extent }]
+      : [],
+  )
+}
+
+/** Iterations that wait for each other's loads: unrolled ones have them in flight together. */
+function tripsInOrder({ mode }: For, trips: number): number {
+  switch (mode.kind) {
+    case 'vectorize':
+    case 'instr':
+      return Math.min(1, trips)
+    case 'unroll':
+      return mode.factor === null ? Math.min(1, trips) : Math.ceil(trips / mode.factor)
+    case 'accumulate':
+      return Math.ceil(trips / mode.by)
+    case 'pipeline':
+      return Math.ceil(trips / mode.stages)
+    default:
+      return trips
+  }
+}
+
+/** Ranges where a bound of one variable holds, or does not. */
+function narrowed(cond: Expr, p: Place, holds: boolean): Known['ranges'] {
+  if (cond.kind !== 'binary' || cond.op !== 'lt' || cond.a.kind !== 'var') return p.ranges
+  const [range, bound] = [p.ranges.get(cond.a.name), expected(cond.b, p)]
+  if (!range || Number.isNaN(bound)) return p.ranges
+  const end = range.lo + range.extent
+  const at = Math.min(end, Math.max(range.lo, bound))
+  const part = holds ? { lo: range.lo, extent: at - range.lo } : { lo: at, extent: end - at }
+  return new Map(p.ranges).set(cond.a.name, part)
+}

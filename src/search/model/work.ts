@@ -1,0 +1,54 @@
+/** What a launch is expected to do, summed over its threads. */
+
+/** Of one array of global memory. */
+export interface Traffic {
+  readonly elements: number
+  /** Vector instructions of single threads. */
+  readonly requests: number
+  /** 32-byte sectors, where neighbouring threads ask together. */
+  readonly sectors: number
+  /** Elements whose address was itself read, and how many of such lie side by side, summed over the elements. */
+  readonly gathered: number
+  readonly runs: number
+}
+
+export type Way = 'loads' | 'stores' | 'atomics'
+
+/** Of one thread, on average and at most. */
+export interface Serial {
+  readonly mean: number
+  readonly most: number
+}
+
+export interface LaunchWork {
+  readonly blocks: number
+  readonly threads: number
+  /** Threads that have work, of all blocks. */
+  readonly active: number
+  readonly traffic: Readonly<Record<Way, ReadonlyMap<string, Traffic>>>
+  /** Bytes. */
+  readonly shared: number
+  readonly operations: number
+  readonly matrixOperations: number
+  /** Executions of innermost statements. */
+  readonly statements: number
+  /** Steps of binary searches. */
+  readonly searches: number
+  /** Values that threads exchange to add them up, times the rounds of it. */
+  readonly exchanges: number
+  /** Statements of a thread, and waits for memory that follow each other. */
+  readonly steps: Serial
+  readonly rounds: Serial
+  /** A condition or trip count was not known. */
+  readonly assumed: boolean
+}
+
+/** A whole buffer set to one value before anything runs. */
+export interface ClearWork {
+  readonly bytes: number
+}
+
+export interface KernelWork {
+  readonly launches: readonly LaunchWork[]
+  readonly clears: readonly ClearWork[]
+}
