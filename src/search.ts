@@ -3,6 +3,14 @@
  * found again.
  */
 export type { OpenSpace, Space } from './api/space.ts'
+export {
+  type CostModel,
+  costModel,
+  costPrior,
+  type Prediction,
+  type PredictorOptions,
+  predictor,
+} from './search/cost-model.ts'
 export { deviceIdentity } from './search/measuring/device-identity.ts'
 export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'

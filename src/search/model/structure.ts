@@ -24,6 +24,8 @@ export interface Structure {
   readonly lengths: ReadonlyMap<string, Distribution>
   /** Of an array of coordinates, the share that is below the extent, and no padding. */
   readonly filled: ReadonlyMap<string, number>
+  /** Those of the parameters that count positions of formats. */
+  readonly counts: ReadonlySet<string>
 }
 
 /** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
@@ -41,6 +43,8 @@ const SAMPLED = 1 << 14
  */
 export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampled = SAMPLED): Structure {
   const axes = allAxesOf(kernel)
+  const declared = new Set(kernel.params.map((p) => p.name))
+  const counts = new Set(loops.params.map((p) => p.name).filter((n) => !declared.has(n)))
   const isSparse = (name: string): boolean => axesOfBinding(kernel, name).some((a) => isStructured(axes, a))
   const sparse = Object.entries(given.tensors).filter(([name]) => isSparse(name))
   const bare: Kernel1 = {
@@ -64,12 +68,13 @@ export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampl
   const matrix = only && sparse.length === 1 ? rowsOf(only[1]) : null
   const rowSize = only && sizeOfRows(kernel, only[0])
   if (!only || !matrix || rowSize === undefined || (matrix.indptr[matrix.rows] ?? 0) <= 2 * sampled)
-    return whole(built(sparse))
+    return { ...whole(built(sparse)), counts }
   const parts = strata(matrix, sampled).map((s) => ({
     of: built([[only[0], s.tensor]], [rowSize, s.rows]),
     weight: s.weight,
   }))
-  return together(kernel, parts, new Map([...Object.entries(given.params), [rowSize, matrix.rows]]))
+  const known = new Map([...Object.entries(given.params), [rowSize, matrix.rows]] as const)
+  return { ...together(kernel, parts, known), counts }
 }
 
 /** The size that is the extent of a tensor's first dimension. */
@@ -124,7 +129,7 @@ const boundsIn = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
 const share = ({ all, filled }: { readonly all: number; readonly filled: number }): number =>
   all === 0 ? 1 : filled / all
 
-const whole = (f: Found): Structure => ({
+const whole = (f: Found): Omit<Structure, 'counts'> => ({
   params: f.params,
   lengths: f.offsets,
   filled: new Map([...f.coordinates].map(([name, c]) => [name, share(c)])),
@@ -135,7 +140,7 @@ function together(
   kernel: Kernel1,
   parts: readonly { readonly of: Found; readonly weight: number }[],
   sizes: ReadonlyMap<string, number>,
-): Structure {
+): Omit<Structure, 'counts'> {
   const params = new Map<string, number>()
   const measured = new Set(kernel.params.filter((p) => p.measured).map((p) => p.name))
   for (const name of new Set(parts.flatMap((p) => [...p.of.params.keys()]))) {

@@ -156,8 +156,7 @@ function reuseOf({ reuse, nonzeros, columns }: MatrixStatistics, rows: number): 
 
 /** Elements of what the sparse operand is stored in: the arrays whose length is a count. */
 function slotsOf(kernel: Kernel2, s: Structure): number {
-  const counts = new Set(kernel.params.map((p) => p.name).filter((n) => n.endsWith('_count')))
   const isSparse = (b: Kernel2['buffers'][number]): boolean =>
-    b.role === 'in' && b.shape.some((e) => [...freeVars(e)].some((v) => counts.has(v)))
+    b.role === 'in' && b.shape.some((e) => [...freeVars(e)].some((v) => s.counts.has(v)))
   return sum(kernel.buffers.filter(isSparse), (b) => elementsOf(b, s))
 }

@@ -3,9 +3,11 @@
  * guards and conditions take their share, and what depends on the length of a segment is averaged over the lengths there are.
  * A load counts as often as the innermost loop runs that its address depends on: compilers keep it from there on.
  */
+
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr, Load, Search } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import { levelOf } from '../../ir/hardware-axes.ts'
 import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Body } from '../../ir/tree.ts'
@@ -210,7 +212,7 @@ class Walk {
     const { share, held } = guarded(s, inside)
     const { mode } = s
     if (mode.kind === 'bind') {
-      if (mode.to.startsWith('block'))
+      if (levelOf(mode.to) === 'block')
         this.#blocks = Math.max(this.#blocks, this.#blocksWith(p.frames, extent))
       else this.#threads.set(mode.to, Math.max(this.#threads.get(mode.to) ?? 1, extent))
     }
@@ -383,8 +385,8 @@ function timesOf(p: Place, x: Load | Search, at: number): number {
   return p.frames.slice(from).reduce((n, f) => (f.loop && vars.has(f.loop.var) ? n * f.extent : n), before)
 }
 
-const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && l.mode.to.startsWith('thread')
-const isBlock = (l: For | null): boolean => l?.mode.kind === 'bind' && l.mode.to.startsWith('block')
+const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'thread'
+const isBlock = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'block'
 const rawExtent = (f: Frame): number => f.extent
 
 const threadsAround = (frames: readonly Frame[]): number =>
@@ -398,7 +400,7 @@ const innermostSerial = (frames: readonly Frame[]): number =>
 
 function lanesOf(frames: readonly Frame[]): readonly Lane[] {
   return frames.flatMap(({ loop, extent }) =>
-    loop?.mode.kind === 'bind' && loop.mode.to.startsWith('thread')
+    loop?.mode.kind === 'bind' && levelOf(loop.mode.to) === 'thread'
       ? [{ axis: loop.mode.to, variable: loop.var, extent }]
       : [],
   )
