@@ -64,6 +64,7 @@ export const anyTrial = (studies: readonly Study[]): fc.Arbitrary<TrialRecord & 
       more: fc.record(
         {
           trace,
+          share: fc.constantFrom(0.25, 0.5, 1),
           predicted: ms,
           terms: fc.dictionary(fc.constantFrom('a', 'b'), ms),
           duration: ms,

@@ -40,7 +40,10 @@ class Model {
     const rank = (x: TrialRecord) => ({ failed: 0, rejected: 1, measured: 1, wrong: 2 })[x.outcome.status]
     const samples = (x: TrialRecord) =>
       x.outcome.status === 'measured' ? x.outcome.timing.samples.length : 0
-    const better = !before || rank(t) > rank(before) || (samples(before) > 0 && samples(t) > samples(before))
+    const more = (a: TrialRecord, b: TrialRecord) =>
+      (a.share ?? 1) === (b.share ?? 1) ? samples(a) > samples(b) : (a.share ?? 1) > (b.share ?? 1)
+    const both = before && samples(before) > 0 && samples(t) > 0
+    const better = !before || rank(t) > rank(before) || (both && more(t, before))
     if (better) this.trials.set(id, { ...t, id })
   }
 

@@ -23,7 +23,7 @@ const sorted = (values: Readonly<Record<string, number | string>>): string =>
 export const compilerVersion = (): string =>
   BUILD === '' ? `${version()} from sources` : `${version()} ${BUILD.slice(0, 12)}`
 
-export function deviceIdentity(device: Device): DeviceIdentity {
+export function recordedDevice(device: Device): DeviceIdentity {
   const { kind, name, driver } = device
   if (kind !== 'cpu') return { kind, name, driver: driver ?? '' }
   return {
@@ -69,7 +69,7 @@ export function studyOf(
   const key: StudyKey = {
     kernel: kernelHash(kernel),
     space: options.space ?? '',
-    device: 'limits' in device ? deviceIdentity(device) : device,
+    device: 'limits' in device ? recordedDevice(device) : device,
     compiler: compilerVersion(),
     fingerprint: fingerprintOf(inputs.tensors ?? {}),
     sizes: inputs.params ?? {},

@@ -35,8 +35,8 @@ export { EXPORT_FORMATS } from './export.ts'
 export { fingerprintOf } from './fingerprint.ts'
 export {
   compilerVersion,
-  deviceIdentity,
   kernelHash,
+  recordedDevice,
   type StudyOptions,
   studyId,
   studyOf,
@@ -92,7 +92,8 @@ export class Records {
 
   /**
    * Keeps trials, all or none; where it returns they survive whatever ends the process. Of a point that is there already
-   * the better known stays: a wrong result, then one that was decided, then the one with more samples, then the first.
+   * the better known stays: a wrong result, then one that was decided, then the larger share of a measurement, then more
+   * samples, then the first.
    * Gives how many were kept.
    * @throws SptError `records/full`, `records/read-only`, `records/unknown-study`, `api/argument`
    */

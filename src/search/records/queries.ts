@@ -42,12 +42,14 @@ export const NOT_DISQUALIFIED = `NOT EXISTS (
   WHERE w.trace_hash = t.trace_hash AND w.status = 'wrong' AND ws.kernel = s.kernel
     AND ws.device_kind = s.device_kind AND ws.compiler = s.compiler)`
 
+const BOTH = "trials.status = 'measured' AND excluded.status = 'measured'"
+const worth = (t: 'trials' | 'excluded'): string => `(
+  CASE ${t}.status WHEN 'wrong' THEN 2 WHEN 'failed' THEN 0 ELSE 1 END,
+  iif(${BOTH}, coalesce(${t}.share, 1), 0),
+  iif(${BOTH}, length(${t}.samples), 0))`
+
 /**
  * Which of two trials of a point is kept: a wrong result whatever else was seen, then what was decided rather than what
- * broke, then the one with more samples, then the first.
+ * broke, then the larger share of a measurement, then the one with more samples, then the first.
  */
-export const KEPT = ((rank: (t: string) => string) =>
-  `${rank('excluded')} > ${rank('trials')} OR
-  (excluded.status = 'measured' AND trials.status = 'measured' AND length(excluded.samples) > length(trials.samples))`)(
-  (t) => `CASE ${t}.status WHEN 'wrong' THEN 2 WHEN 'failed' THEN 0 ELSE 1 END`,
-)
+export const KEPT = `${worth('excluded')} > ${worth('trials')}`

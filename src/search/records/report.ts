@@ -112,6 +112,7 @@ export function trialReport(t: StoredTrial, what: string): string {
           ['samples', o.timing.samples.map(milliseconds).join(' ')],
         ]
       : []),
+    ...(t.share === undefined ? [] : [['share', `${t.share} of a measurement`]]),
     ...(t.predicted === undefined ? [] : [['predicted', `${milliseconds(t.predicted)} ms`]]),
     ...(t.terms ? [['terms', pairs(t.terms)]] : []),
     ...(t.duration === undefined ? [] : [['took', `${milliseconds(t.duration)} ms`]]),

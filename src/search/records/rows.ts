@@ -84,6 +84,7 @@ export const TRIAL_COLUMNS = [
   'median',
   'low',
   'high',
+  'share',
   'predicted',
   'terms',
   'duration',
@@ -103,11 +104,12 @@ export function checkTrial(t: TrialRecord): void {
     STATUSES.join(', '),
   )
   for (const [what, ms] of [
+    ['share', t.share],
     ['predicted', t.predicted],
     ['duration', t.duration],
     ['time', t.time],
   ] as const)
-    expectArgument(ms === undefined || isMs(ms), what, ms, 'milliseconds')
+    expectArgument(ms === undefined || isMs(ms), what, ms, 'a number of 0 or more')
   if (o.status !== 'measured') return
   const { median, interval, samples } = o.timing
   expectArgument(
@@ -135,6 +137,7 @@ export function trialRow(t: TrialRecord): Cell[] {
     timing?.median ?? null,
     timing?.interval[0] ?? null,
     timing?.interval[1] ?? null,
+    t.share ?? null,
     t.predicted ?? null,
     json(t.terms),
     t.duration ?? null,
@@ -161,6 +164,7 @@ export function trialFrom(row: Row): StoredTrial {
     point: JSON.parse(row.point as string) as Point,
     ...(row.trace === null ? {} : { trace: JSON.parse(row.trace as string) as TraceStep[] }),
     outcome: outcomeFrom(row),
+    ...(row.share === null ? {} : { share: row.share as number }),
     ...(row.predicted === null ? {} : { predicted: row.predicted as number }),
     ...(row.terms === null ? {} : { terms: JSON.parse(row.terms as string) as Record<string, number> }),
     ...(row.duration === null ? {} : { duration: row.duration as number }),

@@ -47,6 +47,8 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX trials_of_studies ON trials (study, status, median);
   CREATE INDEX trials_of_traces ON trials (trace_hash);`,
+  // Of a whole measurement; NULL: all of it.
+  'ALTER TABLE trials ADD COLUMN share REAL',
 ]
 
 /** @throws SptError `records/not-records`, `records/newer-schema`: nothing is written */
