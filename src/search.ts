@@ -35,6 +35,7 @@ export {
 export { type SketchOptions, type SketchSpace, sketches } from './search/sketches.ts'
 export { type Decisions, type Make, space } from './search/space.ts'
 export { STRATEGIES } from './search/strategies/index.ts'
+export * from './search/studies/index.ts'
 export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type * from './search/types.ts'

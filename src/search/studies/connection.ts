@@ -1,0 +1,112 @@
+/** Redis and its queues, through `ioredis` and `bullmq`, which are optional. */
+import { createHash } from 'node:crypto'
+import type { Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { fail } from '../../ast/diagnostic.ts'
+import { nameText } from '../../ast/expect-argument.ts'
+import { trialId } from '../records/identity.ts'
+import type { DeviceIdentity } from '../records/types.ts'
+import type { Point } from '../types.ts'
+
+/** Milliseconds until a server that does not answer is given up; once it has answered, it is waited for. */
+const PATIENCE_MS = 5000
+/** Milliseconds between attempts to find a server again. */
+const AGAIN_MS = 500
+
+export const PREFIX = 'sparsetile'
+export const studyKey = (id: string): string => `${PREFIX}:study:${id}`
+export const trialsKey = (id: string): string => `${studyKey(id)}:trials`
+
+/** BullMQ takes a number for one that it gave itself. */
+export const jobId = (study: string, point: Point): string => `trial-${trialId(study, point)}`
+
+/** One for each kind of device, chip, driver and compiler: a worker gets what its times hold for, and nothing else. */
+export function queueName({ kind, name, driver }: DeviceIdentity, compiler: string): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([kind, name, driver, compiler]))
+    .digest('hex')
+  return `${kind}-${name.replace(/[^A-Za-z0-9]+/g, '-')}-${hash.slice(0, 12)}`
+}
+
+export interface Engine {
+  readonly bullmq: typeof import('bullmq')
+  readonly redis: Redis
+  /** The server without its password. */
+  readonly address: string
+  close(): void
+}
+
+/** @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable` */
+export async function connectEngine(url: string): Promise<Engine> {
+  const address = addressOf(url)
+  const { bullmq, Client } = await packages()
+  const redis = new Client(url, {
+    lazyConnect: true,
+    connectTimeout: PATIENCE_MS,
+    // Nothing is given up: a server that is restarted is found again.
+    maxRetriesPerRequest: null,
+    retryStrategy: () => AGAIN_MS,
+  })
+  let last = ''
+  redis.on('error', (e: Error) => {
+    last = e.message
+  })
+  const late = new Promise<never>((_, reject) =>
+    setTimeout(() => reject(new Error(last || 'it does not answer')), PATIENCE_MS).unref(),
+  )
+  try {
+    await Promise.race([redis.connect().then(() => redis.ping()), late])
+  } catch (e) {
+    redis.disconnect()
+    fail({
+      code: 'studies/unreachable',
+      message: `there is no Redis at ${address}: ${last || (e as Error).message}`,
+      expected: 'a running server',
+      hint: 'start one (redis-server --appendonly yes), and look at its address and password',
+    })
+  }
+  return { bullmq, redis, address, close: () => redis.disconnect() }
+}
+
+interface Packages {
+  readonly bullmq: typeof import('bullmq')
+  readonly Client: typeof Redis
+}
+
+async function packages(): Promise<Packages> {
+  try {
+    return { bullmq: await import('bullmq'), Client: (await import('ioredis')).Redis }
+  } catch (e) {
+    const [line] = (e instanceof Error ? e.message : String(e)).split('\n')
+    return fail({
+      code: 'studies/unavailable',
+      message: `shared studies need the packages bullmq and ioredis, which cannot be loaded: ${line}`,
+      hint: 'npm install bullmq ioredis (optional dependencies)',
+    })
+  }
+}
+
+function addressOf(url: string): string {
+  let parsed: URL | undefined
+  try {
+    parsed = new URL(url)
+  } catch {
+    // Said below.
+  }
+  if (parsed && /^rediss?:$/.test(parsed.protocol) && parsed.hostname !== '')
+    return `${parsed.hostname}:${parsed.port || '6379'}`
+  return fail({
+    code: 'studies/address',
+    // What is no address may be a password.
+    message: `${/:.*@/.test(url) ? 'what was given' : nameText(url)} is no address of Redis`,
+    expected: 'redis://HOST:PORT, with a password redis://:PASSWORD@HOST:PORT, encrypted rediss://…',
+  })
+}
+
+/** Its connection stays open when it is closed. @throws what its connection does */
+export function openQueue({ bullmq, redis }: Engine, name: string): Queue {
+  const queue = new bullmq.Queue(name, { connection: redis, prefix: PREFIX })
+  // They are of the connection, which is found again.
+  queue.on('error', () => {})
+  return queue
+}

@@ -1,0 +1,10 @@
+/** Studies that several machines measure, over queues of BullMQ on Redis. */
+export {
+  type CollectOptions,
+  collectResults,
+  forgetStudy,
+  publishStudy,
+} from './publish.ts'
+export { type RebuildOptions, type Rebuilt, rebuildStudy, shareProgram } from './rebuild.ts'
+export type * from './types.ts'
+export { type Evaluate, runWorker, type WorkerOptions } from './worker.ts'

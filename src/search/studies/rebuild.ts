@@ -1,0 +1,101 @@
+/** A program and its data, packed by whoever publishes a study and put together again by a worker. */
+import { realpath } from 'node:fs/promises'
+import { resolve, sep } from 'node:path'
+import type { Kernel } from '../../api/kernel.ts'
+import { readProgram, type SptProgram } from '../../api/program.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import { readTensor } from '../../io/index.ts'
+import type { Inputs } from '../../run/bind/types.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { fingerprintOf } from '../records/fingerprint.ts'
+import { kernelHash } from '../records/identity.ts'
+import type { SharedInput, SharedProgram, SharedStudy } from './types.ts'
+
+/** A program's own text, with all that it imports. */
+export function shareProgram(program: SptProgram): SharedProgram {
+  const sources = [...program.sources.values()].map(({ name, text }) => ({ name, text }))
+  // The first is the one that imports the others.
+  return { entry: sources[0]!.name, sources }
+}
+
+export interface RebuildOptions {
+  /** `false`: texts of instructions and memories, which run on devices as they are written, are refused. */
+  readonly instructions?: boolean | undefined
+  /** Files of data may lie in this folder and nowhere else. */
+  readonly dataRoot?: string | undefined
+  /** Members of generated families. */
+  readonly generate?: ((family: string) => Tensor | Promise<Tensor>) | undefined
+}
+
+export interface Rebuilt {
+  readonly program: SptProgram
+  /** Without steps: trials bring theirs (`kernel.replay(trial.trace)`). */
+  readonly kernel: Kernel
+  readonly inputs: Inputs
+}
+
+/**
+ * The kernel and the data of a shared study, from what it carries: nothing is read but its files of data.
+ * @throws SptError `studies/other-kernel`, `studies/other-data` where they are not those that its times are to hold for;
+ * `studies/outside-root`, `studies/family`, `import/…`, `check/…`, `io/…`
+ */
+export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions = {}): Promise<Rebuilt> {
+  const texts = new Map(shared.program.sources.map((s) => [s.name, s.text]))
+  const carried = async (path: string): Promise<string> =>
+    texts.get(path) ??
+    fail({
+      code: 'studies/incomplete',
+      message: `the study does not carry the text of '${path}'`,
+      hint: 'publish it again',
+    })
+  const host = { files: carried, imports: carried }
+  const entry = { name: shared.program.entry, text: await carried(shared.program.entry) }
+  const { instructions } = options
+  const program = await readProgram(entry, host, instructions === undefined ? {} : { instructions })
+  const kernel = program.kernel(shared.kernel)
+  if (kernelHash(kernel) !== shared.study.kernel)
+    fail({
+      code: 'studies/other-kernel',
+      message: `kernel ${kernel.name} is not the one that the study is of`,
+      hint: 'publish the study again, with the compiler that its workers have',
+    })
+  const tensors = Object.fromEntries(
+    await Promise.all(
+      Object.entries(shared.tensors).map(
+        async ([name, input]) => [name, await tensorOf(input, options)] as const,
+      ),
+    ),
+  )
+  const found = fingerprintOf(tensors)
+  if (found !== shared.study.fingerprint)
+    fail({
+      code: 'studies/other-data',
+      message: `the data of ${Object.keys(tensors).join(', ')} are not those that the study is of`,
+      expected: 'files with the same contents on every machine',
+      hint: 'put the same files where the study looks for them',
+    })
+  const { params, seed } = shared
+  return { program, kernel, inputs: { tensors, params, ...(seed === undefined ? {} : { seed }) } }
+}
+
+async function tensorOf(input: SharedInput, { dataRoot, generate }: RebuildOptions): Promise<Tensor> {
+  if ('family' in input)
+    return generate
+      ? generate(input.family)
+      : fail({
+          code: 'studies/family',
+          message: `nothing here generates ${input.family}`,
+          hint: 'give the worker what generates it',
+        })
+  if (dataRoot !== undefined && !(await placeOf(input.file)).startsWith((await placeOf(dataRoot)) + sep))
+    fail({
+      code: 'studies/outside-root',
+      message: `the study reads '${input.file}', which is outside of '${dataRoot}'`,
+      expected: 'files of data in that folder',
+      hint: 'put its data there',
+    })
+  return readTensor(input.file)
+}
+
+/** Where a path leads, after links. */
+const placeOf = (path: string): Promise<string> => realpath(path).catch(() => resolve(path))

@@ -1,0 +1,161 @@
+/** A worker: takes the trials of its device from the queue, one at a time. */
+import { hostname } from 'node:os'
+import type { Worker } from 'bullmq'
+import { fail, SptError } from '../../ast/diagnostic.ts'
+import type { Device } from '../../runtime/device.ts'
+import { compilerVersion, recordedDevice } from '../records/identity.ts'
+import type { DeviceIdentity } from '../records/types.ts'
+import { connectEngine, PREFIX, queueName } from './connection.ts'
+import { type Job1, sharedStudy } from './publish.ts'
+import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './types.ts'
+
+/** Milliseconds after which a worker that says nothing is taken for dead. A trial may keep its thread for long. */
+const LOCK_MS = 60_000
+/** Times that a trial may lose its worker before it counts as what kills them. */
+const MOST_LOST = 2
+/** Trials that break one after the other until the worker itself counts as broken. */
+const MOST_BROKEN = 3
+/** Milliseconds that a server has to let a worker go. */
+const CLOSING_MS = 5000
+/** Milliseconds between looks whether there is nothing left to do. */
+const IDLE_LOOK_MS = 250
+
+/**
+ * Does one trial. What the point is to blame for is an outcome; an error that it throws is the worker's own, and the trial
+ * is done again, by another one if there is one.
+ */
+export type Evaluate = (
+  study: SharedStudy,
+  trial: SharedTrial,
+  context: { readonly signal: AbortSignal },
+) => Promise<SharedResult>
+
+export interface WorkerOptions {
+  /** Ends it after the trial that it is at. */
+  readonly signal?: AbortSignal | undefined
+  /** Ends it once there has been nothing to do for so long. Default: it waits for more. */
+  readonly idleSeconds?: number | undefined
+  /** What records call it; default: host and process. */
+  readonly name?: string | undefined
+  /** Milliseconds after which others take its trial where it says nothing; 60,000. */
+  readonly lockMs?: number | undefined
+  readonly onTrial?: ((study: SharedStudy, trial: SharedTrial, report: SharedReport) => void) | undefined
+  /** Told that it listens to a queue, and what goes wrong with the connection. */
+  readonly onNote?: ((line: string) => void) | undefined
+}
+
+/**
+ * Does trials until it is told to end; one worker for each device. Where it dies in the middle of a trial another one does
+ * that again after `lockMs`. A server that goes away is waited for. Gives how many trials it did.
+ * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`; `studies/broken-worker` where three
+ * trials in a row broke
+ */
+export async function runWorker(
+  url: string,
+  device: Device | DeviceIdentity,
+  evaluate: Evaluate,
+  options: WorkerOptions = {},
+): Promise<number> {
+  const { signal, idleSeconds, lockMs = LOCK_MS, onNote } = options
+  const identity = 'limits' in device ? recordedDevice(device) : device
+  const engine = await connectEngine(url)
+  const queue = queueName(identity, compilerVersion())
+  const studies = new Map<string, SharedStudy>()
+  const ending = new AbortController()
+  const own = { done: 0, broken: 0, busy: false, since: Date.now(), fault: undefined as unknown }
+
+  const studyOf = async (id: string): Promise<SharedStudy> => {
+    const found = studies.get(id) ?? (await sharedStudy(engine, id))
+    if (!found) throw new Error(`study ${id} was forgotten`)
+    studies.set(id, found)
+    return found
+  }
+  const attempt = async ({ study, trial }: Job1): Promise<SharedReport> => {
+    const shared = await studyOf(study)
+    try {
+      const result = await evaluate(shared, trial, { signal: ending.signal })
+      const report = { ...result, worker: options.name ?? `${hostname()}:${process.pid}`, time: Date.now() }
+      own.done++
+      own.broken = 0
+      options.onTrial?.(shared, trial, report)
+      return report
+    } catch (e) {
+      if (++own.broken >= MOST_BROKEN) {
+        own.fault = e
+        ending.abort()
+      }
+      throw e
+    }
+  }
+  const worker = new engine.bullmq.Worker<Job1, SharedReport>(
+    queue,
+    async (job) => {
+      own.busy = true
+      try {
+        return await attempt(job.data)
+      } finally {
+        own.busy = false
+        own.since = Date.now()
+      }
+    },
+    {
+      connection: engine.redis,
+      prefix: PREFIX,
+      concurrency: 1,
+      lockDuration: lockMs,
+      stalledInterval: lockMs / 2,
+      maxStalledCount: MOST_LOST,
+      // Others may have what this one waits for.
+      drainDelay: 1,
+    },
+  )
+  let last = ''
+  worker.on('error', (e) => {
+    if (e.message !== last) onNote?.(e.message)
+    last = e.message
+  })
+  onNote?.(`waits for trials of ${queue} at ${engine.address}`)
+  try {
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearInterval(timer)
+        signal?.removeEventListener('abort', end)
+        ending.signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const timer = setInterval(() => {
+        const idle = own.busy ? 0 : Date.now() - own.since
+        if (idleSeconds !== undefined && idle >= 1000 * idleSeconds) end()
+      }, IDLE_LOOK_MS)
+      signal?.addEventListener('abort', end)
+      ending.signal.addEventListener('abort', end)
+      if (signal?.aborted) end()
+    })
+    ending.abort()
+    await closed(worker, () => own.busy)
+  } finally {
+    engine.close()
+  }
+  if (own.fault !== undefined) broken(own.fault)
+  return own.done
+}
+
+/** Closes it after the trial that it is at; where the server is away, its connection would be waited for without an end. */
+async function closed(worker: Worker, busy: () => boolean): Promise<void> {
+  const ended = worker.close().then(() => true)
+  const late = (): Promise<boolean> => new Promise((resolve) => setTimeout(resolve, CLOSING_MS, false))
+  while (!(await Promise.race([ended, late()])))
+    if (!busy()) {
+      await worker.close(true)
+      return
+    }
+}
+
+function broken(fault: unknown): never {
+  if (fault instanceof SptError) throw fault
+  return fail({
+    code: 'studies/broken-worker',
+    message: `${MOST_BROKEN} trials in a row broke: ${fault instanceof Error ? fault.message : String(fault)}`,
+    hint: 'look at the device (spt doctor); other workers do what this one leaves',
+  })
+}

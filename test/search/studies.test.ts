@@ -1,0 +1,225 @@
+/** Shared studies: each trial is done, and kept once, whatever dies meanwhile. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { afterAll, describe, expect, test } from 'vitest'
+import type { Diagnostic } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { coords, devices, type Kernel, load, readTensor } from '../../src/node.ts'
+import { compilerVersion, openRecords, recordedDevice, studyOf } from '../../src/search/records/index.ts'
+import {
+  collectResults,
+  forgetStudy,
+  publishStudy,
+  rebuildStudy,
+  runWorker,
+  type SharedStudy,
+  shareProgram,
+} from '../../src/search/studies/index.ts'
+import { Folder, MATRIX, PROGRAM } from '../cli/support.ts'
+import { LONG } from '../support/cases.ts'
+import { bundled } from './bundled.ts'
+import { HAS_REDIS, RedisServer } from './redis-server.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+const device = { kind: 'cpu', name: 'of tests', driver: '1' } as const
+
+const codeOf = async (work: Promise<unknown>): Promise<string> => {
+  try {
+    await work
+  } catch (e) {
+    if (e instanceof SptError) return (e.diagnostics[0] as Diagnostic).code
+    throw e
+  }
+  return 'nothing was refused'
+}
+
+/** A study of a program that imports another. */
+async function some(): Promise<{ readonly shared: SharedStudy; readonly kernel: Kernel }> {
+  folder.file(
+    'base.spt',
+    'format own over (i, j) {\n  axis io = dense_fixed(i)\n  axis jo = sparse_variable(io, j)\n  map (i, j) -> (i, j)\n  inverse (io, jo) -> (io, jo)\n}\n',
+  )
+  const program = await load(folder.file('mul.spt', `import "base.spt"\n${PROGRAM}`))
+  const kernel = program.kernel('mul')
+  const A = await readTensor(folder.file('a.mtx', MATRIX))
+  const inputs = { tensors: { A }, params: { d: 2, alpha: 1 }, seed: 3 }
+  const study = studyOf(kernel, inputs, device, { space: 'of tests', seed: 1 })
+  const tensors = { A: { file: folder.at('a.mtx') } }
+  const shared = {
+    study,
+    program: shareProgram(program),
+    kernel: 'mul',
+    tensors,
+    params: inputs.params,
+    seed: 3,
+  }
+  return { shared, kernel }
+}
+
+const trialsOf = (kernel: Kernel, count: number) =>
+  Array.from({ length: count }, (_, k) => ({ point: { k }, trace: kernel.toJSON(), predicted: k }))
+
+const WORKER = `import { runWorker } from './src/search/studies/index.ts'
+const [url, name, device] = process.argv.slice(2)
+const measured = async (study, trial) => {
+  console.log(trial.point.k)
+  await new Promise((r) => setTimeout(r, 10))
+  return { outcome: { status: 'measured', timing: { median: trial.point.k, interval: [0, trial.point.k], samples: [trial.point.k] } } }
+}
+await runWorker(url, JSON.parse(device), measured, { name, lockMs: 1000, idleSeconds: 6 })`
+
+describe('what a study carries', () => {
+  test('is its program and data, which workers put together again, or refuse', async () => {
+    const { shared, kernel } = await some()
+    const again = JSON.parse(JSON.stringify(shared)) as SharedStudy
+    const rebuilt = await rebuildStudy(again, { instructions: false, dataRoot: folder.path })
+    expect(rebuilt.kernel.show(1)).toBe(kernel.show(1))
+    expect(rebuilt.program.format('own')).toBeDefined()
+    const run = async (k: Kernel) => (await k.compile(await devices.cpu())).run(rebuilt.inputs)
+    expect((await run(rebuilt.kernel.replay(kernel.split('i', 2).toJSON()))).C).toEqual((await run(kernel)).C)
+
+    expect(await codeOf(rebuildStudy(shared, { dataRoot: folder.at('below') }))).toBe('studies/outside-root')
+    const [first, ...others] = shared.program.sources
+    const without = { ...shared, program: { ...shared.program, sources: [first!] } }
+    expect(await codeOf(rebuildStudy(without))).toBe('studies/incomplete')
+    const text = first!.text.replace('A[i, j]', '2.0 * A[i, j]')
+    const altered = { ...shared, program: { ...shared.program, sources: [{ ...first!, text }, ...others] } }
+    expect(await codeOf(rebuildStudy(altered))).toBe('studies/other-kernel')
+    const family = { ...shared, tensors: { A: { family: 'one' } } }
+    expect(await codeOf(rebuildStudy(family))).toBe('studies/family')
+    const one = coords([1, 1], [[0], [0]], [1])
+    expect(await codeOf(rebuildStudy(family, { generate: () => one }))).toBe('studies/other-data')
+  })
+
+  test('addresses are looked at, and never shown with their passwords', async () => {
+    const { shared } = await some()
+    for (const url of ['localhost:6379', 'http://x', 'redis://', ':secret@host'])
+      expect(await codeOf(publishStudy(url, shared, []))).toBe('studies/address')
+    const refused = publishStudy('redis://:secret@127.0.0.1:1', shared, [])
+    expect(await codeOf(refused)).toBe('studies/unreachable')
+    await refused.catch((e: Error) => expect(e.message).not.toContain('secret'))
+  })
+})
+
+describe.skipIf(!HAS_REDIS)(
+  `on a server${HAS_REDIS ? '' : ' (skipped: there is no redis-server here)'}`,
+  () => {
+    test('workers and the server are killed: each trial is kept, once', async () => {
+      const { shared, kernel } = await some()
+      // Whose version it is: a worker of another one has another queue.
+      folder.file('package.json', readFileSync('package.json'))
+      const script = await bundled(WORKER, folder.at('worker.mjs'))
+      const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
+      const count = LONG ? 600 : 120
+      const trials = trialsOf(kernel, count)
+      const workers: ChildProcess[] = []
+      const done = new Map<number, number>()
+      let finished = (_: number): void => {}
+      function start(name: string): ChildProcess {
+        const child = spawn(process.execPath, [script, server.url, name, JSON.stringify(device)], {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        })
+        child.stdout.on('data', (text: Buffer) => {
+          for (const k of String(text).trim().split('\n').map(Number)) done.set(k, (done.get(k) ?? 0) + 1)
+          finished(done.size)
+        })
+        workers.push(child)
+        return child
+      }
+      const reached = (n: number): Promise<void> =>
+        new Promise((resolve) => {
+          finished = (size) => size >= n && resolve()
+          finished(done.size)
+        })
+      try {
+        expect((await publishStudy(server.url, shared, trials)).added).toBe(count)
+        // Twice is once.
+        expect((await publishStudy(server.url, shared, trials.slice(0, 50))).added).toBe(0)
+        start('first')
+        const second = start('second')
+        const records = await openRecords(folder.at('r.db'))
+        const seen: number[] = []
+        const collecting = collectResults(server.url, shared.study.id, records, {
+          everyMs: 100,
+          onTrial: (t) => void seen.push(t.point.k as number),
+        })
+        await reached(count / 4)
+        second.kill('SIGKILL')
+        await reached(count / 2)
+        await server.kill()
+        start('third')
+        await server.start()
+        start('fourth')
+        expect(await collecting).toEqual({ kept: count, left: 0 })
+        const kept = records.query()
+        expect(kept.map((t) => t.point.k).sort((a, b) => Number(a) - Number(b))).toEqual(
+          trials.map((t) => t.point.k),
+        )
+        for (const { point, outcome, predicted, worker } of kept) {
+          expect(outcome).toMatchObject({ status: 'measured', timing: { median: point.k } })
+          expect([predicted, ['first', 'second', 'third', 'fourth'].includes(worker!)]).toEqual([
+            point.k,
+            true,
+          ])
+        }
+        expect(seen.length).toBe(count)
+        // Those that a worker or the server was killed over, and no others.
+        expect([...done.values()].reduce((a, b) => a + b)).toBeLessThanOrEqual(count + 4)
+        expect(
+          records.missing(
+            shared.study.id,
+            trials.map((t) => t.point),
+          ),
+        ).toEqual([])
+        // Collected again, nothing is new; forgotten, it is not there.
+        expect(await collectResults(server.url, shared.study.id, records)).toEqual({ kept: 0, left: 0 })
+        await forgetStudy(server.url, shared.study.id)
+        expect(await codeOf(collectResults(server.url, shared.study.id, records))).toBe('studies/unknown')
+        records.close()
+      } finally {
+        for (const w of workers) w.kill('SIGKILL')
+        await server.kill()
+      }
+    })
+
+    test('a worker ends when it is told, when there is nothing left, and when it is broken', async () => {
+      const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
+      try {
+        const { shared, kernel } = await some()
+        const trials = trialsOf(kernel, 5)
+        await publishStudy(server.url, shared, trials)
+        const stop = new AbortController()
+        const wrong = async () => {
+          stop.abort()
+          return { outcome: { status: 'wrong', message: 'of a test' } } as const
+        }
+        expect(await runWorker(server.url, device, wrong, { signal: stop.signal })).toBe(1)
+        const fails = async () => Promise.reject(new Error('no device'))
+        expect(await codeOf(runWorker(server.url, device, fails))).toBe('studies/broken-worker')
+        // Of another driver there is nothing to do.
+        expect(await runWorker(server.url, { ...device, driver: '2' }, wrong, { idleSeconds: 0 })).toBe(0)
+        const rest = await runWorker(server.url, device, wrong, { idleSeconds: 0.5 })
+        const records = await openRecords(folder.at('ends.db'))
+        expect(await collectResults(server.url, shared.study.id, records, { wait: false })).toEqual({
+          kept: 5,
+          left: 0,
+        })
+        const failed = records.query({ status: 'failed' })
+        expect([failed.length, rest]).toEqual([
+          failed.filter((t) => t.outcome.status === 'failed' && t.outcome.code === 'studies/worker').length,
+          4 - failed.length,
+        ])
+        records.close()
+      } finally {
+        await server.kill()
+      }
+    })
+  },
+)
+
+test('times of one device are not those of another, nor of another compiler', async () => {
+  const { shared } = await some()
+  expect(shared.study.compiler).toBe(compilerVersion())
+  expect(recordedDevice(await devices.cpu()).driver).toContain(process.versions.node)
+})
