@@ -38,4 +38,12 @@ export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'
 export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
+export {
+  type Final,
+  type TunedTrial,
+  type TuneOptions,
+  type TuneProgress,
+  type TuneResult,
+  tune,
+} from './search/tune/tune.ts'
 export type * from './search/types.ts'

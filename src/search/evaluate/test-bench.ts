@@ -30,9 +30,9 @@ export interface MeasuringOptions {
 
 /** What is slower than the fastest so far by that much is measured no further: after some runs, since the first may compile. */
 const HOPELESS = 3
-const FIRST_RUNS = 3
-/** The same after the first run. */
-const AT_ONCE = 10
+/** Those runs: until they took so many milliseconds together, within which hosts have compiled loops that are run often. */
+const FIRST_MS = 100
+const FIRST_RUNS = 50
 const LEAST_ROUNDS = 5
 /** Milliseconds beyond which a kernel is warm after few runs. */
 const LONG = 10
@@ -112,11 +112,15 @@ export class TestBench {
   /** Its times, where a few runs show that it is far from the fastest. */
   async hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
     const times: number[] = []
-    const isFar = (by: number): boolean => Math.min(...times) > by * this.#fastest
-    do times.push(...(await prepared.time(1)))
-    while (times.length < FIRST_RUNS && isFar(HOPELESS) && !isFar(AT_ONCE))
+    const isFar = (): boolean => Math.min(...times) > HOPELESS * this.#fastest
+    let spent = 0
+    do {
+      const [time = 0] = await prepared.time(1)
+      times.push(time)
+      spent += time
+    } while (isFar() && times.length < FIRST_RUNS && spent < FIRST_MS)
     this.#first.set(prepared, Math.min(...times))
-    return isFar(HOPELESS) ? { status: 'measured', timing: timingOf(times) } : null
+    return isFar() ? { status: 'measured', timing: timingOf(times) } : null
   }
 
   /** Measures kernels against each other. `share`: how much of the usual effort, in (0, 1]. */

@@ -1,0 +1,155 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Kernel } from '../../api/kernel.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import { guarded } from '../../io/node-files.ts'
+import { devices } from '../../node.ts'
+import type { Device, DeviceKind } from '../../runtime/device.ts'
+import { costModel, costPrior, predictor } from '../../search/cost-model.ts'
+import { STRATEGIES } from '../../search/strategies/index.ts'
+import type { WrongResult } from '../../search/tally.ts'
+import type { KernelSpace } from '../../search/types.ts'
+import type { Call, CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
+import { checkNames, given, numbers, readInputs } from '../run/bind-options.ts'
+import { progressLine, tuneJson, tuneReport, winner } from '../run/tuned.ts'
+import { chosenKernel, loadFile, within } from '../scheduled-kernel.ts'
+
+const USUAL_TRIALS = 64
+const MOST = 1_000_000
+const MOST_MINUTES = 7 * 24 * 60
+
+export const tune: CommandSpec = {
+  name: 'tune',
+  args: 'FILE',
+  count: [1, 1],
+  summary: 'Search for the fastest schedule of a kernel on data',
+  options: [
+    KERNEL,
+    BIND,
+    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
+    { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
+    {
+      flags: '--space <NAME>',
+      about:
+        'A space of the kernel, or sketches (default: cpu_space or gpu_space where there is one, else sketches)',
+    },
+    { flags: '--trials <N>', about: `Points that are measured at most (default: ${USUAL_TRIALS})` },
+    { flags: '--minutes <M>', about: 'Ends it after that' },
+    {
+      flags: '--strategy <S>',
+      about: `${Object.keys(STRATEGIES).join(', ')} (default: model where there is one, else evolutionary)`,
+    },
+    { ...SEED, about: 'Of random data, and of what the strategy draws (default: 0)' },
+    { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'write' },
+    { flags: '--resume', about: 'With --db: what it holds of the same study is not measured again' },
+    { flags: '--out <FILE>', about: 'Write the fastest schedule as .spt', file: 'write' },
+    {
+      flags: '--bugs <FOLDER>',
+      about: 'Where results that differ from the reference are written (default: .)',
+    },
+    { flags: '--json', about: 'One JSON object instead of the report; times in milliseconds' },
+    ...TRUST,
+  ],
+  notes: [
+    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, against\nwhat runs unasked (standard), the kernel as written, and its sparse tensors stored dense. Ctrl-C ends it with the best so far.',
+  ],
+  examples: [
+    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --trials 100',
+    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --minutes 5 --db study.db --resume --out fast.spt',
+  ],
+  async run(call) {
+    const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
+    const trials = call.integer('trials', 1, MOST)
+    const minutes = call.integer('minutes', 1, MOST_MINUTES)
+    const named = call.one('strategy')
+    const { files, seed } = given(call)
+    const params = numbers(call)
+    const program = await loadFile(call.args[0]!, call)
+    return within(program, async () => {
+      const kernel = chosenKernel(program, call)
+      checkNames(kernel.source, files.keys(), params.keys())
+      const inputs = {
+        tensors: await readInputs(kernel.source, files, params),
+        params: Object.fromEntries(params),
+        seed,
+      }
+      const device = await devices[kind]()
+      const stop = new AbortController()
+      const interrupt = (): void => stop.abort()
+      process.once('SIGINT', interrupt)
+      const { openRecords } = await import('../../search/records/index.ts')
+      const { tune: tuned } = await import('../../search/tune/tune.ts')
+      const db = call.one('db')
+      const records = db === undefined ? undefined : await openRecords(db)
+      try {
+        const space = await spaceOf(call, kernel, device, inputs)
+        const modelled = costModel(kind) !== null && (named === undefined || named === 'model')
+        const result = await tuned(kernel, {
+          space,
+          inputs,
+          device,
+          trials: trials ?? (minutes === undefined ? USUAL_TRIALS : undefined),
+          seconds: minutes === undefined ? undefined : 60 * minutes,
+          strategy: named ?? (modelled ? 'model' : 'evolutionary'),
+          prior: modelled ? costPrior(space, predictor(kernel, { device: kind, inputs })) : undefined,
+          seed,
+          records,
+          resume: call.flag('resume'),
+          signal: stop.signal,
+          reopen: () => devices[kind](),
+          onProgress: (p) => call.io.progress?.(progressLine(p)),
+        })
+        call.io.progress?.('')
+        for (const [k, bug] of result.wrong.entries()) await report(call, kernel, kind, bug, k)
+        const out = call.one('out')
+        if (out !== undefined && result.best)
+          await guarded(out, 'write', () => writeFile(out, winner(result.best!.kernel)))
+        call.io.out((call.flag('json') ? tuneJson : tuneReport)(kernel, device.name, space.name, result))
+        return result.best ? EXIT.ok : EXIT.failed
+      } finally {
+        process.off('SIGINT', interrupt)
+        records?.close()
+        await device.dispose()
+      }
+    })
+  },
+}
+
+type Inputs = Parameters<ReturnType<Kernel['space']>['on']>[1]
+
+/** @throws SptError `api/unknown-space`, `space/empty`, as `sketches` */
+async function spaceOf(
+  call: Call,
+  kernel: Kernel,
+  device: Device,
+  inputs: Inputs,
+): Promise<KernelSpace<Kernel>> {
+  const own = device.kind === 'cpu' ? 'cpu_space' : 'gpu_space'
+  const name = call.one('space') ?? (kernel.spaces.includes(own) ? own : 'sketches')
+  if (name !== 'sketches' || kernel.spaces.includes(name)) return kernel.space(name).on(device, inputs)
+  const { sketches } = await import('../../search/sketches.ts')
+  return sketches(kernel, { device: device.kind })
+}
+
+/** A candidate whose result differs, so that it can be looked into. */
+async function report(
+  call: Call,
+  kernel: Kernel,
+  kind: DeviceKind,
+  bug: WrongResult,
+  k: number,
+): Promise<void> {
+  const path = join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${k + 1}.json`)
+  const all = {
+    kernel: kernel.name,
+    file: call.args[0],
+    device: kind,
+    bind: call.many('bind'),
+    size: call.many('size'),
+    ...bug,
+  }
+  await guarded(path, 'write', () => writeFile(path, `${JSON.stringify(all, null, 2)}\n`))
+  call.io.err(`warning: a candidate differs from the reference: ${path}\n`)
+}
