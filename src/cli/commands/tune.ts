@@ -39,7 +39,7 @@ export const tune: CommandSpec = {
     { flags: '--minutes <M>', about: 'Ends it after that' },
     {
       flags: '--strategy <S>',
-      about: `${Object.keys(STRATEGIES).join(', ')} (default: model where there is one, else evolutionary)`,
+      about: `${Object.keys(STRATEGIES).join(', ')} (default: model where there is one for the device, else surrogate)`,
     },
     { ...SEED, about: 'Of random data, and of what the strategy draws (default: 0)' },
     { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'write' },
@@ -92,7 +92,7 @@ export const tune: CommandSpec = {
           device,
           trials: trials ?? (minutes === undefined ? USUAL_TRIALS : undefined),
           seconds: minutes === undefined ? undefined : 60 * minutes,
-          strategy: named ?? (modelled ? 'model' : 'evolutionary'),
+          strategy: named,
           prior: modelled ? costPrior(space, predictor(kernel, { device: kind, inputs })) : undefined,
           seed,
           records,

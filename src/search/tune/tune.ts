@@ -30,7 +30,7 @@ export interface TuneOptions {
   readonly seconds?: number | undefined
   /** Trials without a better one after which it ends. */
   readonly patience?: number | undefined
-  /** Default: `evolutionary`. */
+  /** Default: `model` with a prior, `surrogate` without: what found most in `bench/strategies`. */
   readonly strategy?: string | StrategyOf | undefined
   /** Of the strategy, and of the order of measurements; 1. */
   readonly seed?: number | undefined
@@ -120,7 +120,8 @@ const FINALISTS = 3
  */
 export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneResult> {
   check(kernel, options)
-  const { device, signal, seed = 1, strategy = 'evolutionary', resume = true, records } = options
+  const { device, signal, seed = 1, resume = true, records, prior } = options
+  const { strategy = prior ? 'model' : 'surrogate' } = options
   const { space = schedulesOf(kernel) } = options
   const evaluator = new Evaluator({ ...options, space, kernel, seed })
   try {
