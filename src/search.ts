@@ -11,6 +11,7 @@ export {
   type PredictorOptions,
   predictor,
 } from './search/cost-model.ts'
+export { type Decisions, type Make, space } from './search/function-space.ts'
 export { deviceIdentity } from './search/measuring/device-identity.ts'
 export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
@@ -33,7 +34,6 @@ export {
   search,
 } from './search/search.ts'
 export { type SketchOptions, type SketchSpace, sketches } from './search/sketches.ts'
-export { type Decisions, type Make, space } from './search/space.ts'
 export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'
 export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
@@ -45,5 +45,5 @@ export {
   type TuneProgress,
   type TuneResult,
   tune,
-} from './search/tune/tune.ts'
+} from './search/tune/index.ts'
 export type * from './search/types.ts'

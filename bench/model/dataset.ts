@@ -1,10 +1,9 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
-import { join } from 'node:path'
 import type { Kernel } from '../../src/node.ts'
+import { termsOn } from '../../src/search/cost-model.ts'
 import { type MatrixStatistics, statisticsOf } from '../../src/search/model/statistics.ts'
-import { type Structure, structureOf } from '../../src/search/model/structure.ts'
-import { type Terms, termsOf } from '../../src/search/model/terms.ts'
-import { workOf } from '../../src/search/model/walk.ts'
+import type { Structure } from '../../src/search/model/structure.ts'
+import type { Terms } from '../../src/search/model/terms.ts'
 import { FAMILIES } from '../families.ts'
 import { kernelOf, parseCandidate } from '../gpu/candidates.ts'
 import { inputs, structured } from '../gpu/declared.ts'
@@ -49,26 +48,18 @@ export async function samplesOf(
     const start = performance.now()
     const statistics = statisticsOf(A)
     const took = performance.now() - start
-    const structures = new Map<string, Structure>()
+    const structures = new Map<string, Map<string, Structure>>()
     for (const r of own) {
       try {
         const kernel = kernels.get(r.candidate) ?? (await kernelOf(parseCandidate(r.candidate))).kernel
         kernels.set(r.candidate, kernel)
-        const c = kernel.compilation
-        const first = inputs(c.source)[0]!.name
-        const tensors = { [first]: structured(c.source, [A.rows, A.columns], A, null, 'f32') }
-        const key = `${r.suite} ${kernel.trace.filter((t) => t.includes(' as ')).join('; ')}`
-        const params = sizesOf(r, A)
-        const known = structures.get(key) ?? structureOf(c.kernel, c.loops, { tensors, params })
-        structures.set(key, known)
-        const structure = { ...known, params: new Map([...known.params, ...Object.entries(params)]) }
-        const work = workOf(c.loops, structure)
-        out.push({
-          ...r,
-          median: r.median!,
-          terms: termsOf(c.loops, work, structure, statistics),
-          statistics,
-        })
+        const { source } = kernel
+        const first = inputs(source)[0]!.name
+        const tensors = { [first]: structured(source, [A.rows, A.columns], A, null, 'f32') }
+        const stored = structures.get(r.suite) ?? new Map<string, Structure>()
+        structures.set(r.suite, stored)
+        const terms = termsOn(kernel, { tensors, params: sizesOf(r, A), statistics }, stored)
+        out.push({ ...r, median: r.median!, terms, statistics })
       } catch (error) {
         say(`${r.candidate} on ${data}: ${error instanceof Error ? error.message : error}`)
       }
@@ -79,5 +70,3 @@ export async function samplesOf(
   }
   return out
 }
-
-export const readable = (path: string): string => join(process.cwd(), path)

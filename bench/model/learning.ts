@@ -6,7 +6,7 @@ import { featuresOf } from '../../src/search/model/features.ts'
 import type { Trees } from '../../src/search/model/trees.ts'
 import { type Boosting, boosted, USUAL } from './boosting.ts'
 import { caseOf, type Sample } from './dataset.ts'
-import type { Measured } from './records.ts'
+import { type Measured, recordsIn } from './records.ts'
 
 /**
  * Of an H100, in milliseconds and amounts a millisecond, as far as they matter: trees put right what is wrong with them by the
@@ -31,12 +31,7 @@ export const H100: Coefficients = {
 }
 
 /** What `collect` wrote, as it was kept. */
-export const kept = (path: string): Measured[] =>
-  gunzipSync(readFileSync(path))
-    .toString()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Measured)
+export const kept = (path: string): Measured[] => recordsIn(gunzipSync(readFileSync(path)).toString())
 
 export interface Row {
   readonly sample: Sample

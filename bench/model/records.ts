@@ -1,5 +1,6 @@
 /** What `collect` writes and what models are trained from: one line of JSON for each kernel on each case. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { medianInterval } from '../../src/search/measuring/median-interval.ts'
 
 export interface Measured {
   /** Kind and name of the device. */
@@ -29,16 +30,17 @@ export const keyOf = (m: Pick<Measured, 'device' | 'suite' | 'data' | 'width' | 
 /** The lines that are whole: a process that was killed may have left half of one. */
 export function readRecords(path: string): Measured[] {
   if (!existsSync(path)) return []
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .flatMap((line) => {
-      try {
-        return line === '' ? [] : [JSON.parse(line) as Measured]
-      } catch {
-        return []
-      }
-    })
+  return recordsIn(readFileSync(path, 'utf8'))
 }
+
+export const recordsIn = (text: string): Measured[] =>
+  text.split('\n').flatMap((line) => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as Measured]
+    } catch {
+      return []
+    }
+  })
 
 export const append = (path: string, record: Measured): void =>
   appendFileSync(
@@ -46,11 +48,8 @@ export const append = (path: string, record: Measured): void =>
     `${JSON.stringify(record, (_, v) => (typeof v === 'number' ? Number(v.toPrecision(6)) : v))}\n`,
   )
 
-/** The median and its distribution-free interval of 95 %: ranks by the normal approximation of the binomial. */
+/** The median and its interval of 95 %. */
 export function summary(samples: readonly number[]): Pick<Measured, 'median' | 'low' | 'high' | 'samples'> {
-  const sorted = samples.toSorted((a, b) => a - b)
-  const n = sorted.length
-  const half = 0.98 * Math.sqrt(n)
-  const at = (k: number): number => sorted[Math.min(n - 1, Math.max(0, Math.round(k)))]!
-  return { median: at((n - 1) / 2), low: at((n - 1) / 2 - half), high: at((n - 1) / 2 + half), samples: n }
+  const { median, low, high } = medianInterval(samples)
+  return { median, low, high, samples: samples.length }
 }

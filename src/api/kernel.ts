@@ -1,6 +1,7 @@
 /** Kernels and schedules as values: every call gives a new kernel and leaves the old one as it was. */
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/emit.ts'
+import { DEVICE_KINDS } from '../backends/target.ts'
 import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -223,8 +224,7 @@ export class Kernel extends Steps<Kernel> {
    * that it is for, by name: it may require them, or what they are multiples of.
    */
   automatic(device: SketchDevice, sizes?: Readonly<Record<string, number>>): Kernel {
-    const kinds: readonly string[] = ['cpu', 'webgpu', 'cuda']
-    expectArgument(kinds.includes(device), 'the kind of a device', device, kinds.join(', '))
+    expectArgument(DEVICE_KINDS.includes(device), 'the kind of a device', device, DEVICE_KINDS.join(', '))
     expectArgument(sizes === undefined || isRecord(sizes), 'sizes', sizes, 'numbers by name')
     const known = sizes ? undefined : this.#automatic.get(device)
     if (known) return known

@@ -28,7 +28,10 @@ export const isDeclared = (kernel: Kernel1, name: string): boolean =>
   callerTensor(kernel, name) !== undefined || allAxesOf(kernel).has(name)
 
 /** Sizes as they are given, and those that the shapes of tensors are. */
-function sizesOf(kernel: Kernel1, { tensors, resident, params }: BoundValues): Map<string, number> {
+export function sizesOf(
+  kernel: Kernel1,
+  { tensors, resident, params }: Pick<BoundValues, 'tensors' | 'resident' | 'params'>,
+): Map<string, number> {
   const known = new Map<string, number>()
   const shapes = [...Object.entries(tensors), ...Object.entries(resident)]
   for (const [name, { shape }] of shapes)

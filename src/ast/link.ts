@@ -1,20 +1,7 @@
 /** Files → scopes: what each name means in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
 import type { Program, Scope } from './linked-program.ts'
-import type {
-  Choice,
-  Decl,
-  File,
-  Format,
-  Ident,
-  Import,
-  Instr,
-  Kernel,
-  Memory,
-  Monoid,
-  Schedule,
-  Space,
-} from './nodes.ts'
+import type { Decl, File, Format, Ident, Import, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** What a file can import from another by name. */
@@ -127,7 +114,6 @@ function imported(path: string, i: Import, name: Ident, linking: Linking): Named
 }
 
 /** What belongs to a kernel, which its name begins with. */
-type OfKernel = Schedule | Choice | Space
 const isAttached = (d: Decl): d is OfKernel =>
   d.kind === 'schedule' || d.kind === 'choice' || d.kind === 'space'
 

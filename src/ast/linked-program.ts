@@ -1,18 +1,6 @@
 /** What the names of a program mean, over all its files. Built by `link`. */
 import { fail, type Source } from './diagnostic.ts'
-import type {
-  Choice,
-  Decl,
-  File,
-  Format,
-  Ident,
-  Instr,
-  Kernel,
-  Memory,
-  Monoid,
-  Schedule,
-  Space,
-} from './nodes.ts'
+import type { Decl, File, Format, Ident, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
 
 /**
  * The names one file can use: its own declarations, what it imports, and the schedules of its kernels. Names
@@ -25,7 +13,7 @@ export interface Scope {
   readonly monoids: ReadonlyMap<string, Monoid>
   readonly memories: ReadonlyMap<string, Memory>
   readonly instrs: ReadonlyMap<string, Instr>
-  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule | Choice | Space>>
+  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, OfKernel>>
   /** Names that several imported files declare, in none of the maps above; using one is an error. */
   readonly ambiguous: ReadonlyMap<string, readonly Decl[]>
 }

@@ -43,4 +43,6 @@ export interface ImportName extends Node {
   readonly local: Ident
 }
 
-export type Decl = Kernel | Monoid | Format | Schedule | Choice | Space | Memory | Instr
+/** What a kernel has schedules by. */
+export type OfKernel = Schedule | Choice | Space
+export type Decl = Kernel | Monoid | Format | OfKernel | Memory | Instr

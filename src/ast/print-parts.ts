@@ -2,18 +2,7 @@
 
 import { operandsOf } from './axis-kinds.ts'
 import { bracketed, type Doc, layout } from './layout-document.ts'
-import type {
-  AxisDecl,
-  AxisDef,
-  Choice,
-  Element,
-  Expr,
-  Ident,
-  ListName,
-  Schedule,
-  Space,
-  Trivia,
-} from './nodes.ts'
+import type { AxisDecl, AxisDef, Element, Expr, Ident, ListName, OfKernel, Trivia } from './nodes.ts'
 import { exprDoc, forDoc } from './print-expr.ts'
 
 export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
@@ -50,7 +39,7 @@ export const listNames = (list: readonly ListName[]): string[] =>
   list.map((n) => (n.all ? `${n.name}...` : n.name))
 
 /** `schedule kernel.name(params)`, and the same of a space */
-export function scheduleHead({ kind, kernel, name, params }: Schedule | Choice | Space): Doc {
+export function scheduleHead({ kind, kernel, name, params }: OfKernel): Doc {
   const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
   return [`${kind === 'space' ? 'space' : 'schedule'} ${kernel.name}.${name.name}`, optional(list)]
 }

@@ -16,7 +16,7 @@ import { elaborateInstr, type FindMemory } from './instrs.ts'
 import { elaborateKernel } from './kernels.ts'
 import { elaborateMemory } from './memories.ts'
 import { elaborateMonoid } from './monoids.ts'
-import type { OfSteps, Resolve } from './resolve.ts'
+import type { Resolve } from './resolve.ts'
 import type { Schedule } from './schedule-types.ts'
 import { elaborateSchedule } from './schedules.ts'
 import type { Space } from './space-types.ts'
@@ -29,10 +29,10 @@ export { type FormatExpression, parseFormatExpression } from './format-expressio
 export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { ScheduleParam } from './schedule-params.ts'
 export type { AppliedFormat, Schedule } from './schedule-types.ts'
+export { isEmpty as isEmptySpace } from './space-emptiness.ts'
 export type { Space } from './space-types.ts'
 export type { Known } from './space-values.ts'
 export {
-  isEmpty as isEmptySpace,
   openIn,
   restIn,
   type SpacePoint,
@@ -174,7 +174,7 @@ export function elaborate(program: Program): Elaborated {
     return family
   })
   /** What the names of a schedule or choice mean; `null` without its kernel. */
-  const around = (s: Ast.Schedule | Ast.Choice | Ast.Space): Resolve | null => {
+  const around = (s: Ast.OfKernel): Resolve | null => {
     const scope = scopeOf(program, s)
     const decl = scope.kernels.get(s.kernel.name)
     if (!decl)
@@ -199,24 +199,19 @@ export function elaborate(program: Program): Elaborated {
     }
   }
   /** Each once, whoever uses it; what uses itself is reported on the way. */
-  const known = new Map<Ast.Schedule, Schedule | null>()
-  const scheduleOf = (s: Ast.Schedule, path: readonly OfSteps[]): Schedule | null => {
-    const before = known.get(s)
-    if (before !== undefined) return before
-    const r = around(s)
-    const made = r && elaborateSchedule(s, r, path)
-    known.set(s, made)
-    return made
+  const once = <D extends Ast.OfKernel, P, V>(make: (d: D, r: Resolve, path: P) => V | null) => {
+    const known = new Map<D, V | null>()
+    return (d: D, path: P): V | null => {
+      const before = known.get(d)
+      if (before !== undefined) return before
+      const r = around(d)
+      const made = r && make(d, r, path)
+      known.set(d, made)
+      return made
+    }
   }
-  const knownSpaces = new Map<Ast.Space, Space | null>()
-  const spaceOf = (s: Ast.Space, path: readonly Ast.Space[]): Space | null => {
-    const before = knownSpaces.get(s)
-    if (before !== undefined) return before
-    const r = around(s)
-    const made = r && elaborateSpace(s, r, path)
-    knownSpaces.set(s, made)
-    return made
-  }
+  const scheduleOf = once(elaborateSchedule)
+  const spaceOf = once(elaborateSpace)
   const choiceOf = (c: Ast.Choice): Choice | null => {
     const r = around(c)
     return r && elaborateChoice(c, r)

@@ -46,7 +46,8 @@ interface Nested {
   readonly walk: () => Walk
 }
 
-class Walk {
+/** A point on its way through a space. */
+export class Walk {
   open: OpenValues | null = null
   /** Whether the values of what is open depend on what is not known. */
   isUnknown = false
@@ -301,27 +302,3 @@ export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use
 
 /** The schedule of a whole point, with arguments for its parameters. */
 export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
-
-/** Points without an end that are gone back from before a space counts as having some. */
-const TRIED = 2000
-
-/**
- * Whether no point is possible, whatever the data are: what is not known refuses nothing. `false` where that takes too
- * long to tell.
- */
-export function isEmpty(use: SpaceUse): boolean {
-  let left = TRIED
-  const dead = new Set<string>()
-  const hasPoint = (point: SpacePoint): boolean => {
-    const walk = new Walk(use, point, '')
-    if (!walk.open || walk.isUnknown) return true
-    const key = walk.rest
-    if (dead.has(key)) return false
-    if (left-- <= 0) return true
-    const { name, values } = walk.open
-    if (values.some((v) => hasPoint({ ...point, [name]: v }))) return true
-    dead.add(key)
-    return false
-  }
-  return !hasPoint({})
-}

@@ -11,6 +11,7 @@ import { checkArguments } from './format-uses.ts'
 import type { Resolve } from './resolve.ts'
 import { wrongArgument } from './schedule-params.ts'
 import { StepWalk } from './schedules.ts'
+import { isEmpty } from './space-emptiness.ts'
 import { expressionsIn, namesIn, refuseUnused } from './space-mentions.ts'
 import type {
   FormatDecision,
@@ -23,7 +24,6 @@ import type {
   StepOption,
 } from './space-types.ts'
 import { numbersOf } from './space-values.ts'
-import { isEmpty } from './space-walk.ts'
 
 /** @param path the spaces whose text is being gone through */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {

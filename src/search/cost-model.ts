@@ -4,10 +4,10 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { readFileSync } from 'node:fs'
-import { expectArgument } from '../api/argument-checks.ts'
 import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
 import { formatKey } from '../api/format-key.ts'
 import type { Kernel } from '../api/kernel.ts'
+import { sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { packageFolder } from '../io/package.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
@@ -92,7 +92,6 @@ export interface PredictorOptions {
  */
 export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled: Kernel) => Prediction {
   const { device = 'cuda', inputs } = options
-  expectArgument(typeof inputs === 'object' && inputs !== null, 'inputs', inputs, '{ tensors, params }')
   const model = options.model ?? costModel(device)
   if (!model)
     return fail({
@@ -104,12 +103,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled
   const data = dataOf(kernel, inputs)
   const structures = new Map<string, Structure>()
   return (scheduled) => {
-    const c = scheduled.compilation
-    const key = formatKey(c)
-    const known = structures.get(key) ?? structureOf(c.kernel, c.loops, data)
-    structures.set(key, known)
-    const structure = { ...known, params: new Map([...known.params, ...Object.entries(data.params)]) }
-    const terms = termsOf(c.loops, workOf(c.loops, structure), structure, data.statistics)
+    const terms = termsOn(scheduled, data, structures)
     const parts = partsOf(terms, model.coefficients)
     const features = featuresOf(terms, parts, model.coefficients, data.statistics)
     const correction = Math.exp(treesAt(model.trees, features))
@@ -129,31 +123,37 @@ export const costPrior =
       }
     })
 
-interface Data {
+/** What is predicted from. */
+export interface ModelData {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly params: Readonly<Record<string, number>>
   readonly statistics: MatrixStatistics | null
 }
 
+/**
+ * Terms of a scheduled kernel on data. `structures`: of the same tensors, by how they are stored; sizes of what is dense may
+ * be others.
+ * @throws SptError as `bindInputs`
+ */
+export function termsOn(scheduled: Kernel, data: ModelData, structures: Map<string, Structure>): Terms {
+  const { compilation } = scheduled
+  const { kernel, loops } = compilation
+  const key = formatKey(compilation)
+  const known = structures.get(key) ?? structureOf(kernel, loops, data)
+  structures.set(key, known)
+  const structure = { ...known, params: new Map([...known.params, ...Object.entries(data.params)]) }
+  return termsOf(loops, workOf(loops, structure), structure, data.statistics)
+}
+
 /** Sparse tensors, and sizes also from the shapes of dense ones. */
-function dataOf(kernel: Kernel, inputs: RunInputs): Data {
+function dataOf(kernel: Kernel, inputs: RunInputs): ModelData {
   const { source } = kernel
   const values = valuesIn(source, inputs)
   const axes = allAxesOf(source)
-  const sizes: Record<string, number> = {}
-  const sparse: Record<string, Tensor> = {}
-  for (const [name, tensor] of Object.entries(values.tensors)) {
-    const own = axesOfBinding(source, name)
-    if (own.some((a) => isStructured(axes, a))) sparse[name] = tensor
-    for (const [k, a] of own.entries()) {
-      const axis = axes.get(a)
-      if (axis && 'extent' in axis && axis.extent.kind === 'var') sizes[axis.extent.name] = tensor.shape[k]!
-    }
-  }
+  const isSparse = (name: string): boolean => axesOfBinding(source, name).some((a) => isStructured(axes, a))
+  const sparse = Object.fromEntries(Object.entries(values.tensors).filter(([name]) => isSparse(name)))
   const [first] = Object.values(sparse)
   const rows = first && rowsOf(first)
-  const params = Object.fromEntries(
-    Object.entries({ ...sizes, ...values.params }).map(([n, x]) => [n, Number(x)]),
-  )
+  const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
   return { tensors: sparse, params, statistics: rows ? statisticsOf(rows) : null }
 }

@@ -3,6 +3,7 @@
  * than its limit says, however many points there are.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { shuffled } from './shuffled.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
 
 /** Uniform in [0, 1). */
@@ -174,15 +175,6 @@ const without = (values: readonly DecisionValue[], value: DecisionValue): readon
 const byDistance = (values: readonly DecisionValue[], to: number): readonly DecisionValue[] =>
   [...values].sort((a, b) => Math.abs(Number(a) - to) - Math.abs(Number(b) - to))
 
-function shuffled(values: readonly DecisionValue[], random: Random): readonly DecisionValue[] {
-  const out = [...values]
-  for (let k = out.length - 1; k > 0; k--) {
-    const at = Math.floor(random() * (k + 1))
-    ;[out[k], out[at]] = [out[at]!, out[k]!]
-  }
-  return out
-}
-
 /** What else a decision of a point could be: the numbers on both sides of an ordered one, all others otherwise. */
 function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): readonly DecisionValue[] {
   const at = values.indexOf(value)
@@ -242,20 +234,12 @@ export function mutate(space: PointSpace, point: Point, random: Random): Point |
     const others = without(open.values, point[open.name]!)
     return others.length > 0 ? [{ open, before, others }] : []
   })
-  for (const place of shuffledList(places, random))
+  for (const place of shuffled(places, random))
     for (const value of shuffled(place.others, random)) {
       const other = changed(space, point, withValue(place.before, place.open.name, value), random)
       if (other) return other
     }
   return null
-}
-
-function shuffledList<T>(list: readonly T[], random: Random): readonly T[] {
-  const order = shuffled(
-    list.map((_, k) => k),
-    random,
-  ) as readonly number[]
-  return order.map((k) => list[k]!)
 }
 
 /** A point with some values of each of two: what `a` and `b` agree on, where the space allows it. `null`: none was found. */

@@ -2,6 +2,7 @@
 import { expectArgument } from '../api/argument-checks.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
 import { check } from './points.ts'
 import { Decisions, openIn, type SketchDevice, type SketchTarget, sketch, sketched } from './sketch/index.ts'
@@ -32,7 +33,7 @@ export interface SketchSpace extends KernelSpace<Kernel> {
 export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   const { device, sizes } = options
   const target: SketchTarget = { device, sizes }
-  expectArgument(['cpu', 'webgpu', 'cuda'].includes(device), 'device', device, 'cpu, webgpu or cuda')
+  expectArgument(DEVICE_KINDS.includes(device), 'device', device, DEVICE_KINDS.join(', '))
   if (kernel.compilation.onLoops)
     fail({
       code: 'search/has-schedule',

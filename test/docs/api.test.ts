@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { CompiledSchedule } from '../../src/api/compiled.ts'
 import * as sparsetile from '../../src/node.ts'
+import * as space from '../../src/search/function-space.ts'
 import * as points from '../../src/search/points.ts'
-import * as space from '../../src/search/space.ts'
 import * as survey from '../../src/search/survey.ts'
 import * as text from '../../src/search/text.ts'
 import { blocksOf, renewed, run } from './chapter.ts'
@@ -25,7 +25,11 @@ const named = new Set([...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code]) => 
 const missing = (names: Iterable<string>): string[] => [...names].filter((n) => !named.has(n))
 
 test('every export is in it, types as well', () => {
-  const files = ['index', 'node', ...['points', 'space', 'survey', 'types'].map((f) => `search/${f}`)]
+  const files = [
+    'index',
+    'node',
+    ...['points', 'function-space', 'survey', 'types'].map((f) => `search/${f}`),
+  ]
   const exported = files.map((f) => readFileSync(`src/${f}.ts`, 'utf8')).join('\n')
   const listed = exported.matchAll(/^export (?:type )?\{([^}]*)\}|^export (?:type|interface) (\w+)/gm)
   const types = [...listed].flatMap(([, list, one]) =>

@@ -3,7 +3,7 @@ import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
 import { Evaluator, type EvaluatorOptions } from '../../src/search/evaluate/evaluator.ts'
-import { listed } from '../../src/search/tune/candidates.ts'
+import { space } from '../../src/search/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { countedDevice } from '../support/counted-device.ts'
 
@@ -55,7 +55,7 @@ afterEach(() => {
 
 function evaluator(device: Device, more: Partial<EvaluatorOptions> = {}): Evaluator {
   const made = new Evaluator({
-    space: listed('candidates', CANDIDATES),
+    space: space('candidates', kernel, (p) => p.pick('schedule', CANDIDATES)),
     kernel,
     inputs: { tensors: { A: matrix() }, params: { d: 4 }, seed: 3 },
     device,
@@ -105,7 +105,7 @@ test('200 candidates hold less than 1.5 times the largest one', async () => {
     ]),
   )
   const e = evaluator(device, {
-    space: listed('many', many),
+    space: space('many', kernel, (p) => p.pick('schedule', many)),
     inputs: { tensors: { A: matrix(200, 200, 2) }, params: { d: 64 }, seed: 3 },
     rounds: 1,
     seconds: 0.001,

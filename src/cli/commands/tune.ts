@@ -80,7 +80,7 @@ export const tune: CommandSpec = {
       const interrupt = (): void => stop.abort()
       process.once('SIGINT', interrupt)
       const { openRecords } = await import('../../search/records/index.ts')
-      const { tune: tuned } = await import('../../search/tune/tune.ts')
+      const { tune: tuned } = await import('../../search/tune/index.ts')
       const db = call.one('db')
       const records = db === undefined ? undefined : await openRecords(db)
       try {

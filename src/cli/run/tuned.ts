@@ -1,7 +1,7 @@
 /** What `spt tune` tells: of a search that goes on, and of what it found. */
 import type { Kernel } from '../../api/kernel.ts'
 import { scheduleText, typescriptText } from '../../search/text.ts'
-import type { Final, TuneProgress, TuneResult } from '../../search/tune/tune.ts'
+import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { Outcome } from '../../search/types.ts'
 
 const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`

@@ -5,6 +5,7 @@
 import { fail, SptError } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
+import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
 import { CONFIDENCE, medianInterval, timingOf } from './median-interval.ts'
@@ -99,7 +100,7 @@ export async function raced(
   for (let round = 0; round < rounds; round++) {
     const active = shuffled(
       all.filter((c) => c.out === null),
-      random,
+      () => random.next(),
     )
     if (active.length === 0) break
     for (const [k, candidate] of active.entries()) {
@@ -175,15 +176,6 @@ function outcomeOf(candidate: Candidate, references: References, confidence: num
   }
   const samples = corrected(candidate, references)
   return { status: 'measured', timing: timingOf(samples, confidence) }
-}
-
-function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
-  const out = [...list]
-  for (let k = out.length - 1; k > 0; k--) {
-    const at = random.below(k + 1)
-    ;[out[k], out[at]] = [out[at]!, out[k]!]
-  }
-  return out
 }
 
 function check(rounds: number, confidence: number, width: number, seconds: number | undefined): void {

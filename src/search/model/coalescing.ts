@@ -72,11 +72,9 @@ export function spreadOf(
   frames: readonly { readonly loop: For | null; readonly extent: number }[],
 ): Spread {
   const bytes = DTYPE_BYTES[buffer.dtype]
-  let run = 1
-  for (const { loop } of frames)
-    if (loop && isWhole(loop) && steps.get(loop.var) === run && loop.extent.kind === 'const')
-      run *= loop.extent.value
-  const vector = Math.min(run, Math.max(1, WIDEST / bytes))
+  const own = runOfThread(frames, steps)
+  let run = own
+  const vector = Math.min(own, Math.max(1, WIDEST / bytes))
   let [left, regions, asking] = [WARP, 1, 1]
   for (const axis of AXES)
     for (const l of lanes) {
@@ -89,7 +87,7 @@ export function spreadOf(
     }
   // With a run over several requests of a thread, a request has its part of the sectors.
   const touched = regions * Math.max(1, (run * bytes) / SECTOR)
-  const requests = asking * Math.max(1, runOfThread(frames, steps) / vector)
+  const requests = asking * Math.max(1, own / vector)
   const along = frames.findLast(({ loop }) => loop !== null && !isWhole(loop))?.loop
   return { vector, sectors: touched / requests, gathers: along != null && jumps.has(along.var), run }
 }
@@ -103,6 +101,7 @@ const isWhole = ({ mode, extent }: For): boolean =>
   (mode.kind === 'unroll' && mode.factor === null) ||
   (mode.kind === 'serial' && extent.kind === 'const' && extent.value <= WHOLE)
 
+/** Elements side by side that one thread asks for, as its loops stand in the text. */
 function runOfThread(
   frames: readonly { readonly loop: For | null }[],
   steps: ReadonlyMap<string, number>,

@@ -34,16 +34,6 @@ function grouped(ascending: readonly (readonly [number, number])[]): [number, nu
   return [...bins].sort(([a], [b]) => a - b).map(([, b]) => [b.sum / b.segments, b.segments])
 }
 
-/** The smallest length that a share `q` of the segments does not exceed, as far as bins tell. */
-export function quantile({ bins }: Distribution, q: number): number {
-  let below = 0
-  for (const { length, share } of bins) {
-    below += share
-    if (below >= q - 1e-12) return length
-  }
-  return bins.at(-1)?.length ?? 0
-}
-
 /** Those of several groups of segments together, each weighted: what samples say of the whole. */
 export function mixture(
   parts: readonly { readonly of: Distribution; readonly weight: number }[],

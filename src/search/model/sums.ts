@@ -18,7 +18,6 @@ export class Sums {
   shared = 0
   searches = 0
   exchanges = 0
-  assumed = false
 
   statement(times: number, operations: number, matrix: boolean): void {
     this.#statements += times
@@ -39,9 +38,7 @@ export class Sums {
     })
   }
 
-  result(): Omit<LaunchWork, 'blocks' | 'threads' | 'steps' | 'rounds' | 'active'> & {
-    readonly active: number
-  } {
+  result(): Omit<LaunchWork, 'blocks' | 'threads' | 'steps' | 'rounds'> {
     return {
       traffic: this.#traffic,
       operations: this.#operations,
@@ -50,8 +47,6 @@ export class Sums {
       shared: this.shared,
       searches: this.searches,
       exchanges: this.exchanges,
-      assumed: this.assumed,
-      active: 0,
     }
   }
 }

@@ -5,69 +5,28 @@
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import type { Expr, Load, Search } from '../../ir/expr.ts'
+import type { Load, Search } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
 import type { Body } from '../../ir/tree.ts'
-import { combining, operationsIn } from '../../run/explain/work-counters.ts'
 import { addressOf, type Lane, spreadOf } from './coalescing.ts'
+import { accessKey, expected, type Known, type Range, type Segment, shareOf } from './estimates.ts'
 import {
-  accessKey,
-  expected,
-  type Known,
-  type Range,
-  type Segment,
-  segmentsIn,
-  shareOf,
-} from './estimates.ts'
+  blocksWith,
+  type Frame,
+  innermostSerial,
+  isThread,
+  lanesOf,
+  threadsAround,
+  tripsInOrder,
+} from './frames.ts'
+import { guarded, narrowed, type Place, timesOf } from './place.ts'
+import { operationsOf, readsIn, segmentsOf } from './statement-facts.ts'
 import type { Structure } from './structure.ts'
 import { Sums } from './sums.ts'
+import { both, IDLE, repeated, type Steps } from './thread-steps.ts'
 import type { KernelWork, LaunchWork, Serial } from './work.ts'
-
-/** A loop around a statement, or a condition (`loop`: null). */
-export interface Frame {
-  readonly loop: For | null
-  /** Expected iterations of one entry. */
-  readonly extent: number
-  /** Executions of its body in the launch. */
-  readonly times: number
-  /** What is already loaded there. */
-  readonly loaded: Set<string>
-}
-
-/** Where the walk stands. */
-interface Place extends Known {
-  readonly times: number
-  /** As if every loop that reduces ran once: how often an accumulator starts. */
-  readonly starts: number
-  readonly frames: readonly Frame[]
-  /** Guards that hold here, with the share that they let through. */
-  readonly held: readonly Held[]
-}
-
-interface Held {
-  readonly vars: ReadonlySet<string>
-  readonly share: number
-}
-
-const NONE: Serial = { mean: 0, most: 0 }
-
-/** Of one thread. */
-interface Steps {
-  readonly steps: Serial
-  readonly rounds: Serial
-}
-
-const IDLE: Steps = { steps: NONE, rounds: NONE }
-
-const plus = (a: Serial, b: Serial): Serial => ({ mean: a.mean + b.mean, most: a.most + b.most })
-const both = (a: Steps, b: Steps): Steps => ({
-  steps: plus(a.steps, b.steps),
-  rounds: plus(a.rounds, b.rounds),
-})
-const repeated = (a: Serial, n: number): Serial => ({ mean: a.mean * n, most: a.most * n })
 
 /** Lengths that a segment may have. */
 interface Case {
@@ -93,30 +52,6 @@ export function elementsOf(b: Buffer, s: Pick<Structure, 'params'>): number {
   const n = b.shape.reduce((product, e) => product * expected(e, known), 1)
   return Number.isNaN(n) ? 0 : n
 }
-
-/** Loads and searches of expressions, each once. */
-const readsIn = remembered((s: Store | Reduce): readonly (Load | Search)[] => {
-  const out = new Map<string, Load | Search>()
-  const take = (e: Expr): void =>
-    walkExpr(e, (x) => {
-      if (x.kind === 'load' || x.kind === 'search') out.set(accessKey(x), x)
-    })
-  if (s.kind === 'store') for (const e of [...s.index, s.value]) take(e)
-  else for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) take(e)
-  return [...out.values()]
-})
-
-const operationsOf = remembered((s: Store | Reduce): { readonly n: number } => ({
-  n:
-    s.kind === 'store'
-      ? operationsIn(s.value)
-      : s.values.reduce((n, v) => n + operationsIn(v), 0) + combining(s),
-}))
-
-const segmentsOf = remembered((s: For | If): readonly Segment[] => {
-  const exprs = s.kind === 'for' ? [s.extent, ...s.guards] : [s.cond]
-  return [...new Map(exprs.flatMap(segmentsIn).map((x) => [x.key, x])).values()]
-})
 
 class Walk {
   readonly #buffers: Map<string, Buffer>
@@ -174,8 +109,7 @@ class Walk {
     if (!open) return visit(p)
     const lengths = this.#structure.lengths.get(open.offsets)
     const cases: readonly Case[] = lengths?.bins ?? []
-    if (!lengths) this.#sums.assumed = true
-    let [steps, rounds]: Serial[] = [NONE, NONE]
+    let { steps, rounds } = IDLE
     const at = (length: number, share: number): Place => ({
       ...p,
       times: p.times * share,
@@ -191,18 +125,15 @@ class Walk {
       // The longest of a bin is longer than its mean: waits and steps grow with it.
       const last = cases.at(-1)!.length === length && length > 0 ? lengths!.longest / length : 1
       const stretched = (s: Serial): Serial => ({ mean: s.mean, most: s.most * last })
-      steps = most(steps!, stretched(one.steps), share)
-      rounds = most(rounds!, stretched(one.rounds), share)
+      steps = most(steps, stretched(one.steps), share)
+      rounds = most(rounds, stretched(one.rounds), share)
     }
-    return { steps: steps!, rounds: rounds! }
+    return { steps, rounds }
   }
 
   #loop(s: For, p: Place): Steps {
     let extent = expected(s.extent, p)
-    if (Number.isNaN(extent)) {
-      this.#sums.assumed = true
-      extent = 1
-    }
+    if (Number.isNaN(extent)) extent = 1
     if (extent <= 0 && !s.reduce) return IDLE
     // The last round runs whole.
     if (s.mode.kind === 'unroll' && s.mode.predicated && s.mode.factor !== null)
@@ -212,8 +143,7 @@ class Walk {
     const { share, held } = guarded(s, inside)
     const { mode } = s
     if (mode.kind === 'bind') {
-      if (levelOf(mode.to) === 'block')
-        this.#blocks = Math.max(this.#blocks, this.#blocksWith(p.frames, extent))
+      if (levelOf(mode.to) === 'block') this.#blocks = Math.max(this.#blocks, blocksWith(p.frames, extent))
       else this.#threads.set(mode.to, Math.max(this.#threads.get(mode.to) ?? 1, extent))
     }
     const sharers = s.cooperative ? threadsAround(p.frames) : 1
@@ -230,10 +160,6 @@ class Walk {
     if (mode.kind === 'bind') return { steps: { ...steps, mean: steps.mean * share }, rounds }
     const trips = Math.max(0, (extent * share) / sharers)
     return { steps: repeated(steps, trips), rounds: repeated(rounds, tripsInOrder(s, trips)) }
-  }
-
-  #blocksWith(frames: readonly Frame[], extent: number): number {
-    return frames.reduce((n, f) => (isBlock(f.loop) ? n * Math.max(1, rawExtent(f)) : n), Math.max(1, extent))
   }
 
   #if(s: If, p: Place): Steps {
@@ -356,80 +282,4 @@ class Walk {
     const vars = freeVars(x)
     return p.frames.findLastIndex((f) => f.loop === null || vars.has(f.loop.var))
   }
-}
-
-/**
- * The share of iterations that the guards of a loop let through. A guard over more variables implies those before it over
- * fewer of them, as the guards of a split loop do that is split again: their share is not taken twice.
- */
-function guarded(s: For, p: Place): { readonly share: number; readonly held: readonly Held[] } {
-  let [share, held] = [1, p.held]
-  for (const g of s.guards) {
-    const vars = freeVars(g)
-    const implied = held.filter((h) => [...h.vars].every((v) => vars.has(v)))
-    const before = implied.reduce((product, h) => product * h.share, 1)
-    const all = shareOf(g, p)
-    share *= before === 0 ? 0 : Math.min(1, all / before)
-    held = [...held.filter((h) => !implied.includes(h)), { vars, share: all }]
-  }
-  return { share, held }
-}
-
-/** Inside of an instruction an operand's element is moved once, whatever loops of it repeat it. */
-function timesOf(p: Place, x: Load | Search, at: number): number {
-  const from = p.frames.findIndex((f) => f.loop?.mode.kind === 'instr')
-  const frame = p.frames[at]
-  if (from < 0 || at < from) return frame ? frame.times : 1
-  const vars = freeVars(x)
-  const before = p.frames[from - 1]?.times ?? 1
-  return p.frames.slice(from).reduce((n, f) => (f.loop && vars.has(f.loop.var) ? n * f.extent : n), before)
-}
-
-const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'thread'
-const isBlock = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'block'
-const rawExtent = (f: Frame): number => f.extent
-
-const threadsAround = (frames: readonly Frame[]): number =>
-  frames.reduce((n, f) => (isThread(f.loop) ? n * Math.max(1, f.extent) : n), 1)
-
-/** The innermost loop that a thread goes through one by one. */
-const innermostSerial = (frames: readonly Frame[]): number =>
-  frames.findLastIndex(
-    (f) => f.loop !== null && !isThread(f.loop) && !isBlock(f.loop) && f.loop.mode.kind !== 'vectorize',
-  )
-
-function lanesOf(frames: readonly Frame[]): readonly Lane[] {
-  return frames.flatMap(({ loop, extent }) =>
-    loop?.mode.kind === 'bind' && levelOf(loop.mode.to) === 'thread'
-      ? [{ axis: loop.mode.to, variable: loop.var, extent }]
-      : [],
-  )
-}
-
-/** Iterations that wait for each other's loads: unrolled ones have them in flight together. */
-function tripsInOrder({ mode }: For, trips: number): number {
-  switch (mode.kind) {
-    case 'vectorize':
-    case 'instr':
-      return Math.min(1, trips)
-    case 'unroll':
-      return mode.factor === null ? Math.min(1, trips) : Math.ceil(trips / mode.factor)
-    case 'accumulate':
-      return Math.ceil(trips / mode.by)
-    case 'pipeline':
-      return Math.ceil(trips / mode.stages)
-    default:
-      return trips
-  }
-}
-
-/** Ranges where a bound of one variable holds, or does not. */
-function narrowed(cond: Expr, p: Place, holds: boolean): Known['ranges'] {
-  if (cond.kind !== 'binary' || cond.op !== 'lt' || cond.a.kind !== 'var') return p.ranges
-  const [range, bound] = [p.ranges.get(cond.a.name), expected(cond.b, p)]
-  if (!range || Number.isNaN(bound)) return p.ranges
-  const end = range.lo + range.extent
-  const at = Math.min(end, Math.max(range.lo, bound))
-  const part = holds ? { lo: range.lo, extent: at - range.lo } : { lo: at, extent: end - at }
-  return new Map(p.ranges).set(cond.a.name, part)
 }

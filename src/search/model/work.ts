@@ -23,8 +23,6 @@ export interface Serial {
 export interface LaunchWork {
   readonly blocks: number
   readonly threads: number
-  /** Threads that have work, of all blocks. */
-  readonly active: number
   readonly traffic: Readonly<Record<Way, ReadonlyMap<string, Traffic>>>
   /** Bytes. */
   readonly shared: number
@@ -39,8 +37,6 @@ export interface LaunchWork {
   /** Statements of a thread, and waits for memory that follow each other. */
   readonly steps: Serial
   readonly rounds: Serial
-  /** A condition or trip count was not known. */
-  readonly assumed: boolean
 }
 
 /** A whole buffer set to one value before anything runs. */

@@ -1,4 +1,5 @@
 /** A study's trials, put where workers find them, and its results, taken from there. */
+import { setTimeout } from 'node:timers/promises'
 import type { Job, Queue } from 'bullmq'
 import { fail } from '../../ast/diagnostic.ts'
 import type { Records } from '../records/index.ts'
@@ -154,15 +155,6 @@ function trialOf(job: Job<Job1>, study: string): TrialRecord {
   return { ...given, outcome: { status: 'failed', code: 'studies/worker', message }, time: job.finishedOn! }
 }
 
-/** Resolves as well as the signal aborts. */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal?.addEventListener('abort', end)
-  })
-}
+/** Resolves as well where the signal aborts. */
+const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  setTimeout(ms, undefined, signal && { signal }).catch(() => {})

@@ -4,6 +4,7 @@ import { Random } from '../../run/bind/random-tensors.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { timingOf } from '../measuring/median-interval.ts'
+import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
 
 /** What else happens to a device falls on all kernels, if each has a turn in each pass. */
@@ -24,12 +25,8 @@ export async function compared(
   const samples = kernels.map((): number[] => [])
   const out: Outcome[] = []
   for (let pass = 0; pass < PASSES; pass++) {
-    const order = [...kernels.keys()].filter((k) => !out[k])
-    for (let n = order.length - 1; n > 0; n--) {
-      const m = random.below(n + 1)
-      ;[order[n], order[m]] = [order[m]!, order[n]!]
-    }
-    for (const k of order) {
+    const left = [...kernels.keys()].filter((k) => !out[k])
+    for (const k of shuffled(left, () => random.next())) {
       if (signal?.aborted && pass > 0) break
       const outcome = await timed(evaluator, kernels[k]!)
       if (outcome.status === 'measured') samples[k]!.push(...outcome.timing.samples)

@@ -1,0 +1,58 @@
+/** What a statement stands in: loops over blocks and threads, and those that a thread goes through one by one. */
+import { levelOf } from '../../ir/hardware-axes.ts'
+import type { For } from '../../ir/loops.ts'
+import type { Lane } from './coalescing.ts'
+
+/** A loop around a statement, or a condition (`loop`: null). */
+export interface Frame {
+  readonly loop: For | null
+  /** Expected iterations of one entry. */
+  readonly extent: number
+  /** Executions of its body in the launch. */
+  readonly times: number
+  /** What is already loaded there. */
+  readonly loaded: Set<string>
+}
+
+export const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'thread'
+export const isBlock = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'block'
+
+/** Blocks of a launch so far, with a loop of `extent` over blocks inside. */
+export const blocksWith = (frames: readonly Frame[], extent: number): number =>
+  frames.reduce((n, f) => (isBlock(f.loop) ? n * Math.max(1, f.extent) : n), Math.max(1, extent))
+
+/** Threads of a block. */
+export const threadsAround = (frames: readonly Frame[]): number =>
+  frames.reduce((n, f) => (isThread(f.loop) ? n * Math.max(1, f.extent) : n), 1)
+
+/** The innermost loop that a thread goes through one by one. */
+export const innermostSerial = (frames: readonly Frame[]): number =>
+  frames.findLastIndex(
+    (f) => f.loop !== null && !isThread(f.loop) && !isBlock(f.loop) && f.loop.mode.kind !== 'vectorize',
+  )
+
+/** Loops over the threads of a block. */
+export function lanesOf(frames: readonly Frame[]): readonly Lane[] {
+  return frames.flatMap(({ loop, extent }) =>
+    loop?.mode.kind === 'bind' && levelOf(loop.mode.to) === 'thread'
+      ? [{ axis: loop.mode.to, variable: loop.var, extent }]
+      : [],
+  )
+}
+
+/** Iterations that wait for each other's loads: unrolled ones have them in flight together. */
+export function tripsInOrder({ mode }: For, trips: number): number {
+  switch (mode.kind) {
+    case 'vectorize':
+    case 'instr':
+      return Math.min(1, trips)
+    case 'unroll':
+      return mode.factor === null ? Math.min(1, trips) : Math.ceil(trips / mode.factor)
+    case 'accumulate':
+      return Math.ceil(trips / mode.by)
+    case 'pipeline':
+      return Math.ceil(trips / mode.stages)
+    default:
+      return trips
+  }
+}
