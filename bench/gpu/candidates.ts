@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { placeOf } from '../../src/io/package.ts'
 import { type Kernel, load, type SptProgram } from '../../src/node.ts'
-import { packageFile } from '../support.ts'
+import { option, packageFile } from '../support.ts'
 
 export interface Candidate {
   /** As given. */
@@ -52,7 +52,8 @@ let fields: Fields | undefined
 
 function allFields(): Fields {
   if (!fields) {
-    const { about: _, ...all } = JSON.parse(readFileSync(packageFile('bench/candidates.json'), 'utf8'))
+    const path = option('candidates') ?? packageFile('bench/candidates.json')
+    const { about: _, ...all } = JSON.parse(readFileSync(path, 'utf8'))
     fields = all as Fields
   }
   return fields
@@ -70,7 +71,7 @@ export function fieldOf(
   const known = allFields()[suite]
   if (!known) throw new Error(`candidates.json has no suite ${suite}`)
   const parse = (text: string): Candidate => parseCandidate(text, values)
-  const own = known.candidates.map(parse)
+  const own = [...new Map(known.candidates.map((text) => [parse(text).text, parse(text)])).values()]
   const mine = asked.map(parse).filter((c) => own.some((o) => sameUse(o, c)))
   if (mine.length > 0) return { standard: mine[0]!.text, candidates: mine }
   const standard = known.standard === null ? null : parse(known.standard).text
@@ -89,7 +90,8 @@ export const fieldsFor = (c: Candidate): readonly string[] =>
 /** What candidates may name of a case whose dense operand has `width` columns. */
 export function widthValues(width: number): Readonly<Record<string, number>> {
   const lanes = Math.min(32, Math.max(1, Math.ceil(width / 4)))
-  return { n: width, lanes, rows: Math.max(1, Math.floor(128 / lanes)) }
+  const atMost = (most: number): number => Math.min(most, lanes)
+  return { n: width, lanes, l8: atMost(8), l16: atMost(16), rows: Math.max(1, Math.floor(128 / lanes)) }
 }
 
 /** Values of some case, where any will do. */
