@@ -229,6 +229,13 @@ export class Workspace extends Uncloneable {
   }
 }
 
+/**
+ * What is bound to a kernel as written where random tensors are those of the seed.
+ * @throws SptError as `bindInputs`
+ */
+export const drawnInputs = (source: Kernel1, inputs: Inputs): Inputs =>
+  withRandom(bindInputs(source, inputs), inputs).inputs
+
 /** With tensors in place of the seed's, for kernels whose formats would draw others. */
 function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
   const { kernel, params } = bound

@@ -15,6 +15,7 @@ import {
   type SharedStudy,
   shareProgram,
 } from '../../src/search/studies/index.ts'
+import { addTrials } from '../../src/search/studies/queue.ts'
 import { Folder, MATRIX, PROGRAM } from '../cli/support.ts'
 import { LONG } from '../support/cases.ts'
 import { bundled } from './bundled.ts'
@@ -100,6 +101,24 @@ describe('what a study carries', () => {
     expect(await codeOf(refused)).toBe('studies/unreachable')
     await refused.catch((e: Error) => expect(e.message).not.toContain('secret'))
   })
+})
+
+test('all trials are listed before any is to be done: who collects meanwhile waits for all', async () => {
+  const { shared, kernel } = await some()
+  const calls: string[] = []
+  const redis = {
+    set: async () => calls.push('study'),
+    sadd: async (_: string, ...m: string[]) => calls.push(`${m.length} listed`),
+  }
+  const queue = {
+    getJob: async () => undefined,
+    addBulk: async (jobs: unknown[]) => calls.push(`${jobs.length} added`),
+  }
+  const trials = trialsOf(kernel, 700)
+  expect(
+    await addTrials({ redis } as never, queue as never, shared, [...trials, ...trials.slice(0, 9)]),
+  ).toBe(700)
+  expect(calls).toEqual(['study', '500 listed', '200 listed', '500 added', '200 added'])
 })
 
 describe.skipIf(!HAS_REDIS)(

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Kernel } from '../../api/kernel.ts'
+import type { SptProgram } from '../../api/program.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { guarded } from '../../io/node-files.ts'
 import { devices } from '../../node.ts'
@@ -8,13 +9,17 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import { costModel, costPrior, predictor } from '../../search/cost-model.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
 import type { WrongResult } from '../../search/tally.ts'
+import type { TuneOptions } from '../../search/tune/index.ts'
 import type { KernelSpace } from '../../search/types.ts'
+import { longName } from '../args.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkNames, given, numbers, readInputs } from '../run/bind-options.ts'
+import { idleOf, work } from '../run/tune-worker.ts'
 import { progressLine, tuneJson, tuneReport, winner } from '../run/tuned.ts'
 import { chosenKernel, loadFile, within } from '../scheduled-kernel.ts'
+import { misused } from '../usage.ts'
 
 const USUAL_TRIALS = 64
 const MOST = 1_000_000
@@ -22,8 +27,8 @@ const MOST_MINUTES = 7 * 24 * 60
 
 export const tune: CommandSpec = {
   name: 'tune',
-  args: 'FILE',
-  count: [1, 1],
+  args: 'FILE | --worker URL',
+  count: [0, 1],
   summary: 'Search for the fastest schedule of a kernel on data',
   options: [
     KERNEL,
@@ -49,6 +54,21 @@ export const tune: CommandSpec = {
       flags: '--bugs <FOLDER>',
       about: 'Where results that differ from the reference are written (default: .)',
     },
+    {
+      flags: '--queue <URL>',
+      about: 'Workers do the trials: redis://HOST:PORT, redis://:PASSWORD@HOST:PORT',
+    },
+    {
+      flags: '--worker <URL>',
+      about:
+        'Without FILE: do trials of that server on this device, until Ctrl-C; those of a study whose device, driver and compiler are these',
+    },
+    {
+      flags: '--idle <S>',
+      about:
+        'With --worker: end after S seconds without a trial. With --queue: give up after S seconds without a worker (default: 60)',
+    },
+    { flags: '--data-root <DIR>', about: 'With --worker: files of data lie in this folder and nowhere else' },
     { flags: '--json', about: 'One JSON object instead of the report; times in milliseconds' },
     ...TRUST,
   ],
@@ -57,10 +77,15 @@ export const tune: CommandSpec = {
   ],
   examples: [
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --trials 100',
+    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --queue redis://HOST:6379',
+    'spt tune --worker redis://HOST:6379 --device cuda --idle 600',
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --minutes 5 --db study.db --resume --out fast.spt',
   ],
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
+    const server = call.one('worker')
+    if (server !== undefined) return work(call, server, kind, tune.options.map(longName))
+    checkUse(call)
     const trials = call.integer('trials', 1, MOST)
     const minutes = call.integer('minutes', 1, MOST_MINUTES)
     const named = call.one('strategy')
@@ -99,6 +124,7 @@ export const tune: CommandSpec = {
           resume: call.flag('resume'),
           signal: stop.signal,
           reopen: () => devices[kind](),
+          queue: await queueOf(call, program, files),
           onProgress: (p) => call.io.progress?.(progressLine(p)),
         })
         call.io.progress?.('')
@@ -115,6 +141,43 @@ export const tune: CommandSpec = {
       }
     })
   },
+}
+
+/** @throws UsageError where a file is missing, or what is said of workers is said to nobody */
+function checkUse(call: Call): void {
+  const { command } = call
+  if (call.args.length === 0)
+    misused({ command, message: 'a file is missing', expected: 'spt tune FILE, or spt tune --worker URL' })
+  if (call.one('data-root') !== undefined)
+    misused({
+      command,
+      message: '--data-root is of workers',
+      expected: 'spt tune --worker URL --data-root DIR',
+    })
+  if (call.one('idle') !== undefined && call.one('queue') === undefined)
+    misused({
+      command,
+      message: '--idle says how long is waited for workers',
+      expected: '--queue URL --idle S',
+    })
+}
+
+/** Files are those of the workers, by the same paths. */
+async function queueOf(
+  call: Call,
+  program: SptProgram,
+  files: ReadonlyMap<string, string>,
+): Promise<TuneOptions['queue']> {
+  const url = call.one('queue')
+  if (url === undefined) return undefined
+  const { shareProgram } = await import('../../search/studies/index.ts')
+  return {
+    url,
+    program: shareProgram(program),
+    tensors: Object.fromEntries([...files].map(([name, file]) => [name, { file: resolve(file) }])),
+    idleSeconds: idleOf(call, 1),
+    onNote: (line) => call.io.err(`${line}\n`),
+  }
 }
 
 type Inputs = Parameters<ReturnType<Kernel['space']>['on']>[1]

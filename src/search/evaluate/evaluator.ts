@@ -28,6 +28,31 @@ export interface Tried extends Partial<Compared> {
   /** As the language writes them. */
   readonly steps: readonly string[]
   readonly trace: readonly TraceStep[]
+  /** Who measured it, where others do. */
+  readonly worker?: string | undefined
+  /** Milliseconds that it took there. */
+  readonly duration?: number | undefined
+}
+
+/** Tries points: here, or where others do it. */
+export interface Trier {
+  /** For `search`: what comes of some points, in their order. */
+  evaluate(asked: readonly Asked[], context?: Partial<EvaluateContext>): Promise<readonly Outcome[]>
+  /** Of a point that was evaluated, as far as its steps could be applied. */
+  tried(point: Point): Tried | undefined
+}
+
+/** The kernel of a point with its steps, or what refuses it. */
+export function appliedAt(
+  space: KernelSpace<Kernel>,
+  point: Point,
+): { readonly kernel: Kernel; readonly tried: Tried } | { readonly refused: Outcome } {
+  try {
+    const kernel = space.kernel(point)
+    return { kernel, tried: { steps: kernel.trace, trace: kernel.toJSON() } }
+  } catch (e) {
+    return { refused: outcomeOf(e) }
+  }
 }
 
 /** A point on its way. */
@@ -49,7 +74,7 @@ interface Loss {
   readonly why: unknown
 }
 
-export class Evaluator {
+export class Evaluator implements Trier {
   readonly #options: EvaluatorOptions
   readonly #lowering: Lowering
   #bench: TestBench
@@ -72,12 +97,10 @@ export class Evaluator {
     return this.#bench
   }
 
-  /** Of a point that was evaluated, as far as its steps could be applied. */
   tried(point: Point): Tried | undefined {
     return this.#tried.get(pointKey(point))
   }
 
-  /** For `search`: what comes of some points, in their order. */
   readonly evaluate = async (
     asked: readonly Asked[],
     { signal }: Partial<EvaluateContext> = {},
@@ -106,15 +129,14 @@ export class Evaluator {
   }
 
   #applied({ point, share }: Asked, at: number, outcomes: Outcome[]): Candidate[] {
-    try {
-      const kernel = this.#options.space.kernel(point)
-      const trace = kernel.toJSON()
-      this.#tried.set(pointKey(point), { steps: kernel.trace, trace })
-      return [{ at, share, point, key: JSON.stringify(trace), kernel }]
-    } catch (e) {
-      outcomes[at] = outcomeOf(e)
+    const applied = appliedAt(this.#options.space, point)
+    if ('refused' in applied) {
+      outcomes[at] = applied.refused
       return []
     }
+    const { kernel, tried } = applied
+    this.#tried.set(pointKey(point), tried)
+    return [{ at, share, point, key: JSON.stringify(tried.trace), kernel }]
   }
 
   async #compileInto(c: Candidate, outcomes: Outcome[]): Promise<void> {

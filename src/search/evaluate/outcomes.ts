@@ -3,8 +3,9 @@ import { InternalError, SptError } from '../../ast/diagnostic.ts'
 import type { Outcome } from '../types.ts'
 
 /** Not the point's fault alone: what else was under way may be to blame as well. */
-export const isLost = (e: unknown): boolean =>
-  e instanceof SptError && ['device/lost', 'device/fault'].includes(e.diagnostics[0]!.code)
+export const LOST: ReadonlySet<string> = new Set(['device/lost', 'device/fault'])
+
+export const isLost = (e: unknown): boolean => e instanceof SptError && LOST.has(e.diagnostics[0]!.code)
 
 /** Refusals of these rooms come while something runs, or of what there is room for. */
 const BROKE = new Set([

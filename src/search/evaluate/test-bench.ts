@@ -4,6 +4,8 @@ import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { Workspace } from '../../api/workspace.ts'
 import type { Device } from '../../runtime/device.ts'
+import { deviceIdentity } from '../measuring/device-identity.ts'
+import { withDeviceLock } from '../measuring/device-lock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
@@ -109,8 +111,17 @@ export class TestBench {
     return found
   }
 
+  /** One measurement at a time on a device: workers, and whoever compares at the end, may share it. */
+  #alone<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return withDeviceLock(deviceIdentity(this.device), work, { signal })
+  }
+
   /** Its times, where a few runs show that it is far from the fastest. */
-  async hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
+  hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
+    return this.#alone(() => this.#hopeless(prepared))
+  }
+
+  async #hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
     const times: number[] = []
     const isFar = (): boolean => Math.min(...times) > HOPELESS * this.#fastest
     let spent = 0
@@ -132,14 +143,15 @@ export class TestBench {
     if (prepared.length === 0) return []
     const { rounds = 30, seconds = 2, seed = 1 } = this.#options
     this.#reference ??= await prepareReference(this.device)
-    const { outcomes } = await measureRounds(this.device, prepared, {
+    const options = {
       rounds: Math.max(LEAST_ROUNDS, Math.ceil(rounds * share)),
       seconds: seconds * share * prepared.length,
       seed: seed + this.#rounds++,
       reference: this.#reference,
       warmups: prepared.every((p) => (this.#first.get(p) ?? 0) > LONG) ? WARMUPS.long : WARMUPS.short,
       ...(signal ? { signal } : {}),
-    })
+    }
+    const { outcomes } = await this.#alone(() => measureRounds(this.device, prepared, options), signal)
     for (const o of outcomes)
       if (o.status === 'measured') this.#fastest = Math.min(this.#fastest, o.timing.median)
     return outcomes

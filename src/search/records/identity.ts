@@ -1,6 +1,7 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
 import { cpus } from 'node:os'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
+import { drawnInputs } from '../../api/workspace.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheKey } from '../../cache/disk-cache.ts'
 import { version } from '../../io/package.ts'
@@ -52,6 +53,10 @@ export const trialId = (study: string, point: Point): string => hashOf(study, so
 
 export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.stringify(trace))
 
+/** The fingerprint of what a kernel runs on: with a seed, of what that draws as well. @throws SptError as `bindInputs` */
+export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
+  fingerprintOf((inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs)).tensors ?? {})
+
 export interface StudyOptions {
   /** Text of the space. */
   readonly space?: string
@@ -71,7 +76,7 @@ export function studyOf(
     space: options.space ?? '',
     device: 'limits' in device ? recordedDevice(device) : device,
     compiler: compilerVersion(),
-    fingerprint: fingerprintOf(inputs.tensors ?? {}),
+    fingerprint: dataFingerprint(kernel, inputs),
     sizes: inputs.params ?? {},
   }
   const { strategy, seed } = options

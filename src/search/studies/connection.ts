@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail, SptError } from '../../ast/diagnostic.ts'
 import { nameText } from '../../ast/expect-argument.ts'
 import { trialId } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
@@ -12,13 +12,18 @@ import type { Point } from '../types.ts'
 const PATIENCE_MS = 5000
 /** Milliseconds between attempts to find a server again. */
 const AGAIN_MS = 500
+/** Of Redis, that the queues need. */
+const LEAST_VERSION = 5
 
 export const PREFIX = 'sparsetile'
 export const studyKey = (id: string): string => `${PREFIX}:study:${id}`
 export const trialsKey = (id: string): string => `${studyKey(id)}:trials`
+/** What workers are for, by the name of their queue. */
+export const DEVICES_KEY = `${PREFIX}:devices`
 
 /** BullMQ takes a number for one that it gave itself. */
-export const jobId = (study: string, point: Point): string => `trial-${trialId(study, point)}`
+export const jobId = (study: string, point: Point, share = 1): string =>
+  `trial-${trialId(study, point)}${share === 1 ? '' : `-${share}`}`
 
 /** One for each kind of device, chip, driver and compiler: a worker gets what its times hold for, and nothing else. */
 export function queueName({ kind, name, driver }: DeviceIdentity, compiler: string): string {
@@ -55,17 +60,31 @@ export async function connectEngine(url: string): Promise<Engine> {
     setTimeout(() => reject(new Error(last || 'it does not answer')), PATIENCE_MS).unref(),
   )
   try {
-    await Promise.race([redis.connect().then(() => redis.ping()), late])
+    const about = await Promise.race([redis.connect().then(() => redis.info('server')), late])
+    checkVersion(about, address)
   } catch (e) {
     redis.disconnect()
+    if (e instanceof SptError) throw e
     fail({
       code: 'studies/unreachable',
-      message: `there is no Redis at ${address}: ${last || (e as Error).message}`,
+      message: `there is no Redis at ${address} that can be used: ${last || (e as Error).message}`,
       expected: 'a running server',
       hint: 'start one (redis-server --appendonly yes), and look at its address and password',
     })
   }
   return { bullmq, redis, address, close: () => redis.disconnect() }
+}
+
+/** A server that does not say which it is may be good enough. */
+function checkVersion(about: string, address: string): void {
+  const version = /^redis_version:((\d+)\S*)/m.exec(about)
+  if (!version || Number(version[2]) >= LEAST_VERSION) return
+  fail({
+    code: 'studies/version',
+    message: `the Redis at ${address} is of version ${version[1]}`,
+    expected: `version ${LEAST_VERSION} or later`,
+    hint: 'start a newer one',
+  })
 }
 
 interface Packages {

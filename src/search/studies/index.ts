@@ -6,5 +6,10 @@ export {
   publishStudy,
 } from './publish.ts'
 export { type RebuildOptions, type Rebuilt, rebuildStudy, shareProgram } from './rebuild.ts'
+export {
+  type StudyEvaluator,
+  type StudyEvaluatorOptions,
+  studyEvaluator,
+} from './study-evaluator.ts'
 export type * from './types.ts'
 export { type Evaluate, runWorker, type WorkerOptions } from './worker.ts'

@@ -1,30 +1,16 @@
 /** A study's trials, put where workers find them, and its results, taken from there. */
 import { setTimeout } from 'node:timers/promises'
-import type { Job, Queue } from 'bullmq'
-import { fail } from '../../ast/diagnostic.ts'
+import { trialId } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
 import type { TrialRecord } from '../records/types.ts'
-import type { Point } from '../types.ts'
-import { connectEngine, type Engine, jobId, openQueue, queueName, studyKey, trialsKey } from './connection.ts'
-import type { SharedReport, SharedStudy, SharedTrial } from './types.ts'
-
-/** Jobs in one call. */
-const BATCH = 500
-/** Times that a trial is begun whose worker broke. */
-const ATTEMPTS = 2
-
-export interface Job1 {
-  readonly study: string
-  readonly trial: SharedTrial
-}
-
-const chunks = <T>(list: readonly T[]): T[][] =>
-  Array.from({ length: Math.ceil(list.length / BATCH) }, (_, k) => list.slice(k * BATCH, (k + 1) * BATCH))
+import { connectEngine, jobId, openQueue, queueName, studyKey, trialsKey } from './connection.ts'
+import { addTrials, chunks, publishedStudy, resultsOf, type TrialKey } from './queue.ts'
+import type { SharedStudy, SharedTrial } from './types.ts'
 
 /**
  * Adds trials to the queue of the study's device. One that is there already, waiting, being done or done, is not added
  * again: a trial is its hash. Gives the queue, and how many are new.
- * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`
+ * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`, `studies/version`
  */
 export async function publishStudy(
   url: string,
@@ -32,24 +18,10 @@ export async function publishStudy(
   trials: readonly SharedTrial[],
 ): Promise<{ readonly queue: string; readonly added: number }> {
   const engine = await connectEngine(url)
-  const { id, device, compiler } = shared.study
-  const name = queueName(device, compiler)
+  const name = queueName(shared.study.device, shared.study.compiler)
   const queue = openQueue(engine, name)
   try {
-    // Before its trials, which workers may take at once.
-    await engine.redis.set(studyKey(id), JSON.stringify(shared))
-    let added = 0
-    for (const part of chunks(trials)) {
-      await queue.addBulk(
-        part.map((trial) => ({
-          name: shared.kernel,
-          data: { study: id, trial } satisfies Job1,
-          opts: { jobId: jobId(id, trial.point), attempts: ATTEMPTS },
-        })),
-      )
-      added += await engine.redis.sadd(trialsKey(id), ...part.map((t) => JSON.stringify(t.point)))
-    }
-    return { queue: name, added }
+    return { queue: name, added: await addTrials(engine, queue, shared, trials) }
   } finally {
     await queue.close()
     engine.close()
@@ -80,18 +52,18 @@ export async function collectResults(
 ): Promise<{ readonly kept: number; readonly left: number }> {
   const engine = await connectEngine(url)
   try {
-    const { shared, points } = await published(engine, study)
+    const { shared, trials } = await publishedStudy(engine, study)
     const queue = openQueue(engine, queueName(shared.study.device, shared.study.compiler))
     try {
       records.addStudy(shared.study)
-      let left = records.missing(study, points)
+      let left = missing(records, study, trials)
       for (let kept = 0; ; ) {
         for (const part of chunks(left)) {
-          const found = await resultsOf(queue, study, part)
+          const found = (await resultsOf(queue, study, part)).flatMap((r) => (r ? [r.record] : []))
           kept += found.length > 0 ? records.add(...found) : 0
           for (const trial of found) onTrial?.(trial)
         }
-        left = records.missing(study, left)
+        left = missing(records, study, left)
         if (left.length === 0 || !wait || signal?.aborted) return { kept, left: left.length }
         await pause(everyMs, signal)
       }
@@ -103,13 +75,21 @@ export async function collectResults(
   }
 }
 
+/** Those that nothing is kept of, or a measurement with less effort. */
+const missing = (records: Records, study: string, trials: readonly TrialKey[]): readonly TrialKey[] =>
+  trials.filter(({ point, share = 1 }) => {
+    const kept = records.get(trialId(study, point))
+    return !kept || (kept.outcome.status === 'measured' && (kept.share ?? 1) < share)
+  })
+
 /** Forgets a study and its trials at the server, done or not: what is being done has nowhere to go. */
 export async function forgetStudy(url: string, study: string): Promise<void> {
   const engine = await connectEngine(url)
   try {
-    const { shared, points } = await published(engine, study)
+    const { shared, trials } = await publishedStudy(engine, study)
     const queue = openQueue(engine, queueName(shared.study.device, shared.study.compiler))
-    for (const part of chunks(points)) await Promise.all(part.map((p) => queue.remove(jobId(study, p))))
+    for (const part of chunks(trials))
+      await Promise.all(part.map((t) => queue.remove(jobId(study, t.point, t.share))))
     await engine.redis.del(studyKey(study), trialsKey(study))
     await queue.close()
   } finally {
@@ -117,44 +97,6 @@ export async function forgetStudy(url: string, study: string): Promise<void> {
   }
 }
 
-/** The study as it was published; `undefined` where it was not. */
-export async function sharedStudy({ redis }: Engine, id: string): Promise<SharedStudy | undefined> {
-  const text = await redis.get(studyKey(id))
-  return text === null ? undefined : (JSON.parse(text) as SharedStudy)
-}
-
-async function published(
-  engine: Engine,
-  id: string,
-): Promise<{ readonly shared: SharedStudy; readonly points: readonly Point[] }> {
-  const shared = await sharedStudy(engine, id)
-  if (!shared)
-    return fail({
-      code: 'studies/unknown',
-      message: `there is no study ${id} at ${engine.address}`,
-      expected: 'one that was published',
-      hint: 'publish it again: what is done stays done',
-    })
-  const points = (await engine.redis.smembers(trialsKey(id))).map((text) => JSON.parse(text) as Point)
-  return { shared, points }
-}
-
-async function resultsOf(queue: Queue, study: string, points: readonly Point[]): Promise<TrialRecord[]> {
-  const jobs = await Promise.all(points.map((p) => queue.getJob(jobId(study, p))))
-  return jobs.flatMap((job) => (job?.finishedOn === undefined ? [] : [trialOf(job as Job<Job1>, study)]))
-}
-
-function trialOf(job: Job<Job1>, study: string): TrialRecord {
-  const { point, trace, predicted, terms } = job.data.trial
-  const given = { study, point, trace, predicted, terms }
-  const report = job.returnvalue as SharedReport | null
-  // What went wrong before it was done again is still said of it.
-  if (report) return { ...given, ...report }
-  // Its worker was killed each time, or never sent a result: nobody can say what the point has to do with it.
-  const message = job.failedReason ?? 'the worker sent no result'
-  return { ...given, outcome: { status: 'failed', code: 'studies/worker', message }, time: job.finishedOn! }
-}
-
 /** Resolves as well where the signal aborts. */
-const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   setTimeout(ms, undefined, signal && { signal }).catch(() => {})

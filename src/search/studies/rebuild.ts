@@ -7,8 +7,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { readTensor } from '../../io/index.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { fingerprintOf } from '../records/fingerprint.ts'
-import { kernelHash } from '../records/identity.ts'
+import { dataFingerprint, kernelHash } from '../records/identity.ts'
 import type { SharedInput, SharedProgram, SharedStudy } from './types.ts'
 
 /** A program's own text, with all that it imports. */
@@ -66,16 +65,16 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
       ),
     ),
   )
-  const found = fingerprintOf(tensors)
-  if (found !== shared.study.fingerprint)
+  const { params, seed } = shared
+  const inputs = { tensors, params, ...(seed === undefined ? {} : { seed }) }
+  if (dataFingerprint(kernel, inputs) !== shared.study.fingerprint)
     fail({
       code: 'studies/other-data',
       message: `the data of ${Object.keys(tensors).join(', ')} are not those that the study is of`,
       expected: 'files with the same contents on every machine',
       hint: 'put the same files where the study looks for them',
     })
-  const { params, seed } = shared
-  return { program, kernel, inputs: { tensors, params, ...(seed === undefined ? {} : { seed }) } }
+  return { program, kernel, inputs }
 }
 
 async function tensorOf(input: SharedInput, { dataRoot, generate }: RebuildOptions): Promise<Tensor> {

@@ -1,6 +1,7 @@
 /** What a shared study carries, so that a worker on another machine can do its trials. All of it is JSON. */
 import type { TraceStep } from '../../api/kernel.ts'
 import type { Source } from '../../ast/diagnostic.ts'
+import type { Compared } from '../evaluate/test-bench.ts'
 import type { Study, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
 
@@ -34,12 +35,20 @@ export interface SharedTrial {
   readonly point: Point
   /** Its kernel's steps: workers need no space. */
   readonly trace: readonly TraceStep[]
+  /** Of a usual measurement's effort; 1. With another share it is another trial. */
+  readonly share?: number | undefined
   readonly predicted?: number | undefined
   readonly terms?: Readonly<Record<string, number>> | undefined
 }
 
 /** What came of one; the worker adds who did it, and when. */
-export type SharedResult = Pick<TrialRecord, 'outcome' | 'share' | 'predicted' | 'terms' | 'duration'>
+export interface SharedResult
+  extends Pick<TrialRecord, 'outcome' | 'share' | 'predicted' | 'terms' | 'duration'> {
+  /** How it compares with the reference, where that is known. */
+  readonly compared?: Compared | undefined
+}
 
 /** What a worker sends back. */
-export type SharedReport = SharedResult & Pick<TrialRecord, 'worker'> & { readonly time: number }
+export interface SharedReport extends SharedResult, Pick<TrialRecord, 'worker'> {
+  readonly time: number
+}

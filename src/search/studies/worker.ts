@@ -5,8 +5,8 @@ import { fail, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, recordedDevice } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
-import { connectEngine, PREFIX, queueName } from './connection.ts'
-import { type Job1, sharedStudy } from './publish.ts'
+import { connectEngine, DEVICES_KEY, PREFIX, queueName } from './connection.ts'
+import { sharedStudy, type TrialJob } from './queue.ts'
 import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './types.ts'
 
 /** Milliseconds after which a worker that says nothing is taken for dead. A trial may keep its thread for long. */
@@ -21,8 +21,8 @@ const CLOSING_MS = 5000
 const IDLE_LOOK_MS = 250
 
 /**
- * Does one trial. What the point is to blame for is an outcome; an error that it throws is the worker's own, and the trial
- * is done again, by another one if there is one.
+ * Does one trial. What the point is to blame for is an outcome; where it throws the trial is done again, by another worker if
+ * there is one. A diagnostic is what is wrong with the study, but of devices; other errors are the worker's own.
  */
 export type Evaluate = (
   study: SharedStudy,
@@ -44,10 +44,16 @@ export interface WorkerOptions {
   readonly onNote?: ((line: string) => void) | undefined
 }
 
+/** What the workers of a queue are for. */
+export interface Served {
+  readonly device: DeviceIdentity
+  readonly compiler: string
+}
+
 /**
  * Does trials until it is told to end; one worker for each device. Where it dies in the middle of a trial another one does
  * that again after `lockMs`. A server that goes away is waited for. Gives how many trials it did.
- * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`; `studies/broken-worker` where three
+ * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`, `studies/version`; `studies/broken-worker` where three
  * trials in a row broke
  */
 export async function runWorker(
@@ -59,7 +65,8 @@ export async function runWorker(
   const { signal, idleSeconds, lockMs = LOCK_MS, onNote } = options
   const identity = 'limits' in device ? recordedDevice(device) : device
   const engine = await connectEngine(url)
-  const queue = queueName(identity, compilerVersion())
+  const compiler = compilerVersion()
+  const queue = queueName(identity, compiler)
   const studies = new Map<string, SharedStudy>()
   const ending = new AbortController()
   const own = { done: 0, broken: 0, busy: false, since: Date.now(), fault: undefined as unknown }
@@ -70,7 +77,7 @@ export async function runWorker(
     studies.set(id, found)
     return found
   }
-  const attempt = async ({ study, trial }: Job1): Promise<SharedReport> => {
+  const attempt = async ({ study, trial }: TrialJob): Promise<SharedReport> => {
     const shared = await studyOf(study)
     try {
       const result = await evaluate(shared, trial, { signal: ending.signal })
@@ -80,14 +87,15 @@ export async function runWorker(
       options.onTrial?.(shared, trial, report)
       return report
     } catch (e) {
-      if (++own.broken >= MOST_BROKEN) {
+      if (isOwn(e) && ++own.broken >= MOST_BROKEN) {
         own.fault = e
         ending.abort()
       }
       throw e
     }
   }
-  const worker = new engine.bullmq.Worker<Job1, SharedReport>(
+  await engine.redis.hset(DEVICES_KEY, queue, JSON.stringify({ device: identity, compiler } satisfies Served))
+  const worker = new engine.bullmq.Worker<TrialJob, SharedReport>(
     queue,
     async (job) => {
       own.busy = true
@@ -139,6 +147,10 @@ export async function runWorker(
   if (own.fault !== undefined) broken(own.fault)
   return own.done
 }
+
+/** Whether it is the worker that broke: what is refused of a study, others are refused as well. */
+const isOwn = (e: unknown): boolean =>
+  !(e instanceof SptError) || e.diagnostics.some((d) => d.code.startsWith('device/'))
 
 /** Closes it after the trial that it is at; where the server is away, its connection would be waited for without an end. */
 async function closed(worker: Worker, busy: () => boolean): Promise<void> {

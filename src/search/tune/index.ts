@@ -4,20 +4,15 @@ import { checkDevice, expectArgument, expectOptions } from '../../api/argument-c
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { Kernel } from '../../api/kernel.ts'
 import type { Device } from '../../runtime/device.ts'
-import { Evaluator, type Tried } from '../evaluate/evaluator.ts'
+import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
-import { type Records, studyOf } from '../records/index.ts'
-import {
-  type Asked,
-  type EvaluateContext,
-  type SearchProgress,
-  type SearchResult,
-  search,
-} from '../search.ts'
+import type { Records } from '../records/index.ts'
+import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { schedulesOf } from './candidates.ts'
 import { compared } from './finals.ts'
 import { others } from './others.ts'
+import { type QueueOptions, Session } from './session.ts'
 
 export interface TuneOptions {
   /** Default: the schedules that the program has for the kernel. */
@@ -47,8 +42,10 @@ export interface TuneOptions {
   readonly reopen?: (() => Promise<Device>) | undefined
   /** Milliseconds that lowering a point may take; 30,000. */
   readonly timeout?: number | undefined
-  /** Points that are measured against each other; 8. */
+  /** Points that are tried together, and here measured against each other; 8, with a queue twice its workers. */
   readonly batch?: number | undefined
+  /** Workers do the trials; the last comparison is made here. */
+  readonly queue?: QueueOptions | undefined
 }
 
 export interface TuneProgress extends SearchProgress {
@@ -104,6 +101,7 @@ const OPTIONS = [
   'reopen',
   'timeout',
   'batch',
+  'queue',
 ] as const
 
 /** Points that are measured again at the end. */
@@ -116,50 +114,27 @@ const FINALISTS = 3
  * const { best, standard } = await tune(kernel, { space, inputs, device, trials: 64 })
  * console.log(best?.kernel.trace, best?.timing.median)
  * ```
- * @throws SptError `search/…` of options and spaces, `choose/…`; of inputs as `bindInputs`
+ * @throws SptError `search/…` of options and spaces, `choose/…`; of inputs as `bindInputs`; `studies/…` of a queue
  */
 export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneResult> {
   check(kernel, options)
-  const { device, signal, seed = 1, resume = true, records, prior } = options
+  const { signal, seed = 1, resume = true, prior } = options
   const { strategy = prior ? 'model' : 'surrogate' } = options
   const { space = schedulesOf(kernel) } = options
-  const evaluator = new Evaluator({ ...options, space, kernel, seed })
+  const session = await Session.open(kernel, { ...options, space, seed, resume })
+  const { evaluator, known } = session
   try {
-    // What is wrong with the inputs is no point's fault.
-    void evaluator.bench.extent
-    const study = records
-      ? studyOf(kernel, evaluator.bench.data.given, device, { space: textOf(space), seed })
-      : null
-    if (study) records?.addStudy(study)
-    const known = study && resume ? records!.query({ studies: [study.id] }) : []
-    const evaluate = async (
-      asked: readonly Asked[],
-      context: EvaluateContext,
-    ): Promise<readonly Outcome[]> => {
-      const outcomes = await evaluator.evaluate(asked, context)
-      if (study)
-        records!.add(
-          ...asked.map(({ point, share }, k) => ({
-            study: study.id,
-            point,
-            outcome: outcomes[k]!,
-            share,
-            trace: evaluator.tried(point)?.trace,
-          })),
-        )
-      return outcomes
-    }
     const found = await search({
       space,
       strategy,
-      evaluate,
+      evaluate: session.evaluate,
       seed,
-      batch: options.batch ?? 8,
+      batch: options.batch ?? (await session.batch()),
       known,
       trials: options.trials,
       seconds: options.seconds,
       patience: options.patience,
-      prior: options.prior,
+      prior,
       signal,
       onProgress: (p) => options.onProgress?.({ ...p, known: known.length }),
     })
@@ -176,19 +151,15 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       best,
       standard: finals.find((f) => f.name === 'standard')!,
       finals,
-      trials: found.trials.map((t) => ({ ...t, ...evaluator.tried(t.point) })),
+      trials: found.trials.map((t) => ({ ...t, ...session.tried(t.point) })),
       known: known.length,
-      study: study?.id ?? null,
+      study: session.study,
       sampled: evaluator.bench.extent.sample !== undefined,
     }
   } finally {
-    evaluator.close()
+    await session.close()
   }
 }
-
-/** What a space is called for the records: its text where it has one. */
-const textOf = (space: KernelSpace<Kernel>): string =>
-  'text' in space && typeof space.text === 'string' ? space.text : space.name
 
 /** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
 async function finalsOf(

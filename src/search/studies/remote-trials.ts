@@ -1,0 +1,156 @@
+/** Trials of one study that workers do, waited for. */
+import type { Queue } from 'bullmq'
+import { fail } from '../../ast/diagnostic.ts'
+import { connectEngine, DEVICES_KEY, type Engine, openQueue, queueName } from './connection.ts'
+import { pause } from './publish.ts'
+import { addTrials, type Collected, resultsOf, unknownStudy } from './queue.ts'
+import type { SharedStudy, SharedTrial } from './types.ts'
+import type { Served } from './worker.ts'
+
+export interface RemoteOptions {
+  /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
+  readonly idleSeconds?: number | undefined
+  /** Milliseconds between looks at what is done; 200. */
+  readonly everyMs?: number | undefined
+  /** Told that there is no worker, and what goes wrong with the connection. */
+  readonly onNote?: ((line: string) => void) | undefined
+}
+
+const IDLE_SECONDS = 60
+const EVERY_MS = 200
+
+export class RemoteTrials {
+  readonly #engine: Engine
+  readonly #queue: Queue
+  readonly #shared: SharedStudy
+  readonly #idleMs: number
+  readonly #everyMs: number
+  readonly #note: (line: string) => void
+
+  private constructor(engine: Engine, shared: SharedStudy, options: RemoteOptions) {
+    const { device, compiler } = shared.study
+    const { idleSeconds = IDLE_SECONDS, everyMs = EVERY_MS, onNote } = options
+    this.#engine = engine
+    this.#queue = openQueue(engine, queueName(device, compiler))
+    this.#shared = shared
+    this.#idleMs = 1000 * idleSeconds
+    this.#everyMs = everyMs
+    let last = ''
+    this.#note = (line) => {
+      if (line !== last) onNote?.(line)
+      last = line
+    }
+    engine.redis.on('error', (e: Error) => this.#note(`${engine.address}: ${e.message}`))
+  }
+
+  /** @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`, `studies/version` */
+  static async open(url: string, shared: SharedStudy, options: RemoteOptions = {}): Promise<RemoteTrials> {
+    return new RemoteTrials(await connectEngine(url), shared, options)
+  }
+
+  get queue(): string {
+    return this.#queue.name
+  }
+
+  /** How many workers take trials of the queue. */
+  workers(signal?: AbortSignal): Promise<number> {
+    return this.#answered(this.#queue.getWorkersCount(), signal)
+  }
+
+  /**
+   * What comes of trials, in their order. Those that are done already are not done again.
+   * @throws SptError `studies/no-workers` where there is nobody to do them, `studies/unreachable`, `studies/unknown` where the
+   * study is forgotten meanwhile; what `signal` aborts with
+   */
+  async done(trials: readonly SharedTrial[], signal?: AbortSignal): Promise<readonly Collected[]> {
+    const { id } = this.#shared.study
+    await this.#answered(addTrials(this.#engine, this.#queue, this.#shared, trials), signal)
+    const out: Collected[] = []
+    let open = [...trials.keys()]
+    for (let since = Date.now(); ; ) {
+      const found = await this.#answered(
+        resultsOf(
+          this.#queue,
+          id,
+          open.map((k) => trials[k]!),
+        ),
+        signal,
+      )
+      if (found.includes(null)) unknownStudy(this.#engine, id)
+      for (const [n, k] of open.entries()) if (found[n]) out[k] = found[n]
+      const left = open.filter((_, n) => !found[n])
+      if (left.length === 0) return out
+      // Those that are there may be at trials of others.
+      if (left.length < open.length || (await this.workers(signal)) > 0) since = Date.now()
+      else if (Date.now() - since > this.#idleMs) await this.#noWorkers()
+      else this.#note(`no worker takes trials of ${this.queue} yet: waits for one`)
+      open = left
+      await pause(this.#everyMs, signal)
+      signal?.throwIfAborted()
+    }
+  }
+
+  async #noWorkers(): Promise<never> {
+    const { kind, name, driver } = this.#shared.study.device
+    const others = await this.#answered(this.#others())
+    return fail({
+      code: 'studies/no-workers',
+      message: `no worker at ${this.#engine.address} takes trials for ${name} (${driver}) with compiler ${this.#shared.study.compiler}`,
+      notes: others.map(
+        ({ device, compiler }) =>
+          `there is one for ${device.kind} ${device.name} (${device.driver}) with compiler ${compiler}`,
+      ),
+      expected: 'a worker with the same device, driver and compiler',
+      hint: `start one on each machine: spt tune --worker URL --device ${kind}; what was published stays there`,
+    })
+  }
+
+  /** Devices of other queues that workers are there for. */
+  async #others(): Promise<readonly Served[]> {
+    const all = await this.#engine.redis.hgetall(DEVICES_KEY)
+    const served = await Promise.all(
+      Object.entries(all).map(async ([name, text]) => {
+        const queue = openQueue(this.#engine, name)
+        const count = name === this.queue ? 0 : await queue.getWorkersCount()
+        await queue.close()
+        return count > 0 ? [JSON.parse(text) as Served] : []
+      }),
+    )
+    return served.flat()
+  }
+
+  /** What the server says, unless it says nothing for too long, or the signal aborts. */
+  async #answered<T>(asked: Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted()
+    // Whoever has left does not look.
+    asked.catch(() => {})
+    const ended = new AbortController()
+    const late = pause(this.#idleMs, ended.signal).then(() => {
+      if (ended.signal.aborted) return new Promise<never>(() => {})
+      return fail({
+        code: 'studies/unreachable',
+        message: `Redis at ${this.#engine.address} has not answered for ${this.#idleMs / 1000} s`,
+        expected: 'a running server',
+        hint: 'start it again: what was published and done is still there if it keeps a file (--appendonly yes)',
+      })
+    })
+    let abort = (): void => {}
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => reject(signal!.reason)
+      signal?.addEventListener('abort', abort, { once: true })
+    })
+    try {
+      return await Promise.race([asked, late, aborted])
+    } finally {
+      ended.abort()
+      signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  /** What was published stays where it is. */
+  async close(): Promise<void> {
+    // Where the server is away nothing is waited for.
+    if (this.#engine.redis.status === 'ready') await this.#queue.close()
+    this.#engine.close()
+  }
+}

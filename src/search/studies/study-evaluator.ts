@@ -1,0 +1,137 @@
+/** How workers do trials of studies: kernel and data put together once for each, then compared and measured as `tune` does. */
+import type { Kernel } from '../../api/kernel.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import type { Device } from '../../runtime/device.ts'
+import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
+import { LOST } from '../evaluate/outcomes.ts'
+import { pointKey } from '../points.ts'
+import type { KernelSpace, Outcome } from '../types.ts'
+import { type RebuildOptions, rebuildStudy } from './rebuild.ts'
+import type { SharedResult, SharedStudy, SharedTrial } from './types.ts'
+import type { Evaluate } from './worker.ts'
+
+export interface StudyEvaluatorOptions
+  extends RebuildOptions,
+    Pick<EvaluatorOptions, 'rounds' | 'seconds' | 'timeout'> {
+  /** Opens the device again where it was lost; without it, that ends the worker. */
+  readonly reopen?: (() => Promise<Device>) | undefined
+}
+
+/** Studies whose data are kept at hand: trials of several may alternate. */
+const KEPT = 4
+
+export interface StudyEvaluator {
+  /** For `runWorker`. */
+  readonly evaluate: Evaluate
+  /** Frees what it has on the device, and gives that. */
+  close(): Device | null
+}
+
+/**
+ * What does trials on a device:
+ * ```ts
+ * const { evaluate, close } = studyEvaluator(device)
+ * await runWorker(url, device, evaluate, { idleSeconds: 600 })
+ * close()
+ * ```
+ */
+export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = {}): StudyEvaluator {
+  let open: Device | null = device
+  /** By study; the last was used last. */
+  const studies = new Map<string, StudyTrials>()
+  const drop = (id: string): void => {
+    studies.get(id)?.close()
+    studies.delete(id)
+  }
+  const opened = async (): Promise<Device> => {
+    open ??= options.reopen ? await options.reopen() : null
+    return open ?? fail({ code: 'device/lost', message: 'the device was lost', hint: 'open it again' })
+  }
+  const trialsOf = async (shared: SharedStudy): Promise<StudyTrials> => {
+    const { id } = shared.study
+    const known = studies.get(id) ?? (await StudyTrials.of(shared, await opened(), options))
+    studies.delete(id)
+    studies.set(id, known)
+    for (const oldest of [...studies.keys()].slice(0, -KEPT)) drop(oldest)
+    return known
+  }
+  return {
+    // One that was begun is ended: what would come of it is not known otherwise.
+    async evaluate(shared, trial) {
+      const start = performance.now()
+      const trials = await trialsOf(shared)
+      const result = await trials.done(trial)
+      if (isLoss(result.outcome)) {
+        // It is this trial's: nothing else ran.
+        for (const id of [...studies.keys()]) drop(id)
+        open = null
+      }
+      return {
+        ...result,
+        share: trial.share,
+        predicted: trial.predicted,
+        duration: performance.now() - start,
+      }
+    },
+    close() {
+      for (const id of [...studies.keys()]) drop(id)
+      return open
+    },
+  }
+}
+
+const isLoss = (o: Outcome): boolean => o.status === 'failed' && LOST.has(o.code)
+
+/** One study on a device: its points are those of trials, whose steps come with them. */
+class StudyTrials {
+  readonly #evaluator: Evaluator
+  readonly #traces: Map<string, SharedTrial['trace']>
+
+  private constructor(evaluator: Evaluator, traces: Map<string, SharedTrial['trace']>) {
+    this.#evaluator = evaluator
+    this.#traces = traces
+  }
+
+  /** @throws SptError as `rebuildStudy`, `search/reference-too-long` */
+  static async of(shared: SharedStudy, device: Device, options: StudyEvaluatorOptions): Promise<StudyTrials> {
+    const { kernel, inputs } = await rebuildStudy(shared, options)
+    const traces = new Map<string, SharedTrial['trace']>()
+    const space: KernelSpace<Kernel> = {
+      name: shared.study.space,
+      next: () => null,
+      kernel: (point) => kernel.replay(traces.get(pointKey(point)) ?? []),
+    }
+    const { rounds, seconds, timeout } = options
+    const evaluator = new Evaluator({
+      kernel,
+      inputs,
+      space,
+      device,
+      rounds,
+      seconds,
+      timeout,
+      seed: shared.seed,
+    })
+    return new StudyTrials(evaluator, traces)
+  }
+
+  async done({ point, trace, share = 1 }: SharedTrial): Promise<Pick<SharedResult, 'outcome' | 'compared'>> {
+    const key = pointKey(point)
+    this.#traces.set(key, trace)
+    try {
+      const [outcome] = await this.#evaluator.evaluate([{ point, share }])
+      const { bytes, relativeError, sampled } = this.#evaluator.tried(point) ?? {}
+      const compared =
+        bytes !== undefined && relativeError !== undefined && sampled !== undefined
+          ? { bytes, relativeError, sampled }
+          : undefined
+      return { outcome: outcome!, compared }
+    } finally {
+      this.#traces.delete(key)
+    }
+  }
+
+  close(): void {
+    this.#evaluator.close()
+  }
+}

@@ -1,0 +1,148 @@
+/** One kernel on one set of inputs: points of a space are tried, by this process or by workers, and kept. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { expectArgument } from '../../ast/expect-argument.ts'
+import type { Device } from '../../runtime/device.ts'
+import { Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
+import { check } from '../points.ts'
+import { type Records, type StoredTrial, studyOf } from '../records/index.ts'
+import type { Study } from '../records/types.ts'
+import type { Asked, EvaluateContext } from '../search.ts'
+import { RemoteTrials } from '../studies/remote-trials.ts'
+import type { SharedInput, SharedProgram } from '../studies/types.ts'
+import type { KernelSpace, Outcome, Point } from '../types.ts'
+import { RemoteEvaluator } from './remote-evaluator.ts'
+
+/** Workers do the trials, which they find on a server. */
+export interface QueueOptions {
+  /** `redis://HOST:PORT`. */
+  readonly url: string
+  /** The program of the kernel: `shareProgram(program)`. */
+  readonly program: SharedProgram
+  /** Where workers get the tensors that are bound. */
+  readonly tensors: Readonly<Record<string, SharedInput>>
+  /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
+  readonly idleSeconds?: number | undefined
+  /** Told that there is no worker, and what goes wrong with the connection. */
+  readonly onNote?: ((line: string) => void) | undefined
+}
+
+export interface SessionOptions {
+  readonly space: KernelSpace<Kernel>
+  readonly inputs: RunInputs
+  readonly device: Device
+  readonly seed: number
+  readonly records?: Records | undefined
+  readonly resume: boolean
+  readonly queue?: QueueOptions | undefined
+  readonly reopen?: (() => Promise<Device>) | undefined
+  readonly timeout?: number | undefined
+}
+
+export class Session {
+  readonly kernel: Kernel
+  readonly options: SessionOptions
+  /** Of this process: what has to be compared at one place is. */
+  readonly evaluator: Evaluator
+  /** Of the records; `null` where nothing is kept. */
+  readonly study: string | null
+  /** Trials of its points that the records had. */
+  readonly known: readonly StoredTrial[]
+  readonly #remote: RemoteEvaluator | null
+
+  private constructor(
+    kernel: Kernel,
+    options: SessionOptions,
+    evaluator: Evaluator,
+    study: Study | null,
+    remote: RemoteEvaluator | null,
+  ) {
+    this.kernel = kernel
+    this.options = options
+    this.evaluator = evaluator
+    this.#remote = remote
+    const { records, resume, space } = options
+    this.study = records && study ? study.id : null
+    if (this.study) records!.addStudy(study!)
+    const kept = this.study && resume ? records!.query({ studies: [this.study] }) : []
+    this.known = kept.filter((t) => !(orRefused(() => check(space, t.point)) instanceof SptError))
+  }
+
+  /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` where there is a queue */
+  static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
+    const { device, space, seed, queue, records } = options
+    const evaluator = new Evaluator({ ...options, kernel })
+    try {
+      // What is wrong with the inputs is no point's fault.
+      void evaluator.bench.extent
+      const { seed: _, ...given } = evaluator.bench.data.given
+      const study = records || queue ? studyOf(kernel, given, device, { space: textOf(space), seed }) : null
+      const remote = queue && study ? await remoteOf(kernel, options, queue, study, given.params ?? {}) : null
+      return new Session(kernel, options, evaluator, study, remote)
+    } catch (e) {
+      evaluator.close()
+      throw e
+    }
+  }
+
+  get #trier(): Trier {
+    return this.#remote ?? this.evaluator
+  }
+
+  /** Points that are tried together where nothing else is said: as many as workers are kept busy with. */
+  async batch(): Promise<number> {
+    return this.#remote ? this.#remote.batch() : 8
+  }
+
+  /** For `search`: what comes of some points, in their order, kept in the records. */
+  readonly evaluate = async (
+    asked: readonly Asked[],
+    context: Partial<EvaluateContext> = {},
+  ): Promise<readonly Outcome[]> => {
+    const outcomes = await this.#trier.evaluate(asked, context)
+    const { study } = this
+    if (study)
+      this.options.records!.add(
+        ...asked.map(({ point, share }, k) => {
+          const { trace, worker, duration } = this.tried(point) ?? {}
+          return { study, point, outcome: outcomes[k]!, share, trace, worker, duration }
+        }),
+      )
+    return outcomes
+  }
+
+  tried(point: Point): Tried | undefined {
+    return this.#trier.tried(point)
+  }
+
+  async close(): Promise<void> {
+    this.evaluator.close()
+    await this.#remote?.close()
+  }
+}
+
+async function remoteOf(
+  kernel: Kernel,
+  { space, inputs }: SessionOptions,
+  { url, program, tensors, ...options }: QueueOptions,
+  study: Study,
+  params: Readonly<Record<string, number>>,
+): Promise<RemoteEvaluator> {
+  for (const name of Object.keys(inputs.tensors ?? {}))
+    expectArgument(Object.hasOwn(tensors, name), `where workers get ${name}`, tensors[name], '{ file: PATH }')
+  const { seed } = inputs
+  const shared = {
+    study,
+    program,
+    kernel: kernel.name,
+    tensors,
+    params,
+    ...(seed === undefined ? {} : { seed }),
+  }
+  return new RemoteEvaluator(space, await RemoteTrials.open(url, shared, options))
+}
+
+/** What a space is called for the records: its text where it has one. */
+const textOf = (space: KernelSpace<Kernel>): string =>
+  'text' in space && typeof space.text === 'string' ? space.text : space.name
