@@ -58,6 +58,7 @@ export const ROOMS = {
     'storage/engines/device',
     'pictures',
     'search/sketch',
+    'search/model',
   ],
   search: [...COMPILER, 'pictures', 'cache', 'io', 'api', 'search/sketch', 'search/model'],
   notebook: ['ast', 'ir', 'pictures', 'api', 'search'],
@@ -92,6 +93,7 @@ export const ROOMS = {
     'io',
     'api',
     'search',
+    'search/model',
     'notebook',
   ],
 }

@@ -19,7 +19,7 @@ import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
-export type { Chosen } from './api/choice-conditions.ts'
+export type { Chosen, Expected } from './api/choice-conditions.ts'
 export type { ChoiceInputs, ChosenFor } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
 export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
@@ -69,6 +69,7 @@ export type {
   Stream,
 } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
+export { type CostModel, useCostModel } from './search/model/trained.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
 
 /**

@@ -23,6 +23,7 @@ import { readPackaged } from './ast/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import { devices as hosted } from './index.ts'
+import { packagedCostModel } from './io/cost-models.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { packagedFormatsNamed } from './io/package-formats.ts'
 import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
@@ -30,6 +31,7 @@ import { programTrees } from './io/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
+import { readModelsBy } from './search/model/trained.ts'
 import type { Tensor } from './storage/tensor.ts'
 import { checkValueArray } from './storage/values.ts'
 
@@ -101,6 +103,7 @@ export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void
 }
 
 readPackaged(packagedFormatsNamed)
+readModelsBy(packagedCostModel)
 
 /** Those that are asked for are loaded. */
 export const devices = {

@@ -4,7 +4,6 @@
  */
 export type { OpenSpace, Space } from './api/space.ts'
 export {
-  type CostModel,
   costModel,
   costPrior,
   type Prediction,

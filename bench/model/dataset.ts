@@ -1,6 +1,6 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
 import type { Kernel } from '../../src/node.ts'
-import { termsOn } from '../../src/search/cost-model.ts'
+import { termsOn } from '../../src/search/model/prediction.ts'
 import { type MatrixStatistics, statisticsOf } from '../../src/search/model/statistics.ts'
 import type { Structure } from '../../src/search/model/structure.ts'
 import type { Terms } from '../../src/search/model/terms.ts'
@@ -48,7 +48,7 @@ export async function samplesOf(
     const start = performance.now()
     const statistics = statisticsOf(A)
     const took = performance.now() - start
-    const structures = new Map<string, Map<string, Structure>>()
+    const stored = new Map<string, Map<string, Structure>>()
     for (const r of own) {
       try {
         const kernel = kernels.get(r.candidate) ?? (await kernelOf(parseCandidate(r.candidate))).kernel
@@ -56,9 +56,14 @@ export async function samplesOf(
         const { source } = kernel
         const first = inputs(source)[0]!.name
         const tensors = { [first]: structured(source, [A.rows, A.columns], A, null, 'f32') }
-        const stored = structures.get(r.suite) ?? new Map<string, Structure>()
-        structures.set(r.suite, stored)
-        const terms = termsOn(kernel, { tensors, params: sizesOf(r, A), statistics }, stored)
+        const structures = stored.get(r.suite) ?? new Map<string, Structure>()
+        stored.set(r.suite, structures)
+        const terms = termsOn(kernel.compilation, {
+          tensors,
+          params: sizesOf(r, A),
+          statistics,
+          structures,
+        })
         out.push({ ...r, median: r.median!, terms, statistics })
       } catch (error) {
         say(`${r.candidate} on ${data}: ${error instanceof Error ? error.message : error}`)

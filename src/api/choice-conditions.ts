@@ -1,6 +1,6 @@
 /** Which branch of a choice holds, and what of it a user wants to know. */
 import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
-import type { Branch, Choice, ScheduleParam } from '../elaborate/index.ts'
+import type { Branch, Choice, ScheduleCall, ScheduleParam } from '../elaborate/index.ts'
 import { exactly, numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { children, freeVars } from '../ir/expr-tree.ts'
@@ -26,6 +26,8 @@ export interface Chosen {
   readonly text: string
   /** The condition as written; `otherwise` without one. */
   readonly because: string
+  /** Of `fastest { … }`, what the cost model expects of those that are legal, the fastest first; empty where none was asked. */
+  readonly expected: readonly Expected[]
   /** What the conditions up to it, and the arguments, asked for. */
   readonly values: Readonly<Record<string, number | boolean>>
   /** Where the branch stands. */
@@ -34,8 +36,16 @@ export interface Chosen {
   readonly refused: readonly string[]
 }
 
+/** What is expected of a schedule. */
+export interface Expected {
+  /** As a choice writes it. */
+  readonly text: string
+  readonly milliseconds: number
+}
+
 export interface Decision {
   readonly branch: Branch
+  readonly call: ScheduleCall
   readonly chosen: Chosen
 }
 
@@ -59,10 +69,10 @@ export function choiceUse(choice: Choice, args: readonly (number | undefined)[])
 }
 
 /**
- * The first branch that holds.
+ * What the first branch that holds calls: one, or those of which the fastest is taken.
  * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
  */
-export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Decision {
+export function decide({ choice, values, text }: ChoiceUse, known: Lookup): readonly Decision[] {
   const seen = new Map<string, number | boolean>()
   const refused: string[] = []
   refuseMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
@@ -77,25 +87,31 @@ export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Deci
     if (broken) {
       const names = [...freeVars(broken.expr)].filter((v) => seen.has(v))
       refused.push(
-        `${branch.schedule.name}: ${broken.text} does not hold${names.length > 0 ? `: ${names.map((n) => `${n} is ${seen.get(n)}`).join(', ')}` : ''}`,
+        `${branch.calls.map((c) => c.schedule.name).join(', ')}: ${broken.text} does not hold${names.length > 0 ? `: ${names.map((n) => `${n} is ${seen.get(n)}`).join(', ')}` : ''}`,
       )
       continue
     }
-    const given = branch.args.map((a, k) => (a ? argument(branch, k, value(a)) : undefined))
-    return {
+    const because =
+      branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise'
+    const calls = branch.calls.map((call) => ({
+      call,
+      given: call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined)),
+    }))
+    return calls.map(({ call, given }) => ({
       branch,
+      call,
       chosen: {
         choice: text,
-        schedule: branch.schedule.name,
-        args: [...valuesOf(branch.schedule, given).values()],
-        text: callText(branch.schedule, given),
-        because:
-          branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise',
+        schedule: call.schedule.name,
+        args: [...valuesOf(call.schedule, given).values()],
+        text: callText(call.schedule, given),
+        because,
+        expected: [],
         values: Object.fromEntries(seen),
-        span: branch.span,
+        span: call.span,
         refused,
       },
-    }
+    }))
   }
   return fail({
     code: 'choose/no-match',
@@ -110,7 +126,7 @@ export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Deci
 /** What is not known of all that the choice may ask for, at once. @throws SptError as `look`, all that it throws */
 function refuseMissing({ branches }: Choice, look: Lookup): void {
   const missing = new Map<string, readonly Diagnostic[]>()
-  for (const { conditions, args, span } of branches) {
+  for (const { conditions, calls, span } of branches) {
     const of = (e: Expr): number | undefined => partly(e, look, span, missing)
     let holds: number | undefined = 1
     for (const c of conditions) {
@@ -119,7 +135,7 @@ function refuseMissing({ branches }: Choice, look: Lookup): void {
       if (truth === 0) break
     }
     if (holds === 0) continue
-    for (const a of args) if (a) of(a)
+    for (const { args } of calls) for (const a of args) if (a) of(a)
     if (holds !== undefined) break
   }
   if (missing.size > 0) throw new SptError([...missing.values()].flat())
@@ -158,7 +174,7 @@ function partly(
   }
 }
 
-function argument({ schedule, span }: Branch, k: number, value: number): number {
+function argument({ schedule, span }: ScheduleCall, k: number, value: number): number {
   if (Number.isSafeInteger(value)) return value
   return fail({
     code: 'choose/argument',

@@ -1,15 +1,20 @@
 /** From a choice and what is bound to the schedule: the kernel under it. */
 
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
-import { fail, SptError } from '../ast/diagnostic.ts'
-import type { Branch, Choice } from '../elaborate/index.ts'
+import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
+import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
+import { sparseTensors } from '../search/model/prediction.ts'
+import { costModel } from '../search/model/trained.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
+import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
 import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
+import { expectedTimes } from './expected-times.ts'
 import { checkResident } from './resident-check.ts'
+import { residentStructure } from './resident-structure.ts'
 import { isDeclared, Statistics } from './statistics.ts'
 
 export type { ChosenFor } from './choose-device.ts'
@@ -49,6 +54,8 @@ export interface Facts {
   readonly facts: DeviceFacts
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
+  /** Sparse tensors that are resident and those that are bound, where schedules are to be compared on them. */
+  readonly structure?: Readonly<Record<string, Tensor>> | undefined
 }
 
 /** A question about some inputs. */
@@ -60,6 +67,30 @@ export const question = <K extends Schedulable<K>>(
   open: OpenChoice<K>,
   given: ChoiceInputs,
 ): Question<K> => ({ open, ...factsFor(open.choice, open.base.compilation.source, given) })
+
+/**
+ * The same, with all that the answer will need of what a device has.
+ * @throws SptError as `question`
+ */
+export async function broughtQuestion<K extends Schedulable<K>>(
+  open: OpenChoice<K>,
+  on: ChosenFor,
+  given: ChoiceInputs,
+): Promise<Question<K>> {
+  const { choice, base } = open
+  const asked = question(open, given)
+  await asked.statistics.download(choice.statistics.values())
+  const { source } = base.compilation
+  const resident = Object.entries(given.resident ?? {}).filter(([name]) => isDeclared(source, name))
+  if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !costModel(kindOf(on)))
+    return asked
+  const structure = structuredIn(asked)
+  for (const [name, t] of resident) {
+    const brought = await residentStructure(t)
+    if (brought) structure[name] = brought
+  }
+  return { ...asked, structure }
+}
 
 /** @throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature` */
 export function factsFor(asking: Asking, source: Compilation['source'], given: ChoiceInputs): Facts {
@@ -122,28 +153,91 @@ function checkedStatistics(
 }
 
 /**
- * The schedule for a kind of device; `make` gives the kernel under it.
+ * The schedule for a kind of device, and the kernel under it.
  * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
  */
-export function answer<K extends Schedulable<K>>(
-  asked: Question<K>,
-  on: ChosenFor,
-  make: (d: Decision) => K = (d) => applied(asked.open, d),
-): ChosenKernel<K> {
+export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenFor): ChosenKernel<K> {
   const { open, statistics } = asked
   kindOf(on)
-  const decision = decide(open, lookupOf(open.choice, asked, on))
-  const kernel = make(decision)
-  checkRequirements(open, decision, kernel.compilation, statistics.sizes)
-  return { kernel, chosen: decision.chosen }
+  const decisions = decide(open, lookupOf(open.choice, asked, on))
+  const made = (decision: Decision): K => {
+    const kernel = applied(open, decision)
+    checkRequirements(open, decision, kernel.compilation, statistics.sizes)
+    return kernel
+  }
+  const [first] = decisions
+  const legal = decisions.flatMap((decision) => {
+    const kernel = decisions.length > 1 ? orRefused(() => made(decision)) : made(decision)
+    return kernel instanceof SptError ? [] : [{ kernel, decision }]
+  })
+  const [usual] = legal
+  // None is legal: what is wrong with the first.
+  if (!usual) return { kernel: made(first!), chosen: first!.chosen }
+  return legal.length > 1
+    ? fastest(asked, on, legal)
+    : { kernel: usual.kernel, chosen: usual.decision.chosen }
 }
 
+interface Legal<K> {
+  readonly kernel: K
+  readonly decision: Decision
+}
+
+/** The one that is expected to be the fastest; the first where nothing is expected of any. */
+function fastest<K extends Schedulable<K>>(
+  asked: Question<K>,
+  on: ChosenFor,
+  legal: readonly Legal<K>[],
+): ChosenKernel<K> {
+  const { source } = asked.open.base.compilation
+  const times = expectedTimes(
+    kindOf(on),
+    source,
+    asked.structure ?? structuredIn(asked),
+    asked.statistics.sizes,
+    legal.map((l) => l.kernel.compilation),
+  )
+  const order = legal
+    .map((l, k) => ({ ...l, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
+    .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
+  const { kernel, decision } = order[0]!
+  const expected = order.flatMap(({ decision: d, milliseconds }) =>
+    milliseconds < Number.POSITIVE_INFINITY ? [{ text: d.chosen.text, milliseconds }] : [],
+  )
+  return { kernel, chosen: { ...decision.chosen, expected } }
+}
+
+/** Sparse tensors that are bound. */
+function structuredIn<K extends Schedulable<K>>({ open, inputs }: Question<K>): Record<string, Tensor> {
+  const { source } = open.base.compilation
+  const declared = Object.entries(inputs.tensors ?? {}).filter(([name]) => isDeclared(source, name))
+  return sparseTensors(source, Object.fromEntries(declared) as Record<string, Tensor>)
+}
+
+/** Kernels that choices made, by what they are applied to. */
+const made = new WeakMap<Compilation, Map<string, unknown>>()
+/** Arguments may come from data: so many kernels are kept of each. */
+const MOST_MADE = 256
+
 /** The base under the schedule of a branch. */
-export const applied = <K extends Schedulable<K>>({ base }: OpenChoice<K>, { branch, chosen }: Decision): K =>
-  chosenHere(branch, () => base.schedule(branch.schedule.name, ...chosen.args))
+function applied<K extends Schedulable<K>>({ base }: OpenChoice<K>, { call, chosen }: Decision): K {
+  const { schedule, args } = chosen
+  const kernels = made.get(base.compilation) ?? new Map<string, unknown>()
+  made.set(base.compilation, kernels)
+  const key = callKey(schedule, args)
+  const known =
+    (kernels.get(key) as K | undefined) ?? chosenHere(call, () => base.schedule(schedule, ...args))
+  if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
+  kernels.set(key, known)
+  return known
+}
+
+/** A schedule with all its arguments. */
+export const callKey = (schedule: string, args: readonly number[]): string =>
+  args.length > 0 ? `${schedule}(${args.join(', ')})` : schedule
 
 /** What goes wrong with a schedule tells where it was chosen. */
-export function chosenHere<T>({ span }: Branch, work: () => T): T {
+function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
   try {
     return work()
   } catch (e) {
@@ -151,7 +245,7 @@ export function chosenHere<T>({ span }: Branch, work: () => T): T {
   }
 }
 
-export function withPlace(e: unknown, span: Branch['span']): unknown {
+export function withPlace(e: unknown, span: Span): unknown {
   if (!(e instanceof SptError)) return e
   const labelled = new SptError(
     e.diagnostics.map((d) =>
@@ -165,7 +259,7 @@ export function withPlace(e: unknown, span: Branch['span']): unknown {
 /** @throws SptError `choose/requirement` */
 function checkRequirements(
   { choice, text }: ChoiceUse,
-  { branch, chosen }: Decision,
+  { branch, call, chosen }: Decision,
   compilation: Compilation,
   sizes: ReadonlyMap<string, number>,
 ): void {
@@ -174,7 +268,7 @@ function checkRequirements(
   fail({
     code: 'choose/requirement',
     message: `${choice.kernel}.${text} chooses ${chosen.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
-    span: branch.span,
+    span: call.span,
     ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
     expected: 'a condition that only holds for sizes that the schedule is for',
     hint: `when (${[...branch.conditions.map((c) => c.text), factText(broken)].join(' and ')})`,

@@ -4,13 +4,15 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
-import type { Chosen, Decision } from './choice-conditions.ts'
+import type { Chosen } from './choice-conditions.ts'
 import {
   answer,
-  applied,
+  broughtQuestion,
   type ChoiceInputs,
   type ChosenKernel,
+  callKey,
   type OpenChoice,
+  type Question,
   question,
   type Schedulable,
   withPlace,
@@ -31,8 +33,8 @@ interface Compilable extends Schedulable<Compilable> {
 export class CompiledChoice extends CompiledKernel {
   readonly device: Device
   readonly #open: OpenChoice<Compilable>
-  /** By schedule and arguments. */
-  readonly #kernels = new Map<string, Compilable>()
+  /** That were chosen, by schedule and arguments. */
+  readonly #chosen = new Set<string>()
   readonly #compiled = new Map<Compilable, Promise<CompiledSchedule>>()
   readonly #bound = new WeakMap<Bound, ChosenKernel<Compilable>>()
 
@@ -52,7 +54,7 @@ export class CompiledChoice extends CompiledKernel {
 
   /** Schedules that have been chosen so far, with all their arguments. */
   get variants(): readonly string[] {
-    return [...this.#kernels.keys()]
+    return [...this.#chosen]
   }
 
   /**
@@ -60,16 +62,14 @@ export class CompiledChoice extends CompiledKernel {
    * @throws SptError `choose/…`
    */
   async choose(inputs: ChoiceInputs): Promise<CompiledVariant> {
-    const asking = question(this.#open, inputs)
-    await asking.statistics.download(this.#open.choice.statistics.values())
-    const variant = answer(asking, this.device, this.#make)
+    const variant = this.#answer(await broughtQuestion(this.#open, this.device, inputs))
     return { kernel: await this.#compile(variant), choice: variant.chosen }
   }
 
   /** Chooses, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
     const asking = question(this.#open, inputs)
-    const variant = answer(asking, this.device, this.#make)
+    const variant = this.#answer(asking)
     const { kernel } = variant.kernel.compilation
     const { tensors, params, seed } = valuesIn(kernel, asking.inputs)
     const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
@@ -93,9 +93,8 @@ export class CompiledChoice extends CompiledKernel {
         })
       return this.#prepared(await this.#compile(variant), inputs, variant.chosen)
     }
-    const asking = question(this.#open, inputs)
-    await asking.statistics.download(this.#open.choice.statistics.values())
-    const variant = answer(asking, this.device, this.#make)
+    const asking = await broughtQuestion(this.#open, this.device, inputs)
+    const variant = this.#answer(asking)
     const compiled = await this.#compile(variant)
     return this.#prepared(compiled, compiled.bind(asking.inputs), variant.chosen)
   }
@@ -115,12 +114,10 @@ export class CompiledChoice extends CompiledKernel {
     return `${choice.kernel}.${text}`
   }
 
-  readonly #make = (decision: Decision): Compilable => {
-    const { schedule, args } = decision.chosen
-    const name = args.length > 0 ? `${schedule}(${args.join(', ')})` : schedule
-    const known = this.#kernels.get(name) ?? applied(this.#open, decision)
-    this.#kernels.set(name, known)
-    return known
+  #answer(asking: Question<Compilable>): ChosenKernel<Compilable> {
+    const variant = answer(asking, this.device)
+    this.#chosen.add(callKey(variant.chosen.schedule, variant.chosen.args))
+    return variant
   }
 
   #compile({ kernel, chosen }: ChosenKernel<Compilable>): Promise<CompiledSchedule> {

@@ -24,11 +24,11 @@ import { checkDevice, expectArgument, expectEach, expectName, isRecord, nameText
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
   answer,
+  broughtQuestion,
   type ChoiceInputs,
   type ChosenFor,
   type ChosenKernel,
   type OpenChoice,
-  question,
 } from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
@@ -162,9 +162,7 @@ export class Kernel extends Steps<Kernel> {
         expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
         hint: 'compile it as it is',
       })
-    const asking = question(open, inputs)
-    await asking.statistics.download(open.choice.statistics.values())
-    return answer(asking, on)
+    return answer(await broughtQuestion(open, on, inputs), on)
   }
 
   apply(steps: readonly Step[]): Kernel {
@@ -380,6 +378,6 @@ function stillOpen({ kernel, name, branches }: Choice): never {
     code: 'choose/open',
     message: `${kernel}.${name} is chosen when data are bound, and has no steps before`,
     expected: 'compile(device), or choose(device, inputs)',
-    hint: `name one of its schedules: ${[...new Set(branches.map((b) => b.schedule.name))].join(', ')}`,
+    hint: `name one of its schedules: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
   })
 }

@@ -15,6 +15,13 @@ export interface Choice extends Item {
 /** `when (cond) schedule(args)`; without a condition, `otherwise schedule(args)`. */
 export interface Branch extends Item {
   readonly cond: Expr | null
+  /** `when (cond) fastest { … }`: of several, the one that is expected to be; otherwise `calls` has one. */
+  readonly isFastest: boolean
+  /** In source order. */
+  readonly calls: readonly ScheduleCall[]
+}
+/** `schedule(args)`. */
+export interface ScheduleCall extends Item {
   readonly schedule: Ident
   readonly args: readonly NamedArg[]
 }

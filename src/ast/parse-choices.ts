@@ -1,7 +1,30 @@
 /** Choices among schedules: actions over the grammar's tree. */
-import { fail } from './diagnostic.ts'
+import { fail, type Span } from './diagnostic.ts'
 import type * as ast from './nodes.ts'
-import { type Actions, all, blockItem, get, item, list, maybeList, slotsOf, spanOf } from './parse-context.ts'
+import {
+  type Actions,
+  all,
+  type Braces,
+  blockItem,
+  get,
+  item,
+  list,
+  maybeList,
+  slotsOf,
+  spanOf,
+} from './parse-context.ts'
+
+/** What stands after the condition of a branch. */
+interface Called {
+  readonly calls: readonly ast.ScheduleCall[]
+  /** Of `fastest { … }`. */
+  readonly braces: Braces | null
+}
+
+function branch(cond: ast.Expr | null, { calls, braces }: Called, span: Span): ast.Branch {
+  const node: ast.Branch = { cond, isFastest: braces !== null, calls, span }
+  return braces ? blockItem(node, braces, slotsOf(calls)) : item(node)
+}
 
 export const choices: Actions = {
   Choice(_, kernel, _dot, name, params, _choose, open, list, close) {
@@ -27,21 +50,17 @@ export const choices: Actions = {
     return blockItem(node, { open, close }, slotsOf(branches))
   },
   Branch: (node, _) => get(node),
-  When(_, _open, cond, _close, schedule, args) {
-    return item<ast.Branch>({
-      cond: get(cond),
-      schedule: get(schedule),
-      args: maybeList(args),
-      span: spanOf(this),
-    })
+  When(_, _open, cond, _close, called) {
+    return branch(get(cond), get(called), spanOf(this))
   },
-  Otherwise(_, schedule, args) {
-    return item<ast.Branch>({
-      cond: null,
-      schedule: get(schedule),
-      args: maybeList(args),
-      span: spanOf(this),
-    })
+  Otherwise(_, called) {
+    return branch(null, get(called), spanOf(this))
+  },
+  Called_fastest: (_, open, list, close): Called => ({ calls: all(list), braces: { open, close } }),
+  Called_one: (call): Called => ({ calls: [get(call)], braces: null }),
+  CalledItem: (call, _) => get(call),
+  ScheduleCall(schedule, args) {
+    return item<ast.ScheduleCall>({ schedule: get(schedule), args: maybeList(args), span: spanOf(this) })
   },
   NamedArgs(_, args, _close) {
     const all = list<ast.NamedArg>(args)

@@ -1,6 +1,6 @@
 /** Choices among schedules as text. */
 import type { Doc } from './layout-document.ts'
-import type { Branch, Choice } from './nodes.ts'
+import type { Branch, Choice, ScheduleCall } from './nodes.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc } from './print-expr.ts'
 import { optional, scheduleHead } from './print-parts.ts'
@@ -8,13 +8,20 @@ import { optional, scheduleHead } from './print-parts.ts'
 export function printChoice(p: Printer, c: Choice): void {
   p.block(c.trivia, true, [scheduleHead(c), ' choose'], () => {
     c.branches.forEach((b, k) => {
-      p.item(b.trivia, k === 0, branchDoc(b))
+      const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
+      if (b.isFastest) p.block(b.trivia, k === 0, [head, 'fastest'], () => printCalls(p, b))
+      else p.item(b.trivia, k === 0, [head, callDoc(b.calls[0]!)])
     })
   })
 }
 
-function branchDoc(b: Branch): Doc {
-  const args = b.args.map((a): Doc => [a.name ? `${a.name.name} = ` : '', exprDoc(a.value)])
-  const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
-  return [head, b.schedule.name, optional(args)]
+function printCalls(p: Printer, { calls }: Branch): void {
+  calls.forEach((c, k) => {
+    p.item(c.trivia, k === 0, callDoc(c))
+  })
+}
+
+function callDoc({ schedule, args }: ScheduleCall): Doc {
+  const list = args.map((a): Doc => [a.name ? `${a.name.name} = ` : '', exprDoc(a.value)])
+  return [schedule.name, optional(list)]
 }

@@ -28,6 +28,12 @@ export interface Choice {
 export interface Branch {
   /** What stands between its `and`s; none for `otherwise`. */
   readonly conditions: readonly Condition[]
+  /** One, or those of which the fastest is taken; not empty. */
+  readonly calls: readonly ScheduleCall[]
+  readonly span: Span
+}
+
+export interface ScheduleCall {
   readonly schedule: Schedule
   /** An integer for each parameter; `null`: its default. */
   readonly args: readonly (Expr | null)[]
@@ -79,16 +85,30 @@ function branchOf(c: Ast.Choice, b: Ast.Branch, names: ChoiceNames, r: Resolve):
     const expr = t && truth(t, e.span, r.report)
     return expr && { expr, text: printExpr(e), span: e.span }
   })
-  const schedule = chosenSchedule(c, b, r)
-  const args = schedule && argumentsOf(b, schedule, names, r.report)
-  if (!schedule || !args || conditions.some((x) => x === null)) return null
-  return { conditions: conditions as Condition[], schedule, args, span: b.span }
+  if (b.calls.length === 0)
+    r.report.error({
+      code: 'check/empty-choice',
+      message: 'there is nothing of which to take the fastest',
+      span: b.span,
+      expected: 'fastest { schedule; schedule }',
+    })
+  // What goes wrong with the only one is said of all of the branch.
+  const called = b.isFastest ? b.calls : b.calls.map((call) => ({ ...call, span: b.span }))
+  const calls = called.map((call) => callOf(c, call, names, r))
+  if ([...conditions, ...calls].some((x) => x === null)) return null
+  return { conditions: conditions as Condition[], calls: calls as ScheduleCall[], span: b.span }
+}
+
+function callOf(c: Ast.Choice, call: Ast.ScheduleCall, names: ChoiceNames, r: Resolve): ScheduleCall | null {
+  const schedule = chosenSchedule(c, call, r)
+  const args = schedule && argumentsOf(call, schedule, names, r.report)
+  return schedule && args && { schedule, args, span: call.span }
 }
 
 const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>
   e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
 
-function chosenSchedule(c: Ast.Choice, b: Ast.Branch, r: Resolve): Schedule | null {
+function chosenSchedule(c: Ast.Choice, b: Ast.ScheduleCall, r: Resolve): Schedule | null {
   const { name, span } = b.schedule
   const known = r.scope.schedules.get(c.kernel.name)
   const decl = known?.get(name)
@@ -114,7 +134,7 @@ function chosenSchedule(c: Ast.Choice, b: Ast.Branch, r: Resolve): Schedule | nu
 
 /** Values in the order of the parameters. */
 function argumentsOf(
-  b: Ast.Branch,
+  b: Ast.ScheduleCall,
   schedule: Schedule,
   names: Names,
   report: Report,

@@ -24,7 +24,7 @@ import { elaborateSpace } from './spaces.ts'
 
 export { FEATURE_WORDS, featureText } from './choice-features.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choice-names.ts'
-export type { Branch, Choice, Condition } from './choices.ts'
+export type { Branch, Choice, Condition, ScheduleCall } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { ScheduleParam } from './schedule-params.ts'

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { brokenFact, factText } from '../../src/analysis/integers/facts.ts'
 import { choiceUse, type Decision, decide } from '../../src/api/choice-conditions.ts'
-import { type Branch, elaborate } from '../../src/elaborate/index.ts'
+import { elaborate, type ScheduleCall } from '../../src/elaborate/index.ts'
 import type { Fact } from '../../src/ir/loops.ts'
 import { coords, type Device, devices, type Kernel, load, type RunInputs } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
@@ -124,17 +124,18 @@ test.each(sample(NAMES, 2))(
     const kernel = (await load(file)).kernel(name)
     const sizes = kernel.compilation.source.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const random = new Random(7)
-    const found = new Map<Branch, Decision>()
+    const calls = choice.branches.flatMap((b) => b.calls)
+    const found = new Map<ScheduleCall, Decision>()
     /** What is for WebGPU alone can have instructions that CUDA has not. */
-    const devices = new Map<Branch, Set<string>>()
+    const devices = new Map<ScheduleCall, Set<string>>()
     const facts = new Map<string, readonly Fact[]>()
     for (let k = 0; k < 100_000; k++) {
       const on = (['cpu', 'webgpu', 'cuda'] as const)[k % 3]!
       const known = new Map(sizes.map((n) => [n, SIZES[random.below(SIZES.length)]!]))
       const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)
       // Seldom does it take all of them until every branch was chosen.
-      if (!LONG && k > 10_000 && found.size === choice.branches.length) break
-      const decision = decide(choiceUse(choice, given), (v) => {
+      if (!LONG && k > 10_000 && found.size === calls.length) break
+      const decisions = decide(choiceUse(choice, given), (v) => {
         const asked = choice.device.get(v.name)
         if (asked?.kind === 'is') return asked.device === on ? 1 : 0
         // What only some devices tell is asked of those alone.
@@ -144,22 +145,26 @@ test.each(sample(NAMES, 2))(
         known.set(v.name, value)
         return value
       })
-      if (!found.has(decision.branch)) found.set(decision.branch, decision)
-      devices.set(decision.branch, (devices.get(decision.branch) ?? new Set()).add(on))
-      const { schedule, args } = decision.chosen
-      const key = `${schedule}(${args})`
-      if (!facts.has(key)) facts.set(key, kernel.schedule(schedule, ...args).compilation.loops.facts ?? [])
-      const broken = brokenFact(facts.get(key), known)
-      if (broken) throw new Error(`${key} requires ${factText(broken)}: ${JSON.stringify([...known])}`)
+      for (const decision of decisions) {
+        if (!found.has(decision.call)) found.set(decision.call, decision)
+        devices.set(decision.call, (devices.get(decision.call) ?? new Set()).add(on))
+        const { schedule, args } = decision.chosen
+        const key = `${schedule}(${args})`
+        if (!facts.has(key)) facts.set(key, kernel.schedule(schedule, ...args).compilation.loops.facts ?? [])
+        const broken = brokenFact(facts.get(key), known)
+        // Of several those are taken that the data fit.
+        if (broken && decisions.length === 1)
+          throw new Error(`${key} requires ${factText(broken)}: ${JSON.stringify([...known])}`)
+      }
     }
     const unused = choice.branches
-      .filter((b) => !found.has(b))
+      .filter((b) => b.calls.some((c) => !found.has(c)))
       .map((b) => b.conditions.map((c) => c.text).join(' and '))
     expect(unused).toEqual([])
     const texts = (target: 'cuda' | 'wgsl') =>
       sample(
         [...found.values()].filter(
-          ({ branch }) => ([...devices.get(branch)!].join() === 'webgpu') === (target === 'wgsl'),
+          ({ call }) => ([...devices.get(call)!].join() === 'webgpu') === (target === 'wgsl'),
         ),
         3,
       ).flatMap(({ chosen }) =>

@@ -501,8 +501,18 @@ const namedArgs: Arb<ast.NamedArg[]> = fc
     ...place.map((value) => ({ name: null, value, span })),
     ...named.map(([name, value]) => ({ name, value, span })),
   ])
+const scheduleCall: Arb<ast.ScheduleCall> = fc
+  .record({ schedule: ident, args: namedArgs })
+  .map((c) => ({ ...c, span }))
+const calls: Arb<Pick<ast.Branch, 'isFastest' | 'calls'>> = fc.oneof(
+  scheduleCall.map((c) => ({ isFastest: false, calls: [c] })),
+  fc
+    .array(scheduleCall, { maxLength: 3 })
+    .chain((list) => dressed(list, plain))
+    .map((list) => ({ isFastest: true, calls: list })),
+)
 const branch = (cond: Arb<ast.Expr | null>): Arb<ast.Branch> =>
-  fc.record({ cond, schedule: ident, args: namedArgs }).map((b) => ({ ...b, span }))
+  fc.tuple(cond, calls).map(([c, called]) => ({ cond: c, ...called, span }))
 const choice: Arb<ast.Choice> = fc
   .tuple(
     ident,
@@ -512,9 +522,9 @@ const choice: Arb<ast.Choice> = fc
     fc.option(branch(fc.constant(null))),
   )
   .chain(([kernel, name, params, when, otherwise]) =>
-    dressed(otherwise ? [...when, otherwise] : when, plain).map(
-      (branches): ast.Choice => ({ kind: 'choice', kernel, name, params, branches, span }),
-    ),
+    dressed(otherwise ? [...when, otherwise] : when, (b) =>
+      b.isFastest ? { blocks: 1, filled: [b.calls.length > 0] } : plain(),
+    ).map((branches): ast.Choice => ({ kind: 'choice', kernel, name, params, branches, span })),
   )
 
 // Spaces -------------------------------------------------------------------------------------------------------

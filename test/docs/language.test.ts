@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AXIS_KINDS } from '../../src/ast/axisdef.ts'
 import { MATH } from '../../src/ir/math.ts'
 import { QUERIES, QUERY_WORDS } from '../../src/ir/queries.ts'
-import { devices, load, type SptError, type SptProgram } from '../../src/node.ts'
+import { coords, devices, load, type SptError, type SptProgram } from '../../src/node.ts'
 import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { count } from '../../src/search/points.ts'
@@ -83,6 +83,7 @@ test('has the choices that are tried below', () => {
   expect(choices).toEqual([
     ['aggregate', 'auto'],
     ['aggregate', 'sized'],
+    ['aggregate', 'expected'],
   ])
 })
 
@@ -106,6 +107,29 @@ test('a choice with arguments', async () => {
   expect(await choose(8, 32)).toBe('rows(1, 32)')
   expect(await choose(8, 32, 8)).toBe('rows(32)')
   expect(await choose(80, 24)).toBe('rows(1, 24)')
+})
+
+test('a choice of the fastest', async () => {
+  const inputs = {
+    tensors: {
+      A: coords(
+        [3, 4],
+        [
+          [0, 0, 2],
+          [0, 2, 1],
+        ],
+      ),
+    },
+    params: { d: 32 },
+  }
+  const open = program.kernel('aggregate').schedule('expected')
+  const { chosen } = await open.choose('cuda', inputs)
+  expect(chosen.expected.map((e) => e.text).toSorted()).toEqual([
+    'balanced(lanes = 16)',
+    'balanced(lanes = 8)',
+    'rows(8)',
+  ])
+  expect((await open.choose('cpu', inputs)).chosen.text).toBe('rows(4)')
 })
 
 test('a space has points, and applies them', async () => {

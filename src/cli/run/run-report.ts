@@ -41,7 +41,12 @@ const plain = (_: string, value: unknown): unknown =>
 
 export function json(r: Report): string {
   const { kernel, device, schedule, sizes, nnz, zeros, bytes, peak, time, random, seed } = r
-  const choice = r.choice && { name: r.choice.choice, because: r.choice.because, values: r.choice.values }
+  const choice = r.choice && {
+    name: r.choice.choice,
+    because: r.choice.because,
+    values: r.choice.values,
+    ...(r.choice.expected.length > 0 ? { expected: r.choice.expected } : {}),
+  }
   const v = r.verification
   const verify =
     v === null
@@ -87,10 +92,14 @@ function verdict(v: Verification): string {
   return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}${open}`
 }
 
-function why({ choice, because, values }: Chosen): string {
+function why({ choice, because, values, expected }: Chosen): string {
   const known = Object.entries(values).filter(([, v]) => typeof v === 'number') as [string, number][]
   const with_ = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
-  return `${choice}: ${because}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}`
+  const [first, second] = expected
+  const times = first
+    ? `; ${first.milliseconds.toPrecision(3)} ms are expected${second ? `, of ${second.text} ${second.milliseconds.toPrecision(3)}` : ''}`
+    : ''
+  return `${choice}: ${because}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}${times}`
 }
 
 /** Too little to be a row, of those that are not in every run. */

@@ -1,10 +1,10 @@
 /** Points of a space on a device, with data: applied, lowered, compiled, compared with the reference and measured. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
-import { formatKey } from '../../api/format-key.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { lanesOf } from '../../run/execute.ts'
+import { formatKey } from '../../run/format-key.ts'
 import type { Device } from '../../runtime/device.ts'
 import { pointKey } from '../points.ts'
 import type { Asked, EvaluateContext } from '../search.ts'

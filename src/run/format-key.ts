@@ -1,5 +1,5 @@
 /** Which kernels store their tensors in the same way. */
-import type { Compilation } from '../run/compile.ts'
+import type { Compilation } from './compile.ts'
 
 /** What makes arrays what they are: steps on coordinates but for the order of loops. Empty where there are none. */
 export function formatKey({ coordSteps }: Pick<Compilation, 'coordSteps'>): string {

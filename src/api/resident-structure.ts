@@ -1,0 +1,41 @@
+/** The structure of tensors that a device has, on the host: for what is expected of schedules before they are chosen. */
+import type { Column, Resident } from '../storage/engines/device/index.ts'
+import type { Tensor } from '../storage/tensor.ts'
+
+/** Downloaded once. */
+const known = new WeakMap<Resident, Promise<Tensor>>()
+
+/** Coordinates or arrays without values; `null` of a tensor in several parts, whose arrays are not those of the kernel's axes. */
+export function residentStructure(t: Resident): Promise<Tensor> | null {
+  const before = known.get(t)
+  if (before) return before
+  const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : null
+  if (made) {
+    known.set(t, made)
+    // What was lost once may be there later.
+    made.catch(() => known.delete(t))
+  }
+  return made
+}
+
+const download = async (t: Resident, c: Column): Promise<Int32Array> =>
+  (await t.queue.download(c)) as Int32Array
+
+async function coordinates(t: Extract<Resident, { kind: 'coords' }>): Promise<Tensor> {
+  const { shape, dtype } = t
+  const coords: Int32Array[] = []
+  for (const c of t.coords) coords.push(await download(t, c))
+  return { kind: 'coords', shape, coords, values: null, dtype }
+}
+
+async function arrays(t: Extract<Resident, { kind: 'stored' }>): Promise<Tensor> {
+  const { shape, dtype } = t
+  const out: Record<string, { indptr?: Int32Array; indices?: Int32Array; mask?: Int32Array }> = {}
+  for (const [axis, { indptr, indices, mask }] of t.levels)
+    out[axis] = {
+      ...(indptr ? { indptr: await download(t, indptr) } : {}),
+      ...(indices ? { indices: await download(t, indices) } : {}),
+      ...(mask ? { mask: await download(t, mask) } : {}),
+    }
+  return { kind: 'stored', shape, arrays: out, values: null, dtype }
+}

@@ -1,0 +1,77 @@
+/**
+ * Expected milliseconds of a scheduled kernel on some data, without lowering it past Stage II and without measuring: what
+ * limits it, by terms of its loops, times a correction that was learned.
+ */
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { axesOfBinding } from '../../run/bind/binding-names.ts'
+import { allAxesOf, isStructured } from '../../run/bind/caller-tensors.ts'
+import type { Compilation } from '../../run/compile.ts'
+import { formatKey } from '../../run/format-key.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { analyticTime, type Parts, partsOf } from './analytic.ts'
+import { featuresOf } from './features.ts'
+import { rowsOf } from './rows.ts'
+import { type MatrixStatistics, statisticsOf } from './statistics.ts'
+import { type Structure, structureOf } from './structure.ts'
+import { type Terms, termsOf } from './terms.ts'
+import type { CostModel } from './trained.ts'
+import { treesAt } from './trees.ts'
+import { workOf } from './walk.ts'
+
+export interface Prediction {
+  readonly milliseconds: number
+  /** Milliseconds of each limit alone, before the correction. */
+  readonly parts: Parts
+  /** What the trees multiply the analytic time by. */
+  readonly correction: number
+  readonly terms: Terms
+}
+
+/** What is predicted from. */
+export interface ModelData {
+  /** Sparse ones, under the names that the kernel's text declares. */
+  readonly tensors: Readonly<Record<string, Tensor>>
+  readonly params: Readonly<Record<string, number>>
+  readonly statistics: MatrixStatistics | null
+  /** Of the same tensors, by how they are stored; sizes of what is dense may be others. */
+  readonly structures: Map<string, Structure>
+}
+
+/** Of all tensors, those with structure; what is dense counts by its sizes. */
+export function sparseTensors(
+  source: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Record<string, Tensor> {
+  const axes = allAxesOf(source)
+  const isSparse = (name: string): boolean => axesOfBinding(source, name).some((a) => isStructured(axes, a))
+  return Object.fromEntries(Object.entries(tensors).filter(([name]) => isSparse(name)))
+}
+
+/** `tensors`: sparse ones. Looks at them once. */
+export function modelDataOf(
+  tensors: Readonly<Record<string, Tensor>>,
+  params: Readonly<Record<string, number>>,
+): ModelData {
+  const [first] = Object.values(tensors)
+  const rows = first && rowsOf(first)
+  return { tensors, params, statistics: rows ? statisticsOf(rows) : null, structures: new Map() }
+}
+
+/** @throws SptError as `bindInputs` */
+export function termsOn(compilation: Compilation, { structures, ...data }: ModelData): Terms {
+  const { kernel, loops } = compilation
+  const key = formatKey(compilation)
+  const known = structures.get(key) ?? structureOf(kernel, loops, data)
+  structures.set(key, known)
+  const structure = { ...known, params: new Map([...known.params, ...Object.entries(data.params)]) }
+  return termsOf(loops, workOf(loops, structure), structure, data.statistics)
+}
+
+/** @throws SptError as `bindInputs` */
+export function predicted(model: CostModel, compilation: Compilation, data: ModelData): Prediction {
+  const terms = termsOn(compilation, data)
+  const parts = partsOf(terms, model.coefficients)
+  const features = featuresOf(terms, parts, model.coefficients, data.statistics)
+  const correction = Math.exp(treesAt(model.trees, features))
+  return { milliseconds: correction * analyticTime(parts), parts, correction, terms }
+}

@@ -1,0 +1,82 @@
+/** Trained cost models by the kind of device: those that come with the package, and those that a user gives instead. */
+import { fail } from '../../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import type { Coefficients } from './analytic.ts'
+import { FEATURE_NAMES } from './features.ts'
+import type { Trees } from './trees.ts'
+
+/** Of this form of the file; another is another number. */
+const VERSION = 1
+
+/** A trained model, as `data/models/KIND.json` holds it. */
+export interface CostModel {
+  readonly version: number
+  /** What it was measured on. */
+  readonly chip: string
+  /** What the trees look at, in their order. */
+  readonly features: readonly string[]
+  readonly coefficients: Coefficients
+  /** Of the logarithm of the correction. */
+  readonly trees: Trees
+}
+
+let read: (kind: DeviceKind) => unknown = () => null
+/** Those of the package. */
+const packaged = new Map<DeviceKind, CostModel | null>()
+/** Those that are used instead. */
+const others = new Map<DeviceKind, CostModel | null>()
+
+/** Where the models of the package come from: a browser has no files. */
+export function readModelsBy(reader: (kind: DeviceKind) => unknown): void {
+  read = reader
+  packaged.clear()
+}
+
+/** The model for a kind of device; `null` where there is none. */
+export function costModel(kind: DeviceKind): CostModel | null {
+  const other = others.get(kind)
+  if (other !== undefined) return other
+  let known = packaged.get(kind)
+  if (known === undefined) {
+    const given = read(kind)
+    known = isOurs(given) ? given : null
+    packaged.set(kind, known)
+  }
+  return known
+}
+
+/**
+ * From now on schedules are compared by this model on devices of that kind; by none with `null`, and with `undefined` by that
+ * of the package again.
+ * @throws SptError `search/other-model` where it was trained for another version; `api/argument`
+ */
+export function useCostModel(kind: DeviceKind, model: CostModel | null | undefined): void {
+  if (!DEVICE_KINDS.includes(kind))
+    fail({
+      code: 'api/argument',
+      message: `there is no kind of device ${String(kind)}`,
+      expected: DEVICE_KINDS.join(', '),
+    })
+  if (model === undefined) others.delete(kind)
+  else if (model === null || isOurs(model)) others.set(kind, model)
+  else
+    fail({
+      code: 'search/other-model',
+      message: 'this is no cost model of this version of sparsetile',
+      expected: `version ${VERSION}, with the features ${FEATURE_NAMES.join(', ')}`,
+      hint: 'train it anew (bench/train-model.ts)',
+    })
+}
+
+/** Trees of other features would be read as if they were of these. */
+function isOurs(given: unknown): given is CostModel {
+  const model = given as Partial<CostModel> | null | undefined
+  return (
+    model?.version === VERSION &&
+    Array.isArray(model.features) &&
+    model.features.join() === FEATURE_NAMES.join() &&
+    Array.isArray(model.trees?.roots) &&
+    typeof model.coefficients === 'object'
+  )
+}

@@ -1,0 +1,129 @@
+/** `fastest { … }`: the schedule of which the cost model expects the least time, of those that are legal on the data. */
+import { fc, test as law } from '@fast-check/vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { coords, type Device, devices, type Kernel, load, resident, useCostModel } from '../../src/node.ts'
+import { costModel, predictor } from '../../src/search.ts'
+import { runs } from '../support/cases.ts'
+import { integers } from '../support/kernels.ts'
+import { complaint } from './support.ts'
+
+const LIST = ['gpu(8, 32)', 'gpu(2, 8)', 'hyb(1, 3, 64, 8, 32)', 'cpu', 'vector(4, 8, 4, 4)']
+const choosing = async (list: readonly string[], rest = ''): Promise<Kernel> =>
+  (
+    await load(`import "sparsetile/kernels/spmm.spt"
+schedule spmm.pick choose {
+  when (d > 0) fastest { ${list.join('\n')} }
+  ${rest}
+}`)
+  )
+    .kernel('spmm')
+    .schedule('pick')
+
+/** Of m × 40, one to six elements a row. */
+const matrix = (m: number, seed: number) => {
+  const [rows, columns]: [number[], number[]] = [[], []]
+  for (let i = 0; i < m; i++)
+    for (let e = 0; e <= (i * 7 + seed) % 6; e++) {
+      rows.push(i)
+      columns.push((i * 3 + e * 5 + seed) % 40)
+    }
+  return coords([m, 40], [rows, columns], integers(rows.length, seed))
+}
+
+let cpu: Device
+beforeAll(async () => {
+  cpu = await devices.cpu()
+})
+afterEach(() => {
+  for (const kind of ['cpu', 'webgpu', 'cuda'] as const) useCostModel(kind, undefined)
+})
+afterAll(() => cpu.dispose())
+
+law.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], { numRuns: runs(8) })(
+  'is what a predictor says of each, in any order of the list',
+  async (m, d, seed) => {
+    const tensors = { A: matrix(m, seed) }
+    const list = d % 4 === 0 ? LIST : LIST.slice(0, -1)
+    const inputs = { tensors, params: { d } }
+    const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
+    const predict = predictor(spmm, { device: 'cuda', inputs })
+    const times = list
+      .map((text) => {
+        const [name = '', args = ''] = text.split(/[()]/)
+        const numbers = args === '' ? [] : args.split(',').map(Number)
+        return { text, milliseconds: predict(spmm.schedule(name, ...numbers)).milliseconds }
+      })
+      .sort((a, b) => a.milliseconds - b.milliseconds)
+    for (const l of [list, list.toReversed()]) {
+      const { chosen } = await (await choosing(l)).choose('cuda', inputs)
+      expect(chosen.expected.map((e) => e.milliseconds)).toEqual(times.map((t) => t.milliseconds))
+      expect(chosen.expected[0]!.text).toBe(chosen.text)
+      expect(times.find((t) => t.text === chosen.text)?.milliseconds).toBe(times[0]!.milliseconds)
+    }
+  },
+)
+
+describe('where nothing is expected', () => {
+  const inputs = { tensors: { A: matrix(9, 1) }, params: { d: 8 } }
+  test('for want of a model it is the first', async () => {
+    useCostModel('cuda', null)
+    const { chosen } = await (await choosing(LIST)).choose('cuda', inputs)
+    expect([chosen.text, chosen.expected]).toEqual(['gpu(8, 32)', []])
+  })
+
+  test('for want of data it is the first', async () => {
+    const { chosen } = await (await choosing(LIST)).choose('cuda', { params: { m: 5, n: 4, d: 8 } })
+    expect([chosen.text, chosen.expected]).toEqual(['gpu(8, 32)', []])
+  })
+
+  test('what the data do not fit is passed over', async () => {
+    useCostModel('cuda', null)
+    const k = await choosing(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
+    const on = async (d: number) => (await k.choose('cuda', { ...inputs, params: { d } })).chosen.text
+    expect([await on(8), await on(7)]).toEqual(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
+  })
+
+  test('and where they fit none, the first says why', async () => {
+    const k = await choosing(['vector(4, 8, 4, 4)', 'vector(4, 16, 4, 4)'])
+    expect(await complaint(() => k.choose('cuda', { ...inputs, params: { d: 7 } }))).toContain(
+      'choose/requirement: spmm.pick chooses vector(4, 8, 4, 4), which requires',
+    )
+  })
+})
+
+test('a kernel chosen so is right, and its variants are those that were chosen', async () => {
+  const model = costModel('cuda')!
+  useCostModel('cpu', model)
+  const compiled = await (await choosing(['cpu', 'hyb(1, 3, 64, 8, 32)', 'gpu(2, 8)'])).compile(cpu)
+  for (const m of [3, 50]) {
+    const prepared = await compiled.prepare({
+      tensors: { A: matrix(m, 2), B: integers(40 * 8, 3) },
+      params: { d: 8 },
+    })
+    expect((await prepared.verify()).problems).toEqual([])
+    expect(prepared.choice!.expected).toHaveLength(3)
+    expect((compiled as unknown as { variants: string[] }).variants).toContain(prepared.choice!.text)
+    prepared.free()
+  }
+  expect((compiled as unknown as { variants: string[] }).variants.length).toBeLessThan(3)
+  compiled.release()
+})
+
+test('tensors that a device has are compared by their structure', async () => {
+  useCostModel('cpu', costModel('cuda')!)
+  const A = matrix(50, 3)
+  const k = await choosing(LIST)
+  const here = await k.choose(cpu, { tensors: { A }, params: { d: 8 } })
+  const there = await resident(cpu, A)
+  const brought = await k.choose(cpu, { resident: { A: there }, params: { d: 8 } })
+  expect(brought.chosen.expected).toEqual(here.chosen.expected)
+  there.free()
+})
+
+test('what is no list, and what is no model, is told', async () => {
+  expect(await complaint(() => choosing([]))).toContain('check/empty-choice')
+  expect(await complaint(() => choosing(['gpu(8, 32)', 'nowhere(3)']))).toContain('check/unknown-schedule')
+  const other = { ...costModel('cuda')!, version: 99 }
+  expect(await complaint(async () => useCostModel('cuda', other))).toContain('search/other-model')
+  expect(await complaint(async () => useCostModel('tpu' as never, null))).toContain('api/argument')
+})
