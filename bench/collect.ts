@@ -7,12 +7,12 @@
  *   --matrices road:40000:1,hubs:20000:2,cora --data DATA --widths 32,128 --pool 20
  * ```
  * `--listed N`: so many of `candidates.json` (default: all). `--share K/N`: the Kth of N shares of the kernels, with processes
- * for the others beside it; `--lock FOLDER`: they use the device in turn. `--peers`: libraries as well. After a fault of the
- * device it ends with 75; run it again.
+ * for the others beside it; `--lock FOLDER`: they use the device in turn. `--peers`: libraries as well; `--standard`: what a
+ * user gets who chooses nothing. After a fault of the device it ends with 75; run it again.
  */
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { devices } from '../src/node.ts'
-import type { Candidate } from './gpu/candidates.ts'
+import { type Candidate, fieldOf, parseCandidate, widthValues } from './gpu/candidates.ts'
 import type { Contestant, Running } from './gpu/case.ts'
 import { bindRows, elementsOf, ours } from './gpu/contestants.ts'
 import { Formats } from './gpu/formats.ts'
@@ -161,6 +161,12 @@ class Collection {
   }
 }
 
+/** What a user gets who chooses nothing, where that is asked for. */
+function standards(suite: string, width: number): readonly Candidate[] {
+  const { standard } = fieldOf(suite, [], widthValues(width))
+  return standard !== null && process.argv.includes('--standard') ? [parseCandidate(standard)] : []
+}
+
 /** Which pool a case sees: the same in every run. */
 const seedOf = (text: string): number =>
   [...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0
@@ -195,7 +201,8 @@ async function collect(kind: Kind, suites: readonly string[], s: Session, into: 
           if (s.late()) return
           const head = { device: kind, chip: device.device.name, suite, data: A.name, width }
           const seed = seedOf(`${A.name} ${width}`)
-          const pool = poolOf(suite, kind, width, { count: perCase, listed, seed })
+          const drawn = poolOf(suite, kind, width, { count: perCase, listed, seed })
+          const pool = [...standards(suite, width), ...drawn]
           const open = pool.filter((c) => isMine(c) && !into.has({ ...head, candidate: c.text }))
           if (open.length === 0) continue
           const operands = operation.of(A, width)

@@ -5,72 +5,17 @@
  */
 
 import { Random } from '../src/run/bind/random-tensors.ts'
-import { shuffled } from './power-law.ts'
-
-/** A pattern: rows and columns of the elements, in any order, maybe repeated. */
-export interface Pattern {
-  readonly shape: readonly [rows: number, columns: number]
-  readonly rows: Int32Array
-  readonly columns: Int32Array
-}
-
-export interface Family {
-  readonly about: string
-  /** `size`: about how many rows there are. */
-  make(size: number, random: Random): Pattern
-}
-
-class Edges {
-  readonly #rows: number[] = []
-  readonly #columns: number[] = []
-
-  add(row: number, column: number): void {
-    this.#rows.push(row)
-    this.#columns.push(column)
-  }
-
-  pattern(rows: number, columns = rows): Pattern {
-    return {
-      shape: [rows, columns],
-      rows: Int32Array.from(this.#rows),
-      columns: Int32Array.from(this.#columns),
-    }
-  }
-}
-
-/** A node of n, those with small numbers more often: of density proportional to x^-skew (0: all alike). */
-const skewed = (random: Random, n: number, skew: number): number =>
-  Math.min(n - 1, Math.floor(n * random.next() ** (1 / (1 - skew))))
-
-/** Both ends by weight, ids at random (Chung and Lu, 2002). */
-const powerLaw = (skew: number, degree: number): Family => ({
-  about: `power law, skew ${skew}, ${degree} a row, random ids`,
-  make(n, random) {
-    const ids = shuffled(n, random)
-    const edges = new Edges()
-    for (let e = 0; e < (n * degree) / 2; e++) {
-      const [a, b] = [ids[skewed(random, n, skew)]!, ids[skewed(random, n, skew)]!]
-      edges.add(a, b)
-      edges.add(b, a)
-    }
-    return edges.pattern(n)
-  },
-})
-
-/** Neighbours on a ring, a share of the edges rewired (Watts and Strogatz, 1998). */
-const smallWorld = (degree: number, rewired: number): Family => ({
-  about: `small world, ${degree} neighbours on a ring, ${rewired * 100} % rewired`,
-  make(n, random) {
-    const edges = new Edges()
-    for (let i = 0; i < n; i++)
-      for (let k = 1; k <= degree / 2; k++) {
-        const j = random.next() < rewired ? random.below(n) : (i + k) % n
-        edges.add(i, j)
-        edges.add(j, i)
-      }
-    return edges.pattern(n)
-  },
-})
+import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
+import {
+  citations,
+  communities,
+  geometric,
+  hubs,
+  powerLaw,
+  recursive,
+  road,
+  smallWorld,
+} from './families/graphs.ts'
 
 const uniform = (degree: number): Family => ({
   about: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,
@@ -142,26 +87,6 @@ const bipartite = (wide: number, degree: number): Family => ({
   },
 })
 
-/** A grid of crossings with some streets missing, numbered in strips as surveys are. */
-const road: Family = {
-  about: 'road network: a grid with a fifth of the streets missing',
-  make(n, random) {
-    const side = Math.max(2, Math.round(Math.sqrt(n)))
-    const edges = new Edges()
-    const street = (a: number, b: number): void => {
-      if (random.next() < 0.2) return
-      edges.add(a, b)
-      edges.add(b, a)
-    }
-    for (let x = 0; x < side; x++)
-      for (let y = 0; y < side; y++) {
-        if (y + 1 < side) street(x * side + y, x * side + y + 1)
-        if (x + 1 < side) street(x * side + y, (x + 1) * side + y)
-      }
-    return edges.pattern(side * side)
-  },
-}
-
 /** A layer's weights of which the largest stay: rows of nearly one length. */
 const pruned = (kept: number): Family => ({
   about: `pruned layer, ${kept * 100} % of the weights kept`,
@@ -173,29 +98,30 @@ const pruned = (kept: number): Family => ({
   },
 })
 
-/** A few rows have a tenth of all columns each, the others hardly any. */
-const hubs = (count: number, degree: number): Family => ({
-  about: `${count} hubs with a tenth of all columns, ${degree} in other rows`,
-  make(n, random) {
-    const edges = new Edges()
-    const ids = shuffled(n, random)
-    for (let h = 0; h < Math.min(n, count); h++)
-      for (let k = 0; k < n / 10; k++) {
-        const j = random.below(n)
-        edges.add(ids[h]!, j)
-        edges.add(j, ids[h]!)
-      }
-    for (let i = 0; i < n; i++) for (let k = 0; k < degree; k++) edges.add(i, random.below(n))
-    return edges.pattern(n)
-  },
-})
-
 const emptyRows = (share: number, degree: number): Family => ({
   about: `${share * 100} % of the rows empty, ${degree} in the others`,
   make(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; i++)
       if (random.next() >= share) for (let k = 0; k < degree; k++) edges.add(i, random.below(n))
+    return edges.pattern(n)
+  },
+})
+
+/** Windows along the diagonal and a few whole rows and columns: patterns of attention (Beltagy, Peters and Cohan, 2020). */
+const windowed = (window: number, whole: number): Family => ({
+  about: `${window} on each side of the diagonal, ${whole} whole rows and columns`,
+  make(n, random) {
+    const edges = new Edges()
+    for (let w = 0; w < whole; w++) {
+      const node = random.below(n)
+      for (let k = 0; k < n; k++) {
+        edges.add(node, k)
+        edges.add(k, node)
+      }
+    }
+    for (let i = 0; i < n; i++)
+      for (let j = Math.max(0, i - window); j <= Math.min(n - 1, i + window); j++) edges.add(i, j)
     return edges.pattern(n)
   },
 })
@@ -215,6 +141,11 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   'pruned-layer': pruned(0.1),
   hubs: hubs(8, 4),
   'empty-rows': emptyRows(0.7, 20),
+  communities: communities(256, 60, 0.6),
+  'r-mat': recursive(16),
+  geometric: geometric(8),
+  citations: citations(3),
+  windowed: windowed(32, 4),
 }
 
 /** Rows of a member where nothing else is said. */
