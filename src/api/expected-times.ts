@@ -4,7 +4,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
-import { costModel } from '../search/model/trained.ts'
+import { type CostModel, costModel } from '../search/model/trained.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /**
@@ -21,47 +21,62 @@ export function expectedTimes(
 ): readonly (number | null)[] {
   const model = costModel(kind)
   if (!model || Object.keys(sparse).length === 0) return kernels.map(() => null)
-  const data = dataOf(source, sparse, sizes)
+  const { data, times } = knownOf(source, sparse)
+  const params = Object.fromEntries(sizes)
+  const key = JSON.stringify([kind, params])
   return kernels.map((kernel) => {
-    try {
-      const { milliseconds } = predicted(model, kernel, data)
-      return Number.isFinite(milliseconds) ? milliseconds : null
-    } catch (e) {
-      // Binding says it better.
-      if (e instanceof SptError) return null
-      throw e
-    }
+    const ofKernel = times.get(kernel) ?? new Map<string, Expected>()
+    times.set(kernel, ofKernel)
+    const before = ofKernel.get(key)
+    if (before?.model === model) return before.milliseconds
+    const milliseconds = expected(model, kernel, { ...data, params })
+    ofKernel.set(key, { model, milliseconds })
+    return milliseconds
   })
+}
+
+function expected(model: CostModel, kernel: Compilation, data: ModelData): number | null {
+  try {
+    const { milliseconds } = predicted(model, kernel, data)
+    return Number.isFinite(milliseconds) ? milliseconds : null
+  } catch (e) {
+    // Binding says it better.
+    if (e instanceof SptError) return null
+    throw e
+  }
+}
+
+/** Of a kernel by a model. */
+interface Expected {
+  readonly model: CostModel
+  readonly milliseconds: number | null
 }
 
 /** What is known of tensors with these arrays: finding it takes milliseconds, and most data are bound again. */
 interface Known {
   readonly arrays: readonly object[]
-  readonly sizes: string
-  readonly data: ModelData
+  readonly shapes: string
+  readonly data: Omit<ModelData, 'params'>
+  /** By kernels, and by kinds of devices with sizes. */
+  readonly times: WeakMap<Compilation, Map<string, Expected>>
 }
 const known = new WeakMap<Kernel1, WeakMap<object, Known>>()
 
-function dataOf(
-  source: Kernel1,
-  tensors: Readonly<Record<string, Tensor>>,
-  sizes: ReadonlyMap<string, number>,
-): ModelData {
-  const params = Object.fromEntries(sizes)
+function knownOf(source: Kernel1, tensors: Readonly<Record<string, Tensor>>): Known {
   const arrays = Object.values(tensors).flatMap(indexArrays)
   const shapes = JSON.stringify(Object.entries(tensors).map(([name, t]) => [name, t.shape]))
-  const [key] = arrays
-  if (!key) return modelDataOf(tensors, params)
   const ofKernel = known.get(source) ?? new WeakMap<object, Known>()
   known.set(source, ofKernel)
-  const before = ofKernel.get(key)
+  const [key] = arrays
+  const before = key && ofKernel.get(key)
   const isSame =
-    before?.sizes === shapes &&
+    before?.shapes === shapes &&
     before.arrays.length === arrays.length &&
     before.arrays.every((a, k) => a === arrays[k])
-  const data = isSame ? before.data : modelDataOf(tensors, params)
-  if (!isSame) ofKernel.set(key, { arrays, sizes: shapes, data })
-  return { ...data, params }
+  if (isSame) return before
+  const made: Known = { arrays, shapes, data: modelDataOf(tensors), times: new WeakMap() }
+  if (key) ofKernel.set(key, made)
+  return made
 }
 
 function indexArrays(t: Tensor): readonly object[] {

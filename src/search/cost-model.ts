@@ -48,7 +48,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled
   const { source } = kernel
   const values = valuesIn(source, inputs)
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
-  const data = modelDataOf(sparseTensors(source, values.tensors), params)
+  const data = { ...modelDataOf(sparseTensors(source, values.tensors)), params }
   return (scheduled) => predicted(model, scheduled.compilation, data)
 }
 

@@ -48,13 +48,10 @@ export function sparseTensors(
 }
 
 /** `tensors`: sparse ones. Looks at them once. */
-export function modelDataOf(
-  tensors: Readonly<Record<string, Tensor>>,
-  params: Readonly<Record<string, number>>,
-): ModelData {
+export function modelDataOf(tensors: Readonly<Record<string, Tensor>>): Omit<ModelData, 'params'> {
   const [first] = Object.values(tensors)
   const rows = first && rowsOf(first)
-  return { tensors, params, statistics: rows ? statisticsOf(rows) : null, structures: new Map() }
+  return { tensors, statistics: rows ? statisticsOf(rows) : null, structures: new Map() }
 }
 
 /** @throws SptError as `bindInputs` */
