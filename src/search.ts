@@ -21,6 +21,7 @@ export {
 } from './search/measuring/measure-rounds.ts'
 export { prepareReference } from './search/measuring/reference-kernel.ts'
 export type { OutOfRounds, RoundsResult } from './search/measuring/rounds.ts'
+export { type Outline, type OutlinedDecision, type OutlineOptions, outline } from './search/outline/index.ts'
 export * from './search/points.ts'
 export * from './search/records/index.ts'
 export {

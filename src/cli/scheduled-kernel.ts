@@ -15,6 +15,7 @@ import { isRefusedByDevice } from '../run/device-limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkNames, numbers } from './run/bind-options.ts'
+import { argumentsOf, type ScheduleCall } from './schedule-call.ts'
 import { misused } from './usage.ts'
 
 /** Reads a program with what it imports, as far as the call trusts it. */
@@ -69,54 +70,6 @@ export function chosenKernel(program: SptProgram, call: Call): Kernel {
   return program.kernel(
     kernelName ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),
   )
-}
-
-export interface ScheduleCall {
-  readonly name: string
-  /** By place; `undefined`: the parameter's default. */
-  readonly args: readonly (number | undefined)[]
-  /** By name. */
-  readonly named?: ReadonlyMap<string, number>
-}
-
-/** `S`, `S(1, 2)` or `S(1, lanes = 2)`, as reports print it. */
-export function scheduleCall(call: Call): ScheduleCall | undefined {
-  const text = call.one('schedule')
-  if (text === undefined) return undefined
-  const match = /^\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*$/.exec(text)
-  const list = match?.[2]?.trim() ?? ''
-  const args = list === '' ? [] : list.split(',').map((a) => /^\s*(?:(\w+)\s*=\s*)?([+-]?\d+)\s*$/.exec(a))
-  const placed = args.filter((a, k) => a && a[1] === undefined && args.slice(0, k).every((b) => !b?.[1]))
-  const named = new Map(args.flatMap((a) => (a?.[1] === undefined ? [] : [[a[1], Number(a[2])] as const])))
-  const all = args.every((a) => a && Number.isSafeInteger(Number(a[2])))
-  if (!match || !all || placed.length + named.size < args.length)
-    return misused({
-      command: call.command,
-      message: `--schedule ${text} is no schedule`,
-      expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
-    })
-  return { name: match[1]!, args: placed.map((a) => Number(a![2])), named }
-}
-
-/** The arguments in the order of the schedule's parameters. @throws SptError `schedule/arguments` */
-export function argumentsOf(
-  kernel: Kernel,
-  { name, args, named = new Map() }: ScheduleCall,
-): readonly (number | undefined)[] {
-  if (named.size === 0) return args
-  const params = kernel.parameters(name).map((p) => p.name)
-  for (const n of named.keys())
-    if (params.indexOf(n) < args.length)
-      fail({
-        code: 'schedule/arguments',
-        message: params.includes(n)
-          ? `${n} of schedule ${name} is given by place and by name`
-          : `schedule ${name} has no parameter ${n}`,
-        ...(params.includes(n) ? {} : { lookup: { name: n, candidates: params } }),
-        expected: params.length > 0 ? `some of ${params.join(', ')}` : 'no arguments',
-        hint: 'give each parameter once',
-      })
-  return params.map((p, k) => args[k] ?? named.get(p))
 }
 
 /** A kernel under a schedule. */

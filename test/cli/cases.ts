@@ -74,6 +74,12 @@ schedule mul.auto choose {
   otherwise gpu
 }
 `
+const SPACE = `${PROGRAM}
+space mul.some(most = 8) {
+  by in 2, 4 .. most where (by <= d)
+  use gpu(by) or blocks(by)
+}
+`
 const MTX = '%%MatrixMarket matrix coordinate real general\n'
 
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
@@ -84,6 +90,7 @@ export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'wide.spt': WIDE,
   'chip.spt': CHIP,
   'figures.spt': FIGURES,
+  'space.spt': SPACE,
   'imports.spt': 'import "./nowhere.spt"\n',
   'empty.spt': '',
   'a.mtx': MATRIX,
@@ -161,6 +168,12 @@ export const CASES: Readonly<Record<string, string>> = {
   'stage unknown': 'show {mul.spt} --stage 4',
   'pass unknown': 'show {mul.spt} --after unrol',
   'pass of another stage': 'show {mul.spt} --after flatten --stage 2',
+  'space at a stage': 'show {space.spt} --space some --stage 2',
+  'survey of a stage': 'show {space.spt} --stage 2 --survey 10',
+  'data of a stage': 'show {mul.spt} --bind A={a.mtx}',
+  'survey no number': 'show {space.spt} --space some --survey all',
+  'space no call': 'show {space.spt} --space some(8',
+  'space with arguments by name': 'show {space.spt} --space some(most=8)',
   'schedule no call': 'run {mul.spt} --schedule gpu(8',
   'schedule with a fraction': 'run {mul.spt} --schedule gpu(0.5)',
   // Names
@@ -178,6 +191,10 @@ export const CASES: Readonly<Record<string, string>> = {
   'schedule of too few arguments': 'run {mul.spt} --schedule blocks',
   'step unknown': 'show {mul.spt} --schedule gpu --after 9',
   'step without schedule': 'show {mul.spt} --after 1',
+  'space unknown': 'show {space.spt} --space same --size d=8',
+  'space of a kernel without one': 'show {mul.spt} --space some',
+  'space that asks for a size': 'show {space.spt} --space some',
+  'space without points': 'show {space.spt} --space some --size d=1',
   'buffer unknown': 'run {mul.spt} --bind a={a.mtx}',
   'size unknown': 'run {mul.spt} --bind A={a.mtx} --size D=4',
   'output unknown': 'run {mul.spt} --out A={out.npy}',

@@ -194,6 +194,67 @@ describe('spt show', () => {
   })
 })
 
+describe('spt show --space', () => {
+  const path = folder.file(
+    'space.spt',
+    `${PROGRAM}
+space mul.some(most = 8) {
+  format F in dcsr, hyb(1, k)
+  k in 1, 2
+  by in 2, 4 .. most where (by <= d)
+  either { A as F } or {}
+  use gpu(by) or blocks(by) or nested
+}
+space mul.nested {
+  tile in 1, 2, 3
+  split nowhere by tile
+}
+import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"
+`,
+  )
+  const show = async (...args: string[]): Promise<string> => {
+    const { code, out, err } = await spt(['show', path, '--space', ...args])
+    expect([code, err]).toEqual([0, ''])
+    return out
+  }
+
+  test('decisions, points and refusals', async () => {
+    expect(await show('some(16)', ...bound.slice(0, 2), '--size', 'd=4')).toMatchInlineSnapshot(`
+      "space        mul.some(16) on cpu
+      points       28
+      legal        4 of all 28
+      rejected     24 schedule/unknown-loop
+
+      either       one of 2, with the points of each
+        21  { A as F }
+         7  { }
+      F            one of 2, with the points of each, with either = { A as F }
+         7  dcsr
+        14  hyb(1, k)
+      use          one of 3, with the points of each
+         8  gpu(by)
+         8  blocks(by)
+        12  nested
+      k            1, 2, with F = hyb(1, k)
+      by           2, 4, with use = gpu(by) or blocks(by)
+      nested.tile  1, 2, 3, with use = nested
+      "
+    `)
+  })
+
+  test('fewer points are tried, or none', async () => {
+    expect(await show('some', '--size', 'd=8', '--survey', '5')).toMatch(/^legal +\d of 5 that were drawn$/m)
+    expect(await show('some', '--size', 'd=8', '--survey', '0')).not.toMatch(/^legal/m)
+  })
+
+  test('sketches, which are too many to be gone through', async () => {
+    const out = await show('sketches', '--device', 'cuda', '--survey', '3')
+    expect(out).toMatch(/^points +about [\d,]+, estimated from a sample$/m)
+    expect(out).toMatch(/^sum\.sketch +one of 3/m)
+  })
+})
+
 describe('spt emit', () => {
   test.each([
     ['wgsl', '@compute @workgroup_size(1, 4, 1)'],

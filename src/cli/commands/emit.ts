@@ -11,6 +11,7 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
+import { scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
   chosen,
@@ -18,7 +19,6 @@ import {
   isChosen,
   loadFile,
   reportPassedOver,
-  scheduleCall,
   scheduled,
   sizesFor,
   within,

@@ -12,13 +12,13 @@ import { EXIT } from '../failure.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
 import { checkNames, given, readInputs } from '../run/bind-options.ts'
 import { explained } from '../run/explained.ts'
+import { scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
   chosen,
   chosenKernel,
   loadFile,
   reportPassedOver,
-  scheduleCall,
   scheduledFor,
   sizesFor,
   within,

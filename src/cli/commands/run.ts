@@ -17,13 +17,13 @@ import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from 
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
 import { sparseSizes } from '../run/sparse.ts'
+import { scheduleCall } from '../schedule-call.ts'
 import {
   chosen,
   chosenKernel,
   loadFile,
   orWithout,
   reportPassedOver,
-  scheduleCall,
   scheduledFor,
   within,
 } from '../scheduled-kernel.ts'

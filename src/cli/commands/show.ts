@@ -9,16 +9,16 @@ import { PASSES } from '../../lower/pipeline.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
+import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
+import { checkNames, given, readInputs } from '../run/bind-options.ts'
+import { SPACE, spaceOf } from '../run/space-option.ts'
+import { argumentsOf, type ScheduleCall, scheduleCall } from '../schedule-call.ts'
 import {
-  argumentsOf,
   checkDeciding,
   chosen,
   chosenKernel,
   isChosen,
   loadFile,
-  type ScheduleCall,
-  scheduleCall,
   scheduled,
   sizesFor,
   within,
@@ -26,6 +26,9 @@ import {
 import { misused } from '../usage.ts'
 
 type Stage = 1 | 2 | 3
+
+const USUAL_SURVEY = 100
+const MOST_SURVEYED = 1_000_000
 
 /** Passes by the stage that their result is at. */
 const LOOPS = PASSES.slice(0, PASSES.indexOf('launches'))
@@ -39,9 +42,25 @@ export const show: CommandSpec = {
   options: [
     KERNEL,
     schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
-    CHOOSING_SIZES,
+    {
+      ...SPACE,
+      about: `What there is to decide instead: ${SPACE.about[0]!.toLowerCase()}${SPACE.about.slice(1)}`,
+    },
+    {
+      ...BIND,
+      about: 'With --space: data that its conditions ask about',
+    },
+    {
+      ...CHOOSING_SIZES,
+      about:
+        'Where the schedule is chosen by them, or the space depends on them: a size, or a statistic (longest(j)=700)',
+    },
     ...DEVICE_FACTS,
-    { flags: '--device <D>', about: 'The device it is chosen for: cpu, webgpu or cuda (default: cpu)' },
+    { flags: '--device <D>', about: 'The device it is for: cpu, webgpu or cuda (default: cpu)' },
+    {
+      flags: '--survey <N>',
+      about: `With --space: points whose steps are tried (default: ${USUAL_SURVEY}), so that refusals are counted by code; 0: none`,
+    },
     { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
     {
       flags: '--after <STEP>',
@@ -50,12 +69,14 @@ export const show: CommandSpec = {
     ...TRUST,
   ],
   notes: [
+    'With --space: the decisions of a space of schedules with their values, after what they are asked for, and points.',
     `Step 0 is the kernel as written; steps are counted as they run, those of a \`use\` included.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
   ],
   examples: [
     'spt show kernel.spt',
     'spt show kernel.spt --schedule gpu --stage 2 --after 3',
     'spt show kernel.spt --schedule gpu --after hoist',
+    'spt show kernel.spt --space gpu_space --device cuda --bind A=graph.mtx --size d=64',
   ],
   async run(call) {
     const wanted = call.choice('stage', ['1', '2', '3'] as const)
@@ -63,9 +84,12 @@ export const show: CommandSpec = {
     const named = scheduleCall(call)
     const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
+    const surveyed = checkSpace(call)
+    const { files } = given(call)
     const program = await loadFile(call.args[0]!, call)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
+      if (surveyed !== undefined) return spaceText(call, kernel, device, files, surveyed)
       const sizes = sizesFor(call, kernel, device)
       if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
       const choice =
@@ -81,6 +105,37 @@ export const show: CommandSpec = {
     call.io.out(`${text.trimEnd()}\n`)
     return EXIT.ok
   },
+}
+
+/** How many points are tried; `undefined`: no space is asked for. @throws UsageError where options say nothing together */
+function checkSpace(call: Call): number | undefined {
+  const { command } = call
+  const isSpace = call.one('space') !== undefined
+  const wrong = (isSpace ? ['schedule', 'stage', 'after'] : ['bind', 'survey']).find((o) => call.flag(o))
+  if (wrong !== undefined)
+    misused({
+      command,
+      message: `--${wrong} says nothing ${isSpace ? 'of a space' : 'without --space'}`,
+      expected: isSpace ? `--space, or --${wrong}` : `--space NAME --${wrong} …`,
+    })
+  const tried = call.integer('survey', 0, MOST_SURVEYED)
+  return isSpace ? (tried ?? USUAL_SURVEY) : undefined
+}
+
+async function spaceText(
+  call: Call,
+  kernel: Kernel,
+  device: Device['kind'],
+  files: ReadonlyMap<string, string>,
+  surveyed: number,
+): Promise<string> {
+  const known = sizesFor(call, kernel, device)
+  checkNames(kernel.source, files.keys(), [])
+  const sizes = new Map(Object.entries(known.params ?? {}).map(([name, x]) => [name, Number(x)]))
+  const tensors = await readInputs(kernel.source, files, sizes)
+  const space = await spaceOf(call, kernel, device, { ...known, tensors })
+  const { spaceReport } = await import('../run/space-report.ts')
+  return spaceReport(space, space.name, device, surveyed)
 }
 
 function firstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Kernel {

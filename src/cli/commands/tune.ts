@@ -5,17 +5,17 @@ import type { SptProgram } from '../../api/program.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { guarded } from '../../io/node-files.ts'
 import { devices } from '../../node.ts'
-import type { Device, DeviceKind } from '../../runtime/device.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, costPrior, predictor } from '../../search/cost-model.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
 import type { WrongResult } from '../../search/tally.ts'
 import type { TuneOptions } from '../../search/tune/index.ts'
-import type { KernelSpace } from '../../search/types.ts'
 import { longName } from '../args.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkNames, given, numbers, readInputs } from '../run/bind-options.ts'
+import { SPACE, spaceOf } from '../run/space-option.ts'
 import { idleOf, work } from '../run/tune-worker.ts'
 import { progressLine, tuneJson, tuneReport, winner } from '../run/tuned.ts'
 import { chosenKernel, loadFile, within } from '../scheduled-kernel.ts'
@@ -36,9 +36,8 @@ export const tune: CommandSpec = {
     { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
     { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
     {
-      flags: '--space <NAME>',
-      about:
-        'A space of the kernel, or sketches (default: cpu_space or gpu_space where there is one, else sketches)',
+      ...SPACE,
+      about: `${SPACE.about} (default: cpu_space or gpu_space where there is one, else sketches)`,
     },
     { flags: '--trials <N>', about: `Points that are measured at most (default: ${USUAL_TRIALS})` },
     { flags: '--minutes <M>', about: 'Ends it after that' },
@@ -178,22 +177,6 @@ async function queueOf(
     idleSeconds: idleOf(call, 1),
     onNote: (line) => call.io.err(`${line}\n`),
   }
-}
-
-type Inputs = Parameters<ReturnType<Kernel['space']>['on']>[1]
-
-/** @throws SptError `api/unknown-space`, `space/empty`, as `sketches` */
-async function spaceOf(
-  call: Call,
-  kernel: Kernel,
-  device: Device,
-  inputs: Inputs,
-): Promise<KernelSpace<Kernel>> {
-  const own = device.kind === 'cpu' ? 'cpu_space' : 'gpu_space'
-  const name = call.one('space') ?? (kernel.spaces.includes(own) ? own : 'sketches')
-  if (name !== 'sketches' || kernel.spaces.includes(name)) return kernel.space(name).on(device, inputs)
-  const { sketches } = await import('../../search/sketches.ts')
-  return sketches(kernel, { device: device.kind })
 }
 
 /** A candidate whose result differs, so that it can be looked into. */

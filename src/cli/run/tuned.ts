@@ -5,7 +5,8 @@ import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts
 import type { Outcome } from '../../search/types.ts'
 
 const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
-const codes = (found: Readonly<Record<string, number>>): string =>
+/** `3 a/code, 1 b/code`. */
+export const byFrequency = (found: Readonly<Record<string, number>>): string =>
   Object.entries(found)
     .sort(([, a], [, b]) => b - a)
     .map(([code, n]) => `${n} ${code}`)
@@ -37,7 +38,7 @@ const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${sc
 /** What came of it, for a reader. */
 export function tuneReport(kernel: Kernel, device: string, space: string, r: TuneResult): string {
   const width = Math.max(...r.finals.map((f) => nameOf(f).length))
-  const rejected = codes(r.rejectedByCode)
+  const rejected = byFrequency(r.rejectedByCode)
   const lines = [
     `kernel    ${kernel.name} on ${device}`,
     `space     ${space}${r.left === undefined ? '' : `, ${r.left} points left`}`,

@@ -1,0 +1,83 @@
+/** What `spt show --space` says: what a space decides, how many points it has, and what refuses them. */
+import { Random } from '../../run/bind/random-tensors.ts'
+import { type Outline, type OutlinedDecision, outline } from '../../search/outline/index.ts'
+import { type Survey, survey } from '../../search/survey.ts'
+import type { DecisionValue, KernelSpace } from '../../search/types.ts'
+import { count } from '../figures.ts'
+import { byFrequency } from './tuned.ts'
+
+/** Numbers on a line. */
+const SHOWN = 16
+/** Values of an earlier decision that are named, and letters of each. */
+const NAMED = 3
+const LETTERS = 32
+/** Significant digits of an estimate. */
+const DIGITS = 2
+/** Of what is drawn: the same points each time. */
+const SEED = 1
+
+type Row = readonly [string, string]
+
+/** @param tried points whose steps are applied at most; 0: none */
+export function spaceReport(space: KernelSpace<unknown>, name: string, on: string, tried: number): string {
+  const found = outline(space)
+  const isSmall = found.isExact && found.points <= tried
+  const random = new Random(SEED)
+  const surveyed =
+    tried > 0 && survey(space, { limit: tried, ...(isSmall ? {} : { random: () => random.next() }) })
+  const head: Row[] = [
+    ['space', `${name} on ${on}`],
+    ['points', pointsOf(found)],
+    ...(surveyed ? surveyRows(surveyed, isSmall) : []),
+  ]
+  const width = Math.max(
+    ...[...head.map(([n]) => n), ...found.decisions.map((d) => d.name)].map((n) => n.length),
+  )
+  const lines = head.map(([n, text]) => `${n.padEnd(width)}  ${text}\n`)
+  return [...lines, '\n', ...found.decisions.map((d) => decisionText(d, found, width))].join('')
+}
+
+const pointsOf = ({ points, isExact }: Outline): string =>
+  isExact ? count(points) : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
+
+function surveyRows({ legal, rejected }: Survey, isAll: boolean): Row[] {
+  const all = [...rejected.values()].reduce((n, x) => n + x, legal)
+  return [
+    ['legal', `${count(legal)} of ${isAll ? `all ${count(all)}` : `${count(all)} that were drawn`}`],
+    ...(rejected.size > 0 ? [['rejected', byFrequency(Object.fromEntries(rejected))] as const] : []),
+  ]
+}
+
+/** Numbers on a line, texts on one each, after how many points they are. */
+function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number): string {
+  const after = d.after.map((a) => afterText(a, decisions.find((o) => o.name === a.name)!.values))
+  const tail = after.length > 0 ? `, with ${after.join(' and ')}` : ''
+  const head = d.name.padEnd(width)
+  if (d.values.every((v) => typeof v === 'number')) {
+    const more = d.values.length > SHOWN ? `, … ${d.values.at(-1)} (${d.values.length} values)` : ''
+    return `${head}  ${d.values.slice(0, SHOWN).join(', ')}${more}${tail}\n`
+  }
+  const numbers = d.points?.map(count)
+  const high = Math.max(0, ...(numbers ?? []).map((n) => n.length))
+  const lines = d.values.map((v, k) => {
+    const text = v === '' ? '(nothing)' : String(v)
+    return numbers ? `  ${numbers[k]!.padStart(high)}  ${text}\n` : `  ${text}\n`
+  })
+  return `${head}  one of ${d.values.length}${numbers ? ', with the points of each' : ''}${tail}\n${lines.join('')}`
+}
+
+function afterText(
+  { name, values }: OutlinedDecision['after'][number],
+  all: readonly DecisionValue[],
+): string {
+  if (values.length > NAMED) return `${values.length} of the ${all.length} values of ${name}`
+  return `${name} = ${values.map(shortened).join(' or ')}`
+}
+
+/** `ahead(…)`, or how the text begins. */
+function shortened(value: DecisionValue): string {
+  const text = String(value)
+  if (text.length <= LETTERS) return text
+  const call = /^(\w+)\([^()]*\)$/.exec(text)
+  return call ? `${call[1]}(…)` : `${text.slice(0, LETTERS)}…`
+}

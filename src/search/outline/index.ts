@@ -1,0 +1,44 @@
+/** What a space decides, as a list: each decision with its values and what it is asked after, and how many points there are. */
+import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { Random as Generator } from '../../run/bind/random-tensors.ts'
+import { COUNTED_DECISIONS, type Random } from '../points.ts'
+import type { PointSpace } from '../types.ts'
+import { sampledOutline } from './sampled.ts'
+import type { Outline, OutlinedDecision } from './types.ts'
+import { wholeOutline } from './whole.ts'
+
+export type { Outline, OutlinedDecision } from './types.ts'
+
+export interface OutlineOptions {
+  /** Decisions to look at, beyond which the space is sampled; `COUNTED_DECISIONS`, of spaces without `rest` 2,000. */
+  readonly limit?: number | undefined
+  /** Of samples; the same each time. */
+  readonly random?: Random | undefined
+}
+
+/** Walks down a space that is too large to be gone through. */
+const WALKS = 500
+/** Where nothing says what goes on alike, only what is small can be gone through. */
+const FEW = 2000
+
+/**
+ * What a space decides. One that is too large is sampled: decisions and values that are rare may be missing, and points are
+ * estimated.
+ * @throws SptError as `space.next`
+ */
+export function outline(space: PointSpace, options: OutlineOptions = {}): Outline {
+  expectOptions('outline', options, ['limit', 'random'])
+  const { limit = space.rest ? COUNTED_DECISIONS : FEW, random } = options
+  expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of decisions: 10000')
+  const generator = new Generator(1)
+  const found = wholeOutline(space, limit) ?? sampledOutline(space, WALKS, random ?? (() => generator.next()))
+  return { ...found, decisions: found.decisions.map((d) => withoutImplied(d, found.decisions)) }
+}
+
+/** What follows from another decision that it is asked after goes without saying. */
+function withoutImplied(d: OutlinedDecision, all: readonly OutlinedDecision[]): OutlinedDecision {
+  const asks = new Map(all.map((o) => [o.name, o.after]))
+  const isImplied = ({ name, values }: OutlinedDecision['after'][number]): boolean =>
+    d.after.some((a) => asks.get(a.name)?.some((b) => b.name === name && b.values.length <= values.length))
+  return { ...d, after: d.after.filter((a) => !isImplied(a)) }
+}

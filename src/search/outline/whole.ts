@@ -1,0 +1,125 @@
+/** Spaces that can be gone through: partial points after which all is alike are one. */
+import { pointKey, withValue } from '../points.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
+import type { Outline, OutlinedDecision } from './types.ts'
+
+/** Partial points after which all is alike, with what they leave open. */
+interface Node {
+  readonly open: OpenDecision | null
+  readonly next: Map<DecisionValue, Node>
+}
+
+/** `null`: there are more partial points than `limit` that go on in different ways. */
+export function wholeOutline(space: PointSpace, limit: number): Outline | null {
+  const root = explored(space, limit)
+  return root && outlined(root, sorted(root))
+}
+
+function explored(space: PointSpace, limit: number): Node | null {
+  const nodes = new Map<string, Node>()
+  const at = (partial: Point): Node => {
+    const key = space.rest?.(partial) ?? pointKey(partial)
+    const node = nodes.get(key) ?? { open: space.next(partial), next: new Map() }
+    nodes.set(key, node)
+    return node
+  }
+  const root = at({})
+  const waiting: [Node, Point][] = [[root, {}]]
+  for (let item = waiting.pop(); item; item = waiting.pop()) {
+    const [node, partial] = item
+    if (!node.open || node.next.size > 0) continue
+    for (const value of node.open.values) {
+      if (nodes.size > limit) return null
+      const after = withValue(partial, node.open.name, value)
+      const next = at(after)
+      node.next.set(value, next)
+      waiting.push([next, after])
+    }
+  }
+  return root
+}
+
+/** Each before all that follow it. */
+function sorted(root: Node): readonly Node[] {
+  const out: Node[] = []
+  const seen = new Set<Node>()
+  const visit = (node: Node): void => {
+    if (seen.has(node)) return
+    seen.add(node)
+    for (const next of [...node.next.values()].reverse()) visit(next)
+    out.push(node)
+  }
+  visit(root)
+  return out.reverse()
+}
+
+/** What was decided on the ways to a node, or to all that ask for one decision. */
+interface Ways {
+  readonly values: Map<string, Set<DecisionValue>>
+  /** Decided on all of them; `null` before there is one. */
+  always: ReadonlySet<string> | null
+  /** How many partial points they are. */
+  count: number
+}
+
+interface Asked extends Ways {
+  readonly ordered: boolean
+  /** By what it can be, how many points have that. */
+  readonly points: Map<DecisionValue, number>
+}
+
+const noWays = (): Ways => ({ values: new Map(), always: null, count: 0 })
+
+/** @param nodes all, each before those that follow it */
+function outlined(root: Node, nodes: readonly Node[]): Outline {
+  const below = new Map<Node, number>()
+  for (const node of nodes.toReversed()) {
+    const sum = [...node.next.values()].reduce((n, next) => n + below.get(next)!, 0)
+    below.set(node, node.open ? sum : 1)
+  }
+  const ways = new Map(nodes.map((node) => [node, noWays()]))
+  Object.assign(ways.get(root)!, { always: new Set(), count: 1 })
+  const asked = new Map<string, Asked>()
+  for (const node of nodes) {
+    const here = ways.get(node)!
+    if (!node.open) continue
+    const { name, ordered, values } = node.open
+    const one = asked.get(name) ?? { ...noWays(), ordered, points: new Map() }
+    asked.set(name, one)
+    addWays(one, here, here.always!)
+    for (const value of values) {
+      const next = node.next.get(value)!
+      one.points.set(value, (one.points.get(value) ?? 0) + here.count * below.get(next)!)
+      const after = ways.get(next)!
+      addWays(after, here, new Set([...here.always!, name]))
+      after.values.set(name, (after.values.get(name) ?? new Set()).add(value))
+    }
+  }
+  return {
+    decisions: [...asked].map(([name, one]) => decision(name, one, asked)),
+    points: below.get(root)!,
+    isExact: true,
+  }
+}
+
+/** @param decided on all ways from there */
+function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>): void {
+  for (const [name, values] of from.values) {
+    const known = to.values.get(name) ?? new Set()
+    to.values.set(name, known)
+    for (const v of values) known.add(v)
+  }
+  to.always = to.always ? new Set([...to.always].filter((n) => decided.has(n))) : decided
+  to.count += from.count
+}
+
+function decision(name: string, one: Asked, all: ReadonlyMap<string, Asked>): OutlinedDecision {
+  const values = [...one.points.keys()]
+  if (one.ordered) values.sort((a, b) => Number(a) - Number(b))
+  const after = [...one.always!].flatMap((n) => {
+    const seen = one.values.get(n)!
+    const possible = [...all.get(n)!.points.keys()]
+    return seen.size < possible.length ? [{ name: n, values: possible.filter((v) => seen.has(v)) }] : []
+  })
+  return { name, values, ordered: one.ordered, points: values.map((v) => one.points.get(v)!), after }
+}

@@ -1,0 +1,124 @@
+/** What a space decides, as a list: against all of its points, and as a sample tells it. */
+import { test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
+import { load, SptError } from '../../src/node.ts'
+import { outline } from '../../src/search/outline/index.ts'
+import type { DecisionValue, Point, PointSpace } from '../../src/search/types.ts'
+import { space } from '../../src/search.ts'
+import { runs } from '../support/cases.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { drawnSpaceText, KERNEL } from './space-gen.ts'
+
+const drawn = choiceNumbers(80).map((numbers) => drawnSpaceText(new Choices(numbers), 'drawn'))
+
+async function spaceOf({ text, sizes }: ReturnType<typeof drawnSpaceText>): Promise<PointSpace | null> {
+  try {
+    const program = await load(KERNEL + text)
+    return await program.kernel('product').space('drawn').on('cpu', { params: sizes })
+  } catch (e) {
+    if (e instanceof SptError) return null
+    throw e
+  }
+}
+
+const valuesOf = (all: readonly Point[], name: string): Set<DecisionValue> =>
+  new Set(all.flatMap((p) => (Object.hasOwn(p, name) ? [p[name]!] : [])))
+
+describe('generated spaces', () => {
+  law.prop([drawn], { numRuns: runs(60) })('are outlined as their points say', async (text) => {
+    const made = await spaceOf(text)
+    const { all } = text
+    if (!made) return
+    const found = outline(made)
+    expect([found.points, found.isExact]).toEqual([all.length, true])
+    const names = new Set(all.flatMap((p) => Object.keys(p)))
+    for (const name of names) expect(found.decisions.map((d) => d.name)).toContain(name)
+    for (const { name, values, points, after } of found.decisions) {
+      // Values of which no point comes have none.
+      const taken = values.filter((_, k) => points![k]! > 0)
+      expect(new Set(taken)).toEqual(valuesOf(all, name))
+      for (const [k, v] of values.entries()) expect(points![k]).toBe(all.filter((p) => p[name] === v).length)
+      for (const a of after)
+        for (const p of all) if (Object.hasOwn(p, name)) expect(a.values).toContain(p[a.name])
+    }
+  })
+
+  law.prop([drawn], { numRuns: runs(40) })('are found in part by samples', async (text) => {
+    const made = await spaceOf(text)
+    if (!made) return
+    const whole = outline(made)
+    const found = outline(made, { limit: 1 })
+    if (found.isExact) return
+    for (const d of found.decisions) {
+      const same = whole.decisions.find((o) => o.name === d.name)!
+      for (const v of d.values) expect(same.values).toContain(v)
+      // A dependence that a sample shows is one.
+      for (const a of d.after)
+        expect(
+          valuesOf(
+            text.all.filter((p) => Object.hasOwn(p, d.name)),
+            a.name,
+          ),
+        ).toSatisfy((seen: Set<DecisionValue>) => [...seen].every((v) => a.values.includes(v)))
+    }
+  })
+})
+
+const kernel = (await load(KERNEL)).kernel('product')
+
+test('a small one: order, points of each value, and what a decision is asked after', () => {
+  const small = space('small', kernel, (p) => {
+    const by = p.number('by', [4, 2])
+    const way = p.option('way', ['short', 'long'])
+    const more = way === 'long' ? p.number('more', [1, 2]) : 0
+    return (k) => k.split('i', by + more)
+  })
+  expect(outline(small)).toEqual({
+    decisions: [
+      { name: 'by', values: [2, 4], ordered: true, points: [3, 3], after: [] },
+      { name: 'way', values: ['short', 'long'], ordered: false, points: [2, 4], after: [] },
+      {
+        name: 'more',
+        values: [1, 2],
+        ordered: true,
+        points: [2, 2],
+        after: [{ name: 'way', values: ['long'] }],
+      },
+    ],
+    points: 6,
+    isExact: true,
+  })
+})
+
+test('a large one is estimated, and the dependences it shows are no chance', () => {
+  // `rare` comes some 60 times, and with no more of the values of `wide`: that says nothing.
+  const large = space('large', kernel, (p) => {
+    const wide = p.number('wide', [...Array(200).keys()])
+    const all = Array.from({ length: 8 }, (_, k) => p.number(`n${k}`, [1, 2, 3, 4]))
+    const way = p.option('way', ['short', 'long'])
+    if (way === 'long' && all[0] === 1) p.number('rare', [1, 2, 3])
+    return (k) => k.split('i', 1 + wide)
+  })
+  const { points, isExact, decisions } = outline(large)
+  const all = 200 * 4 ** 8 * (2 + 2 / 4)
+  expect(isExact).toBe(false)
+  expect(Math.abs(points - all) / all).toBeLessThan(0.1)
+  expect(decisions.map((d) => d.name)).toEqual([
+    'wide',
+    ...Array.from({ length: 8 }, (_, k) => `n${k}`),
+    'way',
+    'rare',
+  ])
+  expect(decisions.filter((d) => d.after.length > 0)).toEqual([
+    {
+      name: 'rare',
+      values: [1, 2, 3],
+      ordered: true,
+      points: null,
+      after: [
+        { name: 'n0', values: [1] },
+        { name: 'way', values: ['long'] },
+      ],
+    },
+  ])
+})
