@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { build } from './mutate/build.mjs'
-import { mutantsOf } from './mutate/mutants.mjs'
+import { mutantsOf, treesOf } from './mutate/mutants.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -43,7 +43,8 @@ const NEAR =
 const FAR = /webgpu|cuda-device|devices/
 
 const files = values.rooms.split(',').flatMap((room) => filesUnder(`src/${room}`))
-const all = files.flatMap((f) => mutantsOf(f, readFileSync(f, 'utf8'))).filter(wanted)
+const treeOf = treesOf()
+const all = files.flatMap((f) => mutantsOf(f, treeOf(f))).filter(wanted)
 const rooms = values.rooms.split(',')
 const mutants = rooms
   .flatMap((room, k) => {

@@ -1,5 +1,7 @@
 /** Mutants of source text: what each is, where it is, and what stands there instead. */
-import ts from 'typescript'
+import { resolve } from 'node:path'
+import * as ts from 'typescript/unstable/ast'
+import { API } from 'typescript/unstable/sync'
 
 const COMPARED = new Map([
   ['<', '<='],
@@ -28,11 +30,21 @@ const OPERATORS = new Map([
 ])
 
 /**
+ * Trees of files below `src/`, from a compiler that ends with this process.
+ * @returns {(file: string) => ts.SourceFile}
+ */
+export function treesOf() {
+  const config = resolve('tsconfig.build.json')
+  const project = new API({ cwd: resolve('.') }).updateSnapshot({ openProjects: [config] }).getProject(config)
+  return (file) => project.program.getSourceFile(resolve(file))
+}
+
+/**
  * All mutants of a file. `insert` is text put at `start`; else `[start, end)` is an expression and `text` another.
  * @returns {{ file: string, start: number, end: number, line: number, kind: string, was: string, text: string, insert?: boolean }[]}
  */
-export function mutantsOf(file, source) {
-  const tree = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true)
+export function mutantsOf(file, tree) {
+  const source = tree.text
   const found = []
   const lines = source.split('\n')
   const textOf = (node) => node.getText(tree)
@@ -109,7 +121,7 @@ export function mutantsOf(file, source) {
       if (type === 'boolean')
         for (const answer of ['true', 'false']) add('predicate constant', at, `return ${answer}`, true)
     }
-    ts.forEachChild(node, visit)
+    node.forEachChild(visit)
   }
   visit(tree)
   return found

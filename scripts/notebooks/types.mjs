@@ -18,7 +18,6 @@ export function typeErrors(paths) {
     noEmit: true,
     incremental: false,
     noUnusedLocals: false,
-    baseUrl: '.',
     paths: Object.fromEntries(Object.entries(EXPORTED).map(([name, file]) => [name, [`${up}/${file}`]])),
   }
   const config = join(folder, 'tsconfig.json')

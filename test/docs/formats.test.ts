@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import ts from 'typescript'
+import { API } from 'typescript/unstable/sync'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { blocksOf, moduleOf, picturesOf, renewed, run } from './chapter.ts'
 
@@ -53,32 +53,32 @@ describe('the chapter on formats', () => {
 
 /** What the type checker says of a module that imports the package by its name. */
 function complaints(text: string): string[] {
-  const { config } = ts.readConfigFile('tsconfig.json', (path) => readFileSync(path, 'utf8'))
-  const { options } = ts.parseJsonConfigFileContent(
-    { ...config, files: [], include: [] },
-    ts.sys,
-    resolve('.'),
-  )
-  const all: ts.CompilerOptions = {
-    ...options,
+  const page = resolve('test/docs/page.ts')
+  const config = resolve('test/docs/page.json')
+  const compilerOptions = {
     noEmit: true,
     // As in a program of a reader's; this repository is stricter.
     noUncheckedIndexedAccess: false,
     exactOptionalPropertyTypes: false,
-    paths: { sparsetile: ['./src/node.ts'] },
+    paths: { 'sparsetile/node': ['../../src/node.ts'] },
   }
-  const path = resolve('test/docs/page.ts')
-  const host = ts.createCompilerHost(all)
-  const { getSourceFile, fileExists, readFile } = host
-  host.getSourceFile = (name, target) =>
-    name === path ? ts.createSourceFile(name, text, target) : getSourceFile(name, target)
-  host.fileExists = (name) => name === path || fileExists(name)
-  host.readFile = (name) => (name === path ? text : readFile(name))
-  const program = ts.createProgram([path], all, host)
-  const source = program.getSourceFile(path)
-  if (!source) throw new Error('no page')
-  return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].map((d) => {
-    const line = d.start === undefined ? 0 : source.getLineAndCharacterOfPosition(d.start).line
-    return `${text.split('\n')[line]}: ${ts.flattenDiagnosticMessageText(d.messageText, ' ')}`
+  const made = new Map([
+    [page, text],
+    [config, JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: [], files: [page] })],
+  ])
+  const api = new API({
+    fs: {
+      fileExists: (name) => (made.has(name) ? true : undefined),
+      readFile: (name) => made.get(name),
+    },
   })
+  try {
+    const program = api.updateSnapshot({ openProjects: [config] }).getProject(config)?.program
+    if (!program?.getSourceFile(page)) throw new Error('no page')
+    return [...program.getSyntacticDiagnostics(page), ...program.getSemanticDiagnostics(page)].map(
+      (d) => `${text.slice(0, d.pos).split('\n').length}: ${d.text}`,
+    )
+  } finally {
+    api.close()
+  }
 }
