@@ -38,6 +38,7 @@ export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'
 export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
+export type { TuneCase } from './search/tune/case-study.ts'
 export {
   type Final,
   type TunedTrial,
@@ -46,4 +47,12 @@ export {
   type TuneResult,
   tune,
 } from './search/tune/index.ts'
+export {
+  type TuneAllOptions,
+  type TuneAllProgress,
+  type TuneAllResult,
+  type TunedCandidate,
+  type TunedCase,
+  tuneAll,
+} from './search/tune/tune-all.ts'
 export type * from './search/types.ts'

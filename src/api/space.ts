@@ -9,6 +9,7 @@ import {
   type Space as SpaceText,
   type SpaceUse,
   scheduleIn,
+  soleUse,
 } from '../elaborate/index.ts'
 import type { Var } from '../ir/expr.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -103,14 +104,7 @@ export class Space<K extends Base<K>> {
    * and as the steps
    */
   kernel(point: SpacePoint): K {
-    const open = this.next(point)
-    if (open)
-      fail({
-        code: 'space/point',
-        message: `the point of ${this.name} does not decide ${open.name}`,
-        expected: open.values.join(', ') || 'other values before it: none is allowed after these',
-      })
-    const { schedule, args } = scheduleIn(this.#use, point)
+    const { schedule, args } = this.#whole(point)
     const kernel = this.#base.apply(stepsOf(schedule, args))
     const { sizes } = this.#facts.statistics
     const broken = brokenFact(kernel.compilation.loops.facts, sizes)
@@ -123,5 +117,24 @@ export class Space<K extends Base<K>> {
         hint: `only where (${factText(broken)})`,
       })
     return kernel
+  }
+
+  /**
+   * The schedule of the program that a point is, where it is one and no other steps; else `null`.
+   * @throws SptError `space/point` where something is not decided
+   */
+  call(point: SpacePoint): { readonly name: string; readonly args: readonly number[] } | null {
+    return soleUse(this.#whole(point).schedule)
+  }
+
+  #whole(point: SpacePoint): ReturnType<typeof scheduleIn> {
+    const open = this.next(point)
+    if (open)
+      fail({
+        code: 'space/point',
+        message: `the point of ${this.name} does not decide ${open.name}`,
+        expected: open.values.join(', ') || 'other values before it: none is allowed after these',
+      })
+    return scheduleIn(this.#use, point)
   }
 }

@@ -91,6 +91,17 @@ export class Call {
   /** `NAME=VALUE` pairs, each name once. */
   pairs(name: string, value: string): Map<string, string> {
     const out = new Map<string, string>()
+    for (const [key, [first, ...more]] of this.lists(name, value)) {
+      if (more.length > 0)
+        misused({ command: this.command, message: `--${name} ${key} is given twice`, expected: 'one value' })
+      out.set(key, first!)
+    }
+    return out
+  }
+
+  /** `NAME=VALUE` pairs: all values of each name, in order. */
+  lists(name: string, value: string): Map<string, readonly string[]> {
+    const out = new Map<string, readonly string[]>()
     for (const text of this.many(name)) {
       const at = text.indexOf('=')
       const key = text.slice(0, Math.max(0, at)).trim()
@@ -100,9 +111,7 @@ export class Call {
           message: `--${name} ${text} is incomplete`,
           expected: `--${name} NAME=${value}`,
         })
-      if (out.has(key))
-        misused({ command: this.command, message: `--${name} ${key} is given twice`, expected: 'one value' })
-      out.set(key, text.slice(at + 1))
+      out.set(key, [...(out.get(key) ?? []), text.slice(at + 1)])
     }
     return out
   }

@@ -38,6 +38,7 @@ export {
   type SpacePoint,
   type SpaceUse,
   scheduleIn,
+  soleUse,
 } from './space-walk.ts'
 export { EXPERIMENTAL } from './target-requirements.ts'
 

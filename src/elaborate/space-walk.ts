@@ -278,6 +278,28 @@ export class Walk {
   }
 }
 
+/**
+ * The schedule of the program that a schedule from `scheduleIn` uses and nothing else, with its arguments; `null` where it
+ * is made of steps.
+ */
+export function soleUse(
+  schedule: Schedule,
+): { readonly name: string; readonly args: readonly number[] } | null {
+  const [step, ...more] = schedule.steps
+  if (step?.kind !== 'use' || more.length > 0) return null
+  const { name } = step.schedule
+  // No name has a point in it.
+  if (name.includes('.')) return soleUse(schedule.uses.get(name)!)
+  const args = step.args.map(literalValue)
+  return args.every((a) => a !== null) ? { name, args } : null
+}
+
+function literalValue(e: Ast.Expr): number | null {
+  if (e.kind === 'number') return e.value
+  const inner = e.kind === 'unary' && e.op === 'neg' ? literalValue(e.x) : null
+  return inner === null ? null : -inner
+}
+
 /** Steps of texts are `use` as well: those here have their arguments beside. */
 const isUse = (leaf: Leaf): leaf is Use => leaf.kind === 'use' && 'step' in leaf
 

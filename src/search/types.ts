@@ -32,10 +32,18 @@ export interface PointSpace {
   rest?(partial: Point): string
 }
 
+/** A schedule of a program, with arguments by place. */
+export interface ScheduleCall {
+  readonly name: string
+  readonly args: readonly number[]
+}
+
 /** Points that are applied to a kernel by ordinary steps: `K` is a `Kernel`. */
 export interface KernelSpace<K> extends PointSpace {
   /** @throws SptError where a step refuses: the point is rejected, and counted by the error's code */
   kernel(point: Point): K
+  /** The schedule of the program that a whole point is; `null`: none with a name. */
+  call?(point: Point): ScheduleCall | null
 }
 
 /** What came of a point. */

@@ -187,8 +187,17 @@ describe.skipIf(!HAS_REDIS)(
         expect(again.trials.map((t: { outcome: unknown }) => t.outcome)).toEqual(
           found.trials.map((t: { outcome: unknown }) => t.outcome),
         )
+        // Several files are a study each, which candidates of all belong to.
+        const other = folder.file('b.mtx', MATRIX.replace('3 4 0.5', '2 4 0.5'))
+        const both = JSON.parse(
+          (await spt(['tune', ...asked, '--bind', `A=${other}`, '--queue', server.url])).out,
+        )
+        expect(both.candidates.length).toBeGreaterThan(2)
+        for (const { timings } of both.candidates)
+          expect(timings.every((t: unknown) => t !== null)).toBe(true)
         worker.process.kill('SIGINT')
-        expect([await worker.ended(), worker.out]).toEqual([0, '4 trials done\n'])
+        const count = 4 + 4 + 2 * both.candidates.length
+        expect([await worker.ended(), worker.out]).toEqual([0, `${count} trials done\n`])
         expect(worker.err).toContain('ends after the present trial')
       } finally {
         worker.process.kill('SIGKILL')

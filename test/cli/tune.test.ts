@@ -89,6 +89,71 @@ test('says how it was, for readers', async () => {
     expect(out).toContain(part)
 })
 
+const several = ['--size', 'alpha=2', '--seed', '5', '--strategy', 'exhaustive']
+const graphs = ['one', 'two', 'three'].map((name, k) =>
+  folder.file(
+    `graphs/${name}.mtx`,
+    `%%MatrixMarket matrix coordinate real general\n${k + 2} 4 ${k + 2}\n${Array.from({ length: k + 2 }, (_, i) => `${i + 1} ${k + 1} 2\n`).join('')}`,
+  ),
+)
+
+test('several files and sizes: all candidates on all, and text that reads back', async () => {
+  folder.file('graphs/other.txt', 'no matrix')
+  const out = folder.at('all.spt')
+  const db = folder.at('all.db')
+  const argv = ['tune', program, '--bind', `A=${folder.at('graphs/*.mtx')}`, '--size', 'd=4', '--size', 'd=8']
+  const { code, out: json, err } = await spt([...argv, ...several, '--json', '--out', out, '--db', db])
+  expect([code, err]).toEqual([0, ''])
+  const found = JSON.parse(json)
+  const names = ['one', 'three', 'two'].flatMap((n) => [`${n} d=4`, `${n} d=8`])
+  expect(found.cases.map((c: { name: string }) => c.name)).toEqual(names)
+  expect([...new Set(found.cases.map((c: { group: string }) => c.group))]).toEqual(['one', 'three', 'two'])
+  for (const { timings, foundOn } of found.candidates) {
+    expect(timings.every((t: unknown) => t !== null)).toBe(true)
+    expect(foundOn === null || foundOn.every((g: string) => ['one', 'two', 'three'].includes(g))).toBe(true)
+  }
+  const text = readFileSync(out, 'utf8')
+  expect(text).toBe(found.schedule.text)
+  const kernel = (await load(`${readFileSync(program, 'utf8')}\n${text}`)).kernel('mul')
+  expect([...kernel.schedules, ...kernel.choices]).toContain(found.schedule.name)
+
+  const report = (await spt([...argv, ...several, '--db', db, '--resume'])).out
+  for (const part of [
+    'cases     6;',
+    'unasked',
+    'single',
+    'choice',
+    'time / best',
+    'left out',
+    'three d=8',
+    '.tuned',
+  ])
+    expect(report).toContain(part)
+})
+
+test('several files: what cannot be told apart, or is not there, is refused', async () => {
+  const said = async (...argv: string[]): Promise<string> =>
+    (await spt(['tune', program, ...several, '--trials', '1', ...argv])).err
+  const [a, b] = graphs.map((g) => `A=${g}`)
+  expect(await said('--size', 'd=4', '--bind', a!, '--bind', a!)).toContain('is given twice')
+  expect(await said('--size', 'd=4', '--size', 'd=4', '--bind', a!)).toContain('--size d=4 is given twice')
+  expect(await said('--size', 'd=4', '--bind', `A=${folder.at('graphs/x*.mtx')}`)).toContain(
+    'no file is called so',
+  )
+  expect(await said('--size', 'd=4', '--bind', `A=${folder.at('none/*.mtx')}`)).toContain('io/not-found')
+  expect(await said('--bind', a!, '--bind', b!, '--bind', 'B=x.npy', '--bind', 'B=y.npy')).toContain(
+    'A and B have several files',
+  )
+  // A file that is no matrix has no part in it.
+  const bad = `A=${folder.file('graphs/bad.mtx', 'no matrix')}`
+  expect(await said('--size', 'd=4', '--bind', a!, '--bind', b!, '--bind', bad)).toMatch(
+    /^warning: bad has no part in it: .*\[io\/.*\]\n$/,
+  )
+  expect(await said('--size', 'd=4', '--bind', bad, '--bind', `A=${folder.at('none.mtx')}`)).toContain(
+    'error[io/',
+  )
+})
+
 test('what is not possible is refused', async () => {
   const codeOf = async (...more: string[]): Promise<string> =>
     (await spt(['tune', program, ...data, ...more])).err

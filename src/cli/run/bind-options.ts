@@ -23,20 +23,21 @@ const WORDS: Readonly<Record<string, number>> = {
 }
 
 /** `--size` as numbers. */
-export function numbers(call: Call): Map<string, number> {
-  const out = new Map<string, number>()
-  for (const [name, text] of call.pairs('size', 'N')) {
-    const word = text.trim().toLowerCase()
-    const value = NUMBER.test(word) ? Number(word) : Object.hasOwn(WORDS, word) ? WORDS[word] : undefined
-    if (value === undefined)
-      misused({
-        command: call.command,
-        message: `--size ${name}=${text} is no number`,
-        expected: `--size ${name}=N`,
-      })
-    out.set(name, value!)
-  }
-  return out
+export const numbers = (call: Call): Map<string, number> =>
+  new Map([...call.pairs('size', 'N')].map(([name, text]) => [name, numberOf(call, name, text)]))
+
+/** A value of `--size`. */
+export function numberOf(call: Call, name: string, text: string): number {
+  const word = text.trim().toLowerCase()
+  const value = NUMBER.test(word) ? Number(word) : Object.hasOwn(WORDS, word) ? WORDS[word] : undefined
+  return (
+    value ??
+    misused({
+      command: call.command,
+      message: `--size ${name}=${text} is no number`,
+      expected: `--size ${name}=N`,
+    })
+  )
 }
 
 /** What is bound by name, and the seed of all else. */
@@ -46,10 +47,10 @@ export interface BindOptions {
 }
 
 /** `--bind` and `--seed`. */
-export const given = (call: Call): BindOptions => ({
-  files: call.pairs('bind', 'PATH'),
-  seed: call.integer('seed', 0, 2 ** 32 - 1) ?? 0,
-})
+export const given = (call: Call): BindOptions => ({ files: call.pairs('bind', 'PATH'), seed: seedOf(call) })
+
+/** `--seed`. */
+export const seedOf = (call: Call): number => call.integer('seed', 0, 2 ** 32 - 1) ?? 0
 
 /** Throws `bind/unknown-name`, `bind/unknown-size`. */
 export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iterable<string>): void {

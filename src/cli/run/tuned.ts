@@ -4,7 +4,7 @@ import { scheduleText, typescriptText } from '../../search/text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { Outcome } from '../../search/types.ts'
 
-const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
+export const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
 /** `3 a/code, 1 b/code`. */
 export const byFrequency = (found: Readonly<Record<string, number>>): string =>
   Object.entries(found)

@@ -10,5 +10,9 @@ export function schedulesOf(kernel: Kernel): KernelSpace<Kernel> {
     ['as written', (k: Kernel) => k],
     ...names.map((s) => [s, (k: Kernel) => k.schedule(s)] as const),
   ])
-  return space(`schedules of ${kernel.name}`, kernel, (p) => p.pick('schedule', candidates))
+  const picked = space(`schedules of ${kernel.name}`, kernel, (p) => p.pick('schedule', candidates))
+  return {
+    ...picked,
+    call: ({ schedule }) => (names.includes(String(schedule)) ? { name: String(schedule), args: [] } : null),
+  }
 }

@@ -6,7 +6,7 @@ import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
 import { check } from '../points.ts'
-import { type Records, type StoredTrial, studyOf } from '../records/index.ts'
+import { type Records, type StoredTrial, studyOf, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
 import type { Asked, EvaluateContext } from '../search.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
@@ -110,6 +110,12 @@ export class Session {
         }),
       )
     return outcomes
+  }
+
+  /** What the records have of any point, where the session goes on with them. */
+  recorded(point: Point): StoredTrial | undefined {
+    const { records, resume } = this.options
+    return this.study && resume ? records!.get(trialId(this.study, point)) : undefined
   }
 
   tried(point: Point): Tried | undefined {

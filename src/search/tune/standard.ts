@@ -2,10 +2,13 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { ScheduleCall } from '../types.ts'
 
 export interface Standard {
   /** Its schedule, as it is called; `null`: none. */
   readonly schedule: string | null
+  /** The same as data. */
+  readonly call: ScheduleCall | null
   readonly kernel: Kernel
 }
 
@@ -16,9 +19,9 @@ export interface Standard {
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
   if (kernel.choice !== null) {
     const { kernel: chosen, chosen: why } = await kernel.choose(device, inputs)
-    return { kernel: chosen, schedule: why.text }
+    return { kernel: chosen, schedule: why.text, call: { name: why.schedule, args: why.args } }
   }
   const named = device.kind === 'cpu' ? 'cpu' : 'gpu'
-  if (!kernel.schedules.includes(named)) return { kernel, schedule: null }
-  return { kernel: kernel.schedule(named), schedule: named }
+  if (!kernel.schedules.includes(named)) return { kernel, schedule: null, call: null }
+  return { kernel: kernel.schedule(named), schedule: named, call: { name: named, args: [] } }
 }

@@ -1,0 +1,37 @@
+/** `spt tune` on several matrices, and sizes. */
+import { EXIT } from '../failure.ts'
+import { spaceOf } from './space-option.ts'
+import type { TuneFiles } from './tune-cases.ts'
+import { progressLine } from './tuned.ts'
+import { tunedAllJson, tunedAllReport } from './tuned-all.ts'
+import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
+
+export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
+  const { call, kernel, device, options } = tuning
+  const { tuneAll } = await import('../../search/tune/tune-all.ts')
+  const result = await tuneAll(kernel, {
+    ...options,
+    // Large ones are read when it is their turn.
+    cases: cases.map((c) => ({
+      name: c.name,
+      group: c.group,
+      inputs: () => inputsOf(tuning, c),
+      files: sharedFiles(c),
+    })),
+    device,
+    space: (inputs) => spaceOf(call, kernel, device, inputs),
+    prior: (space, inputs) => priorOf(tuning, space, inputs),
+    queue: await queueOf(tuning),
+    onProgress: ({ case: name, at, of, search }) =>
+      call.io.progress?.(
+        `${name} (${at} of ${of}): ${search ? progressLine(search) : 'the candidates of all are tried'}`,
+      ),
+  })
+  call.io.progress?.('')
+  for (const { name, refused } of result.cases)
+    if (refused) call.io.err(`warning: ${name} has no part in it: ${refused.message} [${refused.code}]\n`)
+  await reportWrong(tuning, result.wrong)
+  await writeOut(call, result.schedule?.text)
+  call.io.out((call.flag('json') ? tunedAllJson : tunedAllReport)(kernel, device.name, result))
+  return result.schedule ? EXIT.ok : EXIT.failed
+}

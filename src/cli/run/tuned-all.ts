@@ -1,0 +1,133 @@
+/** What `spt tune` tells of several matrices. */
+import type { Kernel } from '../../api/kernel.ts'
+import type { Loss } from '../../search/choice/generalise.ts'
+import { callText, choiceText } from '../../search/choice/text.ts'
+import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all.ts'
+import { byFrequency, ms } from './tuned.ts'
+
+/** Mean of time / best, as factors multiply. */
+const factor = ({ mean, refused }: Loss): string =>
+  `${Math.exp(mean).toFixed(3)}${refused > 0 ? `, ${refused} refused` : ''}`
+
+const timeOf = (r: TuneAllResult, candidate: number | null, at: number): string => {
+  const timing = candidate === null ? null : r.candidates[candidate]!.timings[at]
+  return timing ? ms(timing.median) : 'none'
+}
+
+/** How a reader tells candidates apart. */
+const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
+  call ? callText(call) : foundOn === null ? 'as written' : `candidate ${k + 1}, of ${foundOn[0]}`
+
+/** What came of it, for a reader. */
+export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {
+  const { generalised: g, standard } = r
+  const searches = r.cases.flatMap((c) => c.search ?? [])
+  const rejected: Record<string, number> = {}
+  for (const s of searches)
+    for (const [code, n] of Object.entries(s.rejectedByCode)) rejected[code] = (rejected[code] ?? 0) + n
+  const failed = searches.reduce((n, s) => n + s.failed, 0)
+  const trials = searches.reduce((n, s) => n + s.trials.length, 0)
+  const head = [
+    `kernel    ${kernel.name} on ${device}`,
+    `cases     ${r.cases.length}; ${trials} trials, then ${r.candidates.length} candidates on each; after ${r.seconds.toFixed(1)} s`,
+    ...(Object.keys(rejected).length > 0 ? [`rejected  ${byFrequency(rejected)}`] : []),
+    ...(failed > 0 ? [`failed    ${failed}`] : []),
+    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
+    '',
+  ]
+  const rows = [
+    ['', 'unasked', 'single', 'choice', 'best', ''],
+    ...r.cases.map((c, n) => [
+      c.name,
+      ...[c.standard, c.single, c.choice, c.best].map((k) => timeOf(r, k, n)),
+      c.best === null ? (c.refused?.code ?? '') : nameOf(r.candidates[c.best]!, c.best),
+    ]),
+  ]
+  const losses =
+    g && standard
+      ? [
+          ['', '', '', '', '', ''],
+          [
+            'time / best',
+            factor(standard),
+            factor(g.single.fitted),
+            factor(g.choice.fitted),
+            '1',
+            '(geometric mean)',
+          ],
+          [
+            'left out',
+            factor(standard),
+            ...[g.single, g.choice].map((j) => (j.leftOut ? factor(j.leftOut) : 'not known')),
+            '1',
+            '(on matrices that it was made without)',
+          ],
+        ]
+      : []
+  return `${[...head, ...table([...rows, ...losses])].join('\n')}\n\n${ending(kernel, r)}`
+}
+
+/** Columns side by side: the first to the left, numbers to the right, the last as it is. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, k) => Math.max(...rows.map((r) => r[k]!.length)))
+  return rows.map((r) =>
+    r
+      .map((cell, k) =>
+        k === 0 ? cell.padEnd(widths[k]!) : k === r.length - 1 ? cell : cell.padStart(widths[k]!),
+      )
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+function ending(kernel: Kernel, { generalised: g, schedule, candidates }: TuneAllResult): string {
+  if (!schedule || !g) return 'It was ended before all candidates were tried on all: nothing is chosen.\n'
+  const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
+  const why = g.isBetter
+    ? '// Chosen by what is known of the data:'
+    : g.tree.kind === 'leaf'
+      ? '// One schedule is as good as a choice:'
+      : '// A choice is no better on matrices that it was made without; the single schedule:'
+  const other =
+    g.isBetter || g.tree.kind === 'leaf'
+      ? ''
+      : `\n// The choice that was not taken:\n${commented(choiceText(kernel, g.choice.rules, choosable).text)}`
+  return `${why}\n${schedule.text}${other}`
+}
+
+const commented = (text: string): string =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => `${`// ${line}`.trimEnd()}\n`)
+    .join('')
+
+/** The same as data. */
+export function tunedAllJson(kernel: Kernel, device: string, r: TuneAllResult): string {
+  const { generalised: g, candidates, cases, ...rest } = r
+  const all = {
+    kernel: kernel.name,
+    device,
+    ...rest,
+    isChoice: g?.isBetter ?? null,
+    losses: g && {
+      standard: r.standard,
+      single: { fitted: g.single.fitted, leftOut: g.single.leftOut },
+      choice: { fitted: g.choice.fitted, leftOut: g.choice.leftOut },
+    },
+    tree: g?.tree ?? null,
+    cases: cases.map(({ search, ...c }) => ({
+      ...c,
+      search: search && { ...search, trials: search.trials.length, wrong: search.wrong.length },
+    })),
+    candidates: candidates.map((c, k) => ({
+      name: nameOf(c, k),
+      call: c.call,
+      steps: c.kernel.trace,
+      trace: c.kernel.toJSON(),
+      foundOn: c.foundOn,
+      timings: c.timings,
+    })),
+  }
+  return `${JSON.stringify(all, null, 2)}\n`
+}

@@ -1,0 +1,148 @@
+/** What tuning on one matrix and on several have in common: device, budget, records, Ctrl-C, the space, workers. */
+import { writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import type { SptProgram } from '../../api/program.ts'
+import { inPackage } from '../../ast/resolve-path.ts'
+import { guarded } from '../../io/node-files.ts'
+import { placeOf } from '../../io/package.ts'
+import { devices } from '../../node.ts'
+import type { Device, DeviceKind } from '../../runtime/device.ts'
+import { costModel, costPrior, predictor } from '../../search/cost-model.ts'
+import type { Records } from '../../search/records/index.ts'
+import type { SharedInput } from '../../search/studies/types.ts'
+import type { WrongResult } from '../../search/tally.ts'
+import type { TuneOptions } from '../../search/tune/index.ts'
+import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
+import type { Call } from '../command.ts'
+import { readInputs, seedOf } from './bind-options.ts'
+import type { TuneFiles } from './tune-cases.ts'
+import { idleOf } from './tune-worker.ts'
+
+export const USUAL_TRIALS = 64
+const MOST = 1_000_000
+const MOST_MINUTES = 7 * 24 * 60
+
+export type Budget = Pick<TuneOptions, 'trials' | 'seconds'>
+
+/** `--trials` and `--minutes`. */
+export function budgetOf(call: Call): Budget {
+  const trials = call.integer('trials', 1, MOST)
+  const minutes = call.integer('minutes', 1, MOST_MINUTES)
+  if (minutes === undefined) return { trials: trials ?? USUAL_TRIALS }
+  return { trials, seconds: 60 * minutes }
+}
+
+/** What is tuned, and by what it is said how. */
+export interface Given {
+  readonly call: Call
+  readonly program: SptProgram
+  readonly kernel: Kernel
+  readonly kind: DeviceKind
+  readonly budget: Budget
+}
+
+export interface Tuning extends Given {
+  readonly device: Device
+  /** What all searches of the call are told. */
+  readonly options: Pick<
+    TuneOptions,
+    'trials' | 'seconds' | 'strategy' | 'seed' | 'records' | 'resume' | 'signal' | 'reopen'
+  >
+}
+
+/** Ctrl-C ends the searches of `work`, with the best so far. */
+export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Promise<T>): Promise<T> {
+  const { call, kind, budget } = given
+  const device = await devices[kind]()
+  const stop = new AbortController()
+  const interrupt = (): void => stop.abort()
+  let records: Records | undefined
+  process.once('SIGINT', interrupt)
+  try {
+    const db = call.one('db')
+    if (db !== undefined) records = await (await import('../../search/records/index.ts')).openRecords(db)
+    const options = {
+      ...budget,
+      strategy: call.one('strategy'),
+      seed: seedOf(call),
+      records,
+      resume: call.flag('resume'),
+      signal: stop.signal,
+      reopen: () => devices[kind](),
+    }
+    return await work({ ...given, device, options })
+  } finally {
+    process.off('SIGINT', interrupt)
+    records?.close()
+    await device.dispose()
+  }
+}
+
+export async function inputsOf({ call, kernel }: Given, { files, params }: TuneFiles): Promise<RunInputs> {
+  return {
+    tensors: await readInputs(kernel.source, files, params),
+    params: Object.fromEntries(params),
+    seed: seedOf(call),
+  }
+}
+
+/** What the cost model expects, where there is one for the device and nobody asks for a search without it. */
+export function priorOf(
+  { call, kernel, kind }: Given,
+  space: KernelSpace<Kernel>,
+  inputs: RunInputs,
+): StrategyOptions['prior'] {
+  const named = call.one('strategy')
+  const isModelled = costModel(kind) !== null && (named === undefined || named === 'model')
+  return isModelled ? costPrior(space, predictor(kernel, { device: kind, inputs })) : undefined
+}
+
+/** `--queue`: the program for workers, which find files by the same paths. */
+export async function queueOf({
+  call,
+  program,
+}: Given): Promise<Omit<NonNullable<TuneOptions['queue']>, 'tensors'> | undefined> {
+  const url = call.one('queue')
+  if (url === undefined) return undefined
+  const { shareProgram } = await import('../../search/studies/index.ts')
+  return {
+    url,
+    program: shareProgram(program),
+    idleSeconds: idleOf(call, 1),
+    onNote: (line) => call.io.err(`${line}\n`),
+  }
+}
+
+/** Where workers find files; those of the package each has where it is installed. */
+export const sharedFiles = ({ files }: TuneFiles): Record<string, SharedInput> =>
+  Object.fromEntries(
+    [...files].map(([name, file]) => [name, { file: inPackage(file) ? file : resolve(placeOf(file)) }]),
+  )
+
+/** Writes candidates whose results differ from the reference to files, so that they can be looked into. */
+export async function reportWrong(
+  { call, kernel, kind }: Given,
+  wrong: readonly (WrongResult & { readonly case?: string })[],
+): Promise<void> {
+  for (const [k, bug] of wrong.entries()) {
+    const path = join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${k + 1}.json`)
+    const all = {
+      kernel: kernel.name,
+      file: call.args[0],
+      device: kind,
+      bind: call.many('bind'),
+      size: call.many('size'),
+      ...bug,
+    }
+    await guarded(path, 'write', () => writeFile(path, `${JSON.stringify(all, null, 2)}\n`))
+    call.io.err(`warning: a candidate differs from the reference: ${path}\n`)
+  }
+}
+
+/** Writes what was found to the file that `--out` names. */
+export async function writeOut(call: Call, text: string | undefined): Promise<void> {
+  const out = call.one('out')
+  if (out !== undefined && text !== undefined) await guarded(out, 'write', () => writeFile(out, text))
+}

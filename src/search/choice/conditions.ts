@@ -1,0 +1,107 @@
+/** Conditions that choices among schedules can ask, as far as data of a study can tell them apart. */
+
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import { factsFor, lookupOf } from '../../api/choose.ts'
+import type { ChosenFor } from '../../api/choose-device.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/index.ts'
+import { hasIndptr, isDenseChain } from '../../ir/axis.ts'
+import { variable } from '../../ir/expr.ts'
+
+/** What a condition compares with a number: a size, a statistic, a figure of the device, or one as a multiple of another. */
+export interface Measure {
+  readonly of: string
+  /** Of which it is a multiple. */
+  readonly per: string | null
+  /** Whether it is one that holds or does not: a kind of device. */
+  readonly isTruth: boolean
+}
+
+/** That a measure is above a number; of truths, that it holds. */
+export interface Condition {
+  readonly measure: Measure
+  readonly above: number
+}
+
+/** Sizes, statistics and what is asked of the device, by their names; without those that are not known. */
+export type Values = ReadonlyMap<string, number>
+
+/** As it is evaluated where a schedule is chosen: no ratio is rounded. */
+export const holds = ({ measure: { of, per }, above }: Condition, values: Values): boolean =>
+  values.get(of)! > above * (per === null ? 1 : values.get(per)!)
+
+/** As the language writes it. */
+export function conditionText({ measure: { of, per, isTruth }, above }: Condition): string {
+  if (isTruth) return of
+  if (per === null) return `${of} > ${above}`
+  return above === 1 ? `${of} > ${per}` : `${of} > ${above} * ${per}`
+}
+
+/** In which order data lie by a measure. */
+export function ratio({ of, per }: Measure, values: Values): number {
+  const [a, b] = [values.get(of)!, per === null ? 1 : values.get(per)!]
+  return b === 0 ? 0 : a / b
+}
+
+/** What conditions of a kernel's choices can ask, the plainer first. */
+export interface Questions {
+  readonly measures: readonly Measure[]
+  /** @throws SptError of inputs, as `bindInputs` */
+  valuesOn(device: ChosenFor, inputs: RunInputs): Values
+}
+
+const measure = (of: string, per: string | null = null, isTruth = false): Measure => ({ of, per, isTruth })
+
+/** What tells much apart comes first: of measures that tell the same, the first is asked. */
+const STATISTICS: readonly AxisStatistic[] = ['longest', 'mean', 'empty', 'count', 'shortest', 'segments']
+
+export function questionsOf(kernel: Kernel): Questions {
+  const { source } = kernel
+  const axes = new Map(source.axes.map((a) => [a.name, a]))
+  const ragged = source.axes.filter(hasIndptr)
+  const sizes = source.params.filter((p) => p.kind === 'size' && !p.measured).map((p) => p.name)
+  const sparse = source.buffers.filter((b) => b.axes.some((a) => !isDenseChain(axes, a)))
+  const statistics = new Map<string, Statistic>([
+    ...ragged.flatMap(({ name: axis }) =>
+      STATISTICS.map((kind) => [`${kind}(${axis})`, { kind, axis }] as const),
+    ),
+    ...sparse.map((b) => [`nnz(${b.name})`, { kind: 'nnz', tensor: b.name }] as const),
+  ])
+  const device = new Map<string, DeviceQuestion>([
+    ...DEVICE_KINDS.map((kind) => [kind, { kind: 'is', device: kind }] as const),
+    ['capability', { kind: 'capability' }],
+    ['processors', { kind: 'processors' }],
+  ])
+  const asking = { kernel: source.name, name: 'tuned', statistics, device }
+  return {
+    measures: [
+      ...DEVICE_KINDS.map((kind) => measure(kind, null, true)),
+      ...sizes.map((s) => measure(s)),
+      ...[...statistics.keys()].map((s) => measure(s)),
+      // Whatever the size of the data: how uneven segments are, how many are empty, how full they are.
+      ...ragged.flatMap(({ name: axis, extent }) => [
+        measure(`longest(${axis})`, `mean(${axis})`),
+        measure(`empty(${axis})`, `segments(${axis})`),
+        ...(extent.kind === 'var' && sizes.includes(extent.name)
+          ? [measure(`mean(${axis})`, extent.name), measure(`longest(${axis})`, extent.name)]
+          : []),
+      ]),
+      measure('capability'),
+      measure('processors'),
+    ],
+    valuesOn(on, inputs) {
+      const facts = factsFor(asking, source, inputs)
+      const look = lookupOf(asking, facts, on)
+      const names = [...sizes, ...statistics.keys(), ...device.keys()]
+      return new Map(
+        names.flatMap((name) => {
+          // Of what is not known no condition asks.
+          const value = orRefused(() => look(variable(name, 'f64')))
+          return value instanceof SptError ? [] : [[name, value] as const]
+        }),
+      )
+    },
+  }
+}

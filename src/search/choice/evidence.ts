@@ -1,0 +1,65 @@
+/** What choices are made from: how long candidates took on some data. */
+import { brokenFact } from '../../analysis/integers/facts.ts'
+import type { Fact } from '../../ir/loops.ts'
+import type { Measure, Values } from './conditions.ts'
+
+/** Data that candidates were measured on. */
+export interface EvidenceCase {
+  /** What is left out together: the same matrix with other sizes beside it. */
+  readonly group: string
+  readonly values: Values
+}
+
+export interface EvidenceCandidate {
+  /** Milliseconds for each case; `null`: it cannot run there, or was not tried. */
+  readonly times: readonly (number | null)[]
+  /** What its schedule requires of sizes. */
+  readonly requires: readonly Fact[]
+  /** Groups that it was found on; `null`: it is there whatever the data are. */
+  readonly foundOn: ReadonlySet<string> | null
+}
+
+export interface Evidence {
+  readonly measures: readonly Measure[]
+  readonly cases: readonly EvidenceCase[]
+  readonly candidates: readonly EvidenceCandidate[]
+}
+
+/** A part of the cases, and what is known without the others. */
+export interface Part {
+  readonly cases: readonly number[]
+  readonly candidates: readonly number[]
+}
+
+/** More than any time can differ from the best, so that what cannot run is no part of a sum that is least. */
+export const CANNOT_RUN = 1e6
+
+/** For each candidate and case log(time / best of the case); `CANNOT_RUN` where it cannot. */
+export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array[] {
+  const best = cases.map((_, c) => Math.min(...candidates.map((k) => k.times[c] ?? Number.POSITIVE_INFINITY)))
+  return candidates.map(({ times }) =>
+    Float64Array.from(cases, (_, c) => {
+      const time = times[c] ?? null
+      return time === null ? CANNOT_RUN : Math.log(time / best[c]!)
+    }),
+  )
+}
+
+/** Whether sizes are such as the schedule of a candidate requires. */
+export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean =>
+  brokenFact(requires, values) === undefined
+
+/** Everything but one group: neither its times nor what was found on it are known. */
+export function without({ cases, candidates }: Evidence, group: string): Part {
+  const found = ({ foundOn }: EvidenceCandidate): boolean =>
+    foundOn === null || [...foundOn].some((g) => g !== group)
+  return {
+    cases: [...cases.keys()].filter((c) => cases[c]!.group !== group),
+    candidates: [...candidates.keys()].filter((k) => found(candidates[k]!)),
+  }
+}
+
+export const whole = ({ cases, candidates }: Evidence): Part => ({
+  cases: [...cases.keys()],
+  candidates: [...candidates.keys()],
+})

@@ -1,0 +1,87 @@
+/** From measurements on several data to one choice for all, judged on data that it has not seen. */
+import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from './evidence.ts'
+import { decided, leavesOf, type Rule, rulesOf } from './rules.ts'
+import { type GrowOptions, grow, type Tree } from './tree.ts'
+
+/** `gain`: 0.01. `leaves`: 8. */
+export type GeneraliseOptions = Partial<GrowOptions>
+
+/** How far from the best some schedules are. */
+export interface Loss {
+  /** Mean of log(time / best) over the cases on which they run. */
+  readonly mean: number
+  /** Cases on which what is chosen cannot run. */
+  readonly refused: number
+}
+
+export interface Judged {
+  readonly rules: readonly Rule[]
+  /** On the cases that it was made from. */
+  readonly fitted: Loss
+  /** Of each group by what is made without it, in the same way; `null` where there is one group alone. */
+  readonly leftOut: Loss | null
+}
+
+export interface Generalised {
+  readonly tree: Tree
+  readonly choice: Judged
+  /** The one candidate that loses least. */
+  readonly single: Judged
+  /** Whether the choice is better than the single one on what it has not seen, by what a leaf has to save. */
+  readonly isBetter: boolean
+}
+
+const GAIN = 0.01
+const LEAVES = 8
+
+/**
+ * Grows a decision tree over what choices can ask, and judges it beside the best single candidate: each group of cases is left
+ * out in turn, with its times and with what only it would have brought as a candidate.
+ */
+export function generalise(evidence: Evidence, options: GeneraliseOptions = {}): Generalised {
+  const { gain = GAIN, leaves = LEAVES } = options
+  const losses = lossesOf(evidence)
+  const grown = (part: Part, most: number): Tree => grow(evidence, losses, part, { gain, leaves: most })
+  const choice = judged(evidence, losses, (part) => rulesOf(grown(part, leaves), evidence, losses, part))
+  // Where sizes are not such as it requires there is nothing in its place.
+  const single = judged(evidence, losses, (part) => leavesOf(grown(part, 1)))
+  const tree = grown(whole(evidence), leaves)
+  return { tree, choice, single, isBetter: isLess(choice.leftOut, single.leftOut, gain) }
+}
+
+/** How rules are made of a part of the evidence. */
+type Make = (part: Part) => readonly Rule[]
+
+function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make): Judged {
+  const { cases, candidates } = evidence
+  const rules = make(whole(evidence))
+  const lossOf = (by: readonly Rule[], c: number): number => {
+    const k = decided(by, candidates, cases[c]!.values)
+    return k === undefined ? CANNOT_RUN : losses[k]![c]!
+  }
+  const groups = [...new Set(cases.map((c) => c.group))]
+  const leftOut = groups.flatMap((group) => {
+    const part = without(evidence, group)
+    if (part.cases.length === 0 || part.candidates.length === 0) return []
+    const others = make(part)
+    return [...cases.keys()].filter((c) => cases[c]!.group === group).map((c) => lossOf(others, c))
+  })
+  return {
+    rules,
+    fitted: lossFrom(cases.map((_, c) => lossOf(rules, c))),
+    leftOut: leftOut.length > 0 ? lossFrom(leftOut) : null,
+  }
+}
+
+/** Of log(time / best) for each case. */
+export function lossFrom(losses: readonly number[]): Loss {
+  const run = losses.filter((l) => l < CANNOT_RUN)
+  return {
+    mean: run.reduce((n, l) => n + l, 0) / Math.max(1, run.length),
+    refused: losses.length - run.length,
+  }
+}
+
+/** What cannot run is worse than anything that is slow. */
+const isLess = (a: Loss | null, b: Loss | null, by: number): boolean =>
+  a !== null && b !== null && (a.refused < b.refused || (a.refused === b.refused && a.mean + by <= b.mean))

@@ -1,0 +1,126 @@
+/** Decision trees: which candidate for which data, so that the losses add up to least. */
+import { type Condition, holds, type Measure, ratio } from './conditions.ts'
+import type { Evidence, Part } from './evidence.ts'
+
+export type Tree =
+  | { readonly kind: 'leaf'; readonly candidate: number }
+  | { readonly kind: 'split'; readonly condition: Condition; readonly then: Tree; readonly otherwise: Tree }
+
+export interface GrowOptions {
+  /** What a leaf has to save: of log(time / best), in the mean over all cases. */
+  readonly gain: number
+  /** Leaves at most. */
+  readonly leaves: number
+}
+
+/** A leaf that may be split. */
+interface Open {
+  kind: 'open'
+  readonly cases: readonly number[]
+  readonly candidate: number
+  readonly split: Split | null
+}
+
+interface Split {
+  readonly condition: Condition
+  readonly gain: number
+  readonly then: readonly number[]
+  readonly otherwise: readonly number[]
+}
+
+type Grown = Open | { kind: 'split'; condition: Condition; then: Grown; otherwise: Grown }
+
+/** Splits the leaf that saves most, until no split saves enough. */
+export function grow(
+  evidence: Evidence,
+  losses: readonly Float64Array[],
+  part: Part,
+  { gain, leaves }: GrowOptions,
+): Tree {
+  const open = (cases: readonly number[]): Open => {
+    const sums = part.candidates.map((k) => cases.reduce((n, c) => n + losses[k]![c]!, 0))
+    const least = Math.min(...sums)
+    return {
+      kind: 'open',
+      cases,
+      candidate: part.candidates[sums.indexOf(least)]!,
+      split: bestSplit(evidence, losses, part.candidates, cases, least),
+    }
+  }
+  let tree: Grown = open(part.cases)
+  for (let count = 1; count < leaves; count++) {
+    const next = openLeaves(tree).reduce<Open | null>(
+      (best, leaf) => ((leaf.split?.gain ?? 0) > (best?.split?.gain ?? 0) ? leaf : best),
+      null,
+    )
+    if (!next?.split || next.split.gain < gain * part.cases.length) break
+    const { condition, then, otherwise } = next.split
+    tree = replaced(tree, next, { kind: 'split', condition, then: open(then), otherwise: open(otherwise) })
+  }
+  return closed(tree)
+}
+
+const openLeaves = (t: Grown): readonly Open[] =>
+  t.kind === 'open' ? [t] : [...openLeaves(t.then), ...openLeaves(t.otherwise)]
+
+function replaced(tree: Grown, leaf: Open, by: Grown): Grown {
+  if (tree === leaf) return by
+  if (tree.kind === 'open') return tree
+  return { ...tree, then: replaced(tree.then, leaf, by), otherwise: replaced(tree.otherwise, leaf, by) }
+}
+
+const closed = (t: Grown): Tree =>
+  t.kind === 'open'
+    ? { kind: 'leaf', candidate: t.candidate }
+    : { kind: 'split', condition: t.condition, then: closed(t.then), otherwise: closed(t.otherwise) }
+
+/** The split of some cases that saves most; of several, the first measure's. */
+function bestSplit(
+  { measures, cases: all }: Evidence,
+  losses: readonly Float64Array[],
+  candidates: readonly number[],
+  cases: readonly number[],
+  loss: number,
+): Split | null {
+  let best: Split | null = null
+  for (const measure of measures) {
+    if (!cases.every((c) => isKnown(measure, all[c]!.values))) continue
+    const order = [...cases].sort((a, b) => ratio(measure, all[a]!.values) - ratio(measure, all[b]!.values))
+    const above = candidates.map((k) => order.reduce((n, c) => n + losses[k]![c]!, 0))
+    const below = new Float64Array(candidates.length)
+    for (let at = 1; at < order.length; at++) {
+      const [low, high] = [order[at - 1]!, order[at]!]
+      for (const [n, k] of candidates.entries()) {
+        below[n]! += losses[k]![low]!
+        above[n]! -= losses[k]![low]!
+      }
+      const threshold = between(ratio(measure, all[low]!.values), ratio(measure, all[high]!.values))
+      if (threshold === null) continue
+      const condition = { measure, above: threshold }
+      const gain = loss - Math.min(...below) - Math.min(...above)
+      // What is equal but for rounding is no better.
+      if (gain <= (best?.gain ?? 0) + 1e-9) continue
+      const [otherwise, then] = [order.slice(0, at), order.slice(at)]
+      const tells = (c: number): boolean => holds(condition, all[c]!.values)
+      if (then.every(tells) && !otherwise.some(tells)) best = { condition, gain, then, otherwise }
+    }
+  }
+  return best
+}
+
+const isKnown = ({ of, per }: Measure, values: ReadonlyMap<string, number>): boolean =>
+  values.has(of) && (per === null || values.has(per))
+
+/** Digits that tell any two numbers apart. */
+const MOST_DIGITS = 17
+
+/** A number with few digits near the middle, on a logarithmic scale, of those that are `low` or more and below `high`. */
+export function between(low: number, high: number): number | null {
+  if (!(low < high)) return null
+  const middle = low > 0 ? Math.sqrt(low * high) : (low + high) / 2
+  for (let digits = 1; digits <= MOST_DIGITS; digits++) {
+    const short = Number(middle.toPrecision(digits))
+    if (short >= low && short < high) return short
+  }
+  return low
+}

@@ -1,0 +1,195 @@
+/** One of several data that a kernel is tuned on: searched by itself, then candidates of all are tried on it. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import type { Device } from '../../runtime/device.ts'
+import type { Questions, Values } from '../choice/conditions.ts'
+import { pointKey } from '../points.ts'
+import { type Asked, type SearchResult, search } from '../search.ts'
+import type { SharedInput } from '../studies/types.ts'
+import type { WrongResult } from '../tally.ts'
+import type { KernelSpace, Outcome, StrategyOptions } from '../types.ts'
+import { schedulesOf } from './candidates.ts'
+import type { TuneOptions, TuneProgress } from './index.ts'
+import { type QueueOptions, Session } from './session.ts'
+import { pointOf, type SharedCandidates } from './shared-candidates.ts'
+import { standardOf } from './standard.ts'
+
+/** Data that a kernel is tuned on, with others. */
+export interface TuneCase {
+  readonly name: string
+  /** As for `prepare`, or what reads them: large ones are read when it is their turn. */
+  readonly inputs: RunInputs | (() => RunInputs | Promise<RunInputs>)
+  /** What is left out together when a choice is judged, as one matrix with several sizes; default: the name. */
+  readonly group?: string | undefined
+  /** Default: the one of the options. */
+  readonly device?: Device | undefined
+  /** With a queue: where workers get the tensors that are bound. */
+  readonly files?: Readonly<Record<string, SharedInput>> | undefined
+}
+
+/** What all cases are searched by. */
+export interface CaseOptions
+  extends Pick<
+    TuneOptions,
+    | 'trials'
+    | 'seconds'
+    | 'patience'
+    | 'strategy'
+    | 'seed'
+    | 'records'
+    | 'resume'
+    | 'signal'
+    | 'reopen'
+    | 'timeout'
+    | 'batch'
+  > {
+  readonly device: Device
+  /** Default: the schedules that the program has for the kernel. */
+  readonly space?:
+    | KernelSpace<Kernel>
+    | ((inputs: RunInputs, device: Device) => KernelSpace<Kernel> | Promise<KernelSpace<Kernel>>)
+    | undefined
+  /** Expected milliseconds of points of a case, without measuring. */
+  readonly prior?:
+    | ((space: KernelSpace<Kernel>, inputs: RunInputs, device: Device) => StrategyOptions['prior'])
+    | undefined
+  readonly queue?: Omit<QueueOptions, 'tensors'> | undefined
+}
+
+/** What came of a search on one case. */
+export interface Searched extends Omit<SearchResult, 'best'> {
+  /** Trials that the records had. */
+  readonly known: number
+  readonly study: string | null
+}
+
+/** What came of the candidates of all cases on one. */
+export interface Compared {
+  /** In the order of the candidates. */
+  readonly outcomes: readonly Outcome[]
+  readonly wrong: readonly WrongResult[]
+  /** What conditions can ask. */
+  readonly values: Values
+}
+
+export class CaseStudy {
+  readonly name: string
+  readonly group: string
+  readonly device: Device
+  readonly #kernel: Kernel
+  readonly #case: TuneCase
+  readonly #options: CaseOptions
+
+  constructor(kernel: Kernel, given: TuneCase, options: CaseOptions) {
+    this.name = given.name
+    this.group = given.group ?? given.name
+    this.device = given.device ?? options.device
+    this.#kernel = kernel
+    this.#case = given
+    this.#options = options
+  }
+
+  /** @throws SptError as `Session.open`, and of spaces */
+  async #opened<T>(
+    work: (session: Session, space: KernelSpace<Kernel>, inputs: RunInputs) => Promise<T>,
+    shared?: SharedCandidates,
+  ): Promise<T> {
+    const { inputs: given, files = {} } = this.#case
+    const { records, seed = 1, resume = true, reopen, timeout, queue } = this.#options
+    const inputs = typeof given === 'function' ? await given() : given
+    const space = await this.#space(inputs)
+    const session = await Session.open(this.#kernel, {
+      space: shared?.within(space) ?? space,
+      inputs,
+      device: this.device,
+      seed,
+      records,
+      resume,
+      reopen,
+      timeout,
+      queue: queue && { ...queue, tensors: files },
+    })
+    try {
+      return await work(session, space, inputs)
+    } finally {
+      await session.close()
+    }
+  }
+
+  async #space(inputs: RunInputs): Promise<KernelSpace<Kernel>> {
+    const { space = schedulesOf(this.#kernel) } = this.#options
+    return typeof space === 'function' ? space(inputs, this.device) : space
+  }
+
+  /** Searches, and adds the fastest `count` points to the candidates, besides what runs unasked, which it gives. */
+  search(
+    shared: SharedCandidates,
+    count: number,
+    onProgress: (p: TuneProgress) => void,
+  ): Promise<Searched & { readonly standard: string }> {
+    return this.#opened(async (session, space, inputs) => {
+      const { seed = 1, trials, seconds, patience, signal, batch } = this.#options
+      const prior = this.#options.prior?.(space, inputs, this.device)
+      const { known } = session
+      const { best: _, ...found } = await search({
+        space,
+        strategy: this.#options.strategy ?? (prior ? 'model' : 'surrogate'),
+        evaluate: session.evaluate,
+        seed,
+        batch: batch ?? (await session.batch()),
+        known,
+        trials,
+        seconds,
+        patience,
+        prior,
+        signal,
+        onProgress: (p) => onProgress({ ...p, known: known.length }),
+      })
+      const { tensors = {} } = session.evaluator.bench.data.given
+      const { kernel, call } = await standardOf(this.#kernel, this.device, { ...inputs, tensors })
+      const standard = shared.add(kernel, this.group, call)
+      for (const { point } of fastest(found).slice(0, count))
+        shared.add(space.kernel(point), this.group, space.call?.(point))
+      return { ...found, known: known.length, study: session.study, standard }
+    })
+  }
+
+  /** Tries candidates: those of other cases too. */
+  compare(
+    shared: SharedCandidates,
+    questions: Questions,
+    onProgress: (done: number) => void,
+  ): Promise<Compared> {
+    return this.#opened(async (session, space) => {
+      const { signal, batch } = this.#options
+      const points = shared.all.map(pointOf)
+      const outcomes = points.map((p) => session.recorded(p)?.outcome)
+      const open = [...points.keys()].filter((k) => !outcomes[k])
+      const size = batch ?? (await session.batch())
+      for (let at = 0; at < open.length; at += size) {
+        signal?.throwIfAborted()
+        onProgress(points.length - open.length + at)
+        const some = open.slice(at, at + size)
+        const asked = some.map((k): Asked => ({ point: points[k]!, share: 1 }))
+        const found = await session.evaluate(asked, signal ? { signal } : {})
+        for (const [n, k] of some.entries()) outcomes[k] = found[n]
+      }
+      const { seed: _, ...given } = session.evaluator.bench.data.given
+      const wrong = outcomes.flatMap((o, k) =>
+        o?.status === 'wrong'
+          ? [{ space: space.name, point: points[k]!, message: o.message, trace: o.trace, seed: o.seed }]
+          : [],
+      )
+      return { outcomes: outcomes as Outcome[], wrong, values: questions.valuesOn(this.device, given) }
+    }, shared)
+  }
+}
+
+/** Measured points, with most effort, fastest first. */
+function fastest({ trials, wrong }: Pick<SearchResult, 'trials' | 'wrong'>) {
+  const isWrong = new Set(wrong.map((w) => pointKey(w.point)))
+  return trials
+    .flatMap((t) => (t.outcome.status === 'measured' ? [{ ...t, median: t.outcome.timing.median }] : []))
+    .filter((t) => !isWrong.has(pointKey(t.point)))
+    .sort((a, b) => (b.share ?? 1) - (a.share ?? 1) || a.median - b.median)
+}

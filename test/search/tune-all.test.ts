@@ -1,0 +1,180 @@
+/** Tuning on several matrices: candidates are tried on all, what is told is of all, and what is written reads back. */
+import { afterAll, expect, test } from 'vitest'
+import type { Kernel } from '../../src/api/kernel.ts'
+import type { SptError } from '../../src/ast/diagnostic.ts'
+import { coords, devices, load } from '../../src/node.ts'
+import { openRecords } from '../../src/search/records/index.ts'
+import { type TuneAllOptions, type TuneAllResult, tuneAll } from '../../src/search/tune/tune-all.ts'
+import { Folder } from '../cli/support.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+const device = await devices.cpu()
+
+const PROGRAM = `
+kernel product(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS {
+    C[i, f] += A[i, j] * B[j, f]
+  }
+}
+schedule product.tiled(cols) {
+  split f by cols -> (fo, fi)
+}
+schedule product.even(by = 4) {
+  require d % by == 0
+  split f by by -> (fo, fi)
+  unroll fi
+}
+schedule product.refused {
+  split nowhere by 2 -> (a, b)
+}
+space product.all {
+  cols in 1, 2, 4
+  use tiled(cols) or even() or refused()
+}
+`
+
+/** Rows of one length. */
+function matrix(rows: number, length: number) {
+  const columns = (i: number): number[] =>
+    Array.from({ length }, (_, k) => (i + 3 * k) % 16).sort((a, b) => a - b)
+  const elements = Array.from({ length: rows }, (_, i) => columns(i).map((j) => [i, j] as const)).flat()
+  return coords([rows, 16], [elements.map(([i]) => i), elements.map(([, j]) => j)])
+}
+
+const cases = [
+  { name: 'short', inputs: { tensors: { A: matrix(40, 1) }, params: { d: 8 }, seed: 1 } },
+  { name: 'long', inputs: () => ({ tensors: { A: matrix(9, 5) }, params: { d: 8 }, seed: 1 }) },
+  { name: 'odd', inputs: { tensors: { A: matrix(12, 3) }, params: { d: 6 }, seed: 1 } },
+]
+
+async function tuned(
+  more: Partial<TuneAllOptions> = {},
+): Promise<{ readonly kernel: Kernel; readonly result: TuneAllResult }> {
+  const kernel = (await load(PROGRAM)).kernel('product')
+  const options: TuneAllOptions = {
+    cases,
+    device,
+    space: (inputs) => kernel.space('all').on(device, inputs),
+    strategy: 'exhaustive',
+    ...more,
+  }
+  return { kernel, result: await tuneAll(kernel, options) }
+}
+
+test('each candidate is measured on each case, and is called by its name', async () => {
+  const { result } = await tuned()
+  expect(result.cases.map((c) => [c.name, c.refused, c.search!.trials.length])).toEqual([
+    ['short', null, 5],
+    ['long', null, 5],
+    ['odd', null, 5],
+  ])
+  // Two refuse to be made, of which one does for its sizes; all others are among the three fastest of some case.
+  expect(result.cases.map((c) => c.search!.rejectedByCode)).toEqual([
+    { 'schedule/unknown-loop': 1 },
+    { 'schedule/unknown-loop': 1 },
+    { 'schedule/unknown-loop': 1, 'space/requirement': 1 },
+  ])
+  for (const { call, timings, foundOn, kernel } of result.candidates) {
+    const isEven = call?.name === 'even'
+    expect(timings.map((t) => t !== null)).toEqual([true, true, !isEven])
+    expect(call === null).toBe(kernel.trace.length === 0)
+    expect(foundOn === null).toBe(kernel.trace.length === 0)
+  }
+  const { generalised, standard } = result
+  // What cannot run for its sizes is passed over by a choice, on what it was made of and on what it was not.
+  const { choice, single } = generalised!
+  expect([choice.fitted.refused, choice.leftOut!.refused, single.fitted.refused]).toEqual([0, 0, 0])
+  expect([standard!.refused, result.cases.every((c) => c.standard === 0)]).toEqual([0, true])
+  const by = (k: number | null, n: number): number => result.candidates[k!]!.timings[n]!.median
+  const loss = (of: (c: TuneAllResult['cases'][number]) => number | null): number =>
+    result.cases.reduce((sum, c, n) => sum + Math.log(by(of(c), n) / by(c.best, n)), 0) / 3
+  expect(generalised!.choice.fitted.mean).toBeCloseTo(
+    loss((c) => c.choice),
+    9,
+  )
+  expect(generalised!.single.fitted.mean).toBeCloseTo(
+    loss((c) => c.single),
+    9,
+  )
+  expect(standard!.mean).toBeCloseTo(
+    loss((c) => c.standard),
+    9,
+  )
+  expect(generalised!.choice.fitted.mean).toBeLessThanOrEqual(generalised!.single.fitted.mean + 1e-9)
+})
+
+test('what is written reads back, and computes what the kernel does', async () => {
+  const { result } = await tuned()
+  const { name, text } = result.schedule!
+  const again = (await load(`${PROGRAM}\n${text}`)).kernel('product').schedule(name)
+  const compiled = await again.compile(device)
+  for (const { inputs } of cases) {
+    const prepared = await compiled.prepare(typeof inputs === 'function' ? inputs() : inputs)
+    expect((await prepared.verify()).ok).toBe(true)
+    prepared.free()
+  }
+})
+
+test('what was measured is not measured again, and nothing is found that was not found before', async () => {
+  const records = await openRecords(folder.at('r.db'))
+  const first = (await tuned({ records })).result
+  const again = (await tuned({ records, resume: true })).result
+  const found = (r: TuneAllResult) =>
+    r.candidates.map(({ call, foundOn, timings }) => ({ call, foundOn, timings }))
+  expect(found(again)).toEqual(found(first))
+  expect(again.generalised).toEqual(first.generalised)
+  expect(again.cases.map((c) => [c.search!.known, c.search!.stoppedBy])).toEqual(
+    cases.map(() => [5, 'exhausted']),
+  )
+  const shared = records.query().filter((t) => Object.keys(t.point).includes('shared candidate'))
+  expect(shared.length).toBe(3 * first.candidates.length)
+  records.close()
+})
+
+test('a case that cannot be used is told of, and all of them are refused', async () => {
+  const bad = { name: 'bad', inputs: { tensors: { A: matrix(3, 1) }, params: { d: -1 }, seed: 1 } }
+  const { result } = await tuned({ cases: [...cases, bad] })
+  expect(result.cases[3]).toMatchObject({ name: 'bad', search: null, best: null, choice: null })
+  expect(result.cases[3]!.refused!.code).toContain('/')
+  expect(result.schedule).not.toBe(null)
+  const code = async (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'nothing was refused',
+      (e: SptError) => e.diagnostics[0]!.code,
+    )
+  expect(await code(tuned({ cases: [bad] }))).toBe(result.cases[3]!.refused!.code)
+  expect(await code(tuned({ cases: [] }))).toBe('api/argument')
+  expect(await code(tuned({ cases: [cases[0]!, cases[0]!] }))).toBe('api/argument')
+  expect(await code(tuned({ strategy: 'evolutonary' }))).toBe('search/strategy')
+})
+
+test('an abort ends it with what there is', async () => {
+  const stop = new AbortController()
+  const seen: string[] = []
+  const { result } = await tuned({
+    signal: stop.signal,
+    batch: 1,
+    onProgress: (p) => {
+      seen.push(p.case)
+      if (p.case === 'long') stop.abort()
+    },
+  })
+  expect(new Set(seen)).toEqual(new Set(['short', 'long']))
+  expect(result.cases.map((c) => c.search?.stoppedBy ?? null)).toEqual(['exhausted', 'aborted', null])
+  expect([result.schedule, result.generalised, result.standard]).toEqual([null, null, null])
+})
+
+test('one case gives a schedule, of which nobody knows what it is elsewhere', async () => {
+  const { result } = await tuned({ cases: cases.slice(0, 1) })
+  expect([result.generalised!.isBetter, result.generalised!.choice.leftOut]).toEqual([false, null])
+  expect(result.schedule!.text).not.toContain('choose')
+  expect(result.cases[0]!.single).toBe(result.cases[0]!.best)
+})
