@@ -77,6 +77,7 @@ export const ROOMS = {
     'io',
     'api',
     'search',
+    'notebook',
     '.',
   ],
   // Files directly in src: what users import, and nothing else.

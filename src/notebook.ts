@@ -14,10 +14,13 @@ export {
   type ScatterOptions,
   scatter,
 } from './notebook/chart/index.ts'
+export { type IntervalsOptions, intervals } from './notebook/chart/intervals.ts'
+export type { AxesOptions } from './notebook/chart/layers.ts'
 export { display, type MimeBundle, Shown } from './notebook/display.ts'
 export { Figure, picture } from './notebook/figure.ts'
 export { comparison, parts, storage } from './notebook/formats.ts'
 export type { Language } from './notebook/highlight.ts'
-export { best, convergence, outcomes, predictions } from './notebook/studies.ts'
+export { type TuneReportOptions, tuneReport } from './notebook/report/index.ts'
+export { best, type ConvergenceOptions, convergence, outcomes, predictions } from './notebook/studies.ts'
 export { type Row, type TableOptions, table } from './notebook/table.ts'
 export { code, emitted, stage, steps, type TextOptions } from './notebook/texts.ts'

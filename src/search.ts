@@ -47,6 +47,7 @@ export {
   type TuneResult,
   tune,
 } from './search/tune/index.ts'
+export type { TunedTensor, TuneSubject } from './search/tune/subject.ts'
 export {
   type TuneAllOptions,
   type TuneAllProgress,

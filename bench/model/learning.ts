@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { analyticTime, type Coefficients, type Parts, partsOf } from '../../src/search/model/analytic.ts'
 import { featuresOf } from '../../src/search/model/features.ts'
 import type { Trees } from '../../src/search/model/trees.ts'
+import { rankCorrelation } from '../../src/search/rank-correlation.ts'
 import { type Boosting, boosted, USUAL } from './boosting.ts'
 import { caseOf, type Sample } from './dataset.ts'
 import { type Measured, recordsIn } from './records.ts'
@@ -95,7 +96,7 @@ export function judged(rows: readonly Row[], predicted: ReadonlyMap<Row, number>
     count++
     log += Math.log(share)
     logFour += Math.log(best / Math.min(...order.slice(0, 4).map((r) => r.time)))
-    rank += spearman(
+    rank += rankCorrelation(
       own.map((r) => predicted.get(r)!),
       own.map((r) => r.time),
     )
@@ -109,20 +110,4 @@ export function judged(rows: readonly Row[], predicted: ReadonlyMap<Row, number>
     four: Math.exp(logFour / count),
     spearman: rank / count,
   }
-}
-
-function spearman(a: readonly number[], b: readonly number[]): number {
-  const ranks = (v: readonly number[]): number[] => {
-    const out = new Array<number>(v.length)
-    for (const [rank, k] of [...v.keys()].sort((x, y) => v[x]! - v[y]!).entries()) out[k] = rank
-    return out
-  }
-  const [x, y] = [ranks(a), ranks(b)]
-  const middle = (a.length - 1) / 2
-  let [cross, square] = [0, 0]
-  for (const [k, r] of x.entries()) {
-    cross += (r - middle) * (y[k]! - middle)
-    square += (r - middle) ** 2
-  }
-  return square === 0 ? 1 : cross / square
 }

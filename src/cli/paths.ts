@@ -1,6 +1,7 @@
 /** What a command reads and writes by the paths of its call: nothing is written over what it reads, or twice to one place. */
-import { realpath } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { access, constants, realpath, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { guarded } from '../io/node-files.ts'
 import { longName } from './args.ts'
 import type { Call, CommandSpec } from './command.ts'
 import { misused } from './usage.ts'
@@ -60,3 +61,11 @@ async function placesOf(
   )
   return all.filter(({ place }) => !place.startsWith('/dev/'))
 }
+
+/** That a file could be written, before the work whose result it is to hold. @throws SptError `io/…` */
+export const checkWritable = (path: string): Promise<void> =>
+  guarded(path, 'write', async () => {
+    const there = await stat(path).catch(() => null)
+    if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR', syscall: 'open' })
+    await access(there ? path : dirname(path), constants.W_OK)
+  })

@@ -14,6 +14,9 @@ export abstract class Shown {
   /** Its contents by type of medium, as notebooks store them; `text/plain` is always there. */
   abstract bundle(): Promise<MimeBundle>
 
+  /** The same for a page: HTML in which nothing is fetched, figures as SVG. */
+  abstract html(): string
+
   /** What a terminal shows. */
   abstract toString(): string
 

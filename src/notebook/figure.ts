@@ -40,6 +40,10 @@ export class Figure extends Shown {
     return { ...picture, 'text/plain': this.toString() }
   }
 
+  override html(): string {
+    return this.svg
+  }
+
   override toString(): string {
     return `[figure: ${this.title}]`
   }

@@ -1,6 +1,11 @@
 /** Results of a search: the best points, how it came to them, what was refused, and predictions against measurements. */
+import { expectOptions } from '../ast/expect-argument.ts'
+import { colorOf } from '../pictures/picture/svg.ts'
+import { rankCorrelation } from '../search/rank-correlation.ts'
 import type { Point, Timing, Trial } from '../search/types.ts'
-import { lines, scatter } from './chart/index.ts'
+import { expectRows } from './chart/channels.ts'
+import { scatter } from './chart/index.ts'
+import { type Layer, layered } from './chart/layers.ts'
 import type { Shown } from './display.ts'
 import type { Figure } from './figure.ts'
 import { table } from './table.ts'
@@ -18,47 +23,103 @@ const measured = (trials: readonly Trial[]): Measured[] =>
     outcome.status === 'measured' ? [{ point, timing: outcome.timing, predicted, trial: k + 1 }] : [],
   )
 
-/** The fastest measured points, first the best: their decisions, median milliseconds with the interval, the prediction. */
+/** The fastest measured points, first the best: median milliseconds with the interval, the prediction, their decisions. */
 export function best(trials: readonly Trial[], count = 10): Shown {
   const sorted = measured(trials).sort((a, b) => a.timing.median - b.timing.median)
   const predicted = sorted.some((m) => m.predicted !== undefined)
   return table(
     sorted.slice(0, count).map(({ point, timing, trial, predicted: expected }) => ({
       trial,
-      ...point,
       ms: timing.median,
       from: timing.interval[0],
       to: timing.interval[1],
       ...(predicted ? { predicted: expected } : {}),
+      ...point,
     })),
   )
 }
 
-type Studies = readonly Trial[] | Readonly<Record<string, readonly Trial[]>>
-const isList = (studies: Studies): studies is readonly Trial[] => Array.isArray(studies)
+type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
+/** A trial; of results of `tune`, with the seconds after which it was done. */
+type StudyTrial = Trial & { readonly seconds?: number | undefined }
+const isList = (studies: Studies): studies is readonly StudyTrial[] => Array.isArray(studies)
+
+export interface ConvergenceOptions {
+  /** Along the axis: the number of the trial, or the seconds after which it was done; `trials`. */
+  readonly by?: 'trials' | 'seconds' | undefined
+  /** Milliseconds that a line across shows, by name. */
+  readonly levels?: Readonly<Record<string, number>> | undefined
+  /** Pixels; 720. */
+  readonly width?: number | undefined
+}
+
+const PALE = '#b9c4d0'
 
 /**
- * The best time so far after each trial; refused trials count. Several studies of one space are told apart by name.
+ * The best time so far after each trial; refused trials count. Of one study all times are there as dots; several studies of one
+ * space are told apart by name. By seconds, trials of which these are not known are left out.
  * @throws SptError `notebook/no-rows` where nothing was measured
  */
-export function convergence(studies: Studies): Figure {
-  const list: readonly (readonly [string, readonly Trial[]])[] = isList(studies)
-    ? [['study', studies]]
-    : Object.entries(studies)
-  const rows = list.flatMap(([study, trials]) => {
-    let least = Infinity
-    return trials.flatMap(({ outcome }, k) => {
-      if (outcome.status === 'measured') least = Math.min(least, outcome.timing.median)
-      return least < Infinity ? [{ study, trial: k + 1, ms: least }] : []
-    })
+export function convergence(studies: Studies, options: ConvergenceOptions = {}): Figure {
+  expectOptions('convergence', options, ['by', 'levels', 'width'])
+  const { by = 'trials', levels = {}, width } = options
+  const list = isList(studies) ? [['best so far', studies] as const] : Object.entries(studies)
+  const all = list.flatMap(([name, trials]) => {
+    const times = timesOf(trials, by)
+    return times.length > 0 ? [[name, times] as const] : []
   })
-  return lines(rows, {
-    x: 'trial',
-    y: 'ms',
-    ...(list.length > 1 ? { color: 'study' } : {}),
-    title: 'Best so far',
-    labels: { x: 'trials', y: 'milliseconds' },
+  expectRows(all)
+  const layers = all.flatMap(([name, times], k): Layer[] => [
+    ...(list.length === 1 ? [trialsOf(times)] : []),
+    { shape: 'steps', points: bestOf(times), color: colorOf(k), name },
+  ])
+  const lines = Object.entries(levels).map(([name, y], k): Layer => {
+    return { shape: 'level', points: [{ x: 0, y }], color: colorOf(list.length + k), name, dashed: true }
   })
+  const drawn = [...lines, ...layers]
+  return layered(drawn, {
+    log: drawn.every((l) => l.points.every(isPositive)) ? 'y' : undefined,
+    fromZero: true,
+    title: `Best so far, by ${by}`,
+    width,
+    labels: { x: by === 'trials' ? 'trials' : 'seconds of the search', y: 'milliseconds' },
+  })
+}
+
+/** Clocks are coarse, and a logarithmic axis has no 0. */
+const isPositive = ({ y }: { readonly y: number }): boolean => y > 0
+
+interface Time {
+  readonly x: number
+  readonly y: number
+}
+
+const timesOf = (trials: readonly StudyTrial[], by: 'trials' | 'seconds'): readonly Time[] =>
+  trials.flatMap(({ outcome, seconds }, k) => {
+    const x = by === 'trials' ? k + 1 : seconds
+    return outcome.status === 'measured' && x !== undefined ? [{ x, y: outcome.timing.median }] : []
+  })
+
+/** More dots hide each other, and make a page slow. */
+const MOST_DOTS = 3000
+
+/** Every so manieth, where they are too many. */
+function thinned<T>(all: readonly T[]): { readonly shown: readonly T[]; readonly every: number } {
+  const every = Math.ceil(all.length / MOST_DOTS)
+  return { every, shown: every <= 1 ? all : all.filter((_, k) => k % every === 0) }
+}
+
+function trialsOf(times: readonly Time[]): Layer {
+  const { shown, every } = thinned(times)
+  const name = every <= 1 ? 'trials' : `one in ${every} trials`
+  return { shape: 'dots', points: shown, color: PALE, name, radius: 2.5, opacity: 1 }
+}
+
+/** Where it gets better, and the last trial. */
+function bestOf(times: readonly Time[]): readonly Time[] {
+  const out: Time[] = []
+  for (const t of times) if (t.y < (out.at(-1)?.y ?? Infinity)) out.push(t)
+  return [...out, { x: times.at(-1)!.x, y: out.at(-1)!.y }]
 }
 
 /** How many trials ended in which way: measured, or refused, failed or wrong, by code with one of the messages. */
@@ -82,16 +143,25 @@ export function outcomes(trials: readonly Trial[]): Shown {
  * Expected against measured milliseconds, a point for each trial that has both; on the line they are equal.
  * @throws SptError `notebook/no-rows` where there is none
  */
-export function predictions(trials: readonly Trial[]): Figure {
+export function predictions(
+  trials: readonly Trial[],
+  { width }: { readonly width?: number | undefined } = {},
+): Figure {
   const rows = measured(trials).flatMap(({ timing, predicted }) =>
     predicted === undefined ? [] : [{ predicted, measured: timing.median }],
   )
-  return scatter(rows, {
+  const rank = rankCorrelation(
+    rows.map((r) => r.predicted),
+    rows.map((r) => r.measured),
+  )
+  return scatter(thinned(rows).shown, {
     x: 'predicted',
     y: 'measured',
-    log: 'xy',
+    log: rows.every((r) => r.predicted > 0 && r.measured > 0) ? 'xy' : undefined,
     diagonal: true,
-    title: 'Predicted and measured milliseconds',
-    height: 360,
+    title: `Predicted and measured: rank correlation ${rank.toFixed(2)} (Spearman, ${rows.length} points)`,
+    labels: { x: 'predicted milliseconds', y: 'measured milliseconds' },
+    height: 420,
+    width,
   })
 }

@@ -39,10 +39,10 @@ class Table extends Shown {
   }
 
   override async bundle(): Promise<MimeBundle> {
-    return { 'text/html': this.#html(), 'text/plain': this.toString() }
+    return { 'text/html': this.html(), 'text/plain': this.toString() }
   }
 
-  #html(): string {
+  override html(): string {
     const cell = (tag: 'th' | 'td') => (text: string, k: number) =>
       `<${tag} style="text-align:${this.#numeric[k] ? 'right' : 'left'}">${escaped(text)}</${tag}>`
     const row = (tag: 'th' | 'td', texts: readonly string[]) => `<tr>${texts.map(cell(tag)).join('')}</tr>`

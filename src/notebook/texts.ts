@@ -23,11 +23,12 @@ class Text extends Shown {
   }
 
   override async bundle(): Promise<MimeBundle> {
+    return { 'text/html': this.html(), 'text/plain': this.toString() }
+  }
+
+  override html(): string {
     const more = this.#more > 0 ? `\n<p>${this.#rest()}</p>` : ''
-    return {
-      'text/html': `<pre><code>${highlighted(this.#text, this.#language)}</code></pre>${more}`,
-      'text/plain': this.toString(),
-    }
+    return `<pre><code>${highlighted(this.#text, this.#language)}</code></pre>${more}`
   }
 
   override toString(): string {

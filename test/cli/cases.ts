@@ -274,6 +274,12 @@ export const CASES: Readonly<Record<string, string>> = {
   'records in a folder': 'records prune --keep-best 1 --db {folder.npy}',
   'records in no folder': 'records list --db {nowhere/r.db}',
   'records as figures of themselves': 'records export --format csv --db {a.mtx} --out {a.mtx}',
+  'page in no folder': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --html {nowhere/r.html}',
+  'page in a folder of its name': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --html {folder.npy}',
+  'page of several sizes': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --size d=4 --html {r.html}',
+  'page over an input': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --html {a.mtx}',
+  'page over the schedule': 'tune {mul.spt} --size d=3 --html {x.out} --out {x.out}',
+  'tuned schedule in no folder': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --out {nowhere/fast.spt}',
   // Schedules and devices
   'step not legal': 'run {threads.spt} --kernel mul --schedule illegal --bind A={a.mtx}',
   'step too late': 'run {threads.spt} --kernel mul --schedule late',

@@ -154,6 +154,33 @@ test('several files: what cannot be told apart, or is not there, is refused', as
   )
 })
 
+test('writes a page, with what was drawn from the seed as well', async () => {
+  const html = folder.at('report.html')
+  const { code, err } = await spt(['tune', program, ...data, '--trials', '3', '--html', html])
+  expect([code, err]).toEqual([0, ''])
+  const text = readFileSync(html, 'utf8')
+  for (const part of [
+    '<h1>mul tuned on',
+    'Best so far, by seconds',
+    'Roofline',
+    'schedule',
+    'What it stores',
+  ])
+    expect(text).toContain(part)
+  expect(text).not.toMatch(/<script|\b(?:src|href)=/i)
+  const random = folder.at('random.html')
+  const sizes = ['m=6', 'n=5', 'd=4', 'alpha=1'].flatMap((x) => ['--size', x])
+  expect((await spt(['tune', program, ...sizes, '--trials', '2', '--html', random])).code).toBe(0)
+  expect(readFileSync(random, 'utf8')).toContain('6 × 5')
+})
+
+test('a page that cannot be written is refused before anything is measured', async () => {
+  const db = folder.at('none.db')
+  const { code, err } = await spt(['tune', program, ...data, '--db', db, '--html', folder.at('no/r.html')])
+  expect([code, err]).toEqual([1, expect.stringContaining('io/not-found')])
+  expect(existsSync(db)).toBe(false)
+})
+
 test('what is not possible is refused', async () => {
   const codeOf = async (...more: string[]): Promise<string> =>
     (await spt(['tune', program, ...data, ...more])).err

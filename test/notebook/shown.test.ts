@@ -200,9 +200,17 @@ describe('studies', () => {
       return
     }
     const first = shown[0]!.trim().split(/ +/)
-    expect(first[1]).toBe(String(drawn.findIndex((t) => t.ms === Math.min(...measured))))
-    const heights = placed(convergence({ a: study }).svg, 'cy')
+    expect(first.at(-1)).toBe(String(drawn.findIndex((t) => t.ms === Math.min(...measured))))
+    const { svg } = convergence(study)
+    // A dot for each trial, and below all of them, or through them, how low they came so far.
+    expect(placed(svg, 'cy').length).toBe(measured.length)
+    const heights = [...svg.matchAll(/<path d="M[\d.]+ ([\d.]+)((?:H[\d.]+V[\d.]+)*)"/g)].flatMap(
+      ([, y, rest]) => [y!, ...[...rest!.matchAll(/V([\d.]+)/g)].map((m) => m[1]!)].map(Number),
+    )
+    expect(heights.length).toBeGreaterThan(0)
     expect(heights.every((y, k) => k === 0 || y >= heights[k - 1]!)).toBe(true)
+    expect(Math.abs(heights.at(-1)! - Math.max(...placed(svg, 'cy')))).toBeLessThan(0.1)
+    expect(count(wellFormed(convergence({ a: study, b: [] }).svg), 'path')).toBe(1)
     const both = drawn.filter((t) => t.ms !== undefined && t.predicted !== undefined).length
     if (both > 0) expect(count(wellFormed(predictions(study).svg), 'circle')).toBe(both)
   })

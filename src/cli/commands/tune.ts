@@ -3,6 +3,7 @@ import { STRATEGIES } from '../../search/strategies/index.ts'
 import { longName } from '../args.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
+import { checkWritable } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'
 import { SPACE } from '../run/space-option.ts'
 import { casesOf } from '../run/tune-cases.ts'
@@ -49,6 +50,11 @@ export const tune: CommandSpec = {
     { flags: '--resume', about: 'With --db: what it holds of the same study is not measured again' },
     { flags: '--out <FILE>', about: 'Write the fastest schedule, or the choice, as .spt', file: 'write' },
     {
+      flags: '--html <FILE>',
+      about: 'On one matrix: write what was found as a page with charts, which needs no network',
+      file: 'write',
+    },
+    {
       flags: '--bugs <FOLDER>',
       about: 'Where results that differ from the reference are written (default: .)',
     },
@@ -79,7 +85,7 @@ export const tune: CommandSpec = {
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --queue redis://HOST:6379',
     "spt tune kernel.spt --bind 'A=graphs/*.mtx' --size d=32 --size d=128 --trials 64 --out tuned.spt",
     'spt tune --worker redis://HOST:6379 --device cuda --idle 600',
-    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --minutes 5 --db study.db --resume --out fast.spt',
+    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --minutes 5 --db study.db --resume --out fast.spt --html report.html',
   ],
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
@@ -88,6 +94,7 @@ export const tune: CommandSpec = {
     checkUse(call)
     const budget = budgetOf(call)
     const cases = await casesOf(call)
+    await checkWritten(call, cases.length)
     const program = await loadFile(call.args[0]!, call)
     return within(program, () => {
       const kernel = chosenKernel(program, call)
@@ -116,4 +123,17 @@ function checkUse(call: Call): void {
       message: '--idle says how long is waited for workers',
       expected: '--queue URL --idle S',
     })
+}
+
+/** That what is found can be written, before it is searched for. @throws UsageError, SptError `io/…` */
+async function checkWritten(call: Call, cases: number): Promise<void> {
+  const [out, html] = [call.one('out'), call.one('html')]
+  if (html !== undefined && cases > 1)
+    misused({
+      command: call.command,
+      message: `--html is of one matrix and size, and these are ${cases} cases`,
+      expected: 'one file of each buffer, and one value of each size',
+      hint: 'leave it out; --json has all of it as data',
+    })
+  for (const path of [out, html]) if (path !== undefined) await checkWritable(path)
 }

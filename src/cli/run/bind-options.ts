@@ -1,9 +1,6 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
-import { access, constants, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
-import { guarded } from '../../io/node-files.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -11,6 +8,7 @@ import { bindingOf } from '../../run/bind/binding-names.ts'
 import { callerTensors } from '../../run/bind/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { Call } from '../command.ts'
+import { checkWritable } from '../paths.ts'
 import { misused } from '../usage.ts'
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
@@ -86,12 +84,7 @@ export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, st
         message: `cannot tell from '${path}' what kind of file to write`,
         expected: WRITABLE.join(' '),
       })
-    await guarded(path, 'write', async () => {
-      const there = await stat(path).catch(() => null)
-      if (there?.isDirectory())
-        throw Object.assign(new Error('a folder'), { code: 'EISDIR', syscall: 'open' })
-      await access(there ? path : dirname(path), constants.W_OK)
-    })
+    await checkWritable(path)
   }
 }
 

@@ -1,8 +1,13 @@
 /** `spt tune` on one matrix. */
+import { writeFile } from 'node:fs/promises'
+import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
+import { drawnInputs } from '../../api/workspace.ts'
+import { guarded } from '../../io/node-files.ts'
+import type { TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { progressLine, tuneJson, tuneReport, winner } from './tuned.ts'
+import { progressLine, tuneJson, tuneText, winner } from './tuned.ts'
 import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
 
 export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number> {
@@ -11,18 +16,36 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   const inputs = await inputsOf(tuning, files)
   const space = await spaceOf(call, kernel, device, inputs)
   const queue = await queueOf(tuning)
+  const html = call.one('html')
   const result = await tune(kernel, {
     ...options,
     space,
     inputs,
     device,
+    explain: html !== undefined,
     prior: priorOf(tuning, space, inputs),
     queue: queue && { ...queue, tensors: sharedFiles(files) },
     onProgress: (p) => call.io.progress?.(progressLine(p)),
   })
   call.io.progress?.('')
+  // First: a disk may be full.
+  call.io.out((call.flag('json') ? tuneJson : tuneText)(kernel, device.name, space.name, result))
   await reportWrong(tuning, result.wrong)
   await writeOut(call, result.best ? winner(result.best.kernel) : undefined)
-  call.io.out((call.flag('json') ? tuneJson : tuneReport)(kernel, device.name, space.name, result))
+  if (html !== undefined) await writePage(html, tuning, inputs, result)
   return result.best ? EXIT.ok : EXIT.failed
+}
+
+/** With pictures of the tensors that were bound, or drawn from the seed. */
+async function writePage(
+  path: string,
+  { kernel: { source } }: Tuning,
+  inputs: RunInputs,
+  result: TuneResult,
+): Promise<void> {
+  const { tuneReport } = await import('../../notebook/report/index.ts')
+  const { tensors, params, seed } = valuesIn(source, inputs)
+  const drawn = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+  const text = tuneReport(result, { tensors: drawn.tensors })
+  await guarded(path, 'write', () => writeFile(path, text))
 }

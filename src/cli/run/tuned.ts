@@ -36,7 +36,7 @@ const timeOf = (o: Outcome): string =>
 const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${schedule}` : name)
 
 /** What came of it, for a reader. */
-export function tuneReport(kernel: Kernel, device: string, space: string, r: TuneResult): string {
+export function tuneText(kernel: Kernel, device: string, space: string, r: TuneResult): string {
   const width = Math.max(...r.finals.map((f) => nameOf(f).length))
   const rejected = byFrequency(r.rejectedByCode)
   const lines = [

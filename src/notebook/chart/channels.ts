@@ -21,6 +21,11 @@ export function checkChart(
     ...known,
   ])
   expectArgument(Array.isArray(rows), 'the data', rows, 'a list of rows: values by column')
+  expectRows(rows)
+}
+
+/** @throws SptError `notebook/no-rows` */
+export function expectRows(rows: readonly unknown[]): void {
   if (rows.length === 0)
     fail({
       code: 'notebook/no-rows',

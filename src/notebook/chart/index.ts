@@ -5,18 +5,15 @@ import { brief } from '../numbers.ts'
 import type { Row } from '../table.ts'
 import { channel, checkChart, grouped, numbers } from './channels.ts'
 import { type FrameOptions, framed, legendOf, widthOf } from './frame.ts'
+import { type AxesOptions, type Layer, layered } from './layers.ts'
 import { scaleOf, textOf } from './scale.ts'
 
-export interface ChartOptions extends FrameOptions {
+export interface ChartOptions extends AxesOptions {
   /** Columns along the axes. */
   readonly x: string
   readonly y: string
   /** The column that tells rows apart by colour. */
   readonly color?: string | undefined
-  /** Which axes are logarithmic; none. */
-  readonly log?: 'x' | 'y' | 'xy' | undefined
-  /** Pixels of the area with the marks; 260. */
-  readonly height?: number | undefined
 }
 
 export interface ScatterOptions extends ChartOptions {
@@ -24,45 +21,31 @@ export interface ScatterOptions extends ChartOptions {
   readonly diagonal?: boolean | undefined
 }
 
-const HEIGHT = 260
 const PLOTTED = ['color', 'log', 'height']
 
-interface Mark {
-  readonly x: number
-  readonly y: number
-}
-
-/** Axes of numbers or categories, and marks by colour. */
-function plotted(
+/** Points by colour, each with what it is called in the legend. */
+function groupsOf(
   rows: readonly Row[],
   options: ChartOptions,
-  marks: (points: readonly Mark[], color: string) => string,
-  behind: (at: (x: number, y: number) => Mark, both: readonly number[]) => string = () => '',
-): Figure {
+): readonly Pick<Layer, 'points' | 'color' | 'name'>[] {
   const xs = channel(rows, options.x)
   const ys = numbers(rows, options.y)
   const colors = options.color === undefined ? undefined : channel(rows, options.color)
-  const names = colors ? [...new Set(colors)] : []
-  const labels = { x: options.labels?.x ?? options.x, y: options.labels?.y ?? options.y }
-  const log = options.log ?? ''
-  const legend = legendOf(names.map(textOf))
-  const wide = ys.map((v) => brief(v))
-  return framed({ ...options, labels }, options.height ?? HEIGHT, wide, legend, (area) => {
-    const x = scaleOf(xs, area.left, area.right, { log: log.includes('x'), zero: false })
-    const y = scaleOf(ys, area.bottom, area.top, { log: log.includes('y'), zero: !log.includes('y') })
-    const points = xs.map((v, k): Mark => ({ x: x.at(v), y: y.at(ys[k]!) }))
-    const both = [...xs.filter((v) => typeof v === 'number'), ...ys]
-    return {
-      marks:
-        behind((a, b) => ({ x: x.at(a), y: y.at(b) }), both) +
-        grouped(colors, points)
-          .map(([, group], k) => marks(group, colorOf(k)))
-          .join(''),
-      x,
-      y,
-    }
-  })
+  const points = xs.map((x, k) => ({ x, y: ys[k]! }))
+  return grouped(colors, points).map(([name, group], k) => ({
+    points: group,
+    color: colorOf(k),
+    ...(colors && { name: textOf(name) }),
+  }))
 }
+
+const named = <T extends ChartOptions>(options: T): T => ({
+  ...options,
+  labels: { x: options.labels?.x ?? options.x, y: options.labels?.y ?? options.y },
+})
+
+/** Of longer lines the points are not marked. */
+const MARKED = 40
 
 /**
  * Lines from point to point, in the order of the rows; one for each value of `color`.
@@ -70,38 +53,21 @@ function plotted(
  */
 export function lines(rows: readonly Row[], options: ChartOptions): Figure {
   checkChart('lines', rows, options, PLOTTED)
-  return plotted(rows, options, (points, color) => {
-    const path = points.map((p, k) => `${k === 0 ? 'M' : 'L'}${p.x.toFixed(1)} ${p.y.toFixed(1)}`).join('')
-    return (
-      element('path', { d: path, fill: 'none', stroke: color, 'stroke-width': 2 }) +
-      (points.length <= 40 ? dots(points, color, 3) : '')
-    )
-  })
+  const layers = groupsOf(rows, options).flatMap((group): Layer[] => [
+    { ...group, shape: 'line' },
+    ...(group.points.length <= MARKED
+      ? [{ ...group, name: undefined, shape: 'dots', radius: 3, opacity: 1 } as const]
+      : []),
+  ])
+  return layered(layers, named(options))
 }
-
-const dots = (points: readonly Mark[], fill: string, r: number, opacity = 1): string =>
-  points.map(({ x, y }) => element('circle', { cx: x, cy: y, r, fill, opacity })).join('')
 
 /** A point for each row. @throws SptError as `lines` */
 export function scatter(rows: readonly Row[], options: ScatterOptions): Figure {
   checkChart('scatter', rows, options, [...PLOTTED, 'diagonal'])
-  return plotted(
-    rows,
-    options,
-    (points, color) => dots(points, color, 3.5, 0.75),
-    (at, both) => {
-      if (!options.diagonal) return ''
-      const [low, high] = [Math.min(...both), Math.max(...both)]
-      const [a, b] = [at(low, low), at(high, high)]
-      return element('line', {
-        x1: a.x,
-        y1: a.y,
-        x2: b.x,
-        y2: b.y,
-        stroke: '#999999',
-        'stroke-dasharray': '5 4',
-      })
-    },
+  return layered(
+    groupsOf(rows, options).map((group) => ({ ...group, shape: 'dots' })),
+    named(options),
   )
 }
 

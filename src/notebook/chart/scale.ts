@@ -94,7 +94,13 @@ function linearTicks(low: number, high: number): number[] {
   return Array.from({ length: count }, (_, k) => (first + k) * step)
 }
 
-/** Powers of ten, some eight of them at most; where there are few, with 2 and 5 times of them. */
+/** Fewer do not show how an axis runs. */
+const FEWEST = 3
+
+/**
+ * Powers of ten, some eight of them at most; where there are few, with 2 and 5 times of them; between two of those, as on a
+ * linear axis.
+ */
 function logTicks(low: number, high: number): number[] {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))]
   const factors = last - first < 4 ? [1, 2, 5] : [1]
@@ -105,5 +111,5 @@ function logTicks(low: number, high: number): number[] {
       const tick = f * 10 ** k
       if (tick >= low && tick <= high) out.push(tick)
     }
-  return out
+  return out.length >= FEWEST ? out : linearTicks(low, high)
 }

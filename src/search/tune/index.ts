@@ -3,6 +3,7 @@
 import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { Kernel } from '../../api/kernel.ts'
+import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
@@ -10,9 +11,12 @@ import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { schedulesOf } from './candidates.ts'
+import { Expected } from './expected.ts'
+import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
 import { others } from './others.ts'
 import { type QueueOptions, Session } from './session.ts'
+import { subjectOf, type TuneSubject } from './subject.ts'
 
 export interface TuneOptions {
   /** Default: the schedules that the program has for the kernel. */
@@ -44,6 +48,8 @@ export interface TuneOptions {
   readonly timeout?: number | undefined
   /** Points that are tried together, and here measured against each other; 8, with a queue twice its workers. */
   readonly batch?: number | undefined
+  /** Counts the bytes and operations of `finals`, for reports: some seconds; false. */
+  readonly explain?: boolean | undefined
   /** Workers do the trials; the last comparison is made here. */
   readonly queue?: QueueOptions | undefined
 }
@@ -54,10 +60,13 @@ export interface TuneProgress extends SearchProgress {
 }
 
 /** A trial, and what is known of its kernel. */
-export interface TunedTrial extends Trial, Partial<Tried> {}
+export interface TunedTrial extends Trial, Partial<Tried> {
+  /** Since the search began; none of those that the records had. */
+  readonly seconds?: number | undefined
+}
 
-/** A kernel that was measured at the end, against the others of `finals`. */
-export interface Final {
+/** A kernel that was measured at the end, against the others of `finals`; with `explain`, what it does. */
+export interface Final extends Explained {
   /** `best`, or what it is called that is tried besides the space: `standard`, `as written`, `A dense`. */
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
@@ -69,6 +78,9 @@ export interface Final {
 }
 
 export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'> {
+  readonly subject: TuneSubject
+  /** What the device can do at most; `null` where that was not measured. */
+  readonly ceilings: Ceilings | null
   /** The fastest of `finals`, standard choice included; `null` where nothing could be measured. */
   readonly best: (Final & { readonly timing: Timing }) | null
   /** What runs unasked. */
@@ -101,6 +113,7 @@ const OPTIONS = [
   'reopen',
   'timeout',
   'batch',
+  'explain',
   'queue',
 ] as const
 
@@ -118,12 +131,15 @@ const FINALISTS = 3
  */
 export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneResult> {
   check(kernel, options)
-  const { signal, seed = 1, resume = true, prior } = options
-  const { strategy = prior ? 'model' : 'surrogate' } = options
+  const { device, signal, seed = 1, resume = true } = options
+  const { strategy = options.prior ? 'model' : 'surrogate' } = options
   const { space = schedulesOf(kernel) } = options
-  const session = await Session.open(kernel, { ...options, space, seed, resume })
+  const expected = options.prior && new Expected(options.prior)
+  const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
+  const told = new Map<Trial, number>()
   try {
+    const subject = subjectOf(kernel, evaluator.bench.data.given, device, { space, strategy, seed })
     const found = await search({
       space,
       strategy,
@@ -134,9 +150,12 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       trials: options.trials,
       seconds: options.seconds,
       patience: options.patience,
-      prior,
+      prior: expected?.prior,
       signal,
-      onProgress: (p) => options.onProgress?.({ ...p, known: known.length }),
+      onProgress(p) {
+        for (const t of p.last) told.set(t, p.seconds)
+        options.onProgress?.({ ...p, known: known.length })
+      },
     })
     const finals = await finalsOf(kernel, options, evaluator, space, found)
     const measured = finals.flatMap((f) =>
@@ -148,10 +167,17 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
     )
     return {
       ...found,
+      subject,
+      ceilings: ceilingsOf(device.name) ?? null,
       best,
       standard: finals.find((f) => f.name === 'standard')!,
       finals,
-      trials: found.trials.map((t) => ({ ...t, ...session.tried(t.point) })),
+      trials: found.trials.map((t) => ({
+        ...t,
+        ...(expected && { predicted: expected.of(t.point) }),
+        ...session.tried(t.point),
+        ...(told.has(t) && { seconds: told.get(t) }),
+      })),
       known: known.length,
       study: session.study,
       sampled: evaluator.bench.extent.sample !== undefined,
@@ -195,10 +221,13 @@ async function finalsOf(
     options.seed ?? 1,
     options.signal,
   )
-  return made.map(({ refused, ...c }): Final => {
-    const at = legal.findIndex((l) => l.name === c.name)
-    return { point: null, ...c, outcome: refused ?? outcomes[at]! }
-  })
+  const finals: Final[] = []
+  for (const { refused, ...c } of made) {
+    const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)]!
+    const more = options.explain && outcome.status === 'measured' ? await explained(evaluator, c.kernel) : {}
+    finals.push({ point: null, ...c, outcome, ...more })
+  }
+  return finals
 }
 
 function check(kernel: unknown, options: TuneOptions): void {
@@ -215,6 +244,12 @@ function check(kernel: unknown, options: TuneOptions): void {
     'records',
     records,
     'what openRecords gives',
+  )
+  expectArgument(
+    options.explain === undefined || typeof options.explain === 'boolean',
+    'explain',
+    options.explain,
+    'true or false',
   )
   expectArgument(resume === undefined || typeof resume === 'boolean', 'resume', resume, 'true or false')
 }

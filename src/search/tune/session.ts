@@ -12,6 +12,7 @@ import type { Asked, EvaluateContext } from '../search.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
+import type { Expected } from './expected.ts'
 import { RemoteEvaluator } from './remote-evaluator.ts'
 
 /** Workers do the trials, which they find on a server. */
@@ -35,6 +36,8 @@ export interface SessionOptions {
   readonly seed: number
   readonly records?: Records | undefined
   readonly resume: boolean
+  /** What the prior expects, kept with the trials. */
+  readonly expected?: Expected | undefined
   readonly queue?: QueueOptions | undefined
   readonly reopen?: (() => Promise<Device>) | undefined
   readonly timeout?: number | undefined
@@ -106,7 +109,8 @@ export class Session {
       this.options.records!.add(
         ...asked.map(({ point, share }, k) => {
           const { trace, worker, duration } = this.tried(point) ?? {}
-          return { study, point, outcome: outcomes[k]!, share, trace, worker, duration }
+          const predicted = this.options.expected?.of(point)
+          return { study, point, outcome: outcomes[k]!, share, trace, predicted, worker, duration }
         }),
       )
     return outcomes

@@ -1,0 +1,93 @@
+/** The last comparison: the fastest, what runs unasked, the kernel as written, and dense. */
+import type { Final, TuneResult } from '../../search/tune/index.ts'
+import type { Timing } from '../../search/types.ts'
+import { intervals } from '../chart/intervals.ts'
+import { brief } from '../numbers.ts'
+import { table } from '../table.ts'
+import { paragraph, wide } from './page.ts'
+
+/** Beyond this ratio of times, a linear axis would press the fast ones together. */
+const FAR = 8
+
+/** What a kernel of the last comparison is called in a sentence. */
+export function finalName({ name, schedule, point }: Pick<Final, 'name' | 'schedule' | 'point'>): string {
+  if (name === 'standard') return `what runs unasked${schedule ? ` (${schedule})` : ''}`
+  if (name === 'as written') return 'the kernel as written'
+  const place = /^best (\d+)$/.exec(name)?.[1]
+  return point ? `${place ? `number ${place}` : 'the best'} of the search` : name
+}
+
+export const times = (finals: readonly Final[]): readonly (Final & { readonly timing: Timing })[] =>
+  finals.flatMap((f) => (f.outcome.status === 'measured' ? [{ ...f, timing: f.outcome.timing }] : []))
+
+const MEGA = 1e6
+/** Of bytes or operations in a time of milliseconds: billions a second. */
+const PER_SECOND = 1e-6
+
+export function comparisonOf({ finals, best }: TuneResult): readonly string[] {
+  const timed = times(finals).toSorted((a, b) => a.timing.median - b.timing.median)
+  const fastest = best?.timing.median ?? 1
+  const rows = [...timed, ...finals.filter((f) => f.outcome.status !== 'measured')].map((f: Final) => {
+    const timing = f.outcome.status === 'measured' ? f.outcome.timing : null
+    const work = f.explanation?.total
+    const operations = work && operationsOf(work)
+    return {
+      kernel: finalName(f),
+      ms: timing?.median,
+      from: timing?.interval[0],
+      to: timing?.interval[1],
+      samples: timing?.samples.length,
+      '× the fastest': timing && timing.median / fastest,
+      ...(finals.some((x) => x.explanation) && {
+        'MB, at least': work && work.bytes.least / MEGA,
+        MFLOP: operations === undefined ? undefined : operations / MEGA,
+        'GB/s': work && timing && (PER_SECOND * work.bytes.least) / timing.median,
+        'GFLOP/s':
+          operations === undefined || !timing ? undefined : (PER_SECOND * operations) / timing.median,
+      }),
+      ...(timed.length < finals.length && { outcome: timing ? 'measured' : outcomeText(f) }),
+    }
+  })
+  return [
+    ...(timed.length > 0 ? [chartOf(timed, fastest)] : []),
+    wide(table(rows).html()),
+    paragraph(
+      'Measured against each other at the end, in turns. Bytes are those that have to be moved at least, each array once; operations are those of floats.',
+      'note',
+    ),
+  ]
+}
+
+function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
+  const medians = timed.map((f) => f.timing.median)
+  return intervals(
+    timed.map(({ timing, ...f }) => ({
+      kernel: finalName(f),
+      ms: timing.median,
+      from: timing.interval[0],
+      to: timing.interval[1],
+      text: `${brief(timing.median)} ms${timing.median > fastest ? `, ${brief(timing.median / fastest)} × the fastest` : ''}`,
+    })),
+    {
+      x: 'ms',
+      from: 'from',
+      to: 'to',
+      y: 'kernel',
+      text: 'text',
+      log: Math.max(...medians) > FAR * Math.min(...medians) && timed.every((f) => f.timing.interval[0] > 0),
+      labels: { x: 'milliseconds' },
+      title: 'Median times with 95 % confidence intervals',
+      width: 900,
+    },
+  ).html()
+}
+
+type Work = NonNullable<Final['explanation']>['total']
+
+export const operationsOf = ({ operations: o }: Work): number =>
+  o.plain + o.matrix16 + o.matrix32 + o.matrixOther
+
+function outcomeText({ outcome }: Final): string {
+  if (outcome.status === 'measured') return ''
+  return 'code' in outcome ? `${outcome.status}: ${outcome.code}` : 'differs from the reference'
+}

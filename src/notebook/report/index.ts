@@ -1,0 +1,181 @@
+/** Results of `tune` as a page. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
+import { scheduleText, typescriptText } from '../../search/text.ts'
+import type { TuneResult } from '../../search/tune/index.ts'
+import type { Point, Trial } from '../../search/types.ts'
+import { brief } from '../numbers.ts'
+import { best, convergence, outcomes, predictions } from '../studies.ts'
+import { code } from '../texts.ts'
+import { comparisonOf, finalName, times } from './finals.ts'
+import { storedTensors } from './formats.ts'
+import { beside, facts, page, paragraph, type Section, wide } from './page.ts'
+import { rooflineOf } from './roofline.ts'
+
+export interface TuneReportOptions {
+  /** The tensors that were bound: those that are sparse are drawn as the fastest stores them. */
+  readonly tensors?: RunInputs['tensors'] | undefined
+}
+
+/** Pixels of a chart that another one stands beside, or may. */
+const HALF = 540
+/** Trials in the table, and decisions that have columns in it. */
+const BEST = 20
+const COLUMNS = 8
+
+/**
+ * What `tune` found, as one HTML file that fetches nothing and runs no script: what was tuned and how, the fastest against what
+ * runs unasked, how the search came to it, predictions against measurements, the roofline (with `explain`, where the ceilings of
+ * the device are known), what was refused, the format and the schedule of the fastest, the best trials.
+ * ```ts
+ * const result = await tune(kernel, { space, inputs, device, trials: 64, explain: true })
+ * writeFileSync('report.html', tuneReport(result, { tensors: inputs.tensors }))
+ * ```
+ * @throws SptError `api/argument`, `api/unknown-option`
+ */
+export function tuneReport(result: TuneResult, options: TuneReportOptions = {}): string {
+  expectOptions('tuneReport', options, ['tensors'])
+  expectArgument(isRecord(result) && 'subject' in result, 'the result', result, 'what tune gives')
+  const { tensors = {} } = options
+  expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors by name')
+  const { subject } = result
+  return page(
+    `${subject.kernel} tuned on ${subject.device.name}`,
+    [paragraph(verdict(result), 'lead'), facts(factsOf(result))],
+    [
+      { title: 'The fastest against what runs unasked', content: comparisonOf(result) },
+      convergenceOf(result),
+      ...predictionsOf(result),
+      { title: 'Roofline', content: rooflineOf(result) },
+      {
+        title: 'What became of the trials',
+        content: [wide(outcomes(result.trials).html()), ...bugs(result)],
+      },
+      ...winnerOf(result, tensors),
+      { title: 'The best trials', content: bestOf(result.trials) },
+    ],
+  )
+}
+
+function verdict({ best, standard, finals }: TuneResult): string {
+  if (!best) return 'Nothing could be measured.'
+  const others = [standard, ...finals.filter((f) => f.name === 'as written')]
+  const than = times(others)
+    .filter((f) => f.name !== best.name)
+    .map((f) => `${brief(f.timing.median / best.timing.median)} times as fast as ${finalName(f)}`)
+  const rest = than.length > 0 ? `, ${than.join(', ')}` : ''
+  return `${capital(finalName(best))} is the fastest: ${brief(best.timing.median)} ms${rest}.`
+}
+
+const capital = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
+
+function factsOf(r: TuneResult): (readonly [string, string])[] {
+  const { subject: s } = r
+  const sizes = Object.entries(s.sizes).map(([name, n]) => `${name} = ${n.toLocaleString('en-US')}`)
+  return [
+    ['kernel', s.kernel],
+    ['device', `${s.device.kind}: ${s.device.name}${s.device.driver ? ` (${s.device.driver})` : ''}`],
+    ['compiler', `sparsetile ${s.compiler}`],
+    ['sizes', sizes.join(', ') || 'none'],
+    ...s.tensors.map((t) => [`tensor ${t.name}`, tensorText(t)] as const),
+    ['space', `${s.space}${r.left === undefined ? '' : `, ${r.left.toLocaleString('en-US')} points left`}`],
+    ['strategy', `${s.strategy}, seed ${s.seed}`],
+    ['trials', `${r.trials.length}${r.known > 0 ? `, ${r.known} of them from the records` : ''}`],
+    ['search', `${r.seconds.toFixed(1)} s, ended by ${r.stoppedBy}`],
+    ['date', s.started],
+    ...(r.study === null ? [] : [['study', r.study] as const]),
+    ...(r.sampled ? [['compared', 'a sample of the results, with the reference'] as const] : []),
+  ]
+}
+
+function tensorText({ shape, dtype, stored }: TuneResult['subject']['tensors'][number]): string {
+  const all = shape.reduce((n, x) => n * x, 1)
+  const extents = shape.map((n) => n.toLocaleString('en-US')).join(' × ')
+  if (stored === null) return `${extents}, ${dtype}, dense`
+  const share = all > 0 ? ` (${brief((100 * stored) / all)} %)` : ''
+  return `${extents}, ${dtype}, ${stored.toLocaleString('en-US')} stored${share}`
+}
+
+function convergenceOf({ trials, standard }: TuneResult): Section {
+  const title = 'Convergence'
+  const isTimed = (t: Trial & { readonly seconds?: number | undefined }): boolean =>
+    t.outcome.status === 'measured' && t.seconds !== undefined
+  const levels =
+    standard.outcome.status === 'measured' ? { 'what runs unasked': standard.outcome.timing.median } : {}
+  if (!trials.some((t) => t.outcome.status === 'measured'))
+    return { title, content: [paragraph('No trial was measured.', 'note')] }
+  const byTrials = convergence(trials, { levels, width: HALF }).html()
+  const bySeconds = trials.some(isTimed)
+    ? convergence(trials, { by: 'seconds', levels, width: HALF }).html()
+    : paragraph('All trials are from the records: when they were done in a search is not known.', 'note')
+  return { title, content: [beside(byTrials, bySeconds)] }
+}
+
+/** Of one point, nothing is ranked. */
+function predictionsOf({ trials }: TuneResult): Section[] {
+  const both = trials.filter((t) => t.outcome.status === 'measured' && t.predicted !== undefined)
+  return both.length < 2
+    ? []
+    : [{ title: 'Prediction against measurement', content: [predictions(trials, { width: 620 }).html()] }]
+}
+
+const bugs = ({ wrong }: TuneResult): string[] =>
+  wrong.length === 0
+    ? []
+    : [
+        paragraph(
+          `${wrong.length} differ from the reference: these are bugs of the compiler, to be reported.`,
+        ),
+      ]
+
+function winnerOf({ best }: TuneResult, tensors: NonNullable<TuneReportOptions['tensors']>): Section[] {
+  if (!best) return []
+  const pictures = storedTensors(best.kernel, tensors)
+  return [
+    {
+      title: 'The schedule of the fastest',
+      content: [
+        paragraph(`${capital(finalName(best))}, in the language and in TypeScript:`),
+        code(scheduleText(best.kernel, 'tuned'), 'spt', { limit: Infinity }).html(),
+        code(typescriptText(best.kernel), 'js', { limit: Infinity }).html(),
+      ],
+    },
+    ...(pictures.length > 0 ? [{ title: 'What it stores', content: pictures }] : []),
+  ]
+}
+
+/** Decisions have columns where they differ, while they are few. */
+function bestOf(trials: readonly Trial[]): readonly string[] {
+  const fastest = trials
+    .flatMap((t) => (t.outcome.status === 'measured' ? [{ ...t, ms: t.outcome.timing.median }] : []))
+    .sort((a, b) => a.ms - b.ms)
+    .slice(0, BEST)
+  if (fastest.length === 0) return [paragraph('No trial was measured.', 'note')]
+  const first = fastest[0]!.point
+  const alike = Object.keys(first).filter((n) => fastest.every(({ point }) => point[n] === first[n]))
+  const differing = new Set(fastest.flatMap((t) => Object.keys(t.point)).filter((n) => !alike.includes(n)))
+  const shown = (point: Point): Point => {
+    const own = pick(
+      point,
+      Object.keys(point).filter((n) => differing.has(n)),
+    )
+    return differing.size <= COLUMNS ? own : { point: pointText(own) }
+  }
+  const all = trials.map((t) => ({ ...t, point: shown(t.point) }))
+  return [
+    paragraph(
+      `The fastest ${fastest.length} of ${trials.length}, as measured during the search, in milliseconds.`,
+      'note',
+    ),
+    ...(alike.length > 0 ? [paragraph(`All of them have ${pointText(pick(first, alike))}.`, 'note')] : []),
+    wide(best(all, BEST).html()),
+  ]
+}
+
+const pick = (point: Point, names: readonly string[]): Point =>
+  Object.fromEntries(names.map((n) => [n, point[n]!]))
+
+const pointText = (point: Point): string =>
+  Object.entries(point)
+    .map(([name, value]) => `${name} = ${value}`)
+    .join('; ')

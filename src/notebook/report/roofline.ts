@@ -1,0 +1,61 @@
+/** The roofline of what was compared at the end, or why there is none. */
+import type { TuneResult } from '../../search/tune/index.ts'
+import { type Ceiling, roofline } from '../chart/roofline.ts'
+import { finalName, operationsOf, times } from './finals.ts'
+import { paragraph } from './page.ts'
+
+const TERA = 1e12
+
+export function rooflineOf({ ceilings, finals, subject }: TuneResult): readonly string[] {
+  const note = (text: string): readonly string[] => [paragraph(text, 'note')]
+  if (!ceilings)
+    return note(
+      `Left out: what ${subject.device.name} can do at most has not been measured, so that there are no ceilings to draw.`,
+    )
+  const timed = times(finals)
+  const counted = timed.flatMap((f) => (f.explanation ? [{ ...f, work: f.explanation.total }] : []))
+  const refused = timed.flatMap((f) => (f.unexplained && 'code' in f.unexplained ? [f.unexplained.code] : []))
+  const points = counted
+    .filter(({ work, timing }) => operationsOf(work) > 0 && work.bytes.least > 0 && timing.median > 0)
+    .map(({ work, timing, ...f }) => ({
+      name: finalName(f),
+      intensity: work.intensity,
+      rate: operationsOf(work) / (timing.median / 1000),
+    }))
+  if (points.length === 0)
+    return note(
+      counted.length > 0
+        ? 'Left out: the kernels have no operations of floats, or move no bytes.'
+        : `Left out: bytes and operations were not counted${refused.length > 0 ? ` (${refused.join(', ')})` : ' (explain)'}.`,
+    )
+  const all = counted.map((f) => f.work)
+  const roof = (name: string, kind: Ceiling['kind'], perSecond: number, unit: string): Ceiling => ({
+    name: `${name}: ${Number((perSecond / TERA).toPrecision(3))} ${unit}`,
+    kind,
+    perSecond,
+  })
+  const roofs = [
+    roof('memory', 'bytes', ceilings.memory, 'TB/s'),
+    ...(all.some((w) => w.bytes.least <= ceilings.cacheBytes)
+      ? [roof('cache', 'bytes', ceilings.cache, 'TB/s')]
+      : []),
+    roof('f32', 'operations', ceilings.f32, 'TFLOP/s'),
+    ...(all.some((w) => w.operations.matrix32 > 0)
+      ? [roof('matrix units, tf32', 'operations', ceilings.tf32, 'TFLOP/s')]
+      : []),
+    ...(all.some((w) => w.operations.matrix16 > 0)
+      ? [roof('matrix units, f16', 'operations', ceilings.f16, 'TFLOP/s')]
+      : []),
+  ]
+  return [
+    roofline(roofs, points, {
+      title: 'Reached, under what the device can do',
+      width: 900,
+      height: 340,
+    }).html(),
+    paragraph(
+      `Ceilings as measured on the chip; the cache's holds where all arrays together take at most ${Math.round(ceilings.cacheBytes / 1e6)} MB.`,
+      'note',
+    ),
+  ]
+}

@@ -1,0 +1,31 @@
+/** Bytes and operations of a kernel that was compared at the end. */
+import type { Kernel } from '../../api/kernel.ts'
+import type { Explanation } from '../../run/explain/index.ts'
+import type { Evaluator } from '../evaluate/evaluator.ts'
+import { outcomeOf } from '../evaluate/outcomes.ts'
+import type { Outcome } from '../types.ts'
+
+export interface Explained {
+  /** Bytes and operations, not timed. */
+  readonly explanation?: Explanation | undefined
+  /** Why they are not known. */
+  readonly unexplained?: Outcome | undefined
+}
+
+export async function explained(evaluator: Evaluator, kernel: Kernel): Promise<Explained> {
+  try {
+    const compiled = await evaluator.compiled(kernel)
+    try {
+      const prepared = await evaluator.bench.data.prepare(compiled)
+      try {
+        return { explanation: await prepared.explain({ time: false }) }
+      } finally {
+        prepared.free()
+      }
+    } finally {
+      compiled.release()
+    }
+  } catch (e) {
+    return { unexplained: outcomeOf(e) }
+  }
+}

@@ -1,0 +1,63 @@
+/** What was tuned, on what and how: what a reader has to know of a result, and enough to do it again. */
+import type { Kernel } from '../../api/kernel.ts'
+import { sizesOf } from '../../api/statistics.ts'
+import type { Dtype } from '../../ir/dtype.ts'
+import type { Inputs } from '../../run/bind/types.ts'
+import type { Device } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { compilerVersion, recordedDevice } from '../records/identity.ts'
+import type { DeviceIdentity } from '../records/types.ts'
+import type { PointSpace, StrategyOf } from '../types.ts'
+
+export interface TuneSubject {
+  readonly kernel: string
+  readonly device: DeviceIdentity
+  /** The package's version, and its build. */
+  readonly compiler: string
+  readonly space: string
+  readonly strategy: string
+  readonly seed: number
+  /** When it began, by ISO 8601. */
+  readonly started: string
+  readonly sizes: Readonly<Record<string, number>>
+  /** Inputs, random ones as well. */
+  readonly tensors: readonly TunedTensor[]
+}
+
+export interface TunedTensor {
+  readonly name: string
+  readonly shape: readonly number[]
+  readonly dtype: Dtype
+  /** Elements that it stores; `null` of a dense one. */
+  readonly stored: number | null
+}
+
+export function subjectOf(
+  kernel: Kernel,
+  given: Inputs,
+  device: Device,
+  how: { readonly space: PointSpace; readonly strategy: string | StrategyOf; readonly seed: number },
+): TuneSubject {
+  const { tensors = {}, params = {} } = given
+  return {
+    kernel: kernel.name,
+    device: recordedDevice(device),
+    compiler: compilerVersion(),
+    space: how.space.name,
+    strategy: typeof how.strategy === 'string' ? how.strategy : how.strategy.name || 'a function',
+    seed: how.seed,
+    started: new Date().toISOString(),
+    sizes: Object.fromEntries(sizesOf(kernel.source, { tensors, params, resident: {} })),
+    tensors: Object.entries(tensors).map(([name, t]) => ({
+      name,
+      shape: t.shape,
+      dtype: t.dtype,
+      stored: storedOf(t),
+    })),
+  }
+}
+
+function storedOf(t: Tensor): number | null {
+  if (t.kind === 'dense') return null
+  return t.kind === 'coords' ? (t.coords[0]?.length ?? 0) : (t.values?.length ?? 0)
+}

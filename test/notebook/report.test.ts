@@ -1,0 +1,304 @@
+/** Results of `tune` as a page: what it holds, that it fetches nothing, and that nobody's text is taken for marks. */
+import { test as law } from '@fast-check/vitest'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { coords, type Device, devices, load } from '../../src/node.ts'
+import { roofline } from '../../src/notebook/chart/roofline.ts'
+import { intervals, tuneReport } from '../../src/notebook.ts'
+import { rankCorrelation } from '../../src/search/rank-correlation.ts'
+import { openRecords, space, type TuneResult, tune } from '../../src/search.ts'
+import { Folder } from '../cli/support.ts'
+import { refusal } from '../support/refusal.ts'
+import { wellFormed } from '../support/xml.ts'
+
+const TEXT = `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"
+kernel product(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+`
+const entries = Array.from({ length: 30 }, (_, k) => [k % 8, (k * 5) % 9] as const)
+const A = coords([8, 9], [entries.map(([i]) => i), entries.map(([, j]) => j)])
+const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+
+let device: Device
+let result: TuneResult
+beforeAll(async () => {
+  device = await devices.cpu()
+  const kernel = (await load(TEXT)).kernel()
+  const points = space('ways', kernel, (p) => {
+    const by = p.number('by', [1, 2, 4])
+    return p.pick('format', {
+      hyb: (k) => k.as('A', 'hyb', 1, by),
+      split: (k) => k.split('f', by),
+      refused: (k) => k.split('nowhere', by),
+    })
+  })
+  const records = await openRecords(folder.at('records.db'))
+  const prior = (asked: readonly object[]): number[] =>
+    asked.map((p) => ('format' in p && p.format === 'refused' ? Infinity : Number((p as { by: number }).by)))
+  const found = await tune(kernel, {
+    space: points,
+    inputs,
+    device,
+    prior,
+    records,
+    trials: 20,
+    explain: true,
+    strategy: 'exhaustive',
+  })
+  const kept = records.query({ studies: [found.study!] })
+  expect(kept.map((t) => t.predicted ?? null)).toEqual(found.trials.map((t) => t.predicted ?? null))
+  records.close()
+  // Times that do not differ from run to run, of all that was measured.
+  const finals = found.finals.map((f, k) => ({ ...f, outcome: measured(k + 1) }))
+  const best = finals.find((f) => f.name === 'best')!
+  const standard = finals.find((f) => f.name === 'standard')!
+  result = { ...found, finals, standard, best: { ...best, timing: best.outcome.timing } }
+})
+
+const measured = (ms: number) =>
+  ({
+    status: 'measured',
+    timing: { median: ms, interval: [0.9 * ms, 1.1 * ms] as const, samples: [ms] },
+  }) as const
+
+const body = (html: string): string => /<body>[\s\S]*<\/body>/.exec(html)![0]
+const shown = (html: string): string =>
+  body(html)
+    .replace(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&')
+
+/** Of the chip whose ceilings are measured. */
+const CEILINGS = { memory: 4e12, cache: 8e12, cacheBytes: 6e7, f32: 6e13, tf32: 3e14, f16: 6e14 }
+
+test('what tune tells of itself', () => {
+  const { subject, trials, finals } = result
+  expect(subject).toMatchObject({
+    kernel: 'product',
+    device: { kind: 'cpu' },
+    space: 'ways',
+    strategy: 'exhaustive',
+    seed: 1,
+    sizes: { m: 8, n: 9, d: 4 },
+  })
+  expect(subject.tensors.map((t) => [t.name, t.shape, t.stored])).toEqual([
+    ['A', [8, 9], 30],
+    ['B', [9, 4], null],
+  ])
+  expect(Math.abs(Date.parse(subject.started) - Date.now())).toBeLessThan(600_000)
+  const seconds = trials.map((t) => t.seconds!)
+  expect(seconds.every((s, k) => s > 0 && (k === 0 || s >= seconds[k - 1]!))).toBe(true)
+  for (const { point, predicted } of trials)
+    expect(predicted).toBe(point.format === 'refused' ? undefined : point.by)
+  const written = finals.find((f) => f.name === 'as written')!.explanation!.total
+  // A multiplication with an addition for each element of A and column.
+  expect(written.operations.plain).toBe(2 * 30 * 4)
+})
+
+describe('the page', () => {
+  test('has all of it', () => {
+    const html = tuneReport(result, { tensors: { A } })
+    const text = shown(html)
+    for (const part of [
+      'product tuned on',
+      'The best of the search is the fastest: 1 ms, 4 times as fast as what runs unasked, 5 times as fast as the kernel',
+      'The fastest against what runs unasked',
+      'Best so far, by trials',
+      'Best so far, by seconds',
+      'rank correlation',
+      'Left out: what',
+      'schedule/unknown-loop',
+      'schedule product.tuned {',
+      '.replay(',
+      'What it stores',
+      'The best trials',
+    ])
+      expect(text).toContain(part)
+    wellFormed(body(html))
+  })
+
+  test('fetches nothing, and runs nothing', () => {
+    const html = tuneReport(result, { tensors: { A } })
+    expect(html).not.toMatch(/<script|<link|<img|<iframe|\b(?:src|href)=|@import|url\((?!#)/i)
+    expect(html).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`)
+  })
+
+  test('has a roofline where ceilings are known, and says why not elsewhere', () => {
+    expect(shown(tuneReport({ ...result, ceilings: CEILINGS }))).toContain('memory: 4 TB/s')
+    expect(shown(tuneReport({ ...result, ceilings: CEILINGS }))).not.toContain('matrix units')
+    const uncounted = result.finals.map(({ explanation: _, ...f }) => f)
+    expect(shown(tuneReport({ ...result, ceilings: CEILINGS, finals: uncounted }))).toContain(
+      'bytes and operations were not counted (explain)',
+    )
+    const unexplained = { status: 'failed', code: 'device/lost', message: 'gone' } as const
+    const lost = uncounted.map((f) => ({ ...f, unexplained }))
+    expect(shown(tuneReport({ ...result, ceilings: CEILINGS, finals: lost }))).toContain('(device/lost')
+  })
+
+  test('without a prior, with a search that is known, with nothing measured', () => {
+    const plain = result.trials.map(({ predicted: _, seconds: __, ...t }) => t)
+    const known = shown(tuneReport({ ...result, trials: plain }))
+    expect(known).not.toContain('rank correlation')
+    expect(known).toContain('All trials are from the records')
+    const outcome = { status: 'failed', code: 'device/lost', message: 'gone' } as const
+    const finals = result.finals.map((f) => ({ ...f, outcome }))
+    const trials = plain.map((t) => ({ ...t, outcome }))
+    const nothing = tuneReport({ ...result, trials, finals, standard: finals[0]!, best: null })
+    expect(shown(nothing)).toContain('Nothing could be measured.')
+    expect(shown(nothing)).toContain('failed: device/lost')
+    wellFormed(body(nothing))
+  })
+
+  test('what is wrong is called a bug', () => {
+    const wrong = [{ space: 'ways', point: {}, message: 'differs' }]
+    expect(shown(tuneReport({ ...result, wrong }))).toContain('1 differ from the reference')
+  })
+
+  test('times of 0, of coarse clocks, are no error', () => {
+    const outcome = measured(0)
+    const finals = result.finals.map((f) => ({ ...f, outcome }))
+    const trials = result.trials.map((t) => ({ ...t, outcome }))
+    const best = { ...finals[0]!, timing: outcome.timing }
+    wellFormed(body(tuneReport({ ...result, trials, finals, best, ceilings: CEILINGS })))
+  })
+
+  const texts = fc.string({
+    unit: fc.constantFrom(...' <>&"\'`/*ab1_.{}|é🌍\u0001'),
+    minLength: 1,
+    maxLength: 20,
+  })
+  law.prop([texts], { numRuns: 25 })('shows any text, and takes none for marks', (text) => {
+    const marked = `${text}<script>alert(1)</script>`
+    const point = { [marked]: marked, other: text }
+    const refused = { status: 'rejected', code: marked, message: marked } as const
+    const { subject, standard } = result
+    const html = tuneReport(
+      {
+        ...result,
+        trials: [
+          { point, outcome: measured(1), predicted: 1, seconds: 1 },
+          { point: { ...point, other: marked }, outcome: measured(1), predicted: 2 },
+          { point, outcome: refused },
+        ],
+        standard: { ...standard, schedule: marked },
+        finals: result.finals.map((f) => (f.name === 'standard' ? { ...f, schedule: marked } : f)),
+        subject: {
+          ...subject,
+          kernel: marked,
+          space: marked,
+          strategy: marked,
+          device: { kind: 'cpu', name: marked, driver: marked },
+          sizes: { [marked]: 1 },
+          tensors: [{ name: marked, shape: [1], dtype: 'f32', stored: null }],
+        },
+      },
+      { tensors: { [marked]: A } },
+    )
+    expect(html).not.toContain('<script')
+    wellFormed(body(html))
+    // Once for each of these at least.
+    expect(shown(html).split(marked.replaceAll('\u0001', '\ufffd')).length).toBeGreaterThan(12)
+  })
+
+  test('what it cannot show is refused', () => {
+    expect(refusal(() => tuneReport({} as never)).code).toBe('api/argument')
+    expect(refusal(() => tuneReport(result, { tensor: {} } as never)).code).toBe('api/unknown-option')
+    expect(refusal(() => tuneReport(result, { tensors: 3 as never })).code).toBe('api/argument')
+  })
+})
+
+describe('charts of it', () => {
+  const positive = fc.double({ min: 1e-3, max: 1e3, noNaN: true })
+  law.prop([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], { numRuns: 40 })(
+    'points under the roofs are drawn under them',
+    (drawn) => {
+      const [bandwidth, top] = [1e12, 1e13]
+      const points = drawn.map(([intensity, share], k) => ({
+        name: `${k}`,
+        intensity,
+        rate: Math.min(1, share) * Math.min(bandwidth * intensity, top),
+      }))
+      const { svg } = roofline(
+        [
+          { name: 'memory', kind: 'bytes', perSecond: bandwidth },
+          { name: 'f32', kind: 'operations', perSecond: top },
+        ],
+        points,
+      )
+      const numbers = (text: string): number[] => [...text.matchAll(/-?[\d.]+/g)].map(Number)
+      const [slope, flat] = [...svg.matchAll(/<path d="([^"]*)"/g)].map((m) => numbers(m[1]!))
+      const roofAt = (x: number): number => {
+        const [x0, y0, x1, y1] = slope as [number, number, number, number]
+        return Math.max(flat![1]!, y0 + ((x - x0) / (x1 - x0)) * (y1 - y0))
+      }
+      const circles = [...svg.matchAll(/<circle cx="([^"]*)" cy="([^"]*)"/g)].map((m) => [+m[1]!, +m[2]!])
+      expect(circles).toHaveLength(points.length)
+      for (const [x, y] of circles) expect(y! >= roofAt(x!) - 0.5).toBe(true)
+      wellFormed(svg)
+    },
+  )
+
+  test('intervals lie around their values', () => {
+    const rows = [
+      { name: 'a', ms: 2, low: 1, high: 4 },
+      { name: 'a', ms: 8, low: 8, high: 8 },
+    ]
+    for (const log of [false, true]) {
+      const { svg } = intervals(rows, { x: 'ms', from: 'low', to: 'high', y: 'name', log })
+      const bars = [...svg.matchAll(/<path d="M([\d.]+) [\d.]+v10M[\d.]+ [\d.]+H([\d.]+)M/g)]
+      const dots = [...svg.matchAll(/<circle cx="([^"]*)"/g)].map((m) => Number(m[1]))
+      expect(bars).toHaveLength(2)
+      expect(Number(bars[0]![1]) < dots[0]! && dots[0]! < Number(bars[0]![2])).toBe(true)
+      expect(Math.abs(Number(bars[1]![1]) - dots[1]!)).toBeLessThan(0.01)
+      wellFormed(svg)
+    }
+  })
+})
+
+describe('rank correlation', () => {
+  const list = fc.uniqueArray(fc.integer({ min: -1000, max: 1000 }), { minLength: 2, maxLength: 20 })
+  law.prop([list], { numRuns: 40 })('is 1 of what rises together, −1 of what falls', (xs) => {
+    expect(
+      rankCorrelation(
+        xs,
+        xs.map((x) => x ** 3 + 7),
+      ),
+    ).toBeCloseTo(1, 12)
+    expect(
+      rankCorrelation(
+        xs,
+        xs.map((x) => -x),
+      ),
+    ).toBeCloseTo(-1, 12)
+  })
+
+  const pairs = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 })), {
+    maxLength: 12,
+  })
+  law.prop([pairs], { numRuns: 60 })('is Pearson’s of ranks that ties share', (all) => {
+    const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
+    const rank = (v: readonly number[]): number[] =>
+      v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)
+    const mean = (v: readonly number[]): number => v.reduce((a, b) => a + b, 0) / v.length
+    const [p, q] = [rank(x), rank(y)]
+    const dot = (a: number[], b: number[]): number =>
+      a.reduce((sum, v, k) => sum + (v - mean(a)) * (b[k]! - mean(b)), 0)
+    const scale = Math.sqrt(dot(p, p) * dot(q, q))
+    expect(rankCorrelation(x, y)).toBeCloseTo(scale > 1e-9 ? dot(p, q) / scale : 0, 9)
+    expect(rankCorrelation(x, y)).toBeCloseTo(rankCorrelation(y, x), 12)
+  })
+})
