@@ -34,7 +34,8 @@ test.each(commands)(
   async (line) => {
     const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
     const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
-    const { code, err } = await spt(words.map((w) => (w === 'cora.svg' ? join(folder, w) : w)))
+    const isWritten = (k: number): boolean => ['--svg', '--html'].includes(words[k - 1] ?? '')
+    const { code, err } = await spt(words.map((w, k) => (isWritten(k) ? join(folder, w) : w)))
     rmSync(folder, { recursive: true })
     expect({ code, err: err.replace(/^wrote .*\n$/, '') }).toEqual({ code: 0, err: '' })
   },
