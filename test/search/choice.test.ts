@@ -115,7 +115,7 @@ const law = (name: string, times: number, holds: (c: Choices) => void | Promise<
 describe('a choice from measurements', () => {
   law('reads back, and chooses what the rules say on each case and on others', 60, async (c) => {
     const evidence = drawnEvidence(c)
-    const { choice } = generalise(evidence, { gain: 0.001, leaves: 1 + c.below(6) })
+    const { choice } = generalise(evidence, { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) })
     const { name, text } = choiceText(kernel, choice.rules, evidence.known)
     const again = parseProgram(`${PROGRAM}\n${text}`, 'product.spt').kernel('product')
     if (choice.rules.length === 1) {
@@ -136,7 +136,7 @@ describe('a choice from measurements', () => {
 
   law('is judged by what would have been made without each group', 60, (c) => {
     const evidence = drawnEvidence(c)
-    const options = { gain: 0.001, leaves: 1 + c.below(6) }
+    const options = { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) }
     const { choice, single } = generalise(evidence, options)
     expect(choice.leftOut).toEqual(byHand(evidence, (e) => generalise(e, options).choice))
     expect(single.leftOut).toEqual(byHand(evidence, (e) => generalise(e, options).single))
@@ -144,7 +144,7 @@ describe('a choice from measurements', () => {
 
   law('does not know of what it is judged on', 40, (c) => {
     const evidence = drawnEvidence(c)
-    const options = { gain: 0.001, leaves: 4 }
+    const options = { gain: 0.001, leaves: 4, groups: 1 }
     const [group] = GROUPS
     // Other times there, and another candidate that was found there alone and is the best there is.
     const others = evidence.candidates.map(({ times, ...k }) => ({
@@ -190,7 +190,10 @@ describe('a choice from measurements', () => {
     const sums = (cases: readonly number[]): number =>
       Math.min(...losses.map((l) => cases.reduce((n, k) => n + l[k]!, 0)))
     const all = whole(evidence).cases
-    const tree = grow(evidence, losses, whole(evidence), { gain: 1e-6, leaves: 2 })
+    const groups = 1 + c.below(3)
+    const isEnough = (cases: readonly number[]): boolean =>
+      new Set(cases.map((k) => evidence.cases[k]!.group)).size >= groups
+    const tree = grow(evidence, losses, whole(evidence), { gain: 1e-6, leaves: 2, groups })
     const ways = evidence.measures.flatMap(({ of, per }) => {
       const at = all.map((k) => {
         const [a, b] = [of, per].map((s) => (s === null ? 1 : evidence.cases[k]!.values.get(s)))
@@ -198,7 +201,10 @@ describe('a choice from measurements', () => {
       })
       return at.map((t) => [all.filter((k) => at[k]! > t), all.filter((k) => !(at[k]! > t))])
     })
-    const least = Math.min(sums(all), ...ways.map(([a, b]) => sums(a!) + sums(b!)))
+    const least = Math.min(
+      sums(all),
+      ...ways.filter((w) => w.every(isEnough)).map(([a, b]) => sums(a!) + sums(b!)),
+    )
     const found =
       tree.kind === 'leaf'
         ? sums(all)

@@ -3,7 +3,7 @@ import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from '
 import { decided, leavesOf, type Rule, rulesOf } from './rules.ts'
 import { type GrowOptions, grow, type Tree } from './tree.ts'
 
-/** `gain`: 0.01. `leaves`: 8. */
+/** `gain`: 0.01. `leaves`: 8. `groups`: 2. */
 export type GeneraliseOptions = Partial<GrowOptions>
 
 /** How far from the best some schedules are. */
@@ -33,15 +33,18 @@ export interface Generalised {
 
 const GAIN = 0.01
 const LEAVES = 8
+/** What one matrix alone says nobody can check: with 2, what is left out loses less, or as much. */
+const GROUPS = 2
 
 /**
  * Grows a decision tree over what choices can ask, and judges it beside the best single candidate: each group of cases is left
  * out in turn, with its times and with what only it would have brought as a candidate.
  */
 export function generalise(evidence: Evidence, options: GeneraliseOptions = {}): Generalised {
-  const { gain = GAIN, leaves = LEAVES } = options
+  const { gain = GAIN, leaves = LEAVES, groups = GROUPS } = options
   const losses = lossesOf(evidence)
-  const grown = (part: Part, most: number): Tree => grow(evidence, losses, part, { gain, leaves: most })
+  const grown = (part: Part, most: number): Tree =>
+    grow(evidence, losses, part, { gain, leaves: most, groups })
   const choice = judged(evidence, losses, (part) => rulesOf(grown(part, leaves), evidence, losses, part))
   // Where sizes are not such as it requires there is nothing in its place.
   const single = judged(evidence, losses, (part) => leavesOf(grown(part, 1)))

@@ -11,6 +11,8 @@ export interface GrowOptions {
   readonly gain: number
   /** Leaves at most. */
   readonly leaves: number
+  /** Of how many groups a leaf has cases at least. */
+  readonly groups: number
 }
 
 /** A leaf that may be split. */
@@ -35,7 +37,7 @@ export function grow(
   evidence: Evidence,
   losses: readonly Float64Array[],
   part: Part,
-  { gain, leaves }: GrowOptions,
+  { gain, leaves, groups }: GrowOptions,
 ): Tree {
   const open = (cases: readonly number[]): Open => {
     const sums = part.candidates.map((k) => cases.reduce((n, c) => n + losses[k]![c]!, 0))
@@ -44,7 +46,7 @@ export function grow(
       kind: 'open',
       cases,
       candidate: part.candidates[sums.indexOf(least)]!,
-      split: bestSplit(evidence, losses, part.candidates, cases, least),
+      split: bestSplit(evidence, losses, part.candidates, cases, { loss: least, groups }),
     }
   }
   let tree: Grown = open(part.cases)
@@ -80,7 +82,7 @@ function bestSplit(
   losses: readonly Float64Array[],
   candidates: readonly number[],
   cases: readonly number[],
-  loss: number,
+  { loss, groups }: { readonly loss: number; readonly groups: number },
 ): Split | null {
   let best: Split | null = null
   for (const measure of measures) {
@@ -101,12 +103,16 @@ function bestSplit(
       // What is equal but for rounding is no better.
       if (gain <= (best?.gain ?? 0) + 1e-9) continue
       const [otherwise, then] = [order.slice(0, at), order.slice(at)]
+      if (groupsOf(otherwise, all) < groups || groupsOf(then, all) < groups) continue
       const tells = (c: number): boolean => holds(condition, all[c]!.values)
       if (then.every(tells) && !otherwise.some(tells)) best = { condition, gain, then, otherwise }
     }
   }
   return best
 }
+
+const groupsOf = (cases: readonly number[], all: Evidence['cases']): number =>
+  new Set(cases.map((c) => all[c]!.group)).size
 
 const isKnown = ({ of, per }: Measure, values: ReadonlyMap<string, number>): boolean =>
   values.has(of) && (per === null || values.has(per))

@@ -61,6 +61,8 @@ export interface TunedCase {
   /** Why it has no part in the result: its data could not be used. */
   readonly refused: Diagnostic | null
   readonly search: Searched | null
+  /** What conditions can ask of it: sizes, statistics, the device. */
+  readonly values: Readonly<Record<string, number>> | null
   /** The fastest candidate. */
   readonly best: number | null
   /** What runs unasked. */
@@ -203,6 +205,7 @@ function resultOf(kernel: Kernel, options: TuneAllOptions, work: Work): TuneAllR
         group: studies[n]!.group,
         refused: refusalOf(found) ?? refusalOf(comparedOf[n]),
         search: isDone(found) ? found : null,
+        values: at >= 0 ? Object.fromEntries(evidence.cases[at]!.values) : null,
         best: bestOf(n),
         standard: standards[n] ?? null,
         choice: takenBy(generalised?.choice, at),
@@ -268,12 +271,13 @@ const OPTIONS = [
   'shared',
   'gain',
   'leaves',
+  'groups',
 ] as const
 
 function check(kernel: unknown, options: TuneAllOptions): void {
   expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
   expectOptions('tuneAll', options, [...OPTIONS])
-  const { cases, device, shared, gain, leaves } = options
+  const { cases, device, shared, gain, leaves, groups } = options
   checkDevice(device)
   const isCase = (c: unknown): boolean =>
     isRecord(c) && typeof c.name === 'string' && ['object', 'function'].includes(typeof c.inputs)
@@ -286,5 +290,6 @@ function check(kernel: unknown, options: TuneAllOptions): void {
   const isCount = (n: unknown): boolean => n === undefined || (Number.isSafeInteger(n) && (n as number) >= 1)
   expectArgument(isCount(shared), 'shared', shared, 'a whole number from 1 on')
   expectArgument(isCount(leaves), 'leaves', leaves, 'a whole number from 1 on')
+  expectArgument(isCount(groups), 'groups', groups, 'a whole number from 1 on')
   expectArgument(gain === undefined || gain >= 0, 'gain', gain, 'a number that is not negative')
 }
