@@ -20,7 +20,7 @@ import {
   Workspace,
 } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
-import { COUNTED_DECISIONS, count, draw, neighbours, pointKey } from '../src/search/points.ts'
+import { count, draw, neighbours, pointKey } from '../src/search/points.ts'
 import { type SketchSpace, sketches } from '../src/search/sketches.ts'
 import type { Point } from '../src/search/types.ts'
 import { contest } from './contest.ts'
@@ -180,7 +180,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   const least = (among: readonly Candidate[]): Candidate | undefined =>
     [...among].filter((c) => final.has(c)).sort((a, b) => final.get(a)! - final.get(b)!)[0]
   const [byHand, bySketch] = [least(hand), least(best)]
-  const points = count(space, COUNTED_DECISIONS)
+  const points = count(space)
   return {
     kernel: of.kernel,
     data: of.order === 0 ? 'dense' : data.name,

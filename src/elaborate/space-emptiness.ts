@@ -1,8 +1,8 @@
 /** Spaces that have no point, as far as that can be told. */
 import { type SpacePoint, type SpaceUse, Walk } from './space-walk.ts'
 
-/** Points without an end that are gone back from before a space counts as having some. */
-const TRIED = 2000
+/** Values that led nowhere before a space counts as having points. */
+const TRIED = 20_000
 
 /**
  * Whether no point is possible, whatever the data are: what is not known refuses nothing. `false` where that takes too
@@ -16,9 +16,10 @@ export function isEmpty(use: SpaceUse): boolean {
     if (!walk.open || walk.isUnknown) return true
     const key = walk.rest
     if (dead.has(key)) return false
-    if (left-- <= 0) return true
-    const { name, values } = walk.open
+    if (left <= 0) return true
+    const { name, values, considered } = walk.open
     if (values.some((v) => hasPoint({ ...point, [name]: v }))) return true
+    left -= 1 + considered
     dead.add(key)
     return false
   }

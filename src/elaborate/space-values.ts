@@ -106,7 +106,9 @@ export function numbersOf(
         endless(`${name} goes from ${last} up to ${end} by doubling`, span, 'doubling from 1 or more')
       for (let next = last * 2; next < end; next *= 2) out.add(next)
     }
-    if (!(entry.doubling && last !== undefined && end < last)) out.add(end)
+    // `2 .. 1` has no values, not 2 either.
+    if (entry.doubling && last !== undefined && end < last) out.delete(last)
+    else out.add(end)
     last = end
   }
   if (out.size > MAX_VALUES) tooMany(name, out.size, span)

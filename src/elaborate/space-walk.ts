@@ -27,6 +27,8 @@ export interface OpenValues {
   /** What conditions do not refuse, as far as they can be told. */
   readonly values: readonly (number | string)[]
   readonly ordered: boolean
+  /** How many there were before conditions were asked. */
+  readonly considered: number
 }
 
 /** A space with arguments, and what is known of data and device. */
@@ -72,7 +74,8 @@ export class Walk {
     if (this.open) return
     this.#isChosen = true
     this.#decideNumbers()
-    if (!this.open && !this.#isPossible()) this.open = { name: `${prefix}only`, values: [], ordered: false }
+    if (!this.open && !this.#isPossible())
+      this.open = { name: `${prefix}only`, values: [], ordered: false, considered: 0 }
     for (const { walk } of this.#nested) {
       if (this.open) return
       this.open = walk().open
@@ -137,7 +140,7 @@ export class Walk {
     const own = this.#prefix + name
     const before = this.#chosen.get(name)
     if (before) return options.indexOf(before)
-    const value = this.#point[own]
+    const value = this.#said(own)
     const k = options.length === 1 ? 0 : options.findIndex((o) => o.text === value)
     const option = options[k]
     if (option) {
@@ -153,7 +156,7 @@ export class Walk {
         options.map((o) => o.text),
       )
     const values = options.filter((o) => this.#isPossible(o.conditions)).map((o) => o.text)
-    this.open = { name: own, values, ordered: false }
+    this.open = { name: own, values, ordered: false, considered: options.length }
     return null
   }
 
@@ -179,12 +182,17 @@ export class Walk {
     })
     this.#numbers.set(next.name, undefined)
     this.isUnknown = values === undefined && this.#isPossible()
-    this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true }
+    const considered = all?.length ?? 0
+    this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true, considered }
   }
 
-  /** What the point says. */
+  /** What the point says; names are the user's: `__proto__` is one of them. */
+  #said(name: string): number | string | undefined {
+    return Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
+  }
+
   #given(name: string): number | undefined {
-    const value = this.#point[this.#prefix + name]
+    const value = this.#said(this.#prefix + name)
     if (value === undefined || typeof value === 'number') return value
     return notAmong(this.#prefix + name, value, ['an integer'])
   }

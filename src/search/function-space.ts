@@ -1,10 +1,14 @@
 /** Spaces that a function describes: it takes decisions one after the other, and says what they make of a kernel. */
 import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, show } from '../ast/expect-argument.ts'
+import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
 import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts'
 
 /** Values of a decision at most. */
 const MAX_VALUES = 4096
+/** Where a decision has no more values, those after which `only` refuses are left out; else they are found when they are taken. */
+const TRIED_VALUES = 64
+/** Decisions of a point at most. */
+const MAX_DECISIONS = 1000
 
 /** What the function of a space decides with. Each name is decided once on the way to a point. */
 export interface Decisions {
@@ -43,10 +47,13 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
   expectArgument(typeof decide === 'function', 'what decides', decide, '(p) => (kernel) => kernel')
   return {
     name,
-    next: (partial) => opened(name, decide, partial),
+    next(partial) {
+      expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
+      return opened(name, decide, partial)
+    },
     kernel(point) {
       const way = walk(name, decide, point)
-      if (way.kind === 'whole') return way.make(kernel)
+      if (way.kind === 'whole') return made(name, way.make, kernel)
       return fail({
         code: 'space/point',
         message: `the point of ${name} does not decide ${way.kind === 'open' ? way.open.name : 'what is allowed'}`,
@@ -54,6 +61,17 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
       })
     },
   }
+}
+
+function made<K>(name: string, make: Make<K>, kernel: K): K {
+  const given: unknown = make(kernel)
+  expectArgument(
+    typeof given === typeof kernel && given !== null,
+    `what a point of ${name} makes`,
+    given,
+    'a kernel',
+  )
+  return given as K
 }
 
 type Way<K> =
@@ -75,12 +93,19 @@ function opened<K>(name: string, decide: (p: Decisions) => Make<K>, partial: Poi
   if (way.kind === 'whole') return null
   if (way.kind === 'refused') return { name: 'only', values: [], ordered: false }
   const { open } = way
+  if (open.values.length > TRIED_VALUES) return open
   const goesOn = (v: DecisionValue): boolean =>
     walk(name, decide, { ...partial, [open.name]: v }).kind !== 'refused'
-  return { ...open, values: open.values.filter(goesOn) }
+  return { ...open, values: open.values.filter(goesOn), considered: open.values.length }
 }
 
+/** Spaces within each other: more are one within itself. */
+const DEEPEST = 32
+let depth = 0
+
 function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point): Way<K> {
+  if (depth >= DEEPEST) endless(name, `spaces within spaces, ${DEEPEST} deep`)
+  depth++
   try {
     const make: unknown = decide(new Walk(name, point))
     expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
@@ -88,8 +113,18 @@ function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point):
   } catch (e) {
     if (e instanceof Stop) return e.way
     throw e
+  } finally {
+    depth--
   }
 }
+
+const endless = (name: string, what: string): never =>
+  fail({
+    code: 'space/endless',
+    message: `${name} has ${what}`,
+    expected: 'decisions that come to an end',
+    hint: 'a space that is within itself has no end',
+  })
 
 class Walk implements Decisions {
   readonly #space: string
@@ -102,6 +137,8 @@ class Walk implements Decisions {
   }
 
   #decide<T extends DecisionValue>(name: string, values: readonly T[], ordered: boolean): T {
+    if (typeof name !== 'string' || name === '')
+      expectArgument(false, 'the name of a decision', name, 'a text')
     if (this.#decided.has(name))
       fail({
         code: 'space/decided-twice',
@@ -110,6 +147,7 @@ class Walk implements Decisions {
         hint: 'keep the value, or rename one of them',
       })
     this.#decided.add(name)
+    if (this.#decided.size > MAX_DECISIONS) endless(this.#space, `more than ${MAX_DECISIONS} decisions`)
     if (!Object.hasOwn(this.#point, name)) throw new Stop({ kind: 'open', open: { name, values, ordered } })
     const value = this.#point[name] as T
     if (values.includes(value)) return value
@@ -121,6 +159,8 @@ class Walk implements Decisions {
   }
 
   number(name: string, values: Iterable<number>): number {
+    if (typeof values?.[Symbol.iterator] !== 'function')
+      expectArgument(false, `what ${nameText(name)} can be`, values, 'a list of numbers')
     const list: number[] = []
     for (const v of values) {
       if (list.length >= MAX_VALUES)
@@ -130,7 +170,7 @@ class Walk implements Decisions {
           expected: `at most ${MAX_VALUES}`,
           hint: 'take larger steps',
         })
-      expectArgument(Number.isFinite(v), `a value of ${name}`, v, 'a number')
+      if (!Number.isFinite(v)) expectArgument(false, `a value of ${name}`, v, 'a number')
       list.push(v)
     }
     return this.#decide(name, unlike(name, list), true)
@@ -165,7 +205,9 @@ class Walk implements Decisions {
 }
 
 function unlike<T extends DecisionValue>(name: string, values: readonly T[]): readonly T[] {
+  // Asked for each value of each decision: once in a point it is told what is twice.
+  if (new Set(values).size === values.length) return values
   const twice = values.find((v, k) => values.indexOf(v) < k)
-  expectArgument(twice === undefined, `what ${name} can be`, show(twice), 'each value once')
+  expectArgument(false, `what ${name} can be`, show(twice), 'each value once')
   return values
 }

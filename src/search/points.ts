@@ -3,14 +3,29 @@
  * than its limit says, however many points there are.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { effortOf } from './effort.ts'
 import { shuffled } from './shuffled.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
 
 /** Uniform in [0, 1). */
 export type Random = () => number
 
-/** Decisions that counting looks at before it gives up. */
-export const COUNTED_DECISIONS = 100_000
+/** Values of decisions that counting looks at before it gives up. */
+export const COUNTED_VALUES = 20_000
+/** Points of a space that can be gone through without saying when to end. */
+export const LISTED_POINTS = 100_000
+
+/** @throws SptError `api/argument` */
+function checkSpace(space: PointSpace): void {
+  expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
+}
+
+/** @throws SptError `api/argument` */
+function checkLimit(limit: number): void {
+  const holds = limit >= 1 && (Number.isSafeInteger(limit) || limit === Number.POSITIVE_INFINITY)
+  expectArgument(holds, 'the limit', limit, 'an integer from 1 on')
+}
 
 /** Whether two points decide the same alike: as keys of maps and sets. */
 export const pointKey = (point: Point): string => JSON.stringify(Object.entries(point))
@@ -31,7 +46,9 @@ export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
  * All points, where there are no more than `limit` (100,000).
  * @throws SptError `space/too-many-points`
  */
-export function listed(space: PointSpace, limit: number = COUNTED_DECISIONS): readonly Point[] {
+export function listed(space: PointSpace, limit: number = LISTED_POINTS): readonly Point[] {
+  checkSpace(space)
+  checkLimit(limit)
   const out: Point[] = []
   for (const point of points(space)) {
     if (out.length >= limit)
@@ -54,9 +71,11 @@ export interface PointCount {
 
 /**
  * How many points there are. Where a space says what the rest of it depends on (`rest`), equal rests are counted once.
- * @param limit decisions to look at, after which the points found so far are told
+ * @param limit values of decisions to look at, after which the points found so far are told
  */
-export function count(space: PointSpace, limit: number = COUNTED_DECISIONS, from: Point = {}): PointCount {
+export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: Point = {}): PointCount {
+  checkSpace(space)
+  checkLimit(limit)
   const { points, isExact } = new Counter(space, limit).below(from)
   return { points, isExact }
 }
@@ -76,8 +95,9 @@ class Counter {
     const key = this.#space.rest?.(partial)
     const known = key === undefined ? undefined : this.#known.get(key)
     if (known) return known
-    if (this.#left-- <= 0) return { points: 0, isExact: false }
+    if (this.#left <= 0) return { points: 0, isExact: false }
     const open = this.#space.next(partial)
+    this.#left -= effortOf(open)
     let found: PointCount = { points: open ? 0 : 1, isExact: true }
     for (const value of open?.values ?? []) {
       const { points, isExact } = this.below(withValue(partial, open!.name, value))
@@ -94,7 +114,7 @@ const counters = new WeakMap<PointSpace, Counter | null>()
 function counterOf(space: PointSpace): Counter | null {
   const known = counters.get(space)
   if (known !== undefined) return known
-  const counter = new Counter(space, COUNTED_DECISIONS)
+  const counter = new Counter(space, COUNTED_VALUES)
   const usable = counter.below({}).isExact ? counter : null
   counters.set(space, usable)
   return usable
@@ -105,6 +125,8 @@ function counterOf(space: PointSpace): Counter | null {
  * uniform over its values, and dead ends are gone back from.
  */
 export function draw(space: PointSpace, random: Random): Point | null {
+  checkSpace(space)
+  expectArgument(typeof random === 'function', 'random', random, 'a function: Math.random')
   const counter = space.rest ? counterOf(space) : null
   if (!counter) return completed(space, {}, ({ values }) => shuffled(values, random))
   let point: Point = {}
@@ -127,8 +149,8 @@ export function draw(space: PointSpace, random: Random): Point | null {
   }
 }
 
-/** Dead ends that are gone back from before a point counts as not found. */
-const DEAD_ENDS = 10_000
+/** Values that led nowhere before a point counts as not found. */
+const SEARCHED_VALUES = 20_000
 
 /** The first whole point from `partial`, where each decision tries its values in the order that `prefer` gives. */
 function completed(
@@ -136,7 +158,7 @@ function completed(
   partial: Point,
   prefer: (open: OpenDecision) => readonly DecisionValue[],
 ): Point | null {
-  let left = DEAD_ENDS
+  let left = SEARCHED_VALUES
   const dead = new Set<string>()
   const from = (at: Point): Point | null => {
     const key = space.rest?.(at)
@@ -147,7 +169,7 @@ function completed(
       const found = left > 0 ? from(withValue(at, open.name, value)) : null
       if (found) return found
     }
-    left--
+    left -= effortOf(open)
     if (key !== undefined) dead.add(key)
     return null
   }
@@ -257,6 +279,8 @@ export function crossed(space: PointSpace, a: Point, b: Point, random: Random): 
  * @throws SptError `space/point` where a value is missing, not allowed, or of no decision
  */
 export function check(space: PointSpace, point: Point): Point {
+  checkSpace(space)
+  expectArgument(isRecord(point), 'a point', point, 'values by decision')
   const decisions = walked(space, point).map(({ open }) => open.name)
   const more = Object.keys(point).find((name) => !decisions.includes(name))
   if (more !== undefined)

@@ -1,7 +1,8 @@
 /** The loop around a strategy: asks, has points tried, tells, until a budget is spent or nothing better comes. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
-import { COUNTED_DECISIONS, count } from './points.ts'
+import { properOutcomes } from './outcome-checks.ts'
+import { count, LISTED_POINTS } from './points.ts'
 import { strategyNamed } from './strategies/index.ts'
 import { type Found, Tally, type WrongResult } from './tally.ts'
 import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
@@ -14,7 +15,7 @@ export interface Asked {
 }
 
 export interface EvaluateContext {
-  /** Aborts when the search is to end; what does not heed it is waited for. */
+  /** Aborts when the search is to end. */
   readonly signal: AbortSignal
 }
 
@@ -42,6 +43,8 @@ export interface SearchOptions {
   readonly known?: readonly Trial[] | undefined
   /** Ends it with the best so far. */
   readonly signal?: AbortSignal | undefined
+  /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
+  readonly grace?: number | undefined
   readonly onProgress?: ((progress: SearchProgress) => void) | undefined
   /** Milliseconds, of which the differences count; the host's clock. */
   readonly now?: (() => number) | undefined
@@ -78,6 +81,8 @@ export interface SearchResult extends Found {
 const NONE = Number.POSITIVE_INFINITY
 /** Shares add up to whole trials but for this. */
 const EPSILON = 1e-9
+/** Seconds. */
+const GRACE = 30
 /** The longest that timers of JavaScript can be set to. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
@@ -118,12 +123,16 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
       const stopped = stops()
       if (stopped) return ended(stopped)
       const most = Math.max(1, Math.min(batch, Math.ceil(trials - spent - EPSILON)))
-      const asked = strategy.ask(most).map((point) => ({ point, share: strategy.share?.(point) ?? 1 }))
+      const asked = strategy.ask(most).map((point) => ({
+        // What tries it may not make another of it.
+        point: Object.freeze({ ...point }),
+        share: strategy.share?.(point) ?? 1,
+      }))
       if (asked.length === 0) return ended('exhausted')
-      const outcomes = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal }))
+      const given = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal }))
       // Given up halfway: what would have come of it is not known.
-      if (!outcomes) continue
-      if (outcomes.length !== asked.length) failOutcomes(asked.length, outcomes.length)
+      if (!given && ending.signal.aborted) continue
+      const outcomes = properOutcomes(asked, given)
       const told = asked.map(({ point, share }, k): Trial => {
         const outcome = outcomes[k]!
         return share === 1 ? { point, outcome } : { point, outcome, share }
@@ -146,8 +155,21 @@ class Ending {
   readonly #controller = new AbortController()
   readonly #timer: ReturnType<typeof setTimeout> | undefined
   readonly #clear: () => void
+  /** Some time after the signal. */
+  readonly #over: Promise<undefined>
+  #waiting: ReturnType<typeof setTimeout> | undefined
 
-  constructor({ signal, seconds }: SearchOptions) {
+  constructor({ signal, seconds, grace = GRACE }: SearchOptions) {
+    this.#over = new Promise((done) => {
+      this.signal.addEventListener(
+        'abort',
+        () => {
+          if (Number.isFinite(grace))
+            this.#waiting = setTimeout(() => done(undefined), Math.min(grace * 1000, LONGEST_TIMER))
+        },
+        { once: true },
+      )
+    })
     const abort = (): void => this.#controller.abort(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     if (signal?.aborted) abort()
@@ -163,10 +185,10 @@ class Ending {
     return this.#controller.signal
   }
 
-  /** Nothing where it rejects after the signal. */
+  /** Nothing where it rejects after the signal, or does not heed it in time. */
   async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
-      return await work()
+      return await Promise.race([work(), this.#over])
     } catch (e) {
       if (this.signal.aborted) return undefined
       throw e
@@ -175,6 +197,7 @@ class Ending {
 
   clear(): void {
     clearTimeout(this.#timer)
+    clearTimeout(this.#waiting)
     this.#clear()
   }
 }
@@ -195,7 +218,7 @@ function countedPoints({ space, trials, seconds, patience }: SearchOptions): num
       expected: 'values for each decision that its conditions allow',
     })
   const isBounded = [trials, seconds, patience].some((b) => b !== undefined && Number.isFinite(b))
-  if (!isBounded && !(isExact && points <= COUNTED_DECISIONS))
+  if (!isBounded && !(isExact && points <= LISTED_POINTS))
     fail({
       code: 'search/budget',
       message: `${space.name} has ${isExact ? '' : 'more than '}${points} points, and nothing says when the search ends`,
@@ -219,8 +242,9 @@ function check(options: SearchOptions): void {
     'signal',
     'onProgress',
     'now',
+    'grace',
   ])
-  const { space, strategy, evaluate, trials, seconds, patience, batch } = options
+  const { space, strategy, evaluate, trials, seconds, patience, batch, prior, signal, grace } = options
   expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
   expectArgument(typeof evaluate === 'function', 'evaluate', evaluate, 'a function of points')
   const isStrategy = typeof strategy === 'object' && strategy !== null && typeof strategy.ask === 'function'
@@ -233,16 +257,16 @@ function check(options: SearchOptions): void {
   for (const [name, budget] of Object.entries({ trials, patience, batch }))
     if (budget !== undefined && budget !== NONE && !(Number.isSafeInteger(budget) && budget >= 1))
       failBudget(name, budget, 'a whole number from 1 on')
+  expectArgument(prior === undefined || typeof prior === 'function', 'prior', prior, PRIOR)
+  const isSignal = signal === undefined || typeof signal?.addEventListener === 'function'
+  expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
+  if (grace !== undefined && !(typeof grace === 'number' && grace >= 0))
+    failBudget('grace', grace, 'seconds, from 0 on')
   if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0))
     failBudget('seconds', seconds, 'more than 0')
 }
 
+const PRIOR = 'a function of points that gives a number for each'
+
 const failBudget = (name: string, budget: unknown, expected: string): never =>
   fail({ code: 'search/budget', message: `${name} cannot be ${show(budget)}`, expected })
-
-const failOutcomes = (asked: number, came: number): never =>
-  fail({
-    code: 'search/outcomes',
-    message: `${asked} points were to be tried, and ${came} outcomes came`,
-    expected: 'one for each point, in their order',
-  })

@@ -18,6 +18,8 @@ export interface OpenDecision {
   readonly values: readonly DecisionValue[]
   /** Whether neighbours in the list are alike: numbers are, names are not. */
   readonly ordered: boolean
+  /** Of how many values conditions were asked, where they left out some: what it took to find these. */
+  readonly considered?: number | undefined
 }
 
 /** What is searched. Pure: the same point gives the same answers. */

@@ -57,9 +57,15 @@ test('what is found is what was told, for every strategy, budget and outcome', a
         onProgress: (p) => progress.push(p),
         evaluate: async (asked) =>
           asked.map(({ point, share }) => {
-            const outcome: Outcome = drawnOutcome(c)
+            const given = drawnOutcome(c)
+            // A time that is none is a failure.
+            const isTime =
+              given.status !== 'measured' || (given.timing.median >= 0 && given.timing.median < 1 / 0)
+            const outcome: Outcome = isTime
+              ? given
+              : { status: 'failed', code: 'search/outcomes', message: 'x' }
             seen.push({ point, outcome, share })
-            return outcome
+            return given
           }),
       }
       if (space.all.length === 0) {
@@ -75,7 +81,12 @@ test('what is found is what was told, for every strategy, budget and outcome', a
         expect(spent).toBeGreaterThanOrEqual(trials)
       }
       expect(spent).toBeLessThan(trials + 1)
-      expect(result.trials.map((t) => ({ share: 1, ...t }))).toEqual(seen)
+      const told = result.trials.map((t) => {
+        const { outcome } = t
+        const isOurs = outcome.status === 'failed' && outcome.code === 'search/outcomes'
+        return { share: 1, ...t, outcome: isOurs ? { ...outcome, message: 'x' } : outcome }
+      })
+      expect(told).toEqual(seen)
       const of = (status: string): readonly Trial[] => seen.filter((t) => t.outcome.status === status)
       expect(failed).toBe(of('failed').length)
       expect(wrong.map((w) => w.point)).toEqual(of('wrong').map((t) => t.point))
@@ -95,7 +106,67 @@ test('what is found is what was told, for every strategy, budget and outcome', a
 const median = ({ outcome }: Trial): readonly number[] =>
   outcome.status === 'measured' ? [outcome.timing.median] : []
 
+test('what is no outcome is told with its point, what is no time is a failure, and points stay what they are', async () => {
+  const space = grid(1, 3)
+  const come = (given: unknown) => refused({ ...usual(space), evaluate: async () => given as never })
+  for (const given of [
+    undefined,
+    null,
+    7,
+    [],
+    [null],
+    ['fast'],
+    [{ status: 'great' }],
+    [{ status: 'rejected' }],
+  ])
+    expect(await come(given)).toBe('search/outcomes')
+  const median = (m: unknown) => ({
+    status: 'measured',
+    timing: { median: m, interval: [1, 1], samples: [] },
+  })
+  for (const given of [median(Number.NaN), median('3'), median(-5), { status: 'measured' }]) {
+    const { best, failed } = await search({
+      ...usual(space),
+      evaluate: async (asked) => asked.map(() => given as Outcome),
+    })
+    expect([best, failed]).toEqual([null, 3])
+  }
+  const changing = search({
+    ...usual(space),
+    evaluate: async (asked) => {
+      ;(asked[0]!.point as Record<string, number>).p0 = 99
+      return [measured(1)]
+    },
+  })
+  await expect(changing).rejects.toThrow(TypeError)
+})
+
+test('a space that has too much to ask of its points is begun all the same', async () => {
+  let asked = 0
+  const wide: PointSpace = {
+    name: 'wide',
+    next(partial) {
+      const k = Object.keys(partial).length
+      const values = Array.from({ length: 1000 }, (_, v) => v)
+      asked += k < 6 ? values.length : 0
+      return k < 6 ? { name: `p${k}`, values, ordered: true } : null
+    },
+  }
+  for (const strategy of ['random', 'exhaustive', 'halving']) {
+    asked = 0
+    const { trials } = await search({ ...usual(wide), strategy, trials: 3 })
+    expect(trials.length).toBeGreaterThan(2)
+    expect(asked).toBeLessThan(500_000)
+  }
+})
+
 describe('ends', () => {
+  test('although what tries points does not', async () => {
+    const never = () => new Promise<never>(() => {})
+    const { stoppedBy } = await search({ ...usual(grid(2, 3)), evaluate: never, seconds: 0.01, grace: 0.01 })
+    expect(stoppedBy).toBe('seconds')
+  })
+
   test('when nothing better comes', async () => {
     const result = await search({ ...usual(grid(5, 9)), patience: 7, seed: 5 })
     expect(result.stoppedBy).toBe('patience')

@@ -1,7 +1,7 @@
 /** What a space decides, as a list: each decision with its values and what it is asked after, and how many points there are. */
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
-import { COUNTED_DECISIONS, type Random } from '../points.ts'
+import { COUNTED_VALUES, type Random } from '../points.ts'
 import type { PointSpace } from '../types.ts'
 import { sampledOutline } from './sampled.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
@@ -10,7 +10,7 @@ import { wholeOutline } from './whole.ts'
 export type { Outline, OutlinedDecision } from './types.ts'
 
 export interface OutlineOptions {
-  /** Decisions to look at, beyond which the space is sampled; `COUNTED_DECISIONS`, of spaces without `rest` 2,000. */
+  /** Decisions to look at, beyond which the space is sampled; `COUNTED_VALUES`, of spaces without `rest` 2,000. */
   readonly limit?: number | undefined
   /** Of samples; the same each time. */
   readonly random?: Random | undefined
@@ -28,7 +28,7 @@ const FEW = 2000
  */
 export function outline(space: PointSpace, options: OutlineOptions = {}): Outline {
   expectOptions('outline', options, ['limit', 'random'])
-  const { limit = space.rest ? COUNTED_DECISIONS : FEW, random } = options
+  const { limit = space.rest ? COUNTED_VALUES : FEW, random } = options
   expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of decisions: 10000')
   const generator = new Generator(1)
   const found = wholeOutline(space, limit) ?? sampledOutline(space, WALKS, random ?? (() => generator.next()))

@@ -1,3 +1,4 @@
+import { effortOf } from '../effort.ts'
 import { points } from '../points.ts'
 import type { OpenDecision, Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
@@ -6,7 +7,7 @@ import { failDeadEnds } from './unseen.ts'
 /** So many points at a time are put into the prior's order: a space need not be gone through to begin. */
 const CHUNK = 1024
 
-/** Decisions gone through without a point, after which a space counts as contradictory. */
+/** Values that are looked at without a point, after which a space counts as contradictory. */
 const BARREN = 1_000_000
 
 /** Every point once, in the order of the values; with a prior, the best expected of the next thousand first. */
@@ -24,8 +25,10 @@ class Exhaustive extends StrategyBase {
   }
 
   #open(partial: Point): OpenDecision | null {
-    if (this.#barren++ > BARREN) failDeadEnds(this.space, BARREN)
-    return this.space.next(partial)
+    if (this.#barren > BARREN) failDeadEnds(this.space)
+    const open = this.space.next(partial)
+    this.#barren += effortOf(open)
+    return open
   }
 
   protected next(): Point | null {

@@ -3,14 +3,15 @@
  * tree of decisions in which whole branches close: memory and time follow what was taken, not the size of the space.
  */
 import { fail } from '../../ast/diagnostic.ts'
+import { effortOf } from '../effort.ts'
 import { type Random, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
 /** Proposals that may have been taken before, until any point that was not will do. */
 const PROPOSALS = 8
 
-/** Dead ends in a row after which a space counts as contradictory. */
-const DEAD_ENDS = 100_000
+/** Values that are looked at in a row without a point after which a space counts as contradictory. */
+const BARREN = 1_000_000
 
 /** Decisions of one point: a space that goes on longer never ends. */
 const DEPTH = 10_000
@@ -30,6 +31,7 @@ export class Unseen {
   readonly #random: Random
   readonly #root: Node
   #isDone = false
+  #looked = 0
 
   constructor(space: PointSpace, random: Random) {
     this.#space = space
@@ -66,7 +68,7 @@ export class Unseen {
 
   /** A point that was not taken, at random by decisions. @throws SptError `search/dead-ends` */
   any(): Point | null {
-    for (let dead = 0; dead < DEAD_ENDS; dead++) {
+    for (const end = this.#looked + BARREN; this.#looked < end; ) {
       if (this.#isDone) return null
       const path: Path = []
       let node = this.#root
@@ -80,8 +82,9 @@ export class Unseen {
       }
       if (!node.open) return point
       this.#close(path)
+      this.#looked++
     }
-    return failDeadEnds(this.#space, DEAD_ENDS)
+    return failDeadEnds(this.#space)
   }
 
   #find(point: Point): { readonly path: Path; readonly point: Point } | null {
@@ -122,6 +125,7 @@ export class Unseen {
 
   #node(partial: Point): Node {
     const open = this.#space.next(partial)
+    this.#looked += effortOf(open)
     return { open, free: new Set(open?.values), children: new Map() }
   }
 
@@ -134,10 +138,10 @@ export class Unseen {
   }
 }
 
-export const failDeadEnds = (space: PointSpace, ways: number): never =>
+export const failDeadEnds = (space: PointSpace): never =>
   fail({
     code: 'search/dead-ends',
-    message: `more than ${ways} ways through the decisions of ${space.name} end where no value is allowed`,
+    message: `a million values of the decisions of ${space.name} lead to no point`,
     expected: 'conditions that most points meet',
     hint: 'ask for a condition as early as its parameters are decided',
   })

@@ -141,6 +141,8 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   try {
     const subject = subjectOf(kernel, evaluator.bench.data.given, device, { space, strategy, seed })
     const found = await search({
+      // What measures heeds the signal, and nothing else may use the device before.
+      grace: Number.POSITIVE_INFINITY,
       space,
       strategy,
       evaluate: session.evaluate,
