@@ -1,4 +1,5 @@
 /** Which branch of a choice holds, and what of it a user wants to know. */
+import { appliedName } from '../ast/applied-name.ts'
 import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Branch, Choice, ScheduleCall, ScheduleParam } from '../elaborate/index.ts'
 import { exactly, numberOf } from '../ir/evaluate.ts'
@@ -195,7 +196,7 @@ function callText({ name, params }: Called, args: readonly (number | undefined)[
   const given = args.flatMap((a, k) =>
     a === undefined ? [] : [gap >= 0 && k > gap ? `${params[k]!.name} = ${a}` : String(a)],
   )
-  return given.length > 0 ? `${name}(${given.join(', ')})` : name
+  return appliedName(name, given)
 }
 
 /** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */

@@ -1,9 +1,11 @@
 /** From a choice and what is bound to the schedule: the kernel under it. */
 
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
+import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
+import type { DeviceKind } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
 import { costModel } from '../search/model/trained.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
@@ -54,13 +56,13 @@ export interface Facts {
   readonly facts: DeviceFacts
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
-  /** Sparse tensors that are resident and those that are bound, where schedules are to be compared on them. */
-  readonly structure?: Readonly<Record<string, Tensor>> | undefined
 }
 
 /** A question about some inputs. */
 export interface Question<K extends Schedulable<K>> extends Facts {
   readonly open: OpenChoice<K>
+  /** Sparse tensors that are resident and those that are bound, where schedules are to be compared on them. */
+  readonly structure?: Readonly<Record<string, Tensor>> | undefined
 }
 
 export const question = <K extends Schedulable<K>>(
@@ -158,53 +160,44 @@ function checkedStatistics(
  */
 export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenFor): ChosenKernel<K> {
   const { open, statistics } = asked
-  kindOf(on)
+  const kind = kindOf(on)
   const decisions = decide(open, lookupOf(open.choice, asked, on))
-  const made = (decision: Decision): K => {
+  const made = (decision: Decision): ChosenKernel<K> => {
     const kernel = applied(open, decision)
     checkRequirements(open, decision, kernel.compilation, statistics.sizes)
-    return kernel
+    return { kernel, chosen: decision.chosen }
   }
-  const [first] = decisions
-  const legal = decisions.flatMap((decision) => {
-    const kernel = decisions.length > 1 ? orRefused(() => made(decision)) : made(decision)
-    return kernel instanceof SptError ? [] : [{ kernel, decision }]
-  })
-  const [usual] = legal
-  // None is legal: what is wrong with the first.
-  if (!usual) return { kernel: made(first!), chosen: first!.chosen }
-  return legal.length > 1
-    ? fastest(asked, on, legal)
-    : { kernel: usual.kernel, chosen: usual.decision.chosen }
-}
-
-interface Legal<K> {
-  readonly kernel: K
-  readonly decision: Decision
+  const sparse = decisions.length > 1 && costModel(kind) ? (asked.structure ?? structuredIn(asked)) : {}
+  const compares = Object.keys(sparse).length > 0
+  const legal: ChosenKernel<K>[] = []
+  for (const decision of decisions) {
+    const variant = orRefused(() => made(decision))
+    if (variant instanceof SptError) continue
+    if (!compares) return variant
+    legal.push(variant)
+  }
+  // Where none is legal: what is wrong with the first.
+  if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
+  return fastest(asked, kind, sparse, legal)
 }
 
 /** The one that is expected to be the fastest; the first where nothing is expected of any. */
 function fastest<K extends Schedulable<K>>(
-  asked: Question<K>,
-  on: ChosenFor,
-  legal: readonly Legal<K>[],
+  { open, statistics }: Question<K>,
+  kind: DeviceKind,
+  sparse: Readonly<Record<string, Tensor>>,
+  legal: readonly ChosenKernel<K>[],
 ): ChosenKernel<K> {
-  const { source } = asked.open.base.compilation
-  const times = expectedTimes(
-    kindOf(on),
-    source,
-    asked.structure ?? structuredIn(asked),
-    asked.statistics.sizes,
-    legal.map((l) => l.kernel.compilation),
-  )
+  const kernels = legal.map((v) => v.kernel.compilation)
+  const times = expectedTimes(kind, open.base.compilation.source, sparse, statistics.sizes, kernels)
   const order = legal
-    .map((l, k) => ({ ...l, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
+    .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
     .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-  const { kernel, decision } = order[0]!
-  const expected = order.flatMap(({ decision: d, milliseconds }) =>
-    milliseconds < Number.POSITIVE_INFINITY ? [{ text: d.chosen.text, milliseconds }] : [],
+  const { kernel, chosen } = order[0]!
+  const expected = order.flatMap(({ chosen: { text }, milliseconds }) =>
+    Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
   )
-  return { kernel, chosen: { ...decision.chosen, expected } }
+  return { kernel, chosen: { ...chosen, expected } }
 }
 
 /** Sparse tensors that are bound. */
@@ -215,26 +208,22 @@ function structuredIn<K extends Schedulable<K>>({ open, inputs }: Question<K>): 
 }
 
 /** Kernels that choices made, by what they are applied to. */
-const made = new WeakMap<Compilation, Map<string, unknown>>()
+const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
 /** Arguments may come from data: so many kernels are kept of each. */
 const MOST_MADE = 256
 
 /** The base under the schedule of a branch. */
 function applied<K extends Schedulable<K>>({ base }: OpenChoice<K>, { call, chosen }: Decision): K {
   const { schedule, args } = chosen
-  const kernels = made.get(base.compilation) ?? new Map<string, unknown>()
-  made.set(base.compilation, kernels)
-  const key = callKey(schedule, args)
+  const kernels = kernelsOf.get(base.compilation) ?? new Map<string, unknown>()
+  kernelsOf.set(base.compilation, kernels)
+  const key = appliedName(schedule, args)
   const known =
     (kernels.get(key) as K | undefined) ?? chosenHere(call, () => base.schedule(schedule, ...args))
   if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
   kernels.set(key, known)
   return known
 }
-
-/** A schedule with all its arguments. */
-export const callKey = (schedule: string, args: readonly number[]): string =>
-  args.length > 0 ? `${schedule}(${args.join(', ')})` : schedule
 
 /** What goes wrong with a schedule tells where it was chosen. */
 function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {

@@ -1,4 +1,5 @@
 /** A kernel whose schedule each binding chooses: variants are compiled when they are chosen first, and kept. */
+import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
@@ -10,7 +11,6 @@ import {
   broughtQuestion,
   type ChoiceInputs,
   type ChosenKernel,
-  callKey,
   type OpenChoice,
   type Question,
   question,
@@ -116,7 +116,7 @@ export class CompiledChoice extends CompiledKernel {
 
   #answer(asking: Question<Compilable>): ChosenKernel<Compilable> {
     const variant = answer(asking, this.device)
-    this.#chosen.add(callKey(variant.chosen.schedule, variant.chosen.args))
+    this.#chosen.add(appliedName(variant.chosen.schedule, variant.chosen.args))
     return variant
   }
 

@@ -1,4 +1,5 @@
 /** Formats without kernels: tensors into a format and back, and what that costs. */
+import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { packagedFormat } from '../ast/packaged.ts'
 import { parseFormatExpression } from '../elaborate/index.ts'
@@ -154,8 +155,7 @@ export class SptFormat extends Uncloneable {
   /** As written, with arguments. */
   get text(): string {
     if (this.#format.kind !== 'family') return this.#instance.text
-    const { name } = this.#format
-    return this.#args.length === 0 ? name : `${name}(${this.#args.join(', ')})`
+    return appliedName(this.#format.name, this.#args)
   }
 
   /** Names of its dimensions. */

@@ -1,4 +1,5 @@
 /** `has(…)` in choices: a feature of the device, in the words in which texts of declarations say what they need. */
+import { appliedName } from '../ast/applied-name.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Report } from './diagnostics.ts'
 import { EXPERIMENTAL } from './target-requirements.ts'
@@ -26,8 +27,7 @@ export const FEATURE_WORDS: readonly string[] = [...FEATURES.keys()]
 const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32', 'u32']
 
 /** As devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
-export const featureText = (name: string, args: readonly string[]): string =>
-  args.length > 0 ? `${name}(${args.join(', ')})` : name
+export const featureText: (name: string, args: readonly string[]) => string = appliedName
 
 /** The feature that a call of `has` is about. */
 export function featureOf(e: Ast.Call, report: Report): string | null {

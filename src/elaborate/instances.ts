@@ -1,4 +1,5 @@
 /** Memories and instructions with parameters: a declaration stands for an instance for each choice of arguments. */
+import { appliedName } from '../ast/applied-name.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { DTYPE_BYTES, type Dtype, isDtype } from '../ir/dtype.ts'
@@ -46,7 +47,7 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
   const made = new Map<string, T>()
   const instance = (args: readonly Argument[], to: Report, use: Span | undefined): T | null => {
     const values = new Map(params.map((p, k) => [p.name, args[k]!]))
-    const text = instanceText(name, args)
+    const text = appliedName(name, args)
     const known = made.get(text)
     if (known !== undefined) return known
     const own = { ...filled(decl, values), name: { ...decl.name, name: text } }
@@ -77,10 +78,6 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
   }
   return report.count > before ? null : { name, params, examples, at, of }
 }
-
-/** `tile(f16, 64)` */
-const instanceText = (name: string, args: readonly Argument[]): string =>
-  args.length > 0 ? `${name}(${args.join(', ')})` : name
 
 function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
   const taken = new Set<string>(namesIn(decl))

@@ -1,5 +1,7 @@
 /** Decisions of how sparse tensors are stored, among the formats that a program has and that fit. */
+
 import type { Kernel } from '../api/kernel.ts'
+import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { isDenseRoot } from '../ir/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
@@ -78,7 +80,7 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
   const { formats } = kernel
   const tried = new Map<string, boolean>()
   const takes = (name: string, args: readonly number[]): boolean => {
-    const text = textOf(name, args)
+    const text = appliedName(name, args)
     const known = tried.get(text)
     if (known !== undefined) return known
     const parts = orRefused(() => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts)
@@ -120,13 +122,10 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
         const values = valuesOf(name, params, args)
         args.push(d.choose(`${buffer}.${p.name}`, values, values[values.length >> 1]))
       }
-      return textOf(name, args)
+      return appliedName(name, args)
     },
   }
 }
-
-const textOf = (name: string, args: readonly number[]): string =>
-  args.length === 0 ? name : `${name}(${args.join(', ')})`
 
 /** Parameters that are given; others are measured. */
 const numbersOf = (format: AnyFormat): readonly FormatParam[] => format.params.filter((p) => !p.measured)

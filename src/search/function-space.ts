@@ -205,7 +205,7 @@ class Walk implements Decisions {
 }
 
 function unlike<T extends DecisionValue>(name: string, values: readonly T[]): readonly T[] {
-  // Asked for each value of each decision: once in a point it is told what is twice.
+  // Walks come here for each value of each decision: what is twice is looked for where something is.
   if (new Set(values).size === values.length) return values
   const twice = values.find((v, k) => values.indexOf(v) < k)
   expectArgument(false, `what ${name} can be`, show(twice), 'each value once')

@@ -1,29 +1,21 @@
 /** Results of `tune` as a page: what it holds, that it fetches nothing, and that nobody's text is taken for marks. */
+
 import { test as law } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, devices, load } from '../../src/node.ts'
-import { roofline } from '../../src/notebook/chart/roofline.ts'
+import { roofline } from '../../src/notebook/chart/roofline-chart.ts'
 import { intervals, tuneReport } from '../../src/notebook.ts'
 import { rankCorrelation } from '../../src/search/rank-correlation.ts'
 import { openRecords, space, type TuneResult, tune } from '../../src/search.ts'
 import { Folder } from '../cli/support.ts'
+import { PRODUCT } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
 import { wellFormed } from '../support/xml.ts'
 
 const TEXT = `import "sparsetile/kernels/formats.spt"
 import "sparsetile/kernels/formats-composed.spt"
-kernel product(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f] out
-  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
-}
-`
+${PRODUCT}`
 const entries = Array.from({ length: 30 }, (_, k) => [k % 8, (k * 5) % 9] as const)
 const A = coords([8, 9], [entries.map(([i]) => i), entries.map(([, j]) => j)])
 const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }

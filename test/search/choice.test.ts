@@ -1,31 +1,22 @@
 /** Choices that are made from measurements: their text says what their rules say, and what they lose is what they would lose. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
+import { appliedName } from '../../src/ast/applied-name.ts'
 import { conditionText, questionsOf, type Values } from '../../src/search/choice/conditions.ts'
 import { type Evidence, type EvidenceCandidate, lossesOf, whole } from '../../src/search/choice/evidence.ts'
 import { type Generalised, generalise, type Loss } from '../../src/search/choice/generalise.ts'
 import { decided } from '../../src/search/choice/rules.ts'
-import { type Choosable, callText, choiceText } from '../../src/search/choice/text.ts'
+import { type Choosable, choiceText } from '../../src/search/choice/text.ts'
 import { between, grow } from '../../src/search/choice/tree.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { PRODUCT } from '../support/product.ts'
 
 const PROGRAM = `
-kernel product(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j]  in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
-schedule product.tiled(rows = 8, cols = 4) {
+${PRODUCT}schedule product.tiled(rows = 8, cols = 4) {
   split i by rows -> (io, ii)
   split f by cols -> (fo, fi)
 }
@@ -130,7 +121,7 @@ describe('a choice from measurements', () => {
       const chosen = await again.schedule(name).choose('cpu', { params: { m: m!, n: n!, d: d! }, statistics })
       expect(chosen.kernel.toJSON()).toEqual(evidence.known[k]!.kernel.toJSON())
       const { call } = evidence.known[k]!
-      if (call) expect(chosen.chosen.text).toBe(callText(call))
+      if (call) expect(chosen.chosen.text).toBe(appliedName(call.name, call.args))
     }
   })
 

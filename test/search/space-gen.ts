@@ -1,23 +1,13 @@
 /** Texts of spaces, drawn from numbers, with their points listed by other means than walking through them. */
+
 import type { Point } from '../../src/search/types.ts'
 import type { Choices } from '../support/choices.ts'
+import { PRODUCT } from '../support/product.ts'
 
 /** The kernel that spaces are drawn for, with formats and schedules that they can name. */
 export const KERNEL = `import "sparsetile/kernels/formats.spt"
 import "sparsetile/kernels/formats-composed.spt"
-kernel product(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j]  in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
-schedule product.tiled(rows = 8, cols = 4) {
+${PRODUCT}schedule product.tiled(rows = 8, cols = 4) {
   split i by rows -> (io, ii)
   split f by cols -> (fo, fi)
 }

@@ -1,4 +1,5 @@
 /** Tuning on several matrices: candidates are tried on all, what is told is of all, and what is written reads back. */
+
 import { afterAll, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import type { SptError } from '../../src/ast/diagnostic.ts'
@@ -6,25 +7,14 @@ import { coords, devices, load } from '../../src/node.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { type TuneAllOptions, type TuneAllResult, tuneAll } from '../../src/search/tune/tune-all.ts'
 import { Folder } from '../cli/support.ts'
+import { PRODUCT } from '../support/product.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
 const device = await devices.cpu()
 
 const PROGRAM = `
-kernel product(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j]  in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
-schedule product.tiled(cols) {
+${PRODUCT}schedule product.tiled(cols) {
   split f by cols -> (fo, fi)
 }
 schedule product.even(by = 4) {

@@ -1,7 +1,9 @@
 /** What `spt tune` tells of several matrices. */
+
 import type { Kernel } from '../../api/kernel.ts'
+import { appliedName } from '../../ast/applied-name.ts'
 import type { Loss } from '../../search/choice/generalise.ts'
-import { callText, choiceText } from '../../search/choice/text.ts'
+import { choiceText } from '../../search/choice/text.ts'
 import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all.ts'
 import { byFrequency, ms } from './tuned.ts'
 
@@ -16,7 +18,11 @@ const timeOf = (r: TuneAllResult, candidate: number | null, at: number): string 
 
 /** How a reader tells candidates apart. */
 const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
-  call ? callText(call) : foundOn === null ? 'as written' : `candidate ${k + 1}, of ${foundOn[0]}`
+  call
+    ? appliedName(call.name, call.args)
+    : foundOn === null
+      ? 'as written'
+      : `candidate ${k + 1}, of ${foundOn[0]}`
 
 /** What came of it, for a reader. */
 export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {

@@ -1,4 +1,5 @@
 /** The last comparison: the fastest, what runs unasked, the kernel as written, and dense. */
+import { allOperations } from '../../search/tune/explained.ts'
 import type { Final, TuneResult } from '../../search/tune/index.ts'
 import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'
@@ -30,7 +31,7 @@ export function comparisonOf({ finals, best }: TuneResult): readonly string[] {
   const rows = [...timed, ...finals.filter((f) => f.outcome.status !== 'measured')].map((f: Final) => {
     const timing = f.outcome.status === 'measured' ? f.outcome.timing : null
     const work = f.explanation?.total
-    const operations = work && operationsOf(work)
+    const operations = work && allOperations(work.operations)
     return {
       kernel: finalName(f),
       ms: timing?.median,
@@ -81,11 +82,6 @@ function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
     },
   ).html()
 }
-
-type Work = NonNullable<Final['explanation']>['total']
-
-export const operationsOf = ({ operations: o }: Work): number =>
-  o.plain + o.matrix16 + o.matrix32 + o.matrixOther
 
 function outcomeText({ outcome }: Final): string {
   if (outcome.status === 'measured') return ''

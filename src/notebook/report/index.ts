@@ -10,7 +10,7 @@ import { code } from '../texts.ts'
 import { comparisonOf, finalName, times } from './finals.ts'
 import { storedTensors } from './formats.ts'
 import { beside, facts, page, paragraph, type Section, wide } from './page.ts'
-import { rooflineOf } from './roofline.ts'
+import { rooflineOf } from './roofline-section.ts'
 
 export interface TuneReportOptions {
   /** The tensors that were bound: those that are sparse are drawn as the fastest stores them. */

@@ -2,6 +2,7 @@
 
 import { factText } from '../../analysis/integers/facts.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import { appliedName } from '../../ast/applied-name.ts'
 import { scheduleText } from '../text.ts'
 import type { ScheduleCall } from '../types.ts'
 import { conditionText } from './conditions.ts'
@@ -14,9 +15,6 @@ export interface Choosable extends Pick<EvidenceCandidate, 'requires'> {
   /** How the program calls it; `null`: it has no name there. */
   readonly call: ScheduleCall | null
 }
-
-export const callText = ({ name, args }: ScheduleCall): string =>
-  args.length > 0 ? `${name}(${args.join(', ')})` : name
 
 /**
  * Text that reads back in the program of the kernel: schedules that it has no name for, written out, and the choice
@@ -41,7 +39,7 @@ export function choiceText(
   for (const { candidate } of rules) {
     if (called.has(candidate)) continue
     const { call, kernel: own } = candidates[candidate]!
-    if (call) called.set(candidate, callText(call))
+    if (call) called.set(candidate, appliedName(call.name, call.args))
     else {
       const of = fresh(`${name}_${written.length + 1}`)
       written.push(scheduleText(own, of))

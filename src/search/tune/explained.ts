@@ -5,6 +5,8 @@ import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import type { Outcome } from '../types.ts'
 
+export { allOperations } from '../../run/explain/roofline.ts'
+
 export interface Explained {
   /** Bytes and operations, not timed. */
   readonly explanation?: Explanation | undefined

@@ -96,7 +96,7 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'> {
   readonly sampled: boolean
 }
 
-const OPTIONS = [
+export const TUNE_OPTIONS = [
   'space',
   'inputs',
   'device',
@@ -234,7 +234,7 @@ async function finalsOf(
 
 function check(kernel: unknown, options: TuneOptions): void {
   expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
-  expectOptions('tune', options, [...OPTIONS])
+  expectOptions('tune', options, [...TUNE_OPTIONS])
   const { space, device, inputs, records, resume } = options
   checkDevice(device)
   const isSpace =

@@ -23,7 +23,7 @@ import { choiceText } from '../choice/text.ts'
 import type { WrongResult } from '../tally.ts'
 import type { ScheduleCall, Timing } from '../types.ts'
 import { type CaseOptions, CaseStudy, type Compared, type Searched, type TuneCase } from './case-study.ts'
-import type { TuneProgress } from './index.ts'
+import { TUNE_OPTIONS, type TuneProgress } from './index.ts'
 import { type SharedCandidate, SharedCandidates } from './shared-candidates.ts'
 
 export interface TuneAllOptions extends CaseOptions, GeneraliseOptions {
@@ -250,29 +250,9 @@ function candidateOf(
   return { kernel, call, foundOn: foundOn && [...foundOn], timings }
 }
 
-const OPTIONS = [
-  'cases',
-  'space',
-  'device',
-  'trials',
-  'seconds',
-  'patience',
-  'strategy',
-  'seed',
-  'prior',
-  'records',
-  'resume',
-  'signal',
-  'onProgress',
-  'reopen',
-  'timeout',
-  'batch',
-  'queue',
-  'shared',
-  'gain',
-  'leaves',
-  'groups',
-] as const
+/** Of one search, which of all: inputs are those of cases, and there is no report of one. */
+const ofAll = TUNE_OPTIONS.filter((o) => o !== 'inputs' && o !== 'explain')
+const OPTIONS = ['cases', ...ofAll, 'shared', 'gain', 'leaves', 'groups'] as const
 
 function check(kernel: unknown, options: TuneAllOptions): void {
   expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")

@@ -1,7 +1,8 @@
 /** The roofline of what was compared at the end, or why there is none. */
+import { allOperations } from '../../search/tune/explained.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
-import { type Ceiling, roofline } from '../chart/roofline.ts'
-import { finalName, operationsOf, times } from './finals.ts'
+import { type Ceiling, roofline } from '../chart/roofline-chart.ts'
+import { finalName, times } from './finals.ts'
 import { paragraph } from './page.ts'
 
 const TERA = 1e12
@@ -16,11 +17,13 @@ export function rooflineOf({ ceilings, finals, subject }: TuneResult): readonly 
   const counted = timed.flatMap((f) => (f.explanation ? [{ ...f, work: f.explanation.total }] : []))
   const refused = timed.flatMap((f) => (f.unexplained && 'code' in f.unexplained ? [f.unexplained.code] : []))
   const points = counted
-    .filter(({ work, timing }) => operationsOf(work) > 0 && work.bytes.least > 0 && timing.median > 0)
+    .filter(
+      ({ work, timing }) => allOperations(work.operations) > 0 && work.bytes.least > 0 && timing.median > 0,
+    )
     .map(({ work, timing, ...f }) => ({
       name: finalName(f),
       intensity: work.intensity,
-      rate: operationsOf(work) / (timing.median / 1000),
+      rate: allOperations(work.operations) / (timing.median / 1000),
     }))
   if (points.length === 0)
     return note(

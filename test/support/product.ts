@@ -1,0 +1,14 @@
+/** A sparse matrix times a dense one, as text: what spaces, searches and reports of tests are of. */
+export const PRODUCT = `kernel product(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS {
+    C[i, f] += A[i, j] * B[j, f]
+  }
+}
+`
