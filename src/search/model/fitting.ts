@@ -1,0 +1,98 @@
+/**
+ * Coefficients of a device from times: those under which the analytic time of measured kernels is nearest to what they took.
+ * Errors are of logarithms, so that short kernels count as much as long ones, and few that are far off count little (Huber,
+ * 1964). Search is direct, without derivatives, which parts that take turns as limits do not have (Hooke and Jeeves, 1961).
+ */
+import { analyticTime, type Coefficients, partsOf } from './analytic.ts'
+import type { Terms } from './terms.ts'
+
+/** A kernel on some data, and what it took. */
+export interface TimedTerms {
+  readonly terms: Terms
+  readonly milliseconds: number
+  /** How much it counts; 1. */
+  readonly weight?: number | undefined
+}
+
+export type CoefficientName = keyof Coefficients
+
+export interface FitOptions {
+  /** What is fitted; all that `from` has. What no sample depends on stays as it was. */
+  readonly names?: readonly CoefficientName[] | undefined
+  /** Of the squared logarithm of how far a coefficient goes from where it began, which decides what samples do not; 1e-4. */
+  readonly hold?: number | undefined
+}
+
+export interface Fit {
+  readonly coefficients: Coefficients
+  /** Mean of |log(expected / measured)|, by weight. */
+  readonly error: number
+}
+
+/** Logarithms up to here count by their squares, larger ones as they are. */
+const NEAR = 0.05
+/** Factors that are tried, from far to near: what a coefficient does shows only where it is a limit. */
+const FACTORS = [256, 64, 16, 4, 2, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002] as const
+/** Sweeps with one factor at most. */
+const SWEEPS = 40
+/** What is no better by that much is no better. */
+const LEAST_GAIN = 1e-9
+
+export function fitted(samples: readonly TimedTerms[], from: Coefficients, options: FitOptions = {}): Fit {
+  const { names = Object.keys(from) as CoefficientName[], hold = 1e-4 } = options
+  const usable = samples.filter((s) => s.milliseconds > 0 && Number.isFinite(s.milliseconds))
+  const cost = (c: Coefficients): number =>
+    meanOver(usable, (s) => huber(logError(s, c))) +
+    hold * names.reduce((sum, n) => sum + Math.log(c[n] / from[n]) ** 2, 0)
+
+  let best: Point = { at: from, cost: cost(from) }
+  const tried = (at: Coefficients): Point => ({ at, cost: cost(at) })
+  const scaled = (c: Coefficients, name: CoefficientName, by: number): Coefficients => ({
+    ...c,
+    [name]: c[name] * by,
+  })
+  const explored = (start: Point, factor: number): Point =>
+    names.reduce((p, name) => {
+      const sides = [tried(scaled(p.at, name, factor)), tried(scaled(p.at, name, 1 / factor))]
+      return sides.reduce((a, b) => (isBetter(b, a) ? b : a), p)
+    }, start)
+  for (const factor of FACTORS)
+    for (let sweep = 0; sweep < SWEEPS; sweep++) {
+      const next = explored(best, factor)
+      if (!isBetter(next, best)) break
+      // As far again in the same direction: along valleys that lie across the coefficients.
+      const beyond = tried(extrapolated(best.at, next.at, names))
+      best = isBetter(beyond, next) ? beyond : next
+    }
+  return { coefficients: best.at, error: meanOver(usable, (s) => Math.abs(logError(s, best.at))) }
+}
+
+interface Point {
+  readonly at: Coefficients
+  readonly cost: number
+}
+
+const isBetter = (a: Point, b: Point): boolean => a.cost < b.cost - LEAST_GAIN
+
+/** log(expected / measured) under coefficients. */
+export const logError = ({ terms, milliseconds }: TimedTerms, c: Coefficients): number =>
+  Math.log(Math.max(analyticTime(partsOf(terms, c)), 1e-12) / milliseconds)
+
+function huber(error: number): number {
+  const far = Math.abs(error)
+  return far <= NEAR ? far ** 2 / 2 : NEAR * (far - NEAR / 2)
+}
+
+function extrapolated(a: Coefficients, b: Coefficients, names: readonly CoefficientName[]): Coefficients {
+  return { ...b, ...Object.fromEntries(names.map((n) => [n, b[n] * (b[n] / a[n])])) }
+}
+
+function meanOver(samples: readonly TimedTerms[], of: (s: TimedTerms) => number): number {
+  let [sum, weights] = [0, 0]
+  for (const s of samples) {
+    const weight = s.weight ?? 1
+    sum += weight * of(s)
+    weights += weight
+  }
+  return weights === 0 ? 0 : sum / weights
+}
