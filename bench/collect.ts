@@ -26,7 +26,8 @@ import { samples } from './gpu/suites/samples.ts'
 import { ExpectedSoftmax } from './gpu/suites/softmax.ts'
 import { vectors } from './gpu/suites/vectors.ts'
 import { poolOf } from './model/pool.ts'
-import { append, keyOf, type Measured, readRecords, summary } from './model/records.ts'
+import { append, keyOf, type Measured, readRecords } from './model/records.ts'
+import { timed } from './model/timed.ts'
 import { count, median, option } from './support.ts'
 
 type Kind = Measured['device']
@@ -79,26 +80,18 @@ async function alone<T>(lock: string | undefined, work: () => Promise<T>): Promi
   }
 }
 
-const openDevice = async (kind: Kind, s: Session): Promise<OurDevice> =>
-  kind === 'cpu' ? new OurDevice(await devices.cpu()) : kind === 'cuda' ? s.cuda() : s.webgpu()
+async function openDevice(kind: Kind, s: Session): Promise<OurDevice> {
+  if (kind === 'cpu') return new OurDevice(await devices.cpu())
+  if (kind === 'cuda') return s.cuda()
+  // A context of CUDA keeps the clock of an NVIDIA chip up while nothing runs; one of Vulkan lets it fall.
+  await s.cuda().catch(() => undefined)
+  return s.webgpu()
+}
 
-/** Microseconds under which runs are timed back to back as well. */
-const SHORT = 60
-const BATCH = 20
-/** Microseconds that the samples of a kernel may take together. */
-const PATIENCE = 100_000
-
-async function timed(r: Running): Promise<Pick<Measured, 'median' | 'low' | 'high' | 'samples' | 'back'>> {
-  if (!r.samples) {
-    const t = await r.measure(await r.scout())
-    return { median: t.event, samples: t.repeats, back: t.backToBack }
-  }
-  const once = median(await r.samples({ warmups: 2, repeats: 3 }))
-  const repeats = Math.max(5, Math.min(25, Math.round(PATIENCE / once)))
-  const single = await r.samples({ warmups: 3, repeats })
-  const short = median(single) < SHORT
-  const back = short ? median(await r.samples({ warmups: BATCH, repeats: 9, batch: BATCH })) : null
-  return { ...summary(single), back }
+async function timesOf(r: Running): Promise<Pick<Measured, 'median' | 'low' | 'high' | 'samples' | 'back'>> {
+  if (r.samples) return timed((options) => r.samples!(options))
+  const t = await r.measure(await r.scout())
+  return { median: t.event, samples: t.repeats, back: t.backToBack }
 }
 
 class Collection {
@@ -107,6 +100,9 @@ class Collection {
   readonly #lock = option('lock')
   /** Kernels on matrices whose results were right. */
   readonly #right = new Set<string>()
+  /** Of this process, and by what factor those that were measured again differ. */
+  readonly #times = new Map<string, number>()
+  readonly #factors: number[] = []
   #count = 0
 
   constructor(path: string) {
@@ -126,6 +122,18 @@ class Collection {
     return this.#count
   }
 
+  #again(head: Parameters<typeof keyOf>[0], us: number): void {
+    const before = this.#times.get(keyOf(head))
+    if (before !== undefined) this.#factors.push(Math.max(us / before, before / us))
+  }
+
+  /** How well times repeat: of kernels that were measured again at the end of their case. */
+  repeated(): string {
+    if (this.#factors.length === 0) return 'none measured again'
+    const worst = Math.max(...this.#factors)
+    return `${this.#factors.length} measured again: × ${median(this.#factors).toFixed(3)} in the median, × ${worst.toFixed(2)} at worst`
+  }
+
   async one(
     head: Pick<Measured, 'device' | 'chip' | 'suite' | 'data' | 'width' | 'candidate'>,
     c: Contestant,
@@ -136,15 +144,20 @@ class Collection {
       running = entered
       // What is right for one width of a matrix is checked again only where that is cheap.
       const known = `${head.candidate} | ${head.data}`
-      const verdict = head.width > 128 && this.#right.has(known) ? null : await entered.check()
+      const isKnown = head.width > 128 && this.#right.has(known)
+      const verdict = isKnown ? null : await alone(this.#lock, () => entered.check())
       if (verdict && !verdict.ok) {
         this.#write({ ...head, status: 'wrong', note: verdict.problem })
         console.log(`WRONG ${keyOf(head)}: ${verdict.problem}`)
         return
       }
       this.#right.add(known)
-      const times = await alone(this.#lock, () => timed(entered))
-      this.#write({ ...head, status: 'ok', ...times })
+      const times = await alone(this.#lock, () => timesOf(entered))
+      if (this.has(head)) this.#again(head, times.median!)
+      else {
+        this.#write({ ...head, status: 'ok', ...times })
+        this.#times.set(keyOf(head), times.median!)
+      }
     } catch (error) {
       this.#write({ ...head, status: 'failed', note: messageOf(error) })
       if (isLoss(error)) {
@@ -190,7 +203,7 @@ async function collect(kind: Kind, suites: readonly string[], s: Session, into: 
   const start = performance.now()
   for await (const A of s.matrices()) {
     console.log(
-      `${((performance.now() - start) / 1000).toFixed(0)} s, ${into.count} measured; ${describe(A)}`,
+      `${((performance.now() - start) / 1000).toFixed(0)} s, ${into.count} measured, ${into.repeated()}; ${describe(A)}`,
     )
     for (const suite of suites) {
       const operation = OPERATIONS[suite]!
@@ -206,7 +219,8 @@ async function collect(kind: Kind, suites: readonly string[], s: Session, into: 
           const open = pool.filter((c) => isMine(c) && !into.has({ ...head, candidate: c.text }))
           if (open.length === 0) continue
           const operands = operation.of(A, width)
-          for (const candidate of open) {
+          // The first comes again at the end: the same kernel twice says what the times are worth.
+          for (const candidate of [...open, open[0]!]) {
             if (s.late()) return
             const named = { ...head, candidate: candidate.text }
             const entered = operands.ours(device, candidate, formats)
@@ -248,7 +262,9 @@ const session = new Session(
 try {
   const out = option('out')
   if (out === undefined) throw new Error('--out FILE.jsonl says where what is measured goes')
-  await collect(kind, suites, session, new Collection(out))
+  const collection = new Collection(out)
+  await collect(kind, suites, session, collection)
+  console.log(collection.repeated())
 } finally {
   await session.close()
 }
