@@ -11,6 +11,12 @@ export {
   predictor,
 } from './search/cost-model.ts'
 export { type Decisions, type Make, space } from './search/function-space.ts'
+export {
+  type AbsentLibrary,
+  type LibraryRoutine,
+  type LibraryRoutines,
+  libraryRoutines,
+} from './search/libraries/index.ts'
 export { deviceIdentity } from './search/measuring/device-identity.ts'
 export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
@@ -47,6 +53,7 @@ export {
   type TuneResult,
   tune,
 } from './search/tune/index.ts'
+export type { LibraryTrial, LibraryTrials } from './search/tune/libraries.ts'
 export type { TunedTensor, TuneSubject } from './search/tune/subject.ts'
 export {
   type TuneAllOptions,

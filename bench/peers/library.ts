@@ -1,7 +1,6 @@
 /** NVIDIA's libraries, found where the Python wheels or a toolkit put them, with a table of C calls bound. */
-import { dirname, join } from 'node:path'
 import type { Ffi } from '../../src/runtime/cuda/ffi.ts'
-import { nvrtcCandidates, thisMachine } from '../../src/runtime/cuda/libraries.ts'
+import { libraryCandidates, thisMachine } from '../../src/runtime/cuda/libraries.ts'
 import type { PeerStream } from './stream.ts'
 
 /** Calls by name; each returns its library's status, 0 for success. */
@@ -22,33 +21,21 @@ export interface LibraryNames<Names extends string> {
   readonly getVersion: Names
 }
 
-/** The folders in which NVRTC may lie hold its sisters too; wheels of older toolkits give each a folder of its own. */
-function candidates(name: string, sister: string): string[] {
-  const machine = thisMachine()
-  const paths: string[] = []
-  for (const nvrtc of nvrtcCandidates(machine)) {
-    if (!nvrtc.startsWith('/')) continue
-    for (const folder of [dirname(nvrtc), join(dirname(nvrtc), '../..', sister, 'lib')])
-      for (const file of machine.list(folder))
-        if (file.startsWith(`${name}.so`)) paths.push(join(folder, file))
-  }
-  return [...new Set([...paths, `${name}.so`, `${name}.so.13`, `${name}.so.12`])]
-}
-
 /** @throws Error naming what was tried */
 function bindCalls<Names extends string>(
   ffi: Ffi,
   { file, sister, needs, prototypes }: LibraryNames<Names>,
 ): Calls<Names> {
+  const machine = thisMachine()
   // What a library needs of its sisters is found by name once they are loaded.
   for (const needed of needs)
-    for (const path of candidates(needed, sister))
+    for (const path of libraryCandidates(machine, needed, sister))
       try {
         ffi.load(path)
         break
       } catch {}
   const tried: string[] = []
-  for (const path of candidates(file, sister)) {
+  for (const path of libraryCandidates(machine, file, sister)) {
     try {
       const library = ffi.load(path)
       const calls: Partial<Record<Names, unknown>> = {}

@@ -6,8 +6,9 @@ import { TARGETS, targetOf } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/loops.ts'
 import { type Arena, packBuffers } from '../lower/buffer-packing.ts'
 import type { LowerOptions } from '../lower/pipeline.ts'
-import type { CompiledModule, Device } from '../runtime/device.ts'
+import type { Command, CompiledModule, Device, DeviceBuffer } from '../runtime/device.ts'
 import { isWord } from '../runtime/widened-elements.ts'
+import type { Bound } from './bind/index.ts'
 import { checkLimits } from './device-limits.ts'
 import { type Sources, withPlaces } from './launch-spans.ts'
 
@@ -34,6 +35,12 @@ function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): v
   })
 }
 
+/** Commands that are not the plan's own. */
+export interface Instead {
+  readonly commands: readonly Command[]
+  free(): void
+}
+
 /** A plan compiled for a device: serves any data of its formats. */
 export interface Program {
   readonly device: Device
@@ -45,6 +52,8 @@ export interface Program {
   readonly modules: ReadonlyMap<string, CompiledModule>
   /** Whether its modules are still there. */
   readonly live: boolean
+  /** What is run in place of the plan's steps, once the arrays are in `memory`. */
+  readonly instead?: ((bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) => Instead) | undefined
   release(): void
 }
 

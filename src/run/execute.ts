@@ -15,7 +15,7 @@ import { newValues } from '../storage/values.ts'
 import { buffersOf, isAlone, readTensor } from './bind/gather-results.ts'
 import type { Bound } from './bind/index.ts'
 import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './buffer-layout.ts'
-import type { Program } from './compiled-program.ts'
+import type { Instead, Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
 import type { Origin, Residents, SharedMemory } from './given-memory.ts'
 import { checkRanges } from './index-ranges.ts'
@@ -33,6 +33,7 @@ export class Executable {
   readonly #memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, BufferLocation>
   readonly #commands: readonly Command[]
+  #instead: Instead | undefined
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
   readonly #residents: Residents | undefined
   readonly #shared: SharedMemory | undefined
@@ -54,7 +55,7 @@ export class Executable {
     this.#residents = resident
     this.#resident = resident?.buffers ?? new Map()
     this.#places = placesOf(program, bound, memory)
-    this.#commands = commandsOf(program, bound, memory)
+    this.#commands = program.instead ? [] : commandsOf(program, bound, memory)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
 
@@ -101,6 +102,7 @@ export class Executable {
       const executable = new Executable(program, bound, memory, origin)
       await executable.#pack()
       await executable.#bring(() => true)
+      executable.#instead = program.instead?.(bound, memory)
       return executable
     } catch (error) {
       for (const [name, b] of memory) if (!there.has(name)) b.free()
@@ -168,7 +170,7 @@ export class Executable {
   /** What `run` runs, for graphs of several kernels. @throws SptError `device/freed` */
   get commands(): readonly Command[] {
     this.#residents?.check()
-    return this.#commands
+    return this.#instead?.commands ?? this.#commands
   }
 
   /** All launches as one graph. @throws SptError as `run` */
@@ -253,6 +255,7 @@ export class Executable {
   }
 
   free(): void {
+    this.#instead?.free()
     const shared = this.#shared?.buffers
     for (const [name, b] of this.#memory) if (!this.#resident.has(name) && !shared?.has(name)) b.free()
     this.#shared?.release()

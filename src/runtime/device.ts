@@ -5,6 +5,7 @@
 import type { ModuleText } from '../backends/emit.ts'
 import type { DeviceKind } from '../backends/target.ts'
 import type { TypedArray } from '../ir/arrays.ts'
+import type { LibraryText, Routine } from './library-text.ts'
 import type { DeviceEvent, Graph, Stream } from './streams.ts'
 
 /** A typed-array view of host memory. */
@@ -80,6 +81,33 @@ export interface CompiledModule {
   release(): void
 }
 
+/** What the names of a routine's kernel stand for. */
+export interface Operands {
+  readonly buffers: ReadonlyMap<string, DeviceBuffer>
+  /** Sizes and scalars. */
+  readonly numbers: ReadonlyMap<string, number>
+  readonly axes: ReadonlyMap<
+    string,
+    { readonly offsets: DeviceBuffer; readonly indices: DeviceBuffer; readonly entries: number }
+  >
+}
+
+/** A library that was found. */
+export interface Library {
+  readonly name: string
+  readonly version: string
+  /**
+   * A call with its operands, as a module with one entry of its name, which is launched with `buffers`. Index arrays have to
+   * be there; they may be looked at.
+   * @throws SptError `device/library`
+   */
+  prepare(routine: Routine, variant: string, operands: Operands): LibraryCall
+}
+
+export interface LibraryCall extends CompiledModule {
+  readonly buffers: readonly DeviceBuffer[]
+}
+
 export interface Device {
   readonly kind: DeviceKind
   /** The adapter's or chip's name. */
@@ -104,6 +132,8 @@ export interface Device {
   download(buffer: DeviceBuffer, bytes?: number): Promise<ArrayBuffer>
   /** Throws `device/compile` with the target compiler's log and the offending line. */
   compile(module: ModuleText): Promise<CompiledModule>
+  /** Opens a library of the vendor's, once. Devices without it have none. @throws SptError `device/no-library`, `device/library` */
+  library?(text: LibraryText): Library
   /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name. */
   run(commands: readonly Command[]): Promise<void>
   /**

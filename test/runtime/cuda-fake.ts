@@ -72,6 +72,7 @@ export class FakeDriver implements CudaDriver {
   /** How often the stream is still busy when asked. */
   busy = 0
   sticky = 0
+  memoryBytes = FAKE_CHIP.memoryBytes
   /** Launches that overlap; `recording`: the capture with them. */
   refuses: 'nothing' | 'launches' | 'recording' = 'nothing'
   #next = 0x1000_0000n
@@ -149,13 +150,13 @@ export class FakeDriver implements CudaDriver {
         return 0
       },
       cuMemGetInfo_v2: (free, total) => {
-        free[0] = BigInt(FAKE_CHIP.memoryBytes - this.held)
-        total[0] = BigInt(FAKE_CHIP.memoryBytes)
+        free[0] = BigInt(this.memoryBytes - this.held)
+        total[0] = BigInt(this.memoryBytes)
         return 0
       },
       cuMemAlloc_v2: (out, bytes) => {
         if (bytes === 0) return 1
-        if (this.held + bytes > FAKE_CHIP.memoryBytes) return 2
+        if (this.held + bytes > this.memoryBytes) return 2
         out[0] = this.#next
         this.memory.set(this.#next, new Uint8Array(bytes).fill(0xa5))
         this.#next += 2n ** 24n

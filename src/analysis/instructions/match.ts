@@ -3,13 +3,12 @@
  * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
  * zeros in place of what a matrix does not have, where the instruction moves a box of it (`zero-fill.ts`).
  */
-import { computeType } from '../../ir/dtype.ts'
 import { type Expr, type Load, load } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
+import { matches } from '../expression-pattern.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './operands.ts'
 import { filled, fillProblem } from './zero-fill.ts'
 
@@ -113,36 +112,8 @@ const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[
     return equal ? [bound] : []
   })
 
-/** Narrow values are computed with in 32 bits: a cast that only says so is none. */
-function plain(e: Expr): Expr {
-  let x = e
-  while (x.kind === 'cast' && computeType(x.x.dtype) === x.dtype) x = x.x
-  return x
-}
-
-const COMMUTES = new Set(['add', 'mul', 'min', 'max', 'and', 'or'])
-
-/** The ways, among those given, in which the expression is the pattern: operands of sums may change places. */
-function same(pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] {
-  const p = plain(pattern)
-  const a = plain(actual)
-  if (ways.length === 0) return ways
-  if (p.kind === 'load') return a.kind === 'load' && p.dtype === a.dtype ? bind(p.buffer, a, ways) : []
-  if (computeType(p.dtype) !== computeType(a.dtype) || p.kind !== a.kind) return []
-  const operands = children(p)
-  const given = children(a)
-  const sameLayout =
-    (p.kind === 'const' && a.kind === 'const' && Object.is(p.value, a.value)) ||
-    (p.kind === 'unary' && a.kind === 'unary' && a.op === p.op) ||
-    (p.kind === 'cast' && a.kind === 'cast' && a.dtype === p.dtype) ||
-    (p.kind === 'call' && a.kind === 'call' && a.fn === p.fn) ||
-    (p.kind === 'binary' && a.kind === 'binary' && a.op === p.op) ||
-    p.kind === 'select'
-  if (!sameLayout || operands.length !== given.length) return []
-  const inOrder = (xs: readonly Expr[]): readonly Bound[] =>
-    operands.reduce<readonly Bound[]>((found, x, k) => same(x, xs[k]!, found), ways)
-  const straight = inOrder(given)
-  return p.kind === 'binary' && COMMUTES.has(p.op)
-    ? [...straight, ...inOrder([...given].reverse())]
-    : straight
-}
+/** The ways, among those given, in which the expression is the pattern. */
+const same = (pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] =>
+  matches(pattern, actual, ways, (p, a, now) =>
+    p.kind !== 'load' ? undefined : a.kind === 'load' && p.dtype === a.dtype ? bind(p.buffer, a, now) : [],
+  )

@@ -46,6 +46,11 @@ export const tune: CommandSpec = {
       about: `${Object.keys(STRATEGIES).join(', ')} (default: model where there is one for the device, else surrogate)`,
     },
     { ...SEED, about: 'Of random data, and of what the strategy draws (default: 0)' },
+    {
+      flags: '--no-libraries',
+      about:
+        "On one matrix, on cuda: leave out the routines of the vendor's libraries that compute the kernel",
+    },
     { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'write' },
     { flags: '--resume', about: 'With --db: what it holds of the same study is not measured again' },
     { flags: '--out <FILE>', about: 'Write the fastest schedule, or the choice, as .spt', file: 'write' },
@@ -77,7 +82,7 @@ export const tune: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, against\nwhat runs unasked (standard), the kernel as written, and its sparse tensors stored dense. Ctrl-C ends it with the best so far.',
+    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, against\nwhat runs unasked (standard), the kernel as written, its sparse tensors stored dense, and routines of libraries\n(cuSPARSE, cuBLAS) where they are installed. Ctrl-C ends it with the best so far.',
     'On several files the fastest of each are tried on all, and a choice by sizes and statistics is made of them: what it takes on\nfiles that it was made without is told beside the best single schedule, which stays where that is no worse.',
   ],
   examples: [

@@ -23,6 +23,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     inputs,
     device,
     explain: html !== undefined,
+    libraries: !call.flag('no-libraries'),
     prior: priorOf(tuning, space, inputs),
     queue: queue && { ...queue, tensors: sharedFiles(files) },
     onProgress: (p) => call.io.progress?.(progressLine(p)),
@@ -31,7 +32,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   // First: a disk may be full.
   call.io.out((call.flag('json') ? tuneJson : tuneText)(kernel, device.name, space.name, result))
   await reportWrong(tuning, result.wrong)
-  await writeOut(call, result.best ? winner(result.best.kernel) : undefined)
+  await writeOut(call, result.own ? winner(result) : undefined)
   if (html !== undefined) await writePage(html, tuning, inputs, result)
   return result.best ? EXIT.ok : EXIT.failed
 }

@@ -1,5 +1,6 @@
 /** What `spt tune` tells: of a search that goes on, and of what it found. */
 import type { Kernel } from '../../api/kernel.ts'
+import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { scheduleText, typescriptText } from '../../search/text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { Outcome } from '../../search/types.ts'
@@ -13,13 +14,24 @@ export const byFrequency = (found: Readonly<Record<string, number>>): string =>
     .join(', ')
 
 /** One line. */
-export function progressLine({ done, best, rejectedByCode, failed, left, known }: TuneProgress): string {
+export function progressLine({
+  done,
+  best,
+  rejectedByCode,
+  failed,
+  left,
+  known,
+  library,
+}: TuneProgress): string {
   const rejected = Object.values(rejectedByCode).reduce((a, b) => a + b, 0)
   const fastest = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
   return [
     `${done} done`,
     ...(known > 0 ? [`${known} known`] : []),
     `best ${fastest}`,
+    ...(library?.outcome.status === 'measured'
+      ? [`${library.routine.library} ${ms(library.outcome.timing.median)}`]
+      : []),
     `${rejected} rejected`,
     `${failed} failed`,
     ...(left === undefined ? [] : [`${left} left`]),
@@ -47,36 +59,74 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
     ...(r.sampled ? ['compared  a sample of the results'] : []),
+    ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
     '',
     ...r.finals.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}`),
   ]
   if (!r.best) return `${lines.join('\n')}\n\nNothing could be measured.\n`
-  return `${lines.join('\n')}\n\n// ${nameOf(r.best)}\n${winner(r.best.kernel)}\n// TypeScript\n${typescriptText(r.best.kernel)}\n`
+  if (!r.own) return `${lines.join('\n')}\n\n${noteOf(r)}No schedule could be measured.\n`
+  return `${lines.join('\n')}\n\n${winner(r)}\n// TypeScript\n${typescriptText(r.own.kernel)}\n`
 }
 
-/** The schedule of the fastest as the language writes it. */
-export const winner = (kernel: Kernel): string => scheduleText(kernel, 'tuned')
+/** Which libraries have routines that compute the kernel, and which of them are not there. */
+function librariesText({ libraries: { trials, absent } }: TuneResult): string[] {
+  const there = [...new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))]
+  const wrong = trials.filter((t) => t.outcome.status === 'wrong').map((t) => t.name)
+  return [
+    ...(there.length > 0 ? [`libraries ${there.join(', ')}`] : []),
+    ...(wrong.length > 0 ? [`          different from the reference: ${wrong.join('; ')}`] : []),
+    ...absent.map((a) => `libraries none of ${a.library}: ${a.why}`),
+  ]
+}
+
+/** Where a library is the fastest: no schedule is what is the fastest. */
+function noteOf({ best, own }: TuneResult): string {
+  if (!best?.routine) return ''
+  const slower = own
+    ? `; the fastest schedule takes ${Number((own.timing.median / best.timing.median).toPrecision(3))} times as long`
+    : ''
+  return `// ${best.name} is the fastest: a routine of a library (libraryRoutines), not a schedule${slower}\n`
+}
+
+/** The fastest schedule as the language writes it, with what it is called in the comparison; empty where there is none. */
+export const winner = (r: TuneResult): string =>
+  r.own ? `${noteOf(r)}// ${nameOf(r.own)}\n${scheduleText(r.own.kernel, 'tuned')}` : ''
 
 /** The same as data. */
 export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneResult): string {
-  const { trials, finals, best, standard, ...rest } = r
+  const { trials, finals, best, own, libraries, standard, ...rest } = r
   const final = (f: Final): object => ({
     name: f.name,
     schedule: f.schedule ?? null,
     point: f.point,
-    steps: f.kernel.trace,
+    steps: f.routine ? null : f.kernel.trace,
+    library: f.routine ? routineOf(f.routine) : null,
     outcome: f.outcome,
   })
+  const schedule = (f: Final): object =>
+    f.routine ? {} : { text: scheduleText(f.kernel, 'tuned'), trace: f.kernel.toJSON() }
   const all = {
     kernel: kernel.name,
     device,
     space,
     ...rest,
-    best: best && { ...final(best), text: winner(best.kernel), trace: best.kernel.toJSON() },
+    best: best && { ...final(best), ...schedule(best) },
+    own: own && { ...final(own), ...schedule(own) },
+    libraries: {
+      trials: libraries.trials.map((t) => ({ name: t.name, ...routineOf(t.routine), outcome: t.outcome })),
+      absent: libraries.absent,
+    },
     standard: final(standard),
     finals: finals.map(final),
     trials,
   }
   return `${JSON.stringify(all, null, 2)}\n`
 }
+
+const routineOf = ({ library, version, routine, variant }: LibraryRoutine): object => ({
+  library,
+  version,
+  routine,
+  variant,
+})

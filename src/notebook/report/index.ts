@@ -79,6 +79,7 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
     ['sizes', sizes.join(', ') || 'none'],
     ...s.tensors.map((t) => [`tensor ${t.name}`, tensorText(t)] as const),
     ['space', `${s.space}${r.left === undefined ? '' : `, ${r.left.toLocaleString('en-US')} points left`}`],
+    ...librariesOf(r),
     ['strategy', `${s.strategy}, seed ${s.seed}`],
     ['trials', `${r.trials.length}${r.known > 0 ? `, ${r.known} of them from the records` : ''}`],
     ['search', `${r.seconds.toFixed(1)} s, ended by ${r.stoppedBy}`],
@@ -86,6 +87,13 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
     ...(r.study === null ? [] : [['study', r.study] as const]),
     ...(r.sampled ? [['compared', 'a sample of the results, with the reference'] as const] : []),
   ]
+}
+
+/** Which libraries have a part in it, and which could not be opened. */
+function librariesOf({ libraries: { trials, absent } }: TuneResult): (readonly [string, string])[] {
+  const there = new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))
+  const all = [...there, ...absent.map((a) => `no ${a.library}: ${a.why}`)]
+  return all.length === 0 ? [] : [['libraries', all.join('; ')]]
 }
 
 function tensorText({ shape, dtype, stored }: TuneResult['subject']['tensors'][number]): string {
@@ -128,16 +136,23 @@ const bugs = ({ wrong }: TuneResult): string[] =>
         ),
       ]
 
-function winnerOf({ best }: TuneResult, tensors: NonNullable<TuneReportOptions['tensors']>): Section[] {
-  if (!best) return []
-  const pictures = storedTensors(best.kernel, tensors)
+function winnerOf({ best, own }: TuneResult, tensors: NonNullable<TuneReportOptions['tensors']>): Section[] {
+  if (!best || !own) return []
+  const pictures = storedTensors(own.kernel, tensors)
   return [
     {
       title: 'The schedule of the fastest',
       content: [
-        paragraph(`${capital(finalName(best))}, in the language and in TypeScript:`),
-        code(scheduleText(best.kernel, 'tuned'), 'spt', { limit: Infinity }).html(),
-        code(typescriptText(best.kernel), 'js', { limit: Infinity }).html(),
+        ...(best === own
+          ? []
+          : [
+              paragraph(
+                `${finalName(best)} is a routine of a library, which has no schedule. The fastest schedule takes ${brief(own.timing.median / best.timing.median)} times as long.`,
+              ),
+            ]),
+        paragraph(`${capital(finalName(own))}, in the language and in TypeScript:`),
+        code(scheduleText(own.kernel, 'tuned'), 'spt', { limit: Infinity }).html(),
+        code(typescriptText(own.kernel), 'js', { limit: Infinity }).html(),
       ],
     },
     ...(pictures.length > 0 ? [{ title: 'What it stores', content: pictures }] : []),

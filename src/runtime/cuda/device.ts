@@ -24,18 +24,23 @@ import type {
   DeviceLimits,
   Graph,
   HostArray,
+  Library,
   ModuleText,
   Stream,
 } from '../device.ts'
 import { failForeign } from '../in-order.ts'
+import type { LibraryText } from '../library-text.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { Image, KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
 import type { CudaDriver, DriverCalls } from './driver.ts'
 import { CudaCallError, isSticky } from './errors.ts'
+import type { Ffi } from './ffi.ts'
 import { FILL } from './fills.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
+import type { Machine } from './libraries.ts'
+import { CudaLibrary } from './library-call.ts'
 import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
 import { CudaModule } from './module.ts'
 import { MAX_ARGUMENTS } from './pack-arguments.ts'
@@ -52,6 +57,8 @@ export interface CudaDeviceParts {
   readonly syncEachLaunch: boolean
   /** Launches of a run may begin before the one before them has finished, where they wait for it themselves. */
   readonly overlap: boolean
+  /** What libraries are looked for with; without it there are none. */
+  readonly libraries?: { readonly ffi: Pick<Ffi, 'load'>; readonly machine: Machine } | undefined
 }
 
 export class CudaDevice implements Device {
@@ -71,6 +78,8 @@ export class CudaDevice implements Device {
   readonly #events = new Set<CudaEvent>()
   #filling: Promise<void> | undefined
   readonly #timer: Timer
+  readonly #libraries: CudaDeviceParts['libraries']
+  readonly #opened = new Map<LibraryText, CudaLibrary>()
 
   constructor(parts: CudaDeviceParts) {
     const { driver, chip } = parts
@@ -80,6 +89,7 @@ export class CudaDevice implements Device {
     this.limits = chipLimits(chip, MAX_ARGUMENTS)
     this.features = chipFeatures(chip)
     this.#compiler = parts.compiler
+    this.#libraries = parts.libraries
     this.#memory = new CudaMemory(driver, chip.memoryBytes)
     this.#context = new CudaContext(driver, chip, (requested, label) => this.#memory.state(requested, label))
     this.#calls = driver.calls
@@ -175,6 +185,28 @@ export class CudaDevice implements Device {
       const fresh = await this.#compiler.image(module, true)
       return this.#context.within(during, () => this.#load(module, fresh))
     }
+  }
+
+  library(text: LibraryText): Library {
+    const known = this.#opened.get(text)
+    if (known) return known
+    const { ffi, machine } =
+      this.#libraries ??
+      fail({
+        code: 'device/no-library',
+        message: `${this.name} was opened without libraries`,
+        hint: 'open it with devices.cuda()',
+      })
+    const opened = this.#context.within(`opening ${text.name}`, () => {
+      const host = {
+        context: this.#context,
+        memory: this.#memory,
+        alloc: (bytes: number, label: string) => this.alloc(bytes, label),
+      }
+      return new CudaLibrary(host, ffi, machine, text)
+    })
+    this.#opened.set(text, opened)
+    return opened
   }
 
   async run(commands: readonly Command[]): Promise<void> {

@@ -125,7 +125,7 @@ export class CudaGraph implements Graph {
     const { context, memory, launcher } = this.#host
     // A graph holds addresses: what is gone must not be touched.
     for (const buffer of this.#buffers) memory.own(buffer)
-    for (const command of this.#launches) launcher.entry(command)
+    for (const command of this.#launches) launcher.checkLive(command)
     queue.busy = true
     for (const kernel of this.#kernels) queue.kernels.add(kernel)
     context.check('cuGraphLaunch', context.calls.cuGraphLaunch(executable, queue.handle))

@@ -21,7 +21,7 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
   const machine = thisMachine()
   const ordinal = options.ordinal ?? 0
   try {
-    const { driver, driverVersion, devices, nvrtc } = await findTools(options, machine)
+    const { ffi, driver, driverVersion, devices, nvrtc } = await findTools(options, machine)
     checkOrdinal(ordinal, devices)
     const chip = readChip(driver, ordinal)
     const cache = openCache(cacheFolder(options.cacheDir, machine.env, machine.home), 'kernel')
@@ -30,7 +30,15 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
     const overlap =
       canOverlap(chip, driverVersion) && (options.overlap ?? machine.env.SPT_CUDA_OVERLAP !== '0')
     const versions = `CUDA ${showVersion(driverVersion)}${moduleVersion()}, NVRTC ${nvrtc.major}.${nvrtc.minor}`
-    return new CudaDevice({ driver, chip, compiler, versions, syncEachLaunch, overlap })
+    return new CudaDevice({
+      driver,
+      chip,
+      compiler,
+      versions,
+      syncEachLaunch,
+      overlap,
+      libraries: { ffi, machine },
+    })
   } catch (error) {
     throw error instanceof CudaCallError ? callFailed(error, `opening CUDA device ${ordinal}`) : error
   }

@@ -6,6 +6,7 @@ import { callError, type Handle } from './driver.ts'
 import { CUDA, isSticky } from './errors.ts'
 import { FILL, FILL_RANGES, packFill } from './fills.ts'
 import { LaunchConfig } from './launch-config.ts'
+import { CudaLibraryCall } from './library-call.ts'
 import type { CudaBuffer, CudaMemory } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
 import { ArgumentBlock, packArguments } from './pack-arguments.ts'
@@ -116,6 +117,11 @@ export class Launcher {
   }
 
   #launch(command: Launch, stream: Handle, overlap: boolean): string {
+    if (command.module instanceof CudaLibraryCall) {
+      this.#checkCall(command.module)
+      command.module.issue(stream)
+      return `'${command.entry}'`
+    }
     const loaded = this.entry(command)
     const { entry, shown } = loaded
     this.#checkGrid(loaded, command.grid)
@@ -152,6 +158,21 @@ export class Launcher {
     const [x, y, z] = grid
     const [bx, by, bz] = block
     return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
+  }
+
+  /** Whether it may be launched still. @throws SptError as `entry` */
+  checkLive(command: Launch): void {
+    if (command.module instanceof CudaLibraryCall) this.#checkCall(command.module)
+    else this.entry(command)
+  }
+
+  #checkCall(call: CudaLibraryCall): void {
+    if (!call.released && call.library.host.context === this.#context) return
+    fail({
+      code: call.released ? 'device/released-module' : 'device/foreign-module',
+      message: `the call of ${call.text.name} was ${call.released ? 'released' : 'not prepared on this device'}`,
+      hint: 'prepare it on this device',
+    })
   }
 
   /** @throws SptError `device/foreign-module`, `device/released-module`, `device/unknown-entry` */

@@ -134,6 +134,20 @@ export function nvrtcCandidates(machine: Machine, explicit?: string): string[] {
 }
 
 /**
+ * A sister of NVRTC's, in the order to try: the folders in which that may lie hold the others too; wheels of older toolkits
+ * give each a folder of its own.
+ */
+export function libraryCandidates(machine: Machine, file: string, folder: string): string[] {
+  const paths = nvrtcCandidates(machine)
+    .filter((path) => path.startsWith('/'))
+    .flatMap((nvrtc) => [dirname(nvrtc), join(dirname(nvrtc), '../..', folder, 'lib')])
+    .flatMap((at) =>
+      newestFirst(machine.list(at).filter((n) => n.startsWith(`${file}.so`))).map((n) => join(at, n)),
+    )
+  return unique([...paths, `${file}.so`, `${file}.so.13`, `${file}.so.12`])
+}
+
+/**
  * NVRTC opens its own part `libnvrtc-builtins` by bare name, and in a wheel's folder the loader does not find it;
  * loading it first by its path settles that.
  */

@@ -3,6 +3,7 @@ import type { Kernel } from '../../api/kernel.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
+import type { LibraryRoutine } from '../libraries/index.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
@@ -14,10 +15,16 @@ const SHARE = 0.25
 /** What is slower than the fastest by that much in a pass has had its turn. */
 const FAR = 1.5
 
+/** A kernel under its steps, or a library's routine that takes its arrays. */
+export interface Contender {
+  readonly kernel: Kernel
+  readonly routine?: LibraryRoutine | undefined
+}
+
 /** Outcomes of kernels, in their order; what is refused or faults is out. */
 export async function compared(
   evaluator: Evaluator,
-  kernels: readonly Kernel[],
+  kernels: readonly Contender[],
   seed: number,
   signal?: AbortSignal,
 ): Promise<readonly Outcome[]> {
@@ -40,11 +47,13 @@ export async function compared(
   return kernels.map((_, k) => out[k] ?? { status: 'measured', timing: timingOf(samples[k]!) })
 }
 
-async function timed(evaluator: Evaluator, kernel: Kernel): Promise<Outcome> {
+/** Compared with the reference, and measured with a share of the usual effort. */
+export async function timed(evaluator: Evaluator, { kernel, routine }: Contender): Promise<Outcome> {
   try {
-    const compiled = await evaluator.compiled(kernel)
+    const compiled = await (routine ? routine.compile() : evaluator.compiled(kernel))
+    const steps = JSON.stringify(kernel.toJSON())
     try {
-      const checked = await evaluator.bench.checked(compiled, JSON.stringify(kernel.toJSON()))
+      const checked = await evaluator.bench.checked(compiled, routine ? `${routine.name} ${steps}` : steps)
       if ('wrong' in checked) return checked.wrong
       try {
         const { prepared } = checked

@@ -7,6 +7,8 @@ import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
+import { fastestOf } from '../fastest.ts'
+import type { LibraryRoutine } from '../libraries/index.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
@@ -14,6 +16,7 @@ import { schedulesOf } from './candidates.ts'
 import { Expected } from './expected.ts'
 import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
+import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
 import { others } from './others.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
@@ -50,6 +53,8 @@ export interface TuneOptions {
   readonly batch?: number | undefined
   /** Counts the bytes and operations of `finals`, for reports: some seconds; false. */
   readonly explain?: boolean | undefined
+  /** Routines of the device's libraries that compute the kernel are tried as well; true. */
+  readonly libraries?: boolean | undefined
   /** Workers do the trials; the last comparison is made here. */
   readonly queue?: QueueOptions | undefined
 }
@@ -57,6 +62,8 @@ export interface TuneOptions {
 export interface TuneProgress extends SearchProgress {
   /** Trials that the records had. */
   readonly known: number
+  /** The fastest routine of a library, where one could be measured. */
+  readonly library?: LibraryTrial | undefined
 }
 
 /** A trial, and what is known of its kernel. */
@@ -74,15 +81,22 @@ export interface Final extends Explained {
   /** `null` outside of the space. */
   readonly point: Point | null
   readonly kernel: Kernel
+  /** A library's, which takes the arrays of the kernel: the kernel's steps are not run. */
+  readonly routine?: LibraryRoutine | undefined
   readonly outcome: Outcome
 }
+
+type MeasuredFinal = Final & { readonly timing: Timing }
 
 export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'> {
   readonly subject: TuneSubject
   /** What the device can do at most; `null` where that was not measured. */
   readonly ceilings: Ceilings | null
-  /** The fastest of `finals`, standard choice included; `null` where nothing could be measured. */
-  readonly best: (Final & { readonly timing: Timing }) | null
+  /** The fastest of `finals`, standard choice and libraries included; `null` where nothing could be measured. */
+  readonly best: MeasuredFinal | null
+  /** The fastest that is no library's: `best`, unless that is one. */
+  readonly own: MeasuredFinal | null
+  readonly libraries: LibraryTrials
   /** What runs unasked. */
   readonly standard: Final
   /** The fastest points and what was tried besides the space, measured against each other. */
@@ -114,9 +128,11 @@ export const TUNE_OPTIONS = [
   'timeout',
   'batch',
   'explain',
+  'libraries',
   'queue',
 ] as const
 
+const NO_LIBRARIES: LibraryTrials = { trials: [], absent: [] }
 /** Points that are measured again at the end. */
 const FINALISTS = 3
 
@@ -140,6 +156,10 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const told = new Map<Trial, number>()
   try {
     const subject = subjectOf(kernel, evaluator.bench.data.given, device, { space, strategy, seed })
+    const libraries =
+      options.libraries === false ? NO_LIBRARIES : await libraryTrials(evaluator, kernel, signal)
+    if (session.study) record(libraries, options.records!, session.study)
+    const fastest = fastestRoutines(libraries)
     const found = await search({
       // What measures heeds the signal, and nothing else may use the device before.
       grace: Number.POSITIVE_INFINITY,
@@ -156,22 +176,17 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       signal,
       onProgress(p) {
         for (const t of p.last) told.set(t, p.seconds)
-        options.onProgress?.({ ...p, known: known.length })
+        options.onProgress?.({ ...p, known: known.length, library: fastest[0] })
       },
     })
-    const finals = await finalsOf(kernel, options, evaluator, space, found)
-    const measured = finals.flatMap((f) =>
-      f.outcome.status === 'measured' ? [{ ...f, timing: f.outcome.timing }] : [],
-    )
-    const best = measured.reduce<(typeof measured)[number] | null>(
-      (b, f) => (b && b.timing.median <= f.timing.median ? b : f),
-      null,
-    )
+    const finals = await finalsOf(kernel, options, evaluator, space, found, fastest)
     return {
       ...found,
       subject,
       ceilings: ceilingsOf(device.name) ?? null,
-      best,
+      best: fastestFinal(finals),
+      own: fastestFinal(finals.filter((f) => !f.routine)),
+      libraries,
       standard: finals.find((f) => f.name === 'standard')!,
       finals,
       trials: found.trials.map((t) => ({
@@ -189,6 +204,11 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   }
 }
 
+function fastestFinal(finals: readonly Final[]): MeasuredFinal | null {
+  const [first] = fastestOf(finals)
+  return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
+}
+
 /** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
 async function finalsOf(
   kernel: Kernel,
@@ -196,11 +216,9 @@ async function finalsOf(
   evaluator: Evaluator,
   space: KernelSpace<Kernel>,
   found: SearchResult,
+  routines: readonly LibraryTrial[],
 ): Promise<readonly Final[]> {
-  const fastest = found.trials
-    .flatMap((t) => (t.outcome.status === 'measured' ? [{ ...t, median: t.outcome.timing.median }] : []))
-    .sort((a, b) => a.median - b.median)
-    .slice(0, FINALISTS)
+  const fastest = fastestOf(found.trials).slice(0, FINALISTS)
   const list = [
     ...fastest.map(({ point }, k) => ({
       name: k === 0 ? 'best' : `best ${k + 1}`,
@@ -208,6 +226,7 @@ async function finalsOf(
       kernel: () => space.kernel(point),
     })),
     ...(await others(kernel, options.device, evaluator.bench.data.given, options.inputs)),
+    ...routines.map(({ name, routine }) => ({ name, routine, kernel: () => routine.kernel })),
   ]
   const made = list.map((c) => {
     try {
@@ -217,16 +236,12 @@ async function finalsOf(
     }
   })
   const legal = made.filter((c) => c.refused === null)
-  const outcomes = await compared(
-    evaluator,
-    legal.map((c) => c.kernel),
-    options.seed ?? 1,
-    options.signal,
-  )
+  const outcomes = await compared(evaluator, legal, options.seed ?? 1, options.signal)
   const finals: Final[] = []
   for (const { refused, ...c } of made) {
     const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)]!
-    const more = options.explain && outcome.status === 'measured' ? await explained(evaluator, c.kernel) : {}
+    const isCounted = options.explain && outcome.status === 'measured' && !('routine' in c)
+    const more = isCounted ? await explained(evaluator, c.kernel) : {}
     finals.push({ point: null, ...c, outcome, ...more })
   }
   return finals
@@ -251,6 +266,12 @@ function check(kernel: unknown, options: TuneOptions): void {
     options.explain === undefined || typeof options.explain === 'boolean',
     'explain',
     options.explain,
+    'true or false',
+  )
+  expectArgument(
+    options.libraries === undefined || typeof options.libraries === 'boolean',
+    'libraries',
+    options.libraries,
     'true or false',
   )
   expectArgument(resume === undefined || typeof resume === 'boolean', 'resume', resume, 'true or false')

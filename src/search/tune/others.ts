@@ -36,7 +36,7 @@ export async function others(
 }
 
 /** Each sparse input, stored dense, where it is not too large. */
-function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>): readonly Other[] {
+export function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>): readonly Other[] {
   const { source } = kernel
   const axes = allAxesOf(source)
   return callerTensors(source).flatMap((t): Other[] => {

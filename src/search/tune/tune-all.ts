@@ -251,7 +251,7 @@ function candidateOf(
 }
 
 /** Of one search, which of all: inputs are those of cases, and there is no report of one. */
-const ofAll = TUNE_OPTIONS.filter((o) => o !== 'inputs' && o !== 'explain')
+const ofAll = TUNE_OPTIONS.filter((o) => o !== 'inputs' && o !== 'explain' && o !== 'libraries')
 const OPTIONS = ['cases', ...ofAll, 'shared', 'gain', 'leaves', 'groups'] as const
 
 function check(kernel: unknown, options: TuneAllOptions): void {

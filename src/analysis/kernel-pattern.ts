@@ -1,0 +1,171 @@
+/**
+ * Whether a kernel computes what another one does because it is the same but for names: axes, buffers, iterators and sizes
+ * are matched by what they are to each other, iterators of an iteration may stand in any order, operands of sums and
+ * products change places.
+ */
+import { type Axis, isDense, isStored, parentOf, sizesOfAxis } from '../ir/axis.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { Assign, Buffer1, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+import { keyOf } from '../ir/structural-equality.ts'
+import { matches } from './expression-pattern.ts'
+
+/** What the names of the pattern stand for. */
+export interface KernelMatch {
+  /** But for dense axes that are levels of no other. */
+  readonly axes: ReadonlyMap<string, string>
+  readonly buffers: ReadonlyMap<string, string>
+  /** Sizes and scalars, over those of the kernel. */
+  readonly params: ReadonlyMap<string, Expr>
+}
+
+interface Way extends KernelMatch {
+  /** Of the iteration that is looked at. */
+  readonly iters: ReadonlyMap<string, string>
+}
+
+/** `null`: it is another kernel. */
+export function matchKernel(pattern: Kernel1, kernel: Kernel1): KernelMatch | null {
+  return new Matcher(pattern, kernel).found
+}
+
+/** With one more pair, unless one of the two is paired with another. */
+function paired(
+  map: ReadonlyMap<string, string>,
+  from: string,
+  to: string,
+): ReadonlyMap<string, string> | null {
+  const known = map.get(from)
+  if (known !== undefined) return known === to ? map : null
+  return [...map.values()].includes(to) ? null : new Map([...map, [from, to]])
+}
+
+class Matcher {
+  readonly #pattern: Kernel1
+  readonly #kernel: Kernel1
+
+  constructor(pattern: Kernel1, kernel: Kernel1) {
+    this.#pattern = pattern
+    this.#kernel = kernel
+  }
+
+  get found(): KernelMatch | null {
+    const none: Way = { axes: new Map(), buffers: new Map(), params: new Map(), iters: new Map() }
+    return this.#bodies(this.#pattern.body, this.#kernel.body, [none])[0] ?? null
+  }
+
+  #bodies(pattern: readonly Stmt1[], actual: readonly Stmt1[], ways: readonly Way[]): readonly Way[] {
+    if (pattern.length !== actual.length) return []
+    return pattern.reduce<readonly Way[]>((now, p, k) => this.#statement(p, actual[k]!, now), ways)
+  }
+
+  #statement(p: Stmt1, a: Stmt1, ways: readonly Way[]): readonly Way[] {
+    if (p.kind === 'iterate' && a.kind === 'iterate') return this.#iteration(p, a, ways)
+    if (p.kind === 'assign' && a.kind === 'assign') return this.#written(p, a, ways)
+    if (p.kind !== 'reduce' || a.kind !== 'reduce' || p.reducer.name !== a.reducer.name) return []
+    return this.#written(p, a, ways)
+  }
+
+  #iteration(p: Iteration, a: Iteration, ways: readonly Way[]): readonly Way[] {
+    if (p.iters.length !== a.iters.length || p.where.length > 0 || a.where.length > 0) return []
+    const own = ways.map((w): Way => ({ ...w, iters: new Map() }))
+    return this.#bodies(p.body, a.body, own).flatMap((way) =>
+      p.iters.reduce<readonly Way[]>(
+        (now, iter) => {
+          const other = a.iters.find((x) => x.name === way.iters.get(iter.name))
+          return other && other.kind === iter.kind ? this.#axis(iter.axis, other.axis, now) : []
+        },
+        [way],
+      ),
+    )
+  }
+
+  #written(p: Assign | Reduce1, a: Assign | Reduce1, ways: readonly Way[]): readonly Way[] {
+    if (p.targets.length !== a.targets.length) return []
+    const targets = p.targets.reduce<readonly Way[]>((now, t, k) => this.#same(t, a.targets[k]!, now), ways)
+    return p.values.reduce<readonly Way[]>((now, v, k) => this.#same(v, a.values[k]!, now), targets)
+  }
+
+  #same(pattern: Expr, actual: Expr, ways: readonly Way[]): readonly Way[] {
+    return matches(pattern, actual, ways, (p, a, now) => {
+      if (p.kind === 'load') {
+        if (a.kind !== 'load' || p.dtype !== a.dtype || p.index.length !== a.index.length) return []
+        const buffers = this.#buffer(p.buffer, a.buffer, now)
+        return p.index.reduce<readonly Way[]>((x, i, k) => this.#same(i, a.index[k]!, x), buffers)
+      }
+      if (p.kind !== 'var') return undefined
+      const param = this.#pattern.params.find((x) => x.name === p.name)
+      if (param?.kind === 'scalar') return this.#isScalar(a) ? this.#param(p.name, a, now) : []
+      if (param) return this.#param(p.name, a, now)
+      return a.kind === 'var' && !this.#kernel.params.some((x) => x.name === a.name)
+        ? now.flatMap((w) => {
+            const iters = paired(w.iters, p.name, a.name)
+            return iters ? [{ ...w, iters }] : []
+          })
+        : []
+    })
+  }
+
+  /** What does not change from element to element. */
+  #isScalar = (e: Expr): boolean =>
+    e.kind === 'const' || (e.kind === 'var' && this.#kernel.params.some((x) => x.name === e.name))
+
+  #param(name: string, is: Expr, ways: readonly Way[]): readonly Way[] {
+    return ways.flatMap((w) => {
+      const known = w.params.get(name)
+      if (known) return keyOf(known) === keyOf(is) ? [w] : []
+      return [{ ...w, params: new Map([...w.params, [name, is]]) }]
+    })
+  }
+
+  #buffer(p: string, a: string, ways: readonly Way[]): readonly Way[] {
+    const own = this.#pattern.buffers.find((b) => b.name === p)
+    const other = this.#kernel.buffers.find((b) => b.name === a)
+    if (!own || !other || !alike(own, other)) return []
+    const known = ways.flatMap((w) => {
+      const buffers = paired(w.buffers, p, a)
+      return buffers ? [{ ...w, buffers }] : []
+    })
+    return own.axes.reduce<readonly Way[]>((now, axis, k) => this.#axis(axis, other.axes[k]!, now), known)
+  }
+
+  #axis(p: string, a: string, ways: readonly Way[]): readonly Way[] {
+    const own = this.#pattern.axes.find((x) => x.name === p)
+    const other = this.#kernel.axes.find((x) => x.name === a)
+    if (!own || !other || !storedAlike(own, other)) return []
+    // Dense ones of one extent have the same coordinates, whichever it is.
+    const isRange = isDense(own) && parentOf(own) === null
+    const known = ways.flatMap((w) => {
+      const axes = isRange ? w.axes : paired(w.axes, p, a)
+      return axes ? [{ ...w, axes }] : []
+    })
+    const [parent, otherParent] = [parentOf(own), parentOf(other)]
+    if ((parent === null) !== (otherParent === null)) return []
+    const below = parent === null ? known : this.#axis(parent, otherParent!, known)
+    if (!isStored(own) || !isStored(other)) return []
+    const sizes = sizesOfAxis(other)
+    return sizesOfAxis(own).reduce<readonly Way[]>(
+      (now, e, k) =>
+        e.kind === 'var' ? this.#param(e.name, sizes[k]!, now) : keyOf(e) === keyOf(sizes[k]!) ? now : [],
+      below,
+    )
+  }
+}
+
+const alike = (p: Buffer1, a: Buffer1): boolean =>
+  p.dtype === a.dtype &&
+  p.role === a.role &&
+  p.fill === a.fill &&
+  p.accumulate === a.accumulate &&
+  !a.table &&
+  p.axes.length === a.axes.length
+
+/** Levels of one kind, in one order, with as many sizes. */
+function storedAlike(p: Axis, a: Axis): boolean {
+  if (p.kind !== a.kind || !isStored(p) || !isStored(a)) return false
+  const flag = (x: Axis, name: 'ordered' | 'unique'): boolean => name in x && !!x[name as keyof Axis]
+  return (
+    flag(p, 'ordered') === flag(a, 'ordered') &&
+    flag(p, 'unique') === flag(a, 'unique') &&
+    sizesOfAxis(p).length === sizesOfAxis(a).length
+  )
+}

@@ -1,0 +1,234 @@
+/** A library of the vendor, opened for a context, and calls of it with their operands. */
+import { fail, invariant } from '../../ast/diagnostic.ts'
+import type { ArgSpec, DeviceBuffer, Library, LibraryCall, ModuleText, Operands } from '../device.ts'
+import type { LibraryArgument, LibraryText, Routine } from '../library-text.ts'
+import type { CudaContext } from './context.ts'
+import type { Handle } from './driver.ts'
+import type { CFunction, Ffi } from './ffi.ts'
+import { libraryCandidates, type Machine } from './libraries.ts'
+import type { CudaMemory } from './memory.ts'
+
+/** What libraries are opened with. */
+export interface LibraryHost {
+  readonly context: CudaContext
+  readonly memory: CudaMemory
+  alloc(bytes: number, label: string): DeviceBuffer
+}
+
+type Calls = ReadonlyMap<string, CFunction>
+
+/** @throws SptError `device/no-library` */
+function load(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText): Calls {
+  const { file, folder, needs, prototypes } = text
+  // What a library needs of its sisters is found by name once they are loaded.
+  for (const needed of needs) libraryCandidates(machine, needed, folder).some((path) => loads(ffi, path))
+  const tried: string[] = []
+  for (const path of libraryCandidates(machine, file, folder))
+    try {
+      const library = ffi.load(path)
+      return new Map(
+        Object.entries(prototypes).map(([call, parameters]) => {
+          const bound = library.bind(`int32_t ${call}(${parameters})`)
+          if (!bound) throw new Error(`it has no ${call}`)
+          return [call, bound]
+        }),
+      )
+    } catch (cause) {
+      tried.push(`${path}: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`)
+    }
+  return fail({
+    code: 'device/no-library',
+    message: `${text.name} is not installed, or cannot be loaded`,
+    expected: `${file}.so, of a CUDA toolkit or of NVIDIA's Python wheels`,
+    notes: tried,
+  })
+}
+
+function loads(ffi: Pick<Ffi, 'load'>, path: string): boolean {
+  try {
+    ffi.load(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export class CudaLibrary implements Library {
+  readonly name: string
+  readonly version: string
+  readonly text: LibraryText
+  readonly host: LibraryHost
+  readonly #calls: Calls
+
+  /** @throws SptError `device/no-library`, `device/library` */
+  constructor(host: LibraryHost, ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText) {
+    this.host = host
+    this.text = text
+    this.name = text.name
+    this.version = ''
+    this.#calls = load(ffi, machine, text)
+    const handle = this.make(text.create)
+    const out = new Int32Array(1)
+    this.call(text.version.call, handle, out)
+    this.status(text.destroy, handle)
+    let rest = out[0]!
+    const parts = text.version.units.map((unit) => {
+      const part = Math.floor(rest / unit)
+      rest %= unit
+      return part
+    })
+    this.version = parts.join('.')
+  }
+
+  /** What a call makes, whose first argument says where. */
+  make(name: string, ...args: readonly unknown[]): Handle {
+    const out = new BigUint64Array(1)
+    this.call(name, out, ...args)
+    return out[0]!
+  }
+
+  /** @throws SptError `device/library` */
+  call(name: string, ...args: readonly unknown[]): void {
+    const status = this.status(name, ...args)
+    if (status !== 0) this.refused(name, status)
+  }
+
+  refused(name: string, status: number): never {
+    return fail({
+      code: 'device/library',
+      message: `${name} of ${`${this.name} ${this.version}`.trim()} returned status ${status}`,
+      expected: 'status 0',
+      hint: 'its documentation says what the status means; tune without libraries (--no-libraries)',
+    })
+  }
+
+  status(name: string, ...args: readonly unknown[]): number {
+    const call = this.#calls.get(name)
+    invariant(call, `${this.name} declares no ${name}`)
+    return call(...args)
+  }
+
+  prepare(routine: Routine, variant: string, operands: Operands): CudaLibraryCall {
+    return this.host.context.within(`preparing ${routine.name} of ${this.name}`, () => {
+      const call = new CudaLibraryCall(this, routine, variant, operands)
+      try {
+        call.prepare()
+        return call
+      } catch (error) {
+        call.release()
+        throw error
+      }
+    })
+  }
+}
+
+/** It has a handle of its own: calls on several streams share no memory. */
+export class CudaLibraryCall implements LibraryCall {
+  readonly text: ModuleText
+  readonly buffers: readonly DeviceBuffer[]
+  readonly library: CudaLibrary
+  readonly #routine: Routine
+  readonly #variant: string
+  readonly #operands: Operands
+  /** With what gives each back. */
+  readonly #made = new Map<string, { readonly object: Handle; readonly destroy: string }>()
+  readonly #memory: DeviceBuffer[] = []
+  #arguments: readonly unknown[] = []
+  released = false
+
+  constructor(library: CudaLibrary, routine: Routine, variant: string, operands: Operands) {
+    this.library = library
+    this.#routine = routine
+    this.#variant = variant
+    this.#operands = operands
+    const indices = [...operands.axes.values()].flatMap((a) => [a.offsets, a.indices])
+    this.buffers = [...operands.buffers.values(), ...indices]
+    const args = this.buffers.map(
+      (b): ArgSpec => ({ kind: 'buffer', name: b.label, dtype: 'u8', access: 'read_write' }),
+    )
+    const name = routine.run
+    this.text = {
+      target: 'cuda',
+      name,
+      text: '',
+      entries: [{ name, args, block: [1, 1, 1], sharedBytes: 0 }],
+    }
+  }
+
+  /** Makes objects and memory, and lets the library look at the operands. The context must be current. */
+  prepare(): void {
+    const { library } = this
+    const { text, host } = library
+    const routine = this.#routine
+    this.#made.set('handle', { object: library.make(text.create), destroy: text.destroy })
+    const { handle } = host.context.main
+    library.call(text.stream, this.#handle, handle)
+    if (text.workspace) library.call(text.workspace.call, this.#handle, ...this.#alloc(text.workspace.bytes))
+    for (const o of routine.make) {
+      const object = library.make(o.call, ...this.#valuesOf(o.arguments))
+      this.#made.set(o.into, { object, destroy: o.destroy })
+    }
+    const all = this.#valuesOf(routine.arguments)
+    this.#arguments = all
+    if (routine.size) {
+      const size = new BigUint64Array(1)
+      library.call(routine.size, ...all, size)
+      this.#arguments = [...all, this.#alloc(Number(size[0]!))[0]]
+    }
+    if (!routine.prepare) return
+    const status = library.status(routine.prepare, ...this.#arguments)
+    if (status !== 0 && !text.unsupported.includes(status)) library.refused(routine.prepare, status)
+    host.context.drain()
+  }
+
+  /** Queues it. The context must be current. @throws SptError `device/library` */
+  issue(stream: Handle): void {
+    this.library.call(this.library.text.stream, this.#handle, stream)
+    this.library.call(this.#routine.run, ...this.#arguments)
+  }
+
+  get #handle(): Handle {
+    return this.#made.get('handle')!.object
+  }
+
+  #alloc(bytes: number): readonly [address: bigint, bytes: number] {
+    const memory = this.library.host.alloc(bytes, `the workspace of ${this.#routine.run}`)
+    this.#memory.push(memory)
+    return [this.#address(memory), bytes]
+  }
+
+  #address = (b: DeviceBuffer): bigint => this.library.host.memory.own(b).address
+
+  #valuesOf(list: readonly LibraryArgument[]): unknown[] {
+    return list.map((a) => this.#value(a))
+  }
+
+  #value(a: LibraryArgument): unknown {
+    const { numbers, buffers, axes } = this.#operands
+    if (typeof a === 'number') return a
+    if (typeof a === 'string') {
+      if (a === 'variant') return this.#routine.variants[this.#variant]
+      const buffer = buffers.get(a)
+      const value = this.#made.get(a)?.object ?? numbers.get(a) ?? (buffer && this.#address(buffer))
+      invariant(value !== undefined, `${this.#routine.name}: nothing is called ${a}`)
+      return value
+    }
+    if ('float' in a) return Float32Array.of(typeof a.float === 'number' ? a.float : numbers.get(a.float)!)
+    const axis = axes.get(a.axis)
+    invariant(axis, `${this.#routine.name}: there is no axis ${a.axis}`)
+    return a.of === 'entries' ? axis.entries : this.#address(axis[a.of])
+  }
+
+  release(): void {
+    if (this.released) return
+    this.released = true
+    const { context } = this.library.host
+    if (!context.usable) return
+    context.within(`releasing ${this.#routine.name}`, () => {
+      context.drain()
+      for (const { object, destroy } of [...this.#made.values()].reverse())
+        this.library.status(destroy, object)
+      for (const b of this.#memory) b.free()
+    })
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Libraries of a device's vendor, called through their C interface: which files, which calls and what they are given is
+ * text (`data/libraries/`), of which a device knows how to read it and nothing else.
+ */
+/**
+ * An argument of a call. A number as it is; text: `handle`, `variant`, an object that was made, a size, or the address of a
+ * buffer; an array of an axis, or how many entries it has; the address of a float in host memory.
+ */
+export type LibraryArgument =
+  | number
+  | string
+  | { readonly of: 'offsets' | 'indices' | 'entries'; readonly axis: string }
+  /** Of a number, or of a scalar by name. */
+  | { readonly float: number | string }
+
+/** An object that a call makes, whose first argument says where. */
+export interface LibraryObject {
+  readonly into: string
+  readonly call: string
+  readonly arguments: readonly LibraryArgument[]
+  readonly destroy: string
+}
+
+export interface Routine {
+  readonly name: string
+  /** The kernel that it computes. */
+  readonly computes: string
+  /** Algorithms, by name. */
+  readonly variants: Readonly<Record<string, number>>
+  readonly make: readonly LibraryObject[]
+  /** What all calls of the routine begin with. */
+  readonly arguments: readonly LibraryArgument[]
+  /** Fills in how many bytes of memory it needs. */
+  readonly size?: string
+  /** Called once with that memory, after the arguments. */
+  readonly prepare?: string
+  readonly run: string
+}
+
+export interface LibraryText {
+  readonly name: string
+  /** Of its file, without an ending. */
+  readonly file: string
+  /** Beside the compiler's, where each library has one of its own. */
+  readonly folder: string
+  /** Libraries to be loaded before. */
+  readonly needs: readonly string[]
+  readonly create: string
+  readonly destroy: string
+  /** Says on which stream. */
+  readonly stream: string
+  /** A call that fills in a number, of which the parts of the version are multiples of these. */
+  readonly version: { readonly call: string; readonly units: readonly number[] }
+  /** Statuses of `prepare` that mean: there is nothing to prepare. */
+  readonly unsupported: readonly number[]
+  /** Memory that it is given, since what it allocates itself cannot be recorded in a graph. */
+  readonly workspace?: { readonly call: string; readonly bytes: number }
+  /** The parameters of each call in C; each returns a status, 0 for success. */
+  readonly prototypes: Readonly<Record<string, string>>
+  readonly routines: readonly Routine[]
+}
