@@ -52,7 +52,7 @@ export const rowOf = (sample: Sample, coefficients: Coefficients): Row => {
     sample,
     time: (back ? Math.min(median, back + LAUNCH_US) : median) / 1000,
     parts,
-    analytic: analyticTime(parts),
+    analytic: analyticTime(parts, coefficients),
     features: featuresOf(terms, parts, coefficients, statistics),
   }
 }

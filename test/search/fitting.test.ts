@@ -16,7 +16,7 @@ const factor = (most: number): fc.Arbitrary<number> =>
 
 const coefficients = fc
   .tuple(...NAMES.map(() => factor(30)))
-  .map((by) => Object.fromEntries(NAMES.map((n, k) => [n, H100[n] * by[k]!])) as unknown as Coefficients)
+  .map((by) => Object.fromEntries(NAMES.map((n, k) => [n, H100[n]! * by[k]!])) as unknown as Coefficients)
 
 /** What a kernel does of which one thing takes all the time, by the coefficient that says so; amounts a millisecond. */
 const ALONE: Partial<Record<CoefficientName, (amount: number) => Partial<Terms>>> = {
@@ -35,7 +35,7 @@ const KNOWN = Object.keys(ALONE) as CoefficientName[]
 
 const timed = (terms: Partial<Terms>, c: Coefficients, weight?: number): TimedTerms => {
   const all = { ...NONE, ...terms }
-  return { terms: all, milliseconds: analyticTime(partsOf(all, c)), weight }
+  return { terms: all, milliseconds: analyticTime(partsOf(all, c), c), weight }
 }
 
 const amounts = fc.array(factor(20), { minLength: 5, maxLength: 8 })
@@ -56,7 +56,7 @@ describe('coefficients fitted to times', () => {
       fc.property(coefficients, amounts, mixed, (truth, by, more) => {
         const samples = [...plain(truth, by), ...more.map((t) => timed(t, truth))]
         const { coefficients: found } = fitted(samples, H100)
-        for (const name of KNOWN) expect(found[name] / truth[name], name).toBeCloseTo(1, 1)
+        for (const name of KNOWN) expect(found[name]! / truth[name]!, name).toBeCloseTo(1, 1)
       }),
       { numRuns: 25 },
     )
@@ -71,7 +71,7 @@ describe('coefficients fitted to times', () => {
           return bad ? { ...s, milliseconds: s.milliseconds * 10, weight: weighted ? 0.01 : 1 } : s
         })
         const { coefficients: found } = fitted(wrong, H100)
-        for (const name of KNOWN) expect(found[name] / truth[name], name).toBeCloseTo(1, 1)
+        for (const name of KNOWN) expect(found[name]! / truth[name]!, name).toBeCloseTo(1, 1)
       }),
       { numRuns: 15 },
     )
@@ -108,7 +108,7 @@ describe('coefficients fitted to times', () => {
     ])
     const all = fitted(samples, H100).coefficients
     for (const name of NAMES)
-      if (name === 'operations' || name === 'requests') expect(all[name] / truth[name]).toBeCloseTo(1, 1)
+      if (name === 'operations' || name === 'requests') expect(all[name]! / truth[name]!).toBeCloseTo(1, 1)
       else expect(all[name]).toBe(H100[name])
     expect(fitted(samples, H100, { names: ['operations'] }).coefficients).toMatchObject({
       requests: H100.requests,

@@ -29,6 +29,16 @@ export interface Coefficients {
   readonly exchanges: number
   readonly searches: number
   readonly shared: number
+  /**
+   * Of a device on which one thread does one thing after the other: accesses of elements, functions such as `exp` besides that
+   * they are operations, iterations of loops with conditions, and entries of loops. Without them they cost nothing.
+   */
+  readonly accesses?: number | undefined
+  readonly functions?: number | undefined
+  readonly branches?: number | undefined
+  readonly entries?: number | undefined
+  /** How limits are put together: 1 adds them up, larger ones let them overlap; 2. */
+  readonly norm?: number | undefined
 }
 
 export const PART_NAMES = [
@@ -43,11 +53,16 @@ export const PART_NAMES = [
   'exchanges',
   'searches',
   'shared memory',
+  'accesses',
+  'functions',
+  'branches',
 ] as const
 export type PartName = (typeof PART_NAMES)[number]
 
 /** Milliseconds of each limit alone. */
 export type Parts = Readonly<Record<PartName, number>>
+
+const at = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
 export function partsOf(t: Terms, c: Coefficients): Parts {
   const gathers = t.gatherBytes / Math.max(1, t.blockReuse)
@@ -69,6 +84,9 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
     exchanges: t.exchanges / c.exchanges,
     searches: t.searches / c.searches,
     'shared memory': t.sharedBytes / c.shared,
+    accesses: at(t.elements, c.accesses),
+    functions: at(t.functions, c.functions),
+    branches: at(t.branches, c.branches) + at(t.entries, c.entries),
   }
 }
 
@@ -76,8 +94,8 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
 const NORM = 2
 
 /** Launches wait for each other; all else goes on at one time. */
-export function analyticTime(parts: Parts): number {
+export function analyticTime(parts: Parts, { norm = NORM }: Pick<Coefficients, 'norm'>): number {
   let power = 0
-  for (const name of PART_NAMES) if (name !== 'launches') power += parts[name] ** NORM
-  return parts.launches + power ** (1 / NORM)
+  for (const name of PART_NAMES) if (name !== 'launches') power += parts[name] ** norm
+  return parts.launches + power ** (1 / norm)
 }

@@ -1,14 +1,28 @@
 /** What the learned correction looks at: ratios, which mean the same for small and large data, and a few magnitudes. */
-import { analyticTime, type Coefficients, PART_NAMES, type Parts } from './analytic.ts'
+import { analyticTime, type Coefficients, type PartName, type Parts } from './analytic.ts'
 import { BLOCKS, type MatrixStatistics, WINDOWS } from './statistics.ts'
 import type { Terms } from './terms.ts'
+
+const SHARES: readonly PartName[] = [
+  'launches',
+  'memory',
+  'cache',
+  'requests',
+  'operations',
+  'atomics',
+  'latency',
+  'longest thread',
+  'exchanges',
+  'searches',
+  'shared memory',
+]
 
 const STATISTICS = ['rowGini', 'columnGini', 'emptyRows', 'bandwidth', 'gap', 'adjacent'] as const
 
 /** One name for each feature, in their order: part of a trained model. */
 export const FEATURE_NAMES: readonly string[] = [
   'log time',
-  ...PART_NAMES.map((p) => `share of ${p}`),
+  ...SHARES.map((p) => `share of ${p}`),
   'blocks at one time',
   'log block threads',
   'log gather run',
@@ -44,11 +58,11 @@ export function featuresOf(
   c: Coefficients,
   s: MatrixStatistics | null,
 ): Float64Array {
-  const time = analyticTime(parts)
+  const time = analyticTime(parts, c)
   const perRow = s && s.rows > 0 ? s.nonzeros / s.rows : 0
   return Float64Array.from([
     log(time),
-    ...PART_NAMES.map((p) => parts[p] / Math.max(time, 1e-12)),
+    ...SHARES.map((p) => parts[p] / Math.max(time, 1e-12)),
     log((t.blocks * t.blockThreads) / c.threads),
     log(t.blockThreads),
     log(t.gatherRun),

@@ -14,7 +14,7 @@ export interface TimedTerms {
   readonly weight?: number | undefined
 }
 
-export type CoefficientName = keyof Coefficients
+export type CoefficientName = Exclude<keyof Coefficients, 'norm'>
 
 export interface FitOptions {
   /** What is fitted; all that `from` has. What no sample depends on stays as it was. */
@@ -39,17 +39,17 @@ const SWEEPS = 40
 const LEAST_GAIN = 1e-9
 
 export function fitted(samples: readonly TimedTerms[], from: Coefficients, options: FitOptions = {}): Fit {
-  const { names = Object.keys(from) as CoefficientName[], hold = 1e-4 } = options
+  const { names = namesOf(from), hold = 1e-4 } = options
   const usable = samples.filter((s) => s.milliseconds > 0 && Number.isFinite(s.milliseconds))
   const cost = (c: Coefficients): number =>
     meanOver(usable, (s) => huber(logError(s, c))) +
-    hold * names.reduce((sum, n) => sum + Math.log(c[n] / from[n]) ** 2, 0)
+    hold * names.reduce((sum, n) => sum + Math.log(c[n]! / from[n]!) ** 2, 0)
 
   let best: Point = { at: from, cost: cost(from) }
   const tried = (at: Coefficients): Point => ({ at, cost: cost(at) })
   const scaled = (c: Coefficients, name: CoefficientName, by: number): Coefficients => ({
     ...c,
-    [name]: c[name] * by,
+    [name]: c[name]! * by,
   })
   const explored = (start: Point, factor: number): Point =>
     names.reduce((p, name) => {
@@ -67,6 +67,10 @@ export function fitted(samples: readonly TimedTerms[], from: Coefficients, optio
   return { coefficients: best.at, error: meanOver(usable, (s) => Math.abs(logError(s, best.at))) }
 }
 
+/** Zeros say that something costs nothing. */
+const namesOf = (c: Coefficients): CoefficientName[] =>
+  (Object.keys(c) as (keyof Coefficients)[]).flatMap((n) => (n === 'norm' || !(c[n]! > 0) ? [] : [n]))
+
 interface Point {
   readonly at: Coefficients
   readonly cost: number
@@ -76,7 +80,7 @@ const isBetter = (a: Point, b: Point): boolean => a.cost < b.cost - LEAST_GAIN
 
 /** log(expected / measured) under coefficients. */
 export const logError = ({ terms, milliseconds }: TimedTerms, c: Coefficients): number =>
-  Math.log(Math.max(analyticTime(partsOf(terms, c)), 1e-12) / milliseconds)
+  Math.log(Math.max(analyticTime(partsOf(terms, c), c), 1e-12) / milliseconds)
 
 function huber(error: number): number {
   const far = Math.abs(error)
@@ -84,7 +88,7 @@ function huber(error: number): number {
 }
 
 function extrapolated(a: Coefficients, b: Coefficients, names: readonly CoefficientName[]): Coefficients {
-  return { ...b, ...Object.fromEntries(names.map((n) => [n, b[n] * (b[n] / a[n])])) }
+  return { ...b, ...Object.fromEntries(names.map((n) => [n, b[n]! * (b[n]! / a[n]!)])) }
 }
 
 function meanOver(samples: readonly TimedTerms[], of: (s: TimedTerms) => number): number {

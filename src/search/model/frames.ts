@@ -40,6 +40,18 @@ export function lanesOf(frames: readonly Frame[]): readonly Lane[] {
   )
 }
 
+/** Whether it is a loop in the text: not where its iterations stand side by side. */
+export const loopsIn = ({ mode, extent }: For): 0 | 1 =>
+  mode.kind === 'vectorize' ||
+  mode.kind === 'instr' ||
+  (mode.kind === 'unroll' && mode.factor === null) ||
+  (extent.kind === 'const' && extent.value === 1)
+    ? 0
+    : 1
+
+/** Iterations of it that are one of the text's. */
+export const stepOf = ({ mode }: For): number => (mode.kind === 'unroll' ? (mode.factor ?? 1) : 1)
+
 /** Iterations that wait for each other's loads: unrolled ones have them in flight together. */
 export function tripsInOrder({ mode }: For, trips: number): number {
   switch (mode.kind) {

@@ -70,5 +70,5 @@ export function predicted(model: CostModel, compilation: Compilation, data: Mode
   const parts = partsOf(terms, model.coefficients)
   const features = featuresOf(terms, parts, model.coefficients, data.statistics)
   const correction = Math.exp(treesAt(model.trees, features))
-  return { milliseconds: correction * analyticTime(parts), parts, correction, terms }
+  return { milliseconds: correction * analyticTime(parts, model.coefficients), parts, correction, terms }
 }

@@ -1,6 +1,8 @@
 /** What statements read, compute and depend on, each found once. */
+
+import { isFloat } from '../../ir/dtype.ts'
 import type { Expr, Load, Search } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
+import { children, walkExpr } from '../../ir/expr-tree.ts'
 import type { For, If, Reduce, Store } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import { combining, operationsIn } from '../../run/explain/work-counters.ts'
@@ -18,12 +20,22 @@ export const readsIn = remembered((s: Store | Reduce): readonly (Load | Search)[
   return [...out.values()]
 })
 
-export const operationsOf = remembered((s: Store | Reduce): { readonly n: number } => ({
-  n:
-    s.kind === 'store'
-      ? operationsIn(s.value)
-      : s.values.reduce((n, v) => n + operationsIn(v), 0) + combining(s),
-}))
+/** Of one execution of a statement. */
+export interface Operations {
+  readonly n: number
+  /** Those of them that are functions, such as `exp`. */
+  readonly functions: number
+}
+
+export const operationsOf = remembered((s: Store | Reduce): Operations => {
+  const values = s.kind === 'store' ? [s.value] : s.values
+  const functions = (e: Expr): number =>
+    (e.kind === 'call' && isFloat(e.dtype) ? 1 : 0) + children(e).reduce((n, x) => n + functions(x), 0)
+  return {
+    n: values.reduce((n, v) => n + operationsIn(v), 0) + (s.kind === 'store' ? 0 : combining(s)),
+    functions: values.reduce((n, v) => n + functions(v), 0),
+  }
+})
 
 /** Segments whose lengths its extent or conditions depend on. */
 export const segmentsOf = remembered((s: For | If): readonly Segment[] => {

@@ -2,6 +2,7 @@
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import type { Spread } from './coalescing.ts'
+import type { Operations } from './statement-facts.ts'
 import type { LaunchWork, Traffic, Way } from './work.ts'
 
 const NOTHING: Traffic = { elements: 0, requests: 0, sectors: 0, gathered: 0, runs: 0 }
@@ -15,12 +16,17 @@ export class Sums {
   #operations = 0
   #matrix = 0
   #statements = 0
+  #functions = 0
+  entries = 0
+  branches = 0
   shared = 0
   searches = 0
   exchanges = 0
 
-  statement(times: number, operations: number, matrix: boolean): void {
+  statement(times: number, { n, functions }: Operations, matrix: boolean): void {
     this.#statements += times
+    this.#functions += functions * times
+    const operations = n * times
     if (matrix) this.#matrix += operations
     else this.#operations += operations
   }
@@ -44,6 +50,9 @@ export class Sums {
       operations: this.#operations,
       matrixOperations: this.#matrix,
       statements: this.#statements,
+      functions: this.#functions,
+      entries: this.entries,
+      branches: this.branches,
       shared: this.shared,
       searches: this.searches,
       exchanges: this.exchanges,

@@ -19,7 +19,11 @@ export const TERM_NAMES = [
   'clearedBytes',
   'operations',
   'matrixOperations',
+  'functions',
   'statements',
+  'entries',
+  'branches',
+  'elements',
   'loadRequests',
   'loadBytes',
   'gatherBytes',
@@ -113,7 +117,14 @@ export function termsOf(
     clearedBytes: sum(clears, (c) => c.bytes),
     operations: sum(launches, (l) => l.operations),
     matrixOperations: sum(launches, (l) => l.matrixOperations),
+    functions: sum(launches, (l) => l.functions),
     statements: sum(launches, (l) => l.statements),
+    entries: sum(launches, (l) => l.entries),
+    branches: sum(launches, (l) => l.branches),
+    elements:
+      all('loads', (t) => t.elements) +
+      all('stores', (t) => t.elements) +
+      all('atomics', (t) => 2 * t.elements),
     loadRequests: all('loads', (t) => t.requests),
     loadBytes: SECTOR * all('loads', (t) => t.sectors),
     gatherBytes: SECTOR * all('loads', (t) => (t.gathered > 0 ? t.sectors : 0)),

@@ -18,6 +18,8 @@ import {
   innermostSerial,
   isThread,
   lanesOf,
+  loopsIn,
+  stepOf,
   threadsAround,
   tripsInOrder,
 } from './frames.ts'
@@ -149,6 +151,8 @@ class Walk {
     const sharers = s.cooperative ? threadsAround(p.frames) : 1
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
+    this.#sums.entries += p.times * loopsIn(s)
+    this.#sums.branches += (times * loopsIn(s)) / stepOf(s) + p.times * extent * s.guards.length
     const frame: Frame = { loop: s, extent: (extent * share) / sharers, times, loaded: new Set() }
     const { steps, rounds } = this.#body(s.body, {
       ...inside,
@@ -164,6 +168,7 @@ class Walk {
 
   #if(s: If, p: Place): Steps {
     const share = shareOf(s.cond, p)
+    this.#sums.branches += p.times
     const branch = (body: Body, part: number, ranges: Known['ranges']): Steps => {
       if (body.length === 0 || part === 0) return IDLE
       const times = p.times * part
@@ -184,7 +189,7 @@ class Walk {
     let waits = 0
     for (const x of readsIn(s)) if (this.#read(x, p, lanes)) waits = 1
     const matrix = p.frames.some((f) => f.loop?.mode.kind === 'instr')
-    this.#sums.statement(p.times, operationsOf(s).n * p.times, matrix)
+    this.#sums.statement(p.times, operationsOf(s), matrix)
     if (s.kind === 'store') this.#write('stores', s, p, lanes, p.times)
     else this.#reduce(s, p, lanes)
     return { steps: { mean: 1, most: 1 }, rounds: { mean: waits, most: waits } }

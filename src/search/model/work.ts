@@ -28,8 +28,13 @@ export interface LaunchWork {
   readonly shared: number
   readonly operations: number
   readonly matrixOperations: number
+  /** Of the operations, functions such as `exp`. */
+  readonly functions: number
   /** Executions of innermost statements. */
   readonly statements: number
+  /** Entries of loops that are loops in the text, and their iterations with conditions that are asked on the way. */
+  readonly entries: number
+  readonly branches: number
   /** Steps of binary searches. */
   readonly searches: number
   /** Values that threads exchange to add them up, times the rounds of it. */
