@@ -82,5 +82,8 @@ function knownOf(source: Kernel1, tensors: Readonly<Record<string, Tensor>>): Kn
 function indexArrays(t: Tensor): readonly object[] {
   if (t.kind === 'dense') return [t.values]
   if (t.kind === 'coords') return t.coords
-  return Object.values(t.arrays).flatMap((level) => Object.values(level).filter((a) => a !== undefined))
+  // Levels may have more than their arrays: a matrix that somebody has is bound as it is.
+  return Object.values(t.arrays).flatMap(({ indptr, indices, mask }) =>
+    [indptr, indices, mask].filter((a) => a !== undefined),
+  )
 }

@@ -120,6 +120,27 @@ test('tensors that a device has are compared by their structure', async () => {
   there.free()
 })
 
+test('arrays with more beside them are compared as they are without', async () => {
+  const indptr = Int32Array.of(0, 2, 3, 5)
+  const indices = Int32Array.of(0, 3, 1, 0, 2)
+  const stored = (more: object) => {
+    const level = { ...more, indptr, indices }
+    return {
+      kind: 'stored',
+      shape: [3, 4],
+      arrays: { j: level },
+      values: Float32Array.of(1, 2, 3, 4, 5),
+      dtype: 'f32',
+    } as const
+  }
+  const k = await choosing(LIST)
+  const expected = async (more: object) =>
+    (await k.choose('cuda', { tensors: { A: stored(more) }, params: { d: 8 } })).chosen.expected
+  const plain = await expected({})
+  expect(plain.length).toBeGreaterThan(1)
+  expect(await expected({ rows: 3, name: 'mine', mask: undefined })).toEqual(plain)
+})
+
 test('what is no list, and what is no model, is told', async () => {
   expect(await complaint(() => choosing([]))).toContain('check/empty-choice')
   expect(await complaint(() => choosing(['gpu(8, 32)', 'nowhere(3)']))).toContain('check/unknown-schedule')
