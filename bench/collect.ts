@@ -8,7 +8,7 @@
  * ```
  * `--listed N`: so many of `candidates.json` (default: all). `--share K/N`: the Kth of N shares of the kernels, with processes
  * for the others beside it; `--lock FOLDER`: they use the device in turn. `--peers`: libraries as well; `--standard`: what a
- * user gets who chooses nothing. After a fault of the device it ends with 75; run it again.
+ * user gets who chooses nothing. `--only 'CANDIDATE;CANDIDATE'`: these and no others. After a fault of the device it ends with 75; run it again.
  */
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { devices } from '../src/node.ts'
@@ -199,6 +199,10 @@ async function collect(kind: Kind, suites: readonly string[], s: Session, into: 
     numbers.set(name, number)
     return number % shares === share
   }
+  const only = (option('only') ?? '')
+    .split(';')
+    .filter((t) => t !== '')
+    .map((t) => parseCandidate(t))
   const peers = process.argv.includes('--peers') && kind === 'cuda'
   const start = performance.now()
   for await (const A of s.matrices()) {
@@ -214,8 +218,8 @@ async function collect(kind: Kind, suites: readonly string[], s: Session, into: 
           if (s.late()) return
           const head = { device: kind, chip: device.device.name, suite, data: A.name, width }
           const seed = seedOf(`${A.name} ${width}`)
-          const drawn = poolOf(suite, kind, width, { count: perCase, listed, seed })
-          const pool = [...standards(suite, width), ...drawn]
+          const drawn = only.length === 0 ? poolOf(suite, kind, width, { count: perCase, listed, seed }) : []
+          const pool = [...standards(suite, width), ...only.filter((c) => c.kernel === suite), ...drawn]
           const open = pool.filter((c) => isMine(c) && !into.has({ ...head, candidate: c.text }))
           if (open.length === 0) continue
           const operands = operation.of(A, width)
