@@ -28,10 +28,12 @@ import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFil
 import { packagedFormatsNamed } from './io/package-formats.ts'
 import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
 import { programTrees } from './io/program-trees.ts'
+import { readCeilingsBy } from './runtime/ceilings.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
-import { readModelsBy } from './search/model/trained.ts'
+import { calibratedCeilings, calibratedModel } from './search/calibrate/stored.ts'
+import { readCalibratedBy, readModelsBy } from './search/model/trained.ts'
 import type { Tensor } from './storage/tensor.ts'
 import { checkValueArray } from './storage/values.ts'
 
@@ -104,6 +106,8 @@ export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void
 
 readPackaged(packagedFormatsNamed)
 readModelsBy(packagedCostModel)
+readCalibratedBy(calibratedModel)
+readCeilingsBy(calibratedCeilings)
 
 /** Those that are asked for are loaded. */
 export const devices = {

@@ -3,6 +3,7 @@
  * found again.
  */
 export type { OpenSpace, Space } from './api/space.ts'
+export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export {
   costModel,
   costPrior,
@@ -27,6 +28,7 @@ export {
 } from './search/measuring/measure-rounds.ts'
 export { prepareReference } from './search/measuring/reference-kernel.ts'
 export type { OutOfRounds, RoundsResult } from './search/measuring/rounds.ts'
+export type { CalibratedKernel, Calibration } from './search/model/calibrated.ts'
 export { type Outline, type OutlinedDecision, type OutlineOptions, outline } from './search/outline/index.ts'
 export * from './search/points.ts'
 export * from './search/records/index.ts'

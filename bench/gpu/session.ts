@@ -117,7 +117,7 @@ export class Session {
   readonly cublas = (): Promise<CuBlas> => this.#cublas.get()
 
   get ceilings(): Ceilings | undefined {
-    return ceilingsOf(this.#chip)
+    return ceilingsOf('cuda', this.#chip)
   }
 
   get chip(): CudaDevice['name'] {

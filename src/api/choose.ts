@@ -5,9 +5,8 @@ import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
-import type { DeviceKind } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
-import { costModel } from '../search/model/trained.ts'
+import { type CostModel, costModel, type ModelledDevice } from '../search/model/trained.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
@@ -84,8 +83,7 @@ export async function broughtQuestion<K extends Schedulable<K>>(
   await asked.statistics.download(choice.statistics.values())
   const { source } = base.compilation
   const resident = Object.entries(given.resident ?? {}).filter(([name]) => isDeclared(source, name))
-  if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !costModel(kindOf(on)))
-    return asked
+  if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
   const structure = structuredIn(asked)
   for (const [name, t] of resident) {
     const brought = await residentStructure(t)
@@ -118,6 +116,11 @@ export function factsFor(asking: Asking, source: Compilation['source'], given: C
     }),
   }
 }
+
+const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
+
+/** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
+const modelFor = (on: ChosenFor): CostModel | null => costModel(kindOf(on), isNamed(on) ? on : undefined)
 
 /** The values of what was asked. @throws SptError `choose/unknown-…`, where one is not known */
 export const lookupOf =
@@ -160,14 +163,14 @@ function checkedStatistics(
  */
 export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenFor): ChosenKernel<K> {
   const { open, statistics } = asked
-  const kind = kindOf(on)
+  const model = modelFor(on)
   const decisions = decide(open, lookupOf(open.choice, asked, on))
   const made = (decision: Decision): ChosenKernel<K> => {
     const kernel = applied(open, decision)
     checkRequirements(open, decision, kernel.compilation, statistics.sizes)
     return { kernel, chosen: decision.chosen }
   }
-  const sparse = decisions.length > 1 && costModel(kind) ? (asked.structure ?? structuredIn(asked)) : {}
+  const sparse = decisions.length > 1 && model ? (asked.structure ?? structuredIn(asked)) : {}
   const compares = Object.keys(sparse).length > 0
   const legal: ChosenKernel<K>[] = []
   for (const decision of decisions) {
@@ -178,18 +181,18 @@ export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenF
   }
   // Where none is legal: what is wrong with the first.
   if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
-  return fastest(asked, kind, sparse, legal)
+  return fastest(asked, model, sparse, legal)
 }
 
 /** The one that is expected to be the fastest; the first where nothing is expected of any. */
 function fastest<K extends Schedulable<K>>(
   { open, statistics }: Question<K>,
-  kind: DeviceKind,
+  model: CostModel | null,
   sparse: Readonly<Record<string, Tensor>>,
   legal: readonly ChosenKernel<K>[],
 ): ChosenKernel<K> {
   const kernels = legal.map((v) => v.kernel.compilation)
-  const times = expectedTimes(kind, open.base.compilation.source, sparse, statistics.sizes, kernels)
+  const times = expectedTimes(model, open.base.compilation.source, sparse, statistics.sizes, kernels)
   const order = legal
     .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
     .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))

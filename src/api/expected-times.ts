@@ -2,28 +2,26 @@
 import { SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
-import type { DeviceKind } from '../runtime/device.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
-import { type CostModel, costModel } from '../search/model/trained.ts'
+import type { CostModel } from '../search/model/trained.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /**
- * Expected milliseconds of kernels on a kind of device; `null` of those whose formats the data do not fit, and of all where
- * there is no model or nothing with structure.
+ * Expected milliseconds of kernels by a model; `null` of those whose formats the data do not fit, and of all where there is no
+ * model or nothing with structure.
  * @param sparse - The tensors with structure, under the names of `source`
  */
 export function expectedTimes(
-  kind: DeviceKind,
+  model: CostModel | null,
   source: Kernel1,
   sparse: Readonly<Record<string, Tensor>>,
   sizes: ReadonlyMap<string, number>,
   kernels: readonly Compilation[],
 ): readonly (number | null)[] {
-  const model = costModel(kind)
   if (!model || Object.keys(sparse).length === 0) return kernels.map(() => null)
   const { data, times } = knownOf(source, sparse)
   const params = Object.fromEntries(sizes)
-  const key = JSON.stringify([kind, params])
+  const key = JSON.stringify([model.chip, params])
   return kernels.map((kernel) => {
     const ofKernel = times.get(kernel) ?? new Map<string, Expected>()
     times.set(kernel, ofKernel)
@@ -57,7 +55,7 @@ interface Known {
   readonly arrays: readonly object[]
   readonly shapes: string
   readonly data: Omit<ModelData, 'params'>
-  /** By kernels, and by kinds of devices with sizes. */
+  /** By kernels, and by chips with sizes. */
   readonly times: WeakMap<Compilation, Map<string, Expected>>
 }
 const known = new WeakMap<Kernel1, WeakMap<object, Known>>()

@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
   explain: async () => (await import('./commands/explain.ts')).explain,
   format: async () => (await import('./commands/format.ts')).format,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  calibrate: async () => (await import('./commands/calibrate.ts')).calibrate,
   tune: async () => (await import('./commands/tune.ts')).tune,
   records: async () => (await import('./commands/records.ts')).records,
   bench: async () => (await import('./commands/bench.ts')).bench,

@@ -1,12 +1,17 @@
 /** What chips can do at most, as measured on them: data by the chip's name. */
 
+import type { DeviceKind } from './device.ts'
+
 export interface Ceilings {
   /** Bytes a second from device memory, and from the L2 cache. */
   readonly memory: number
   readonly cache: number
   /** Arrays of as many bytes in total are read from the cache. */
   readonly cacheBytes: number
-  /** Operations a second: f32 units; matrix units, with factors of so many bits, as the vendor's library reaches them at 4096³. */
+  /**
+   * Operations a second: f32 units; matrix units, with factors of so many bits, as the vendor's library reaches them at 4096³,
+   * infinite where they were not measured.
+   */
   readonly f32: number
   readonly tf32: number
   readonly f16: number
@@ -19,6 +24,13 @@ const CHIPS: readonly (readonly [name: string, Ceilings])[] = [
 /** The chips that have been measured. */
 export const MEASURED: readonly string[] = CHIPS.map(([name]) => name)
 
-/** Nothing for a chip that has not been measured. */
-export const ceilingsOf = (chip: string): Ceilings | undefined =>
-  CHIPS.find(([name]) => chip.includes(name))?.[1]
+let calibrated: (kind: DeviceKind, chip: string) => Ceilings | undefined = () => undefined
+
+/** Where those of calibrated devices come from. */
+export function readCeilingsBy(reader: typeof calibrated): void {
+  calibrated = reader
+}
+
+/** Of a device, by its kind and name: nothing where it was not measured. */
+export const ceilingsOf = (kind: DeviceKind, chip: string): Ceilings | undefined =>
+  CHIPS.find(([name]) => chip.includes(name))?.[1] ?? calibrated(kind, chip)

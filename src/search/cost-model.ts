@@ -7,23 +7,28 @@ import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../backends/target.ts'
 import { packagedCostModel } from '../io/cost-models.ts'
-import type { DeviceKind } from '../runtime/device.ts'
+import { readCeilingsBy } from '../runtime/ceilings.ts'
+import type { Device, DeviceKind } from '../runtime/device.ts'
+import { calibratedCeilings, calibratedModel } from './calibrate/stored.ts'
 import { modelDataOf, type Prediction, predicted, sparseTensors } from './model/prediction.ts'
-import { type CostModel, costModel, readModelsBy } from './model/trained.ts'
+import { type CostModel, costModel, readCalibratedBy, readModelsBy } from './model/trained.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 export type { Prediction } from './model/prediction.ts'
 export { type CostModel, costModel } from './model/trained.ts'
 
 readModelsBy(packagedCostModel)
+readCalibratedBy(calibratedModel)
+readCeilingsBy(calibratedCeilings)
 
 export interface PredictorOptions {
-  /** The kind of device; `cuda`. */
-  readonly device?: DeviceKind | undefined
+  /** A device, or a kind of device; `cuda`. */
+  readonly device?: DeviceKind | Device | undefined
   /** Tensors and sizes, as for `prepare`; of dense tensors the shapes count. */
   readonly inputs: RunInputs
-  /** Default: the one of the package. */
+  /** Default: the one of the device where it was calibrated, else of the package. */
   readonly model?: CostModel | undefined
 }
 
@@ -37,13 +42,14 @@ export interface PredictorOptions {
  */
 export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled: Kernel) => Prediction {
   const { device = 'cuda', inputs } = options
-  const model = options.model ?? costModel(device)
+  const kind = typeof device === 'string' ? device : device.kind
+  const model = options.model ?? costModel(kind, typeof device === 'string' ? undefined : device)
   if (!model)
     return fail({
       code: 'search/no-model',
-      message: `there is no trained cost model for ${device}`,
-      expected: 'cuda',
-      hint: 'search without a prior, or train one (bench/train-model.ts) and give it as `model`',
+      message: `there is no trained cost model for ${kind}`,
+      expected: DEVICE_KINDS.filter((k) => costModel(k)).join(', ') || 'a device with one',
+      hint: 'calibrate it (spt calibrate), search without a prior, or give a `model`',
     })
   const { source } = kernel
   const values = valuesIn(source, inputs)

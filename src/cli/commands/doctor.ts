@@ -1,7 +1,8 @@
 import { cpus, totalmem } from 'node:os'
 import { version } from '../../io/package.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
-import type { CommandSpec } from '../command.ts'
+import { calibrationOf } from '../../search/calibrate/stored.ts'
+import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 
 export const doctor: CommandSpec = {
@@ -21,7 +22,9 @@ export const doctor: CommandSpec = {
       import('../../runtime/webgpu-node.ts'),
       import('../../runtime/cuda/index.ts'),
     ])
-    const reports = [reportCpu(), await reportWebGpu(), await reportCuda()]
+    const reports = [reportCpu(), await reportWebGpu(), await reportCuda()].map((r) =>
+      withCalibration(r, call.io.env),
+    )
     const host = {
       version: version(),
       node: process.version,
@@ -43,6 +46,20 @@ function reportCpu(): DeviceReport {
     memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
   }
   return { kind: 'cpu', available: true, name: 'JavaScript', facts }
+}
+
+/** Whether its cost model is its own. */
+function withCalibration(report: DeviceReport, env: Call['io']['env']): DeviceReport {
+  if (!report.available) return report
+  const { kind, name = '' } = report
+  const found = calibrationOf(kind, { name }, env)
+  const said =
+    found === 'none'
+      ? 'no (spt calibrate)'
+      : found === 'unusable'
+        ? 'the file is damaged or of another version, and ignored (spt calibrate makes it anew)'
+        : `yes, ${((Math.exp(found.error) - 1) * 100).toFixed(0)} % off on average`
+  return { ...report, facts: { ...report.facts, calibrated: said } }
 }
 
 function text(r: DeviceReport): string {

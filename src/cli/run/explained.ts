@@ -119,8 +119,8 @@ function launchRows(l: LaunchExplanation): Row[] {
 }
 
 /** Rates without shares would be taken for an oversight. */
-const ceilingsRow = ({ deviceName }: Explanation): Row[] =>
-  deviceName === null || ceilingsOf(deviceName)
+const ceilingsRow = ({ device, deviceName }: Explanation): Row[] =>
+  deviceName === null || ceilingsOf(device, deviceName)
     ? []
     : [
         [

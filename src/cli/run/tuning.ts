@@ -90,13 +90,13 @@ export async function inputsOf({ call, kernel }: Given, { files, params }: TuneF
 
 /** What the cost model expects, where there is one for the device and nobody asks for a search without it. */
 export function priorOf(
-  { call, kernel, kind }: Given,
+  { call, kernel, device }: Pick<Tuning, 'call' | 'kernel' | 'device'>,
   space: KernelSpace<Kernel>,
   inputs: RunInputs,
 ): StrategyOptions['prior'] {
   const named = call.one('strategy')
-  const isModelled = costModel(kind) !== null && (named === undefined || named === 'model')
-  return isModelled ? costPrior(space, predictor(kernel, { device: kind, inputs })) : undefined
+  const isModelled = costModel(device.kind, device) !== null && (named === undefined || named === 'model')
+  return isModelled ? costPrior(space, predictor(kernel, { device, inputs })) : undefined
 }
 
 /** `--queue`: the program for workers, which find files by the same paths. */

@@ -83,7 +83,7 @@ async function explained(
     const chip = chipOf(device)
     const alone = model.length === 1
     const time = !total || !command ? null : alone ? total : await timesOfCommand(device, command, total)
-    const ceilings = ceilingsOf(device.name)
+    const ceilings = ceilingsOf(device.kind, device.name)
     steps.push({
       ...step,
       resources,
@@ -108,7 +108,7 @@ function explanation(
   const launches = steps.filter((s): s is LaunchExplanation => s.kind === 'launch')
   const cleared = steps.reduce((n, s) => n + (s.kind === 'clear' ? s.bytes : 0), 0)
   const total = sumOf(launches, cleared)
-  const ceilings = deviceName === null ? undefined : ceilingsOf(deviceName)
+  const ceilings = deviceName === null ? undefined : ceilingsOf(device, deviceName)
   const sizes = compilation.kernel.params.filter((p) => !p.measured).map((p) => p.name)
   return {
     kernel: compilation.source.name,

@@ -97,6 +97,7 @@ function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsO
     'rounds',
     'confidence',
     'width',
+    'all',
     'seconds',
     'seed',
     'signal',

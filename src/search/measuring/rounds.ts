@@ -23,6 +23,8 @@ export interface RoundsOptions {
   readonly confidence?: number | undefined
   /** Width of the interval over the median at which a candidate is known well enough; 0.02. */
   readonly width?: number | undefined
+  /** Those that cannot be the fastest are sampled as often as the others; false. */
+  readonly all?: boolean | undefined
   /** Ends it after the round in which they are over. */
   readonly seconds?: number | undefined
   /** Of the orders; 1. */
@@ -110,7 +112,7 @@ export async function raced(
     }
     await refer()
     if (isOver()) break
-    judge(all, references, confidence, width)
+    judge(all, references, confidence, width, options.all === true)
   }
   for (const c of all) c.out ??= c.times.length === rounds ? 'rounds' : 'ended'
   const out = all.map((c) => c.out!)
@@ -144,7 +146,13 @@ function blame(candidates: readonly Candidate[], error: SptError): void {
 }
 
 /** Takes out what is not to be sampled any more. */
-function judge(all: readonly Candidate[], references: References, confidence: number, width: number): void {
+function judge(
+  all: readonly Candidate[],
+  references: References,
+  confidence: number,
+  width: number,
+  keepsSlow: boolean,
+): void {
   const well = all.filter((c) => c.error === null && c.times.length > 0)
   const times = well.map((c) => corrected(c, references))
   const sure = times.map((t) => (t.length >= LEAST ? medianInterval(t, SURE) : null))
@@ -155,8 +163,8 @@ function judge(all: readonly Candidate[], references: References, confidence: nu
   for (const [k, c] of well.entries()) {
     if (c.out) continue
     const own = times[k]!
-    const isFar = own.length >= FEW && Math.min(...own) > FAR * bestWorst
-    if (isFar || (sure[k] && sure[k].low > bestHigh)) c.out = 'slower'
+    const isFar = !keepsSlow && own.length >= FEW && Math.min(...own) > FAR * bestWorst
+    if (isFar || (!keepsSlow && sure[k] && sure[k].low > bestHigh)) c.out = 'slower'
     else {
       const { median, low, high, confidence: reached } = medianInterval(own, confidence)
       if (reached >= confidence && high - low <= width * median) c.out = 'narrow'

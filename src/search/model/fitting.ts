@@ -78,9 +78,13 @@ interface Point {
 
 const isBetter = (a: Point, b: Point): boolean => a.cost < b.cost - LEAST_GAIN
 
+/** Expected milliseconds under coefficients; positive. */
+export const expectedTime = (terms: Terms, c: Coefficients): number =>
+  Math.max(analyticTime(partsOf(terms, c), c), 1e-12)
+
 /** log(expected / measured) under coefficients. */
 export const logError = ({ terms, milliseconds }: TimedTerms, c: Coefficients): number =>
-  Math.log(Math.max(analyticTime(partsOf(terms, c), c), 1e-12) / milliseconds)
+  Math.log(expectedTime(terms, c) / milliseconds)
 
 function huber(error: number): number {
   const far = Math.abs(error)

@@ -21,9 +21,17 @@ export interface CostModel {
   readonly trees: Trees
 }
 
+/** A device, as far as a model of it is told from others of its kind. */
+export interface ModelledDevice {
+  readonly name: string
+  readonly driver?: string | undefined
+}
+
 let read: (kind: DeviceKind) => unknown = () => null
-/** Those of the package. */
+let readCalibrated: (kind: DeviceKind, device: ModelledDevice | undefined) => CostModel | null = () => null
+/** Those of the package, and of devices that were calibrated. */
 const packaged = new Map<DeviceKind, CostModel | null>()
+const calibrated = new Map<string, CostModel | null>()
 /** Those that are used instead. */
 const others = new Map<DeviceKind, CostModel | null>()
 
@@ -33,14 +41,36 @@ export function readModelsBy(reader: (kind: DeviceKind) => unknown): void {
   packaged.clear()
 }
 
-/** The model for a kind of device; `null` where there is none. */
-export function costModel(kind: DeviceKind): CostModel | null {
+/** Where those of calibrated devices come from. Without a device: of the only one of its kind there can be. */
+export function readCalibratedBy(reader: typeof readCalibrated): void {
+  readCalibrated = reader
+  calibrated.clear()
+}
+
+/**
+ * The model for a kind of device; `null` where there is none. Of a device: the one that calibration gave, unless that of the
+ * package was made on such a chip.
+ */
+export function costModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
   const other = others.get(kind)
   if (other !== undefined) return other
+  const shipped = packagedModel(kind)
+  if (shipped && device && shipped.chip === device.name) return shipped
+  const key = JSON.stringify([kind, device?.name, device?.driver])
+  let own = calibrated.get(key)
+  if (own === undefined) {
+    own = readCalibrated(kind, device)
+    calibrated.set(key, own)
+  }
+  return own ?? shipped
+}
+
+/** That of the package; `null` where there is none. */
+export function packagedModel(kind: DeviceKind): CostModel | null {
   let known = packaged.get(kind)
   if (known === undefined) {
     const given = read(kind)
-    known = isOurs(given) ? given : null
+    known = isCostModel(given) ? given : null
     packaged.set(kind, known)
   }
   return known
@@ -59,7 +89,7 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
       expected: DEVICE_KINDS.join(', '),
     })
   if (model === undefined) others.delete(kind)
-  else if (model === null || isOurs(model)) others.set(kind, model)
+  else if (model === null || isCostModel(model)) others.set(kind, model)
   else
     fail({
       code: 'search/other-model',
@@ -70,13 +100,14 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
 }
 
 /** Trees of other features would be read as if they were of these. */
-function isOurs(given: unknown): given is CostModel {
+export function isCostModel(given: unknown): given is CostModel {
   const model = given as Partial<CostModel> | null | undefined
   return (
     model?.version === VERSION &&
     Array.isArray(model.features) &&
     model.features.join() === FEATURE_NAMES.join() &&
     Array.isArray(model.trees?.roots) &&
-    typeof model.coefficients === 'object'
+    typeof model.coefficients === 'object' &&
+    model.coefficients !== null
   )
 }

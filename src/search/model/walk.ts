@@ -5,8 +5,8 @@
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import type { Load, Search } from '../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import type { Expr, Load, Search } from '../../ir/expr.ts'
+import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import type { Body } from '../../ir/tree.ts'
@@ -54,6 +54,9 @@ export function elementsOf(b: Buffer, s: Pick<Structure, 'params'>): number {
   const n = b.shape.reduce((product, e) => product * expected(e, known), 1)
   return Number.isNaN(n) ? 0 : n
 }
+
+/** Guards on loop variables alone are taken apart from the loops they hold in; those that read are asked each time. */
+const isOfData = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
 
 class Walk {
   readonly #buffers: Map<string, Buffer>
@@ -152,7 +155,8 @@ class Walk {
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
     this.#sums.entries += p.times * loopsIn(s)
-    this.#sums.branches += (times * loopsIn(s)) / stepOf(s) + p.times * extent * s.guards.length
+    this.#sums.branches +=
+      (times * loopsIn(s)) / stepOf(s) + p.times * extent * s.guards.filter(isOfData).length
     const frame: Frame = { loop: s, extent: (extent * share) / sharers, times, loaded: new Set() }
     const { steps, rounds } = this.#body(s.body, {
       ...inside,

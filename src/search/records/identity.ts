@@ -1,9 +1,9 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
-import { cpus } from 'node:os'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { drawnInputs } from '../../api/workspace.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheKey } from '../../cache/disk-cache.ts'
+import { chipOf } from '../../io/calibrations.ts'
 import { version } from '../../io/package.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -25,13 +25,8 @@ export const compilerVersion = (): string =>
   BUILD === '' ? `${version()} from sources` : `${version()} ${BUILD.slice(0, 12)}`
 
 export function recordedDevice(device: Device): DeviceIdentity {
-  const { kind, name, driver } = device
-  if (kind !== 'cpu') return { kind, name, driver: driver ?? '' }
-  return {
-    kind,
-    name: cpus()[0]?.model.trim() || name,
-    driver: `Node ${process.versions.node}, V8 ${process.versions.v8}`,
-  }
+  const { name, driver } = chipOf(device)
+  return { kind: device.kind, name, driver }
 }
 
 /** A kernel before any step, by its text at Stage I. */

@@ -183,7 +183,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
     return {
       ...found,
       subject,
-      ceilings: ceilingsOf(device.name) ?? null,
+      ceilings: ceilingsOf(device.kind, device.name) ?? null,
       best: fastestFinal(finals),
       own: fastestFinal(finals.filter((f) => !f.routine)),
       libraries,

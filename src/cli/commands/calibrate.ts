@@ -1,0 +1,89 @@
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
+import { devices } from '../../node.ts'
+import type { Calibration } from '../../search/calibrate/index.ts'
+import type { CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { count, percent } from '../figures.ts'
+import { checkWritable } from '../paths.ts'
+import { misused } from '../usage.ts'
+
+const LEAST_SECONDS = 5
+const MOST_SECONDS = 3600
+
+export const calibrate: CommandSpec = {
+  name: 'calibrate',
+  args: '',
+  count: [0, 0],
+  summary: 'Measure what a device can do, for the cost model and for rooflines',
+  options: [
+    { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
+    { flags: '--seconds <N>', about: 'How long it may take (default: 30)' },
+    {
+      flags: '--out <FILE>',
+      about: "Write the model to this file, and not into the user's cache folder",
+      file: 'write',
+    },
+    { flags: '--json', about: 'One JSON object: the model, with how well it tells what was measured' },
+  ],
+  notes: [
+    'Small kernels are measured against each other, and the coefficients of the cost model fitted to their times. Choices\n(fastest { … }) and searches on this device, under this driver, then go by them, unless the package has a model of the\nsame chip; spt explain knows its ceilings. Other processes that measure on the device are waited for.',
+  ],
+  examples: ['spt calibrate', 'spt calibrate --device webgpu --seconds 60', 'spt calibrate --out model.json'],
+  async run(call) {
+    const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
+    const seconds = call.integer('seconds', LEAST_SECONDS, MOST_SECONDS)
+    const out = call.one('out')
+    if (out !== undefined) await checkWritable(out)
+    const device = await devices[kind]()
+    try {
+      const path = out ?? calibrationPath(chipOf(device), call.io.env) ?? cacheIsOff()
+      // Not after half a minute.
+      if (out === undefined) {
+        await makeCalibrationFolder(path)
+        await checkWritable(path)
+      }
+      const { calibrate: measured } = await import('../../search/calibrate/index.ts')
+      const result = await measured(device, {
+        seconds,
+        onProgress: (share) => call.io.progress?.(`${percent(share)} of the time; ${kind}`),
+      })
+      call.io.progress?.('')
+      await writeCalibration(path, result)
+      call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
+      return EXIT.ok
+    } finally {
+      await device.dispose()
+    }
+  },
+}
+
+const cacheIsOff = (): never =>
+  misused({
+    command: 'calibrate',
+    message: 'there is no cache folder to keep it in: SPT_CACHE_DIR is off',
+    expected: '--out FILE, or a cache folder',
+  })
+
+/** An amount a millisecond. */
+const rate = (n: number): string => `${count(Math.round(n * 1000))} a second`
+
+function text(c: Calibration, path: string): string {
+  const { memory, cache, f32 } = c.ceilings
+  const off = (x: number): string => `${percent(Math.exp(x) - 1)} off`
+  const rows: (readonly [string, string])[] = [
+    ['device', `${c.kind} (${c.chip}; ${c.driver})`],
+    ['launch', `${(c.coefficients.launch * 1000).toPrecision(3)} µs`],
+    ['operations', rate(c.coefficients.operations)],
+    [
+      'memory',
+      `${(memory / 1e9).toPrecision(3)} GB/s at most; from caches ${(cache / 1e9).toPrecision(3)} GB/s`,
+    ],
+    ['f32', `${(f32 / 1e9).toPrecision(3)} GFLOP/s at most`],
+    ['model', `${off(c.error)} on average`],
+    ...c.kernels.map((k) => [`  ${k.name}`, `${off(k.error)} (${k.samples} measured)`] as const),
+    ['kept in', path],
+  ]
+  const width = Math.max(...rows.map(([a]) => a.length))
+  return rows.map(([a, b]) => `${a.padEnd(width)}  ${b}\n`).join('')
+}

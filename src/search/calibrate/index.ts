@@ -1,0 +1,203 @@
+/**
+ * What a device can do, learned from small kernels that are measured on it in half a minute: coefficients of the cost model
+ * (`model/analytic.ts`), and ceilings for rooflines.
+ */
+import type { Kernel } from '../../api/kernel.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import { expectOptions } from '../../ast/expect-argument.ts'
+import { chipOf } from '../../io/calibrations.ts'
+import { Random } from '../../run/bind/random-tensors.ts'
+import type { Device } from '../../runtime/device.ts'
+import { deviceIdentity } from '../measuring/device-identity.ts'
+import { withDeviceLock } from '../measuring/device-lock.ts'
+import { measureRounds } from '../measuring/measure-rounds.ts'
+import type { Coefficients } from '../model/analytic.ts'
+import { type Calibration, startOf } from '../model/calibrated.ts'
+import { type CoefficientName, expectedTime, fitted, type TimedTerms } from '../model/fitting.ts'
+import { modelDataOf, termsOn } from '../model/prediction.ts'
+import { sketches } from '../sketches.ts'
+import { type MicroCase, microCases, microKernels } from './kernels.ts'
+
+export type { Calibration } from '../model/calibrated.ts'
+
+export interface CalibrateOptions {
+  /** For all of it; 30. */
+  readonly seconds?: number | undefined
+  /** What it aborts with is thrown. */
+  readonly signal?: AbortSignal | undefined
+  /** Called with the share that is done. */
+  readonly onProgress?: ((share: number) => void) | undefined
+}
+
+/** Seconds under which nothing is known well enough. */
+export const LEAST_SECONDS = 5
+const USUAL_SECONDS = 30
+/** Of the time, what making kernels may take. */
+const MAKING = 0.5
+/** Schedules of each case besides the one that rules take for the best. */
+const DRAWN = 3
+const ROUNDS = 15
+/** Left for fitting. */
+const REST_SECONDS = 2
+/** Not to be told from times: how many threads run is the chip's, and caches have no one size. */
+const GIVEN: ReadonlySet<string> = new Set(['threads', 'cacheBytes', 'norm'])
+
+/**
+ * Measures a device, while no other process that asks for it does.
+ * @throws SptError `calibrate/seconds`, `calibrate/too-short`; as `compile`; what `signal` aborts with
+ */
+export async function calibrate(device: Device, options: CalibrateOptions = {}): Promise<Calibration> {
+  expectOptions('calibrate', options, ['seconds', 'signal', 'onProgress'])
+  const { seconds = USUAL_SECONDS, signal } = options
+  if (!(seconds >= LEAST_SECONDS && seconds <= 3600))
+    fail({
+      code: 'calibrate/seconds',
+      message: `a device cannot be calibrated in ${seconds} seconds`,
+      expected: `${LEAST_SECONDS} to 3600 seconds`,
+    })
+  const lock = signal ? { signal } : {}
+  return withDeviceLock(deviceIdentity(device), () => calibrated(device, seconds, options), lock)
+}
+
+interface Ready {
+  readonly of: MicroCase
+  readonly sample: Omit<TimedTerms, 'milliseconds'>
+  readonly prepared: Awaited<ReturnType<Awaited<ReturnType<Kernel['compileAsIs']>>['prepare']>>
+  readonly release: () => void
+}
+
+async function calibrated(
+  device: Device,
+  seconds: number,
+  { signal, onProgress }: CalibrateOptions,
+): Promise<Calibration> {
+  const start = performance.now()
+  const passed = (): number => (performance.now() - start) / 1000
+  const ready: Ready[] = []
+  try {
+    await prepareAll(device, ready, () => {
+      signal?.throwIfAborted()
+      onProgress?.(Math.min(MAKING, passed() / seconds))
+      return passed() < MAKING * seconds
+    })
+    const left = seconds - passed() - REST_SECONDS
+    const { outcomes } = await measureRounds(
+      device,
+      ready.map((r) => r.prepared),
+      {
+        rounds: ROUNDS,
+        seconds: Math.max(0.5, left),
+        warmups: 2,
+        sampleMs: 0.2,
+        all: true,
+        width: 0,
+        signal,
+      },
+    )
+    const samples = ready.flatMap(({ of, sample }, k) => {
+      const o = outcomes[k]!
+      return o.status === 'measured' ? [{ of, ...sample, milliseconds: o.timing.median }] : []
+    })
+    return conclude(device, samples)
+  } finally {
+    for (const r of ready) r.release()
+  }
+}
+
+/** In an order in which the first few are of all kinds, for devices that take long to compile. */
+async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean): Promise<void> {
+  const program = microKernels()
+  const cases = microCases(device.kind)
+  const data = new Map(cases.map((c) => [c.tensors.A, modelDataOf(c.tensors)]))
+  const random = new Random(9)
+  for (let drawn = 0; drawn <= DRAWN; drawn++)
+    for (const of of cases) {
+      if (!goesOn()) return
+      const kernel = scheduled(program.kernel(of.kernel), device, of, drawn === 0 ? null : random)
+      if (!kernel) continue
+      const terms = termsOn(kernel.compilation, { ...data.get(of.tensors.A)!, params: of.params })
+      const compiled = await kernel.compileAsIs(device)
+      const prepared = await compiled.prepare({ tensors: of.tensors, params: of.params, seed: 1 })
+      const release = (): void => {
+        prepared.free()
+        compiled.release()
+      }
+      ready.push({ of, sample: { terms }, prepared, release })
+    }
+}
+
+/** Under the schedule that rules take for the best, or a drawn one; `null` where it is refused. */
+function scheduled(kernel: Kernel, device: Device, of: MicroCase, random: Random | null): Kernel | null {
+  try {
+    const space = sketches(kernel, { device: device.kind, sizes: of.params, formats: {} })
+    if (!random) return space.kernel(space.guess)
+    const point: Record<string, number | string> = {}
+    for (let open = space.next(point); open; open = space.next(point))
+      point[open.name] = open.values[random.below(open.values.length)]!
+    return space.kernel(point)
+  } catch {
+    return null
+  }
+}
+
+interface Sample extends TimedTerms {
+  readonly of: MicroCase
+}
+
+/** Fewer are no calibration. */
+const LEAST_SAMPLES = 20
+
+function conclude(device: Device, samples: readonly Sample[]): Calibration {
+  if (samples.length < LEAST_SAMPLES)
+    fail({
+      code: 'calibrate/too-short',
+      message: `only ${samples.length} kernels could be made and measured in that time`,
+      expected: `${LEAST_SAMPLES} at least`,
+      hint: 'give it more --seconds',
+    })
+  const start = startOf(device.kind)
+  const from = start.coefficients
+  const names = (Object.keys(from) as CoefficientName[]).filter((n) => !GIVEN.has(n) && from[n]! > 0)
+  const { coefficients, error } = fitted(samples, from, { names })
+  const { name, driver } = chipOf(device)
+  return {
+    ...start,
+    kind: device.kind,
+    chip: name,
+    driver,
+    coefficients: rounded(coefficients),
+    ceilings: ceilings(samples, coefficients),
+    error,
+    kernels: verdicts(samples, coefficients),
+  }
+}
+
+const rounded = (c: Coefficients): Coefficients =>
+  Object.fromEntries(
+    Object.entries(c).map(([n, v]) => [n, Number(v.toPrecision(5))]),
+  ) as unknown as Coefficients
+
+/** The best that any of the kernels reached, a second. */
+function ceilings(samples: readonly Sample[], { cacheBytes }: Coefficients): Calibration['ceilings'] {
+  const best = (of: (s: Sample) => number): number =>
+    samples.reduce((most, s) => Math.max(most, (1000 * of(s)) / s.milliseconds), 0)
+  const memory = best((s) => (s.terms.footprint > 2 * cacheBytes ? s.terms.footprint : 0))
+  const cache = best((s) => (s.terms.footprint <= cacheBytes ? s.terms.footprint : 0))
+  return {
+    memory: memory || cache,
+    cache: Math.max(memory, cache),
+    cacheBytes,
+    f32: best((s) => s.terms.operations),
+  }
+}
+
+/** How well each kernel is told, over its data and schedules. */
+function verdicts(samples: readonly Sample[], c: Coefficients): Calibration['kernels'] {
+  const kernels = [...new Set(samples.map((s) => s.of.kernel))]
+  return kernels.map((name) => {
+    const own = samples.filter((s) => s.of.kernel === name)
+    const logs = own.map((s) => Math.log(expectedTime(s.terms, c) / s.milliseconds))
+    const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length
+    return { name, samples: own.length, ratio: Math.exp(mean(logs)), error: mean(logs.map(Math.abs)) }
+  })
+}

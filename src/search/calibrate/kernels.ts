@@ -1,0 +1,191 @@
+/**
+ * What is measured to learn what a device can do: small kernels, of which each spends its time on other things, on data that
+ * differ in lengths of rows, in locality and in size. They have no schedules: sketches give them some, as to any kernel.
+ */
+
+import type { SptProgram } from '../../api/program.ts'
+import { parseProgram } from '../../api/program.ts'
+import { Random } from '../../run/bind/random-tensors.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+
+const TEXT = `
+kernel streams(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] in
+  buffer Z: f32[i] out
+  iterate sum [i] as S {
+    Z[i] = 3.0 * X[i] + Y[i]
+  }
+}
+kernel polynomials(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] out
+  iterate value [i] as S {
+    Y[i] = (((((((0.1 * X[i] + 0.2) * X[i] + 0.3) * X[i] + 0.4) * X[i] + 0.5) * X[i] + 0.6) * X[i] + 0.7) * X[i] + 0.8) * X[i] + 0.9
+  }
+}
+kernel exponentials(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] out
+  iterate value [i] as S {
+    Y[i] = exp(X[i])
+  }
+}
+kernel row_totals(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate total [i, j] as SR {
+    y[i] += A[i, j]
+  }
+}
+kernel row_gathers(m: size, n: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer y: f32[i] out
+  iterate total [i, j] as SR {
+    y[i] += A[i, j] * x[j]
+  }
+}
+kernel row_combinations(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate total [i, j, f] as SRS {
+    C[i, f] += A[i, j] * B[j, f]
+  }
+}
+kernel inner_products(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis k  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer X: f32[i, k] in
+  buffer Y: f32[jd, k] in
+  buffer C: f32[i, j] out
+  iterate total [i, j, k] as SSR {
+    C[i, j] += A[i, j] * X[i, k] * Y[j, k]
+  }
+}
+kernel row_shares(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer Z: f32[i] local
+  buffer P: f32[i, j] out
+  iterate total [i, j] as SR {
+    Z[i] += exp(A[i, j])
+  }
+  iterate part [i, j] as SS {
+    P[i, j] = exp(A[i, j]) / Z[i]
+  }
+}
+`
+
+/** A kernel on data. */
+export interface MicroCase {
+  readonly name: string
+  readonly kernel: string
+  readonly tensors: Readonly<Record<string, Tensor>>
+  readonly params: Readonly<Record<string, number>>
+}
+
+export const microKernels = (): SptProgram => parseProgram(TEXT, 'calibration.spt')
+
+/** Sizes for a device: a processor is as busy with much less than a GPU. */
+const SCALE: Readonly<Record<DeviceKind, number>> = { cpu: 1, webgpu: 16, cuda: 32 }
+const ELEMENTS = 24_000
+
+interface Rows {
+  readonly about: string
+  /** Elements of a row. */
+  readonly length: (row: number, random: Random) => number
+  /** Rows and columns for so many elements. */
+  readonly mean: number
+  /** Columns for each row. */
+  readonly wide: number
+  /** How far from the diagonal, as a share of the columns. */
+  readonly reach: number
+}
+
+const ROWS: readonly Rows[] = [
+  { about: 'short rows', length: () => 3, mean: 3, wide: 1, reach: 1 },
+  { about: 'long rows', length: () => 120, mean: 120, wide: 8, reach: 1 },
+  {
+    about: 'uneven rows',
+    length: (_, r) => Math.min(400, Math.floor(3 / Math.max(0.004, r.next()))),
+    mean: 16,
+    wide: 1,
+    reach: 1,
+  },
+  { about: 'near the diagonal', length: () => 16, mean: 16, wide: 1, reach: 0.02 },
+  { about: 'many columns', length: () => 12, mean: 12, wide: 32, reach: 1 },
+]
+
+function matrix({ length, mean, wide, reach }: Rows, elements: number, random: Random): Tensor {
+  const rows = Math.max(16, Math.round(elements / mean))
+  const columns = Math.round(rows * wide)
+  const band = Math.max(mean * 2, Math.round(columns * reach))
+  const [is, js]: [number[], number[]] = [[], []]
+  for (let i = 0; i < rows; i++) {
+    const from = Math.max(0, Math.min(columns - band, Math.round((i / rows) * columns - band / 2)))
+    const own = new Set<number>()
+    const n = Math.min(length(i, random), Math.min(band, columns) >> 1)
+    while (own.size < n) own.add(from + random.below(Math.min(band, columns)))
+    for (const j of [...own].sort((a, b) => a - b)) {
+      is.push(i)
+      js.push(j)
+    }
+  }
+  return {
+    kind: 'coords',
+    shape: [rows, columns],
+    coords: [Int32Array.from(is), Int32Array.from(js)],
+    values: Float32Array.from(is, () => random.next()),
+    dtype: 'f32',
+  }
+}
+
+/** The cases for a kind of device; the same in every process. */
+export function microCases(kind: DeviceKind): readonly MicroCase[] {
+  const scale = SCALE[kind]
+  const random = new Random(14)
+  const dense = (kernel: string, n: number): MicroCase => ({
+    name: `${kernel}, ${n} elements`,
+    kernel,
+    tensors: {},
+    params: { n },
+  })
+  const matrices = ROWS.map((r) => ({ about: r.about, A: matrix(r, ELEMENTS * scale, random) }))
+  const sparse = (kernel: string, d?: number): MicroCase[] =>
+    matrices.map(({ about, A }) => ({
+      name: `${kernel}${d === undefined ? '' : ` of ${d}`}, ${about}`,
+      kernel,
+      tensors: { A },
+      params: { m: A.shape[0]!, n: A.shape[1]!, ...(d === undefined ? {} : { d }) },
+    }))
+  return [
+    ...[1, 8, 64, 256].map((k) => dense('streams', k * 16384 * Math.min(scale, 16))),
+    dense('polynomials', 65536 * scale),
+    dense('exponentials', 32768 * scale),
+    ...sparse('row_totals'),
+    ...sparse('row_gathers'),
+    ...sparse('row_combinations', 8),
+    ...sparse('row_combinations', 32),
+    ...sparse('inner_products', 16),
+    ...sparse('row_shares'),
+  ]
+}

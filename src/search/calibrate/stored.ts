@@ -1,0 +1,45 @@
+/**
+ * What `spt calibrate` kept of devices, for the cost model and for rooflines. What is damaged or of another version is as if it
+ * were not there.
+ */
+import { chipOf, storedCalibration, storedCalibrations } from '../../io/calibrations.ts'
+import type { Ceilings } from '../../runtime/ceilings.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import { type Calibration, isCalibration } from '../model/calibrated.ts'
+import type { ModelledDevice } from '../model/trained.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/** `unusable`: there is a file, which is damaged or of another version. */
+type Stored = Calibration | 'none' | 'unusable'
+
+/** Of a device; where its driver is not told, the last under any. */
+export function calibrationOf(
+  kind: DeviceKind,
+  device: ModelledDevice | undefined,
+  env: Env = process.env,
+): Stored {
+  // A host has processors of one kind, and may have several other devices.
+  if (!device && kind !== 'cpu') return 'none'
+  const chip = chipOf({ kind, name: device?.name, driver: device?.driver })
+  const isOwn = (given: unknown): given is Calibration =>
+    isCalibration(given) && given.kind === kind && given.chip === chip.name
+  if (chip.driver === '') {
+    const all = storedCalibrations(kind, env)
+    return all.find(isOwn) ?? (all.some((c) => !isCalibration(c)) ? 'unusable' : 'none')
+  }
+  const given = storedCalibration(chip, env)
+  return given === null ? 'none' : isOwn(given) ? given : 'unusable'
+}
+
+export function calibratedModel(kind: DeviceKind, device: ModelledDevice | undefined): Calibration | null {
+  const found = calibrationOf(kind, device)
+  return typeof found === 'string' ? null : found
+}
+
+/** Under whichever driver it was measured last. */
+export function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefined {
+  const found = calibrationOf(kind, { name })
+  if (typeof found === 'string') return undefined
+  return { ...found.ceilings, tf32: Number.POSITIVE_INFINITY, f16: Number.POSITIVE_INFINITY }
+}

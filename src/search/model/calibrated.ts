@@ -1,0 +1,59 @@
+/** Cost models that were made by calibrating a device: coefficients that are its own, with the correction of its kind. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { Ceilings } from '../../runtime/ceilings.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import type { Coefficients } from './analytic.ts'
+import { type CostModel, isCostModel, packagedModel } from './trained.ts'
+
+/** A cost model of one device, with what was found beside it. */
+export interface Calibration extends CostModel {
+  readonly kind: DeviceKind
+  /** What runs its texts, with its version. */
+  readonly driver: string
+  readonly ceilings: Pick<Ceilings, 'memory' | 'cache' | 'cacheBytes' | 'f32'>
+  /** Mean of |log(expected / measured)| over what was measured. */
+  readonly error: number
+  readonly kernels: readonly CalibratedKernel[]
+}
+
+/** How well the times of a kernel are told, on its data and under its schedules. */
+export interface CalibratedKernel {
+  readonly name: string
+  readonly samples: number
+  /** Expected over measured: geometric mean. */
+  readonly ratio: number
+  /** Mean of |log(expected / measured)|. */
+  readonly error: number
+}
+
+/** Where fitting begins, and what it keeps of what it cannot find out. @throws SptError `search/no-model` */
+export function startOf(kind: DeviceKind): CostModel {
+  const like = packagedModel(kind) ?? packagedModel('cuda')
+  return (
+    like ??
+    fail({
+      code: 'search/no-model',
+      message: 'the package has no cost model to begin with',
+      expected: 'the files of data/models',
+    })
+  )
+}
+
+const positive = (x: unknown): boolean => typeof x === 'number' && x > 0 && Number.isFinite(x)
+
+/** Whether it is a calibration that this version can use. */
+export function isCalibration(given: unknown): given is Calibration {
+  if (!isCostModel(given)) return false
+  const { kind, driver, ceilings, coefficients } = given as Partial<Calibration>
+  const { memory, cache, cacheBytes, f32 } = ceilings ?? {}
+  return (
+    typeof kind === 'string' &&
+    typeof driver === 'string' &&
+    [memory, cache, cacheBytes, f32].every(positive) &&
+    hasAll(coefficients!, startOf(kind).coefficients)
+  )
+}
+
+/** The same coefficients, positive where those are. */
+const hasAll = (a: Coefficients, b: Coefficients): boolean =>
+  (Object.keys(b) as (keyof Coefficients)[]).every((n) => (b[n]! > 0 ? positive(a[n]) : a[n] === b[n]))
