@@ -6,7 +6,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { replacedAt } from './lists.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
 import { remembered } from './remembered.ts'
-import { type Body, bodiesOf, replaceStmt } from './tree.ts'
+import { type Body, bodiesOf, withBodies } from './tree.ts'
 
 /** What stands in a statement, with itself. */
 interface Definitions {
@@ -135,8 +135,28 @@ function foundIn(body: Body, from: number, name: string, path: readonly For[]): 
 /** Replaces the loop with this variable by what `f` makes of it. */
 export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
   const at = holderOf(body, name)
-  const found = at < 0 ? undefined : foundIn(body, at, name, [])
-  invariant(found, `no loop ${name}`)
-  const replaced = replaceStmt([body[at]!], found.loop, (s) => f(s as For))
+  const replaced = at < 0 ? undefined : replacedIn(body[at]!, name, f)
+  invariant(replaced, () => `no loop ${name}`)
   return replacedAt(body, at, replaced)
+}
+
+/** What stands in the place of a statement once the loop in it is replaced; nothing where it holds none. */
+function replacedIn(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
+  if (s.kind === 'for' && s.var === name) {
+    const by = f(s)
+    return Array.isArray(by) ? (by as Body) : [by as Stmt]
+  }
+  const bodies = bodiesOf(s)
+  for (const [k, body] of bodies.entries())
+    for (let at = 0; at < body.length; at++) {
+      const inside = replacedIn(body[at]!, name, f)
+      if (inside)
+        return [
+          withBodies(
+            s,
+            bodies.map((b, j) => (j === k ? replacedAt(body, at, inside) : b)),
+          ),
+        ]
+    }
+  return undefined
 }

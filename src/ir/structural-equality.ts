@@ -60,8 +60,8 @@ function digest(text: string): string {
 
 export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)
 
-/** Whether plain data is structurally equal, spans aside. */
-export function sameData(a: unknown, b: unknown): boolean {
+/** Whether plain data is structurally equal; `spans`: also where it stands in texts. */
+export function sameData(a: unknown, b: unknown, spans = false): boolean {
   // What has been compared, or is being compared, is equal as long as nothing says otherwise: operands may be shared.
   const pairs = new Map<object, object>()
   const same = (x: unknown, y: unknown): boolean => {
@@ -72,7 +72,7 @@ export function sameData(a: unknown, b: unknown): boolean {
     pairs.set(x, y)
     const [p, q] = [x, y] as Readonly<Record<string, unknown>>[]
     return [...new Set([...Object.keys(x), ...Object.keys(y)])].every(
-      (k) => k === 'span' || same(p![k], q![k]),
+      (k) => (k === 'span' && !spans) || same(p![k], q![k]),
     )
   }
   return same(a, b)

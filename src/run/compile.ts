@@ -6,6 +6,8 @@ import { fail, inPass } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
+import { remembered } from '../ir/remembered.ts'
+import { sharedLoops } from '../ir/shared-loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import {
   checkLowering,
@@ -112,7 +114,7 @@ export class Compilation {
   }
 
   #positions(): ScheduleState {
-    const state = start(withApart(lowerToPositions(this.kernel), this.kernel))
+    const state = start(sharedLoops(this.source, positioned(this.kernel)))
     this.#tell('positions', state.kernel)
     return state
   }
@@ -245,6 +247,8 @@ export class Compilation {
     return made
   }
 }
+
+const positioned = remembered((kernel: Kernel1): Kernel2 => withApart(lowerToPositions(kernel), kernel))
 
 const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
   `${lanes} ${together} ${promote}`

@@ -2,7 +2,7 @@
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import { type FreshNames, unusedName } from '../ir/bound-names.ts'
 import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
-import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { KernelNames } from './kernel-names.ts'
 import { loopNames } from './loop-names.ts'
@@ -20,11 +20,25 @@ export interface Consumed {
   readonly step: number
 }
 
+/** Asks of the names of a kernel what was asked before; whether the answer is the same. @throws SptError as the first time */
+export type NameQuery = (cx: Context) => boolean
+
+/** What stands around the nests of a kernel that steps see alone. */
+interface Around {
+  readonly before: readonly Stmt[]
+  readonly after: readonly Stmt[]
+  /** What was asked of names. */
+  readonly queries: NameQuery[]
+}
+
 export class Context implements FreshNames {
   readonly kernel: Kernel2
   readonly consumed: readonly Consumed[]
   readonly span: Span | undefined
   readonly #known: KernelNames
+  readonly #around: Around | undefined
+  /** Whose names are taken. */
+  readonly #whole: Kernel2
   /** Names that this step has taken. */
   readonly #own = new Set<string>()
 
@@ -33,15 +47,18 @@ export class Context implements FreshNames {
     consumed: readonly Consumed[],
     span: Span | undefined,
     known: KernelNames = new KernelNames(),
+    around?: Around,
   ) {
     this.kernel = kernel
+    this.#around = around
+    this.#whole = around ? { ...kernel, body: [...around.before, ...kernel.body, ...around.after] } : kernel
     this.consumed = consumed
     this.span = span
     this.#known = known
   }
 
   get #names(): KernelNames {
-    return this.#known.follow(this.kernel, this.consumed)
+    return this.#known.follow(this.#whole, this.consumed)
   }
 
   #isTaken(name: string): boolean {
@@ -51,7 +68,20 @@ export class Context implements FreshNames {
   /** The same context over a kernel that this step has already changed. */
   on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
     const gone = consumed.length > 0 ? [...this.consumed, ...consumed] : this.consumed
-    return new Context(kernel, gone, this.span, this.#known)
+    return new Context(kernel, gone, this.span, this.#known, this.#around)
+  }
+
+  /** The same over one nest of the kernel alone, whose names are the kernel's; what is asked of them is put into `queries`. */
+  alone(at: number, queries: NameQuery[]): Context {
+    const { body } = this.kernel
+    const around = { before: body.slice(0, at), after: body.slice(at + 1), queries }
+    return new Context(
+      Object.freeze({ ...this.kernel, body: Object.freeze([body[at]!]) }),
+      this.consumed,
+      this.span,
+      this.#known,
+      around,
+    )
   }
 
   /** A refusal shows the loops as they are now, some of them marked; its code is said without the room. */
@@ -156,6 +186,7 @@ export class Context implements FreshNames {
   fresh(base: string): string {
     const name = unusedName(base, (x) => this.#isTaken(x), this.#names.freeNumber(base))
     this.#own.add(name)
+    this.#around?.queries.push((cx) => cx.fresh(base) === name)
     return name
   }
 
@@ -164,11 +195,16 @@ export class Context implements FreshNames {
     if (this.#isTaken(name))
       this.refuse({ code: 'name-taken', message: `the name ${name} is taken`, hint: 'choose another name' })
     this.#own.add(name)
+    this.#around?.queries.push((cx) => cx.claim(name) === name)
     return name
   }
 
   /** Refuses user names for new loops that this nest already uses. */
   claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
+    this.#around?.queries.push((cx) => {
+      cx.claimLoops(nest, names, replaced)
+      return true
+    })
     const gone = new Set(replaced.map((l) => l.var))
     for (const [k, name] of names.entries()) {
       const clash = this.#named(`${nest}.${name}`).find((l) => !gone.has(l.var))

@@ -7,6 +7,7 @@ import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './arguments.ts'
 import type { Consumed, Context } from './context.ts'
+import type { LoopRef } from './loop-ref.ts'
 
 /** A loop that no longer exists and the names that stand in for it. */
 export type Gone = Omit<Consumed, 'step'>
@@ -31,6 +32,12 @@ export interface Example<S> {
   readonly after: string
 }
 
+/**
+ * Of a step that looks at one nest alone and changes nothing else: loops in it, by which it is found; all that the step
+ * names, so that the same loops are the same step. `null`: of this one it is not known.
+ */
+export type Within<S> = (cx: Context, step: S) => readonly LoopRef[] | null
+
 /** A step that texts, TypeScript and JSON have. `S`: the step as data; `A`: the arguments of its method. */
 export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
   /** The fields of the step from the arguments of its method; what is undefined is left out. */
@@ -42,6 +49,7 @@ export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
 export interface Primitive<S, A extends readonly unknown[] = readonly unknown[]> extends Declared<S, A> {
   /** Refuses (`SptError`, `schedule/…`) what could change the result; never mutates. */
   readonly apply: (cx: Context, step: S) => Outcome
+  readonly within?: Within<S>
   readonly example: Example<S>
 }
 
@@ -56,6 +64,7 @@ interface Declaration<W extends string, T extends Takes, A extends readonly unkn
   readonly takes: T | Forms<T>
   readonly given: (...args: A) => GivenOf<T>
   readonly apply: (cx: Context, step: StepOf<W, T>) => Outcome
+  readonly within?: Within<StepOf<W, T>>
   readonly example: Example<StepOf<W, T>>
 }
 

@@ -4,18 +4,20 @@
  * names, and travels as JSON.
  */
 import { freeze } from 'immer'
-import { SptError } from '../ast/diagnostic.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
-import { type Consumed, Context } from './context.ts'
+import { replacedAt } from '../ir/lists.ts'
+import type { Buffer, Fact, Kernel2, Stmt } from '../ir/loops.ts'
+import { type Consumed, Context, type NameQuery } from './context.ts'
 import { distributeConditions } from './distribute-conditions.ts'
 import { checkNewNames } from './fresh-names.ts'
 import { KernelNames } from './kernel-names.ts'
 import { loopNames } from './loop-names.ts'
 import type { LoopRef } from './loop-ref.ts'
+import { actsIn, keep, recalled } from './nest-memo.ts'
 import { checkParallel } from './parallel-legality.ts'
-import type { Outcome, Primitive } from './primitive.ts'
+import type { Gone, Outcome, Primitive } from './primitive.ts'
 import { LOOP_STEPS } from './primitives.ts'
 import { checkStep } from './step-data.ts'
 import { type LoopStep, printStep } from './steps.ts'
@@ -70,11 +72,13 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   const cx = new Context(state.kernel, state.consumed, step.span, state.names)
   try {
     checkNewNames(step)
-    const outcome = run(cx, step)
-    const kernel = nextKernel(state.kernel, outcome)
-    checkParallel(cx, kernel)
-    const gone = outcome.gone?.map((g) => Object.freeze({ ...g, step: number })) ?? []
-    return new Stepped(state, step, kernel, gone)
+    const { kernel, gone } = inNest(cx, step) ?? inKernel(cx, step)
+    return new Stepped(
+      state,
+      step,
+      kernel,
+      gone.map((g) => Object.freeze({ ...g, step: number })),
+    )
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     throw new SptError(
@@ -103,8 +107,40 @@ export function printTrace(state: ScheduleState): readonly string[] {
   return out.reverse()
 }
 
-const run = (cx: Context, step: LoopStep): Outcome =>
-  (LOOP_STEPS[step.kind] as Primitive<LoopStep>).apply(cx, step)
+/** What a step makes of a kernel. */
+interface Made {
+  readonly kernel: Kernel2
+  readonly gone: readonly Gone[]
+}
+
+const primitiveOf = (step: LoopStep): Primitive<LoopStep> => LOOP_STEPS[step.kind] as Primitive<LoopStep>
+
+function inKernel(cx: Context, step: LoopStep): Made {
+  const outcome = primitiveOf(step).apply(cx, step)
+  const kernel = nextKernel(cx.kernel, outcome)
+  checkParallel(cx, kernel)
+  return { kernel, gone: outcome.gone ?? [] }
+}
+
+/** The same by the nest that the step acts in. `null`: it acts in none alone, or is refused, which shows the whole kernel. */
+function inNest(cx: Context, step: LoopStep): Made | null {
+  const acts = actsIn(cx, primitiveOf(step), step)
+  if (!acts) return null
+  const before = recalled(cx, acts)
+  if (before) return { kernel: withNests(cx.kernel, acts.at, before.body), gone: before.gone }
+  const queries: NameQuery[] = []
+  const alone = cx.alone(acts.at, queries)
+  const made = orRefused(() => inKernel(alone, step))
+  if (made instanceof SptError) return null
+  const { body } = made.kernel
+  keep(cx.kernel.body[acts.at]!, acts, { body, gone: made.gone, kernel: cx.kernel, queries })
+  return { kernel: withNests(cx.kernel, acts.at, body), gone: made.gone }
+}
+
+function withNests(kernel: Kernel2, at: number, nests: readonly Stmt[]): Kernel2 {
+  const isSame = nests.length === 1 && nests[0] === kernel.body[at]
+  return isSame ? kernel : Object.freeze({ ...kernel, body: replacedAt(kernel.body, at, nests) })
+}
 
 /** What stays the same is the same list, by which others know that they have seen it. */
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>

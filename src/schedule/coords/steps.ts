@@ -1,4 +1,5 @@
 /** Steps on coordinates (Stage I) as plain data; iterators are named as loops are. */
+import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { StepIn } from '../primitive.ts'
 import { checkStep, stepText } from '../step-data.ts'
@@ -7,11 +8,33 @@ import { COORD_STEPS } from './primitives.ts'
 
 export type CoordStep = StepIn<typeof COORD_STEPS>
 
+/** What steps made of a kernel, by their texts: points of a space begin with one of a few formats. */
+const madeOf = remembered((_: Kernel1): Map<string, Kernel1> => new Map())
+/** Arguments of formats are numbers: so many results are kept of each kernel. */
+const MOST_MADE = 64
+
 /** Applies one step. @throws SptError `schedule/…`, `format/…` where it could change the result */
 export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   checkStep(step, COORD_STEPS, ' on coordinates')
-  return (COORD_STEPS[step.kind] as CoordPrimitive<CoordStep>).apply(kernel, step)
+  const made = madeOf(kernel)
+  const key = coordStepsKey([step], true)
+  const before = made.get(key)
+  if (before) return before
+  const next = (COORD_STEPS[step.kind] as CoordPrimitive<CoordStep>).apply(kernel, step)
+  if (made.size >= MOST_MADE) made.clear()
+  made.set(key, next)
+  return next
 }
+
+/** A text that is equal for equal steps; `spans`: that stand in one place of a text, too. */
+export const coordStepsKey = (steps: readonly CoordStep[], spans: boolean): string =>
+  JSON.stringify(steps, (name, value: unknown) =>
+    name === 'span' && !spans ? undefined : name === 'format' ? numberOf(value as object) : value,
+  )
+
+/** Formats of several programs may have one name. */
+let formats = 0
+const numberOf = remembered((_: object): number => formats++)
 
 /** A step as the language writes it; of formats, those that are declared. */
 export const printCoordStep = (step: CoordStep): string => stepText(COORD_STEPS[step.kind], step)

@@ -52,6 +52,9 @@ export const cacheWrite = primitive({
     place,
     into,
   }),
+  // A local buffer of the kernel may be what other nests read; what a memory brings is no data.
+  within: (cx, { buffer, at, memory }) =>
+    memory || cx.kernel.buffers.some((b) => b.name === buffer && b.role === 'local') ? null : [at],
   apply(cx, step) {
     const at = cx.loop(step.at)
     const { loop } = at

@@ -23,6 +23,7 @@ export const fuse = primitive({
   word: 'fuse',
   takes: [arg.loops('loops'), arg.optional('->', arg.newLoop('into'))],
   given: (loops: readonly LoopRef[], into?: string) => ({ loops, into }),
+  within: (_, { loops }) => loops,
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
     if (found.length === 1 && step.into !== undefined) return renamed(cx, found[0]!.loop, step.into)

@@ -22,6 +22,7 @@ export const reorder = primitive({
   word: 'reorder',
   takes: [arg.loops('loops')],
   given: (...loops: LoopRef[]) => ({ loops }),
+  within: (_, { loops }) => loops,
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
     // Of roles there may be one loop, or none.

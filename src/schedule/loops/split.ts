@@ -21,6 +21,7 @@ export const split = primitive({
   word: 'split',
   takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('->', arg.twoNewLoops('into'))],
   given: (loop: LoopRef, by: number, into?: readonly [string, string]) => ({ loop, by, into }),
+  within: (_, { loop }) => [loop],
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'split')

@@ -19,6 +19,7 @@ export const vectorize = primitive({
   word: 'vectorize',
   takes: [arg.loop('loop')],
   given: (loop: LoopRef) => ({ loop }),
+  within: (_, { loop }) => [loop],
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'vectorize')

@@ -1,0 +1,86 @@
+/**
+ * Memoisation of steps that act within one nest: what such a step makes of the nest is the same whatever stands beside it,
+ * and points of a space have nests in common far more often than kernels. A step is taken on a kernel of that nest alone,
+ * so that it cannot see the others; what it asked of names, which are the whole kernel's, is asked again.
+ */
+import type { Fact, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Body } from '../ir/tree.ts'
+import type { Context, NameQuery } from './context.ts'
+import type { Gone, Primitive } from './primitive.ts'
+import type { LoopStep } from './steps.ts'
+
+/** What a step made of a nest. */
+export interface NestOutcome {
+  readonly body: Body
+  readonly gone: readonly Gone[]
+}
+
+interface Known extends NestOutcome {
+  /** The kernel that the step was taken on, of which all but the nests counts. */
+  readonly kernel: Kernel2
+  readonly queries: readonly NameQuery[]
+}
+
+/** By the nest and the step's text. */
+let known = new WeakMap<Stmt, Map<string, Known>>()
+let count = 0
+/** So many are kept, then none: nests of a kernel have some ten thousand bytes each. */
+const MOST = 4096
+
+/** Where a step acts: the place of the nest in the kernel's body, and a text of the step that is equal for equal ones. */
+interface Acts {
+  readonly at: number
+  readonly key: string
+}
+
+/** `null`: not within one nest, as far as is known. @throws SptError as the step, where it names a loop that is none */
+export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopStep): Acts | null {
+  const refs = primitive.within?.(cx, step)
+  if (!refs || refs.length === 0) return null
+  const { body } = cx.kernel
+  const found = refs.map((r) => cx.loop(r))
+  const top = found[0]!.path[0] ?? found[0]!.loop
+  const at = body.indexOf(top)
+  if (at < 0 || found.some((f) => (f.path[0] ?? f.loop) !== top)) return null
+  const vars = found.map((f) => f.loop.var)
+  const own = JSON.stringify([vars, step], (name, value: unknown) => (name === 'span' ? undefined : value))
+  return { at, key: own }
+}
+
+/** What the step made of the nest before, where that is what it would make of it here. */
+export function recalled(cx: Context, { at, key }: Acts): NestOutcome | undefined {
+  const { kernel } = cx
+  const before = known.get(kernel.body[at]!)?.get(key)
+  if (!before || !isAround(before.kernel, kernel)) return undefined
+  const scratch = cx.on(kernel)
+  return before.queries.every((q) => q(scratch)) ? before : undefined
+}
+
+export function keep(nest: Stmt, { key }: Acts, made: Known): void {
+  if (count >= MOST) {
+    known = new WeakMap()
+    count = 0
+  }
+  const ofNest = known.get(nest) ?? new Map<string, Known>()
+  known.set(nest, ofNest)
+  if (!ofNest.has(key)) count++
+  ofNest.set(key, made)
+}
+
+/** Whether two kernels are the same but for their nests. */
+function isAround(a: Kernel2, b: Kernel2): boolean {
+  return (
+    a.params === b.params &&
+    a.buffers === b.buffers &&
+    a.ascending === b.ascending &&
+    a.permutations === b.permutations &&
+    a.disjointWrites === b.disjointWrites &&
+    a.lostWrites === b.lostWrites &&
+    sameFacts(a.facts ?? [], b.facts ?? [])
+  )
+}
+
+const sameFacts = (a: readonly Fact[], b: readonly Fact[]): boolean =>
+  a === b ||
+  (a.length === b.length &&
+    a.every((f, k) => f.size === b[k]!.size && f.relation === b[k]!.relation && f.by === b[k]!.by))

@@ -1,0 +1,84 @@
+/** Steps are taken once a nest: what is recalled is what would be made anew, whatever stands beside the nest. */
+import { expect, test } from 'vitest'
+import { type Kernel, load, SptError } from '../../src/node.ts'
+import { Random } from '../../src/run/bind/random-tensors.ts'
+import { draw } from '../../src/search/points.ts'
+import type { Point } from '../../src/search/types.ts'
+import { runs, SEED } from '../support/cases.ts'
+
+const spaceOf = async (kernel: Kernel) =>
+  kernel.space('gpu_space').on('cuda', {
+    params: { m: 1000, n: 1000, d: 64 },
+    statistics: { 'longest(j)': 300, 'mean(j)': 10 },
+    processors: 132,
+  })
+const spmm = async (): Promise<Kernel> => (await load('kernels/spmm.spt')).kernel('spmm')
+
+/** Loops and what they came from; of what is refused, all that is said. */
+async function made(kernel: Kernel, point: Point): Promise<string> {
+  const space = await spaceOf(kernel)
+  try {
+    const k = space.kernel(point)
+    return [k.show(2), ...k.trace].join('\n')
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return JSON.stringify(e.diagnostics)
+  }
+}
+
+test('points after others have the loops that they have alone', async () => {
+  const random = new Random(SEED)
+  const shared = await spmm()
+  const space = await spaceOf(shared)
+  for (let k = 0; k < 20; k++) await made(shared, draw(space, () => random.next())!)
+  for (let k = 0; k < runs(6); k++) {
+    const point = draw(space, () => random.next())!
+    expect(await made(shared, point), JSON.stringify(point)).toBe(await made(await spmm(), point))
+  }
+})
+
+const TWO = `kernel two(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i] in
+  buffer B: f32[i] out
+  buffer C: f32[j] out
+  iterate first [i] as S { B[i] = 2.0 * A[i] }
+  iterate second [j] as S { C[j] = 1.0 }
+}
+`
+const variables = (k: Kernel): readonly string[] =>
+  [...JSON.stringify(k.compilation.loops.body).matchAll(/"var":"(\w+)"/g)].map(([, v]) => v!)
+
+test('names are those that are free now, not those that were', async () => {
+  const program = await load(TWO)
+  const alone = program.kernel().split('i', 8, ['o', 'p'])
+  expect(variables(alone)).toEqual(['o', 'p', 'j'])
+  const again = program.kernel().split('i', 8, ['o', 'p'])
+  expect(again.compilation.loops.body[0]).toBe(alone.compilation.loops.body[0])
+  const after = program.kernel().split('j', 8, ['o', 'p']).split('i', 8, ['o', 'p'])
+  expect(variables(after)).toEqual(['o_2', 'p_2', 'o', 'p'])
+  expect(variables(again.split('j', 8, ['o', 'p']))).toEqual(['o', 'p', 'o_2', 'p_2'])
+})
+
+test('what is known of sizes counts: the same split is even where they are multiples', async () => {
+  const program = await load(TWO)
+  const guards = (k: Kernel): boolean => k.show(2).includes('where')
+  expect(guards(program.kernel().split('i', 8))).toBe(true)
+  expect(guards(program.kernel().require('m', { multiple: 8 }).split('i', 8))).toBe(false)
+  expect(guards(program.kernel().split('i', 8))).toBe(true)
+})
+
+test('a refusal shows the whole kernel, whatever was taken before', async () => {
+  const program = await load(TWO)
+  const refused = (): string => {
+    try {
+      program.kernel().split('i', 8).bind({ io: 'thread.x' })
+    } catch (e) {
+      return (e as SptError).diagnostics[0]!.notes!.join()
+    }
+    return ''
+  }
+  expect(refused()).toContain('for j in')
+  expect(refused()).toBe(refused())
+})
