@@ -83,7 +83,7 @@ async function alone<T>(lock: string | undefined, work: () => Promise<T>): Promi
 async function openDevice(kind: Kind, s: Session): Promise<OurDevice> {
   if (kind === 'cpu') return new OurDevice(await devices.cpu())
   if (kind === 'cuda') return s.cuda()
-  // A context of CUDA keeps the clock of an NVIDIA chip up while nothing runs; one of Vulkan lets it fall.
+  // A context of CUDA is meant to keep the clock of an NVIDIA chip up while nothing runs.
   await s.cuda().catch(() => undefined)
   return s.webgpu()
 }

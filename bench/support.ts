@@ -27,6 +27,17 @@ export function packageFile(path: string): string {
 
 export const isMain = (url: string): boolean => process.argv[1] === fileURLToPath(url)
 
+/** What belongs together, in the order of what comes first. */
+export function together<T>(items: readonly T[], by: (item: T) => string): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of items) {
+    const own = groups.get(by(item))
+    if (own) own.push(item)
+    else groups.set(by(item), [item])
+  }
+  return groups
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

@@ -1,4 +1,8 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
+import { readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
+import { BUILD } from '../../src/cache/build.ts'
+import { cacheFolder, cacheKey, openCache } from '../../src/cache/disk-cache.ts'
 import type { Kernel } from '../../src/node.ts'
 import { termsOn } from '../../src/search/model/prediction.ts'
 import { type MatrixStatistics, statisticsOf } from '../../src/search/model/statistics.ts'
@@ -8,7 +12,8 @@ import { FAMILIES } from '../families.ts'
 import { kernelOf, parseCandidate } from '../gpu/candidates.ts'
 import { inputs, structured } from '../gpu/declared.ts'
 import { type Csr, sources } from '../gpu/matrix.ts'
-import type { Measured } from './records.ts'
+import { option, packageFile } from '../support.ts'
+import { type Measured, recordsIn } from './records.ts'
 
 export interface Sample extends Measured {
   readonly median: number
@@ -16,8 +21,27 @@ export interface Sample extends Measured {
   readonly statistics: MatrixStatistics
 }
 
-/** A library's routine has no terms. */
+/** What was measured of an H100, by the kind of device. */
+const MEASURED: Readonly<Record<string, readonly string[]>> = {
+  cuda: ['h100', 'h100-cuda-choices'],
+  webgpu: ['h100-webgpu-choices'],
+}
+
+/** Records of the files of `--measured A,B`, or of those for `--device` (`cuda`). */
+export function measured(): readonly Measured[] {
+  const kind = option('device') ?? 'cuda'
+  const own = (MEASURED[kind] ?? []).map((f) => packageFile(`bench/model/measured/${f}.jsonl.gz`))
+  const files = option('measured')?.split(',') ?? own
+  const all = files.flatMap((f) => {
+    const bytes = readFileSync(f)
+    return recordsIn((f.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString())
+  })
+  return all.filter((r) => r.status === 'ok' && (option('device') === undefined || r.device === kind))
+}
+
+/** A library's routine has no terms; nor has what is chosen when data are bound. */
 export const isLibrary = (m: Measured): boolean => !m.candidate.includes('.spt:')
+export const isStandard = (m: Measured): boolean => m.candidate.endsWith('.auto')
 
 export const caseOf = (m: Measured): string => `${m.device} ${m.suite} ${m.data} ${m.width}`
 
@@ -26,11 +50,29 @@ export const familyOf = (m: Measured): string => m.data.split(':')[0]!
 
 export const isDrawn = (m: Measured): boolean => familyOf(m) in FAMILIES
 
-const sizesOf = (m: Measured, A: Csr): Readonly<Record<string, number>> => ({
+export const sizesOf = (m: Measured, A: Csr): Readonly<Record<string, number>> => ({
   m: A.rows,
   n: A.columns,
   ...(m.suite === 'spmm' || m.suite === 'sddmm' ? { d: m.width } : {}),
 })
+
+/** A matrix that records name; `null` where it is not there. */
+export async function matrixOf(folder: string, data: string): Promise<Csr | null> {
+  const [source] = sources(folder, [data], false).found
+  return source ? source.read() : null
+}
+
+/** The sparse operand of a kernel. */
+export const operandOf = ({ source }: Kernel, A: Csr) => ({
+  [inputs(source)[0]!.name]: structured(source, [A.rows, A.columns], A, null, 'f32'),
+})
+
+/** What is known before measuring, kept between runs of one build: finding it for 10⁴ records takes minutes. */
+interface Known {
+  readonly statistics: MatrixStatistics
+  /** By record; `null` where the kernel cannot be made, or its terms not found. */
+  readonly terms: readonly (Terms | null)[]
+}
 
 /** Of records that were measured; those whose kernel cannot be made, or whose terms not found, are named and left out. */
 export async function samplesOf(
@@ -38,40 +80,58 @@ export async function samplesOf(
   folder: string,
   say: (text: string) => void,
 ): Promise<readonly Sample[]> {
+  const base = BUILD === '' ? undefined : cacheFolder(undefined)
+  const cache = openCache(base && `${base}/terms`, 'json', 400)
   const kernels = new Map<string, Kernel>()
   const out: Sample[] = []
   for (const data of new Set(records.map((r) => r.data))) {
-    const own = records.filter((r) => r.data === data && r.status === 'ok' && !isLibrary(r))
-    const [source] = sources(folder, [data], false).found
-    if (!source || own.length === 0) continue
-    const A = await source.read()
-    const start = performance.now()
-    const statistics = statisticsOf(A)
-    const took = performance.now() - start
-    const stored = new Map<string, Map<string, Structure>>()
-    for (const r of own) {
-      try {
-        const kernel = kernels.get(r.candidate) ?? (await kernelOf(parseCandidate(r.candidate))).kernel
-        kernels.set(r.candidate, kernel)
-        const { source } = kernel
-        const first = inputs(source)[0]!.name
-        const tensors = { [first]: structured(source, [A.rows, A.columns], A, null, 'f32') }
-        const structures = stored.get(r.suite) ?? new Map<string, Structure>()
-        stored.set(r.suite, structures)
-        const terms = termsOn(kernel.compilation, {
-          tensors,
-          params: sizesOf(r, A),
-          statistics,
-          structures,
-        })
-        out.push({ ...r, median: r.median!, terms, statistics })
-      } catch (error) {
-        say(`${r.candidate} on ${data}: ${error instanceof Error ? error.message : error}`)
-      }
+    const own = records.filter((r) => r.data === data && !isLibrary(r) && !isStandard(r))
+    const key = cacheKey(['terms', BUILD, data, ...own.map((r) => `${r.suite} ${r.width} ${r.candidate}`)])
+    const kept = own.length > 0 ? await cache.load(key) : undefined
+    let known = kept && decoded(kept)
+    if (!known) {
+      const A = own.length > 0 ? await matrixOf(folder, data) : null
+      if (!A) continue
+      known = await knownOf(A, own, kernels, say)
+      await cache.store(key, encoded(known))
     }
-    say(
-      `${data}: ${own.length} records, statistics ${took.toFixed(1)} ms, all ${((performance.now() - start) / 1000).toFixed(1)} s`,
-    )
+    const { statistics, terms } = known
+    own.forEach((r, k) => {
+      const t = terms[k]
+      if (t) out.push({ ...r, median: r.median!, terms: t, statistics })
+    })
   }
   return out
 }
+
+async function knownOf(
+  A: Csr,
+  records: readonly Measured[],
+  kernels: Map<string, Kernel>,
+  say: (text: string) => void,
+): Promise<Known> {
+  const start = performance.now()
+  const statistics = statisticsOf(A)
+  const stored = new Map<string, Map<string, Structure>>()
+  const terms: (Terms | null)[] = []
+  for (const r of records)
+    try {
+      const kernel = kernels.get(r.candidate) ?? (await kernelOf(parseCandidate(r.candidate))).kernel
+      kernels.set(r.candidate, kernel)
+      const structures = stored.get(r.suite) ?? new Map<string, Structure>()
+      stored.set(r.suite, structures)
+      const given = { tensors: operandOf(kernel, A), params: sizesOf(r, A), statistics, structures }
+      terms.push(termsOn(kernel.compilation, given))
+    } catch (error) {
+      say(`${r.candidate} on ${A.name}: ${error instanceof Error ? error.message : error}`)
+      terms.push(null)
+    }
+  say(`${A.name}: ${records.length} records, ${((performance.now() - start) / 1000).toFixed(1)} s`)
+  return { statistics, terms }
+}
+
+const encoded = (known: Known): Uint8Array =>
+  Buffer.from(JSON.stringify(known, (_, v) => (v instanceof Map ? { map: [...v] } : v)))
+
+const decoded = (bytes: Uint8Array): Known =>
+  JSON.parse(Buffer.from(bytes).toString(), (_, v) => (Array.isArray(v?.map) ? new Map(v.map) : v)) as Known

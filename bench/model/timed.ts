@@ -1,7 +1,7 @@
 /**
- * Times that hold for a chip at full speed. One that idled between short runs has a low clock, up to six times slower, and
- * takes milliseconds of work to raise it; a queue that waits for the host after each run, as that of WebGPU does, never
- * gives it those. What else disturbs a run slows it as well: of several rounds the least is kept.
+ * Times that hold for a chip at full speed. One that idles between short runs may lower its clock (an H100 to 345 MHz from
+ * 1980), and a queue that waits for the host after each run, as that of WebGPU does, lets it idle: so there is work before
+ * samples count. Whatever disturbs a run slows it: of several rounds the least is kept.
  */
 import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import { median } from '../support.ts'
