@@ -295,15 +295,23 @@ export class Kernel extends Steps<Kernel> {
   async compile(device: Device): Promise<CompiledKernel> {
     checkDevice(device)
     const open = this.#opened()
-    if (open) return new CompiledChoice(open, device)
+    return open ? new CompiledChoice(open, device) : (await this.compileUnasked(device)).compiled
+  }
+
+  /** What `compile` takes where no choice is open, and the same compiled. */
+  async compileUnasked(
+    device: Device,
+  ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
+    checkDevice(device)
+    const of = async (kernel: Kernel) => ({ kernel, compiled: await kernel.compileAsIs(device) })
     const k = device.kind === 'cpu' ? this.automatic('cpu') : this
-    if (k === this) return this.compileAsIs(device)
+    if (k === this) return of(this)
     try {
-      return await k.compileAsIs(device)
+      return await of(k)
     } catch (why) {
       // What only lowering refuses: the kernel as it is has less to refuse.
       if (!(why instanceof SptError)) throw why
-      return this.compileAsIs(device)
+      return of(this)
     }
   }
 

@@ -3,6 +3,7 @@
  * JSON, the methods of kernels (which have these comments), and the generators of the tests.
  */
 import { accumulate } from './loops/accumulate.ts'
+import { asWritten } from './loops/as-written.ts'
 import { atomic } from './loops/atomic.ts'
 import { bind } from './loops/bind.ts'
 import { cacheRead } from './loops/cache-read.ts'
@@ -63,4 +64,6 @@ export const LOOP_STEPS = {
   combine,
   /** Nests on blocks in one launch. */
   merge,
+  /** The loops stay as they are, also where `compile` would choose a schedule. */
+  as_written: asWritten,
 }

@@ -71,9 +71,11 @@ test('finds, writes, keeps and goes on', async () => {
     'exhausted',
     { 'schedule/unknown-loop': 3 },
   ])
-  const text = `${readFileSync(program, 'utf8')}\n${readFileSync(out, 'utf8')}`
-  const kernel = (await load(text)).kernel('mul')
-  expect(kernel.schedule('tuned').toJSON()).toEqual(whole.best.trace)
+  expect(readFileSync(out, 'utf8')).toContain(whole.best.text)
+  const kernel = (await load(out)).kernel()
+  expect(kernel.schedule('tuned').trace).toEqual(whole.best.steps)
+  const ran = await spt(['run', out, ...data, '--schedule', 'tuned', '--verify'])
+  expect([ran.code, ran.err]).toEqual([0, ''])
 })
 
 test('says how it was, for readers', async () => {
@@ -113,8 +115,8 @@ test('several files and sizes: all candidates on all, and text that reads back',
     expect(foundOn === null || foundOn.every((g: string) => ['one', 'two', 'three'].includes(g))).toBe(true)
   }
   const text = readFileSync(out, 'utf8')
-  expect(text).toBe(found.schedule.text)
-  const kernel = (await load(`${readFileSync(program, 'utf8')}\n${text}`)).kernel('mul')
+  expect(text.endsWith(found.schedule.text)).toBe(true)
+  const kernel = (await load(out)).kernel()
   expect([...kernel.schedules, ...kernel.choices]).toContain(found.schedule.name)
 
   const report = (await spt([...argv, ...several, '--db', db, '--resume'])).out

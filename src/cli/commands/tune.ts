@@ -11,7 +11,7 @@ import { tuneOne } from '../run/tune-one.ts'
 import { tuneSeveral } from '../run/tune-several.ts'
 import { work } from '../run/tune-worker.ts'
 import { budgetOf, USUAL_TRIALS, withTuning } from '../run/tuning.ts'
-import { chosenKernel, loadFile, within } from '../scheduled-kernel.ts'
+import { chosenKernel, parseFile, programFrom, within } from '../scheduled-kernel.ts'
 import { misused } from '../usage.ts'
 
 export const tune: CommandSpec = {
@@ -53,7 +53,11 @@ export const tune: CommandSpec = {
     },
     { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'write' },
     { flags: '--resume', about: 'With --db: what it holds of the same study is not measured again' },
-    { flags: '--out <FILE>', about: 'Write the fastest schedule, or the choice, as .spt', file: 'write' },
+    {
+      flags: '--out <FILE>',
+      about: 'Write the fastest schedule, or the choice, as a program (.spt) that imports the kernel',
+      file: 'write',
+    },
     {
       flags: '--html <FILE>',
       about: 'On one matrix: write what was found as a page with charts, which needs no network',
@@ -100,11 +104,12 @@ export const tune: CommandSpec = {
     const budget = budgetOf(call)
     const cases = await casesOf(call)
     await checkWritten(call, cases.length)
-    const program = await loadFile(call.args[0]!, call)
+    const parsed = await parseFile(call.args[0]!, call)
+    const program = await programFrom(parsed, call)
     return within(program, () => {
       const kernel = chosenKernel(program, call)
       for (const { files, params } of cases) checkNames(kernel.source, files.keys(), params.keys())
-      return withTuning({ call, program, kernel, kind, budget }, (t) =>
+      return withTuning({ call, parsed, program, kernel, kind, budget }, (t) =>
         cases.length === 1 ? tuneOne(t, cases[0]!) : tuneSeveral(t, cases),
       )
     })

@@ -31,7 +31,7 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
   for (const { name, refused } of result.cases)
     if (refused) call.io.err(`warning: ${name} has no part in it: ${refused.message} [${refused.code}]\n`)
   await reportWrong(tuning, result.wrong)
-  await writeOut(call, result.schedule?.text)
+  await writeOut(tuning, result.schedule?.text)
   call.io.out((call.flag('json') ? tunedAllJson : tunedAllReport)(kernel, device.name, result))
   return result.schedule ? EXIT.ok : EXIT.failed
 }

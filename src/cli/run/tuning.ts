@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
+import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { guarded } from '../../io/node-files.ts'
 import { placeOf } from '../../io/package.ts'
@@ -17,6 +18,7 @@ import type { TuneOptions } from '../../search/tune/index.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
 import { readInputs, seedOf } from './bind-options.ts'
+import { outFile } from './out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { idleOf } from './tune-worker.ts'
 
@@ -37,6 +39,7 @@ export function budgetOf(call: Call): Budget {
 /** What is tuned, and by what it is said how. */
 export interface Given {
   readonly call: Call
+  readonly parsed: Program
   readonly program: SptProgram
   readonly kernel: Kernel
   readonly kind: DeviceKind
@@ -141,8 +144,9 @@ export async function reportWrong(
   }
 }
 
-/** Writes what was found to the file that `--out` names. */
-export async function writeOut(call: Call, text: string | undefined): Promise<void> {
+/** Writes the schedules that were found to the file that `--out` names, with what they take of the program. */
+export async function writeOut({ call, parsed, kernel }: Given, text: string | undefined): Promise<void> {
   const out = call.one('out')
-  if (out !== undefined && text !== undefined) await guarded(out, 'write', () => writeFile(out, text))
+  if (out === undefined || text === undefined) return
+  await guarded(out, 'write', () => writeFile(out, outFile(parsed, kernel.name, text, out)))
 }

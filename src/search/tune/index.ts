@@ -5,6 +5,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import { Kernel } from '../../api/kernel.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
+import { decided } from '../decided.ts'
 import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { fastestOf } from '../fastest.ts'
@@ -78,8 +79,11 @@ export interface Final extends Explained {
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
+  /** Of a format that its steps name and the program does not have: the text that declares it. */
+  readonly declares?: string | undefined
   /** `null` outside of the space. */
   readonly point: Point | null
+  /** `compile` runs it as it was measured. */
   readonly kernel: Kernel
   /** A library's, which takes the arrays of the kernel: the kernel's steps are not run. */
   readonly routine?: LibraryRoutine | undefined
@@ -230,7 +234,7 @@ async function finalsOf(
   ]
   const made = list.map((c) => {
     try {
-      return { ...c, kernel: c.kernel(), refused: null }
+      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), refused: null }
     } catch (e) {
       return { ...c, kernel, refused: outcomeOf(e) }
     }

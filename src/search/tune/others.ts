@@ -13,6 +13,8 @@ export interface Other {
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
+  /** Of a format that is the kernel's for its own: the text that declares it. */
+  readonly declares?: string | undefined
   /** @throws SptError where a step refuses */
   readonly kernel: () => Kernel
 }
@@ -46,24 +48,33 @@ export function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>)
     if (!isInput || !shape || !t.axes.some((a) => isStructured(axes, a))) return []
     if (shape.reduce((n, x) => n * x, 1) > MOST_DENSE) return []
     const order = bindingOf(source, name).dimensions.length
-    return [{ name: `${name} dense`, kernel: () => kernel.as(name, denseFormat(order)) }]
+    const text = denseText(order, freeName(kernel))
+    return [{ name: `${name} dense`, declares: text, kernel: () => kernel.as(name, formatOf(text)) }]
   })
 }
 
-const formats = new Map<number, AnyFormat>()
+/** One that no format of the program has, so that the winner's steps read back beside them. */
+function freeName({ formats }: Kernel): string {
+  let name = 'dense'
+  for (let n = 2; formats.has(name); n++) name = `dense_${n}`
+  return name
+}
 
 /** Every coordinate, in row-major order. */
-function denseFormat(order: number): AnyFormat {
-  const known = formats.get(order)
-  if (known) return known
+function denseText(order: number, name: string): string {
   const over = Array.from({ length: order }, (_, d) => `i${d}`)
   const stored = over.map((a) => `${a}o`)
-  const text = `format dense over (${over.join(', ')}) {
+  return `format ${name} over (${over.join(', ')}) {
 ${over.map((a, d) => `  axis ${stored[d]} = dense_fixed(${a})\n`).join('')}  map (${over.join(', ')}) -> (${over.join(', ')})
   inverse (${stored.join(', ')}) -> (${stored.join(', ')})
 }
 `
-  const made = parseProgram(text, 'dense.spt').formats.get('dense')!
-  formats.set(order, made)
-  return made
+}
+
+const formats = new Map<string, AnyFormat>()
+
+function formatOf(text: string): AnyFormat {
+  const [made] = formats.has(text) ? [formats.get(text)!] : parseProgram(text, 'dense.spt').formats.values()
+  formats.set(text, made!)
+  return made!
 }

@@ -1,6 +1,7 @@
 /** Candidates that were found on some data and are tried on others: by their steps, whatever space they come from. */
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { decided } from '../decided.ts'
 import { traceHash } from '../records/identity.ts'
 import type { KernelSpace, Point, ScheduleCall } from '../types.ts'
 
@@ -41,7 +42,8 @@ export class SharedCandidates {
   }
 
   /** Adds one, or that it was found on these data as well, and gives its key. `group`: `null` for what needs no finding. */
-  add(kernel: Kernel, group: string | null, call: ScheduleCall | null = null): string {
+  add(found: Kernel, group: string | null, call: ScheduleCall | null = null): string {
+    const kernel = decided(found)
     const key = keyOf(kernel)
     const known = this.#all.get(key)
     if (group !== null) known?.foundOn?.add(group)

@@ -1,6 +1,7 @@
 /** What a kernel runs under when nobody says more: what tuning is compared with. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import { SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ScheduleCall } from '../types.ts'
 
@@ -22,6 +23,20 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
     return { kernel: chosen, schedule: why.text, call: { name: why.schedule, args: why.args } }
   }
   const named = device.kind === 'cpu' ? 'cpu' : 'gpu'
-  if (!kernel.schedules.includes(named)) return { kernel, schedule: null, call: null }
-  return { kernel: kernel.schedule(named), schedule: named, call: { name: named, args: [] } }
+  if (!kernel.schedules.includes(named))
+    return { kernel: await unasked(kernel, device), schedule: null, call: null }
+  const own = await unasked(kernel.schedule(named), device)
+  return { kernel: own, schedule: named, call: { name: named, args: [] } }
+}
+
+/** With the steps that `compile` gives it; what is refused when it is compiled is so as well where it is measured. */
+async function unasked(kernel: Kernel, device: Device): Promise<Kernel> {
+  try {
+    const { kernel: taken, compiled } = await kernel.compileUnasked(device)
+    compiled.release()
+    return taken
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return kernel
+  }
 }

@@ -1,0 +1,56 @@
+/** What `--out` writes: schedules in a file of their own, which imports what they name. */
+import { dirname, relative, resolve, sep } from 'node:path'
+import type { Program } from '../../ast/linked-program.ts'
+import type { Decl, Kernel } from '../../ast/nodes.ts'
+import { inPackage } from '../../ast/resolve-path.ts'
+import { placeOf } from '../../io/package.ts'
+
+/** Names that a file can import from the one that declares them. */
+type Named = Exclude<Decl, { readonly kind: 'schedule' | 'choice' | 'space' }>
+
+/**
+ * A file at `path` with schedules of a kernel, which mean there what they mean in the program: the kernel, and what else they
+ * name, come from the files that declare them.
+ */
+export function outFile(program: Program, kernel: string, schedules: string, path: string): string {
+  const words = new Set(schedules.match(/[A-Za-z_]\w*/g))
+  const { formats, monoids, memories, instrs } = program
+  const named = [formats, monoids, memories, instrs].flatMap((of: ReadonlyMap<string, Named>) =>
+    [...of].filter(([name]) => words.has(name)),
+  )
+  const [local, own] = [...program.kernels].find(([name, k]) => [name, k.name.name].includes(kernel))!
+  const files = new Map<string, string[]>()
+  for (const [name, decl] of [[own.name.name, own] as const, ...named]) {
+    const file = decl.span.source
+    const text = decl.name.name === name ? name : `${decl.name.name} as ${name}`
+    files.set(file, [...(files.get(file) ?? []), text])
+  }
+  const from = (file: string): string => JSON.stringify(importPath(path, file))
+  return [
+    ...[...files].map(([file, names]) => `import { ${names.join(', ')} } from ${from(file)}\n`),
+    ...schedulesFrom(program, local, own, words).map((file) => `import ${from(file)}\n`),
+    `\n${schedules}`,
+  ].join('')
+}
+
+/** Files besides the kernel's own that declare schedules of it that are named: those come with whole files alone. */
+function schedulesFrom(
+  program: Program,
+  local: string,
+  kernel: Kernel,
+  words: ReadonlySet<string>,
+): readonly string[] {
+  const all = [...(program.schedules.get(local) ?? [])].filter(([name]) => words.has(name))
+  const files = new Set(all.map(([, decl]) => decl.span.source))
+  files.delete(kernel.span.source)
+  return [...files]
+}
+
+/** How a file is named in another one. */
+function importPath(from: string, file: string): string {
+  if (inPackage(file)) return file
+  const path = relative(dirname(resolve(from)), resolve(placeOf(file)))
+    .split(sep)
+    .join('/')
+  return /^(?:\.\.?\/|[A-Za-z]:|\/)/.test(path) ? path : `./${path}`
+}

@@ -1,0 +1,127 @@
+/** What tuning gives is what was measured, when it is compiled and when its text is read back. */
+import { readFileSync } from 'node:fs'
+import { afterAll, describe, expect, test } from 'vitest'
+import { Call } from '../../src/cli/command.ts'
+import { outFile } from '../../src/cli/run/out-file.ts'
+import { finalText } from '../../src/cli/run/tuned.ts'
+import { parseFile } from '../../src/cli/scheduled-kernel.ts'
+import { coords, devices, load } from '../../src/node.ts'
+import { typescriptText } from '../../src/search/text.ts'
+import { tune } from '../../src/search/tune/index.ts'
+import { Folder, spt } from '../cli/support.ts'
+import { PRODUCT } from '../support/product.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+const device = await devices.cpu()
+
+const A = coords(
+  [6, 5],
+  [
+    [0, 1, 1, 4],
+    [2, 0, 3, 4],
+  ],
+  [1, 2, 3, 4],
+)
+const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
+const SPACE = `space product.all { either { } or { split f by 2 -> (fo, fi) } or { A as bsr(2) } }\n`
+const FORMATS = 'import { bsr } from "sparsetile/kernels/formats.spt"\n'
+const AUTO =
+  'schedule product.auto choose { otherwise gpu }\nschedule product.gpu { split f by 4 -> (fo, fi) }\n'
+
+async function finals(text: string) {
+  const kernel = (await load(text)).kernel('product')
+  const space = await kernel.space('all').on(device, inputs)
+  return { kernel, ...(await tune(kernel, { space, inputs, device, strategy: 'exhaustive' })) }
+}
+
+describe.each([
+  ['nothing is chosen', ''],
+  ['a choice is', AUTO],
+])('where %s unasked', (_, more) => {
+  const text = `${FORMATS}${PRODUCT}${SPACE}${more}`
+
+  test('each final compiles to the steps that it was measured with', async () => {
+    const found = await finals(text)
+    expect(found.finals.map((f) => f.outcome.status)).toEqual(found.finals.map(() => 'measured'))
+    for (const { kernel } of found.finals) {
+      expect(kernel.choice).toBe(null)
+      expect((await kernel.compileUnasked(device)).kernel.trace).toEqual(kernel.trace)
+    }
+    const unasked = found.kernel.choice ? ['split f by 4 -> (fo, fi)'] : found.kernel.automatic('cpu').trace
+    expect(unasked.length).toBeGreaterThan(0)
+    expect(found.standard.kernel.trace).toEqual(unasked)
+  })
+
+  test('the text of each is a file that imports what it names, and reads back to the same steps', async () => {
+    const found = await finals(text)
+    const path = folder.file('product.spt', text)
+    const io = { env: {} } as never
+    const parsed = await parseFile(path, new Call('tune', [path], new Map(), io))
+    for (const [k, final] of found.finals.entries()) {
+      const out = folder.file(
+        `out/f${k}.spt`,
+        outFile(parsed, 'product', finalText(found.kernel, final), folder.at(`out/f${k}.spt`)),
+      )
+      expect(readFileSync(out, 'utf8')).toContain('from "../product.spt"')
+      const again = (await load(out)).kernel()
+      expect(again.schedule('tuned').trace).toEqual(final.kernel.trace)
+      const { code, err } = await spt(['check', out])
+      expect([code, err]).toEqual([0, ''])
+      // The TypeScript of it, where the program has its formats.
+      const program = await load(out)
+      const kernel = program.kernel()
+      const replayed = new Function('kernel', `return ${typescriptText(final.kernel)}`)(kernel)
+      expect(replayed.trace).toEqual(final.kernel.trace)
+    }
+  })
+})
+
+test('a file of schedules has what its program renames, shadows and declares for kernels of others', async () => {
+  folder.file('lib/mine.spt', `${PRODUCT}`)
+  folder.file(
+    'lib/more.spt',
+    'import { product } from "./mine.spt"\nschedule product.halves(by = 2) { split f by by -> (fo, fi) }\n',
+  )
+  folder.file(
+    'lib/own.spt',
+    'format csr over (i, j) { axis io = dense_fixed(i) axis jo = sparse_variable(io, j) map (i, j) -> (i, j) inverse (io, jo) -> (io, jo) }\n',
+  )
+  const path = folder.file(
+    'lib/main.spt',
+    `import "sparsetile/kernels/formats.spt"
+import { csr } from "./own.spt"
+import { bsr as blocks } from "sparsetile/kernels/formats.spt"
+import { product } from "./mine.spt"
+import "./more.spt"
+schedule product.thirds { use halves(3) }
+`,
+  )
+  const parsed = await parseFile(path, new Call('tune', [path], new Map(), { env: {} } as never))
+  const out = folder.at('elsewhere/deep/fast.spt')
+  const schedules = `schedule product.tuned_1 {
+  A as csr
+}
+
+schedule product.tuned choose {
+  when (d < 4) thirds
+  when (d < 8) halves(2)
+  when (d < 16) tuned_1
+  otherwise tuned_2
+}
+schedule product.tuned_2 { A as blocks(2) }
+`
+  folder.file('elsewhere/deep/fast.spt', outFile(parsed, 'product', schedules, out))
+  const program = await load(out)
+  expect(program.kernels).toEqual(['product'])
+  const kernel = program.kernel()
+  expect(kernel.schedule('thirds').trace).toEqual(['split f by 3 -> (fo, fi)'])
+  for (const [d, schedule] of [
+    [2, 'thirds'],
+    [6, 'halves(2)'],
+    [9, 'tuned_1'],
+    [20, 'tuned_2'],
+  ] as const)
+    expect((await kernel.schedule('tuned').choose('cpu', { params: { d } })).chosen.text).toBe(schedule)
+  expect(program.formats.get('csr')).toBeDefined()
+})
