@@ -1,6 +1,9 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { drawnInputs } from '../../api/workspace.ts'
+import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
+import { expectValue, expectValues, INTEGER, NUMBER, oneOf, recordOf, TEXT } from '../../ast/value-kinds.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheKey } from '../../cache/disk-cache.ts'
 import { chipOf } from '../../io/calibrations.ts'
@@ -52,6 +55,12 @@ export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.st
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
   fingerprintOf((inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs)).tensors ?? {})
 
+const isDevice = (d: unknown): boolean =>
+  isRecord(d) &&
+  oneOf(DEVICE_KINDS).holds(d.kind) &&
+  typeof d.name === 'string' &&
+  ('limits' in d || typeof d.driver === 'string')
+
 export interface StudyOptions {
   /** Text of the space. */
   readonly space?: string
@@ -66,6 +75,10 @@ export function studyOf(
   device: Device | DeviceIdentity,
   options: StudyOptions = {},
 ): Study {
+  expectOptions('studyOf', options, ['space', 'strategy', 'seed'])
+  expectValues(options, { space: TEXT, strategy: TEXT, seed: INTEGER })
+  expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
+  expectArgument(isDevice(device), 'the device', device, 'a device, or { kind, name, driver }')
   const key: StudyKey = {
     kernel: kernelHash(kernel),
     space: options.space ?? '',
@@ -74,6 +87,7 @@ export function studyOf(
     fingerprint: dataFingerprint(kernel, inputs),
     sizes: inputs.params ?? {},
   }
+  expectValue('sizes', key.sizes, recordOf(NUMBER, 'numbers by name'))
   const { strategy, seed } = options
   return { ...key, id: studyId(key), kernelName: kernel.name, strategy, seed, created: Date.now() }
 }

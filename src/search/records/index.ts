@@ -2,7 +2,9 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { expectValues, FLAG } from '../../ast/value-kinds.ts'
 import type { Point } from '../types.ts'
+import { checkFilter, checkId, checkPoints, checkPrune, checkStudy, checkTrial } from './checks.ts'
 import { type Connection, explained, transaction } from './connection.ts'
 import { type ExportFormat, exported } from './export.ts'
 import { trialId } from './identity.ts'
@@ -11,7 +13,6 @@ import { KEPT, NOT_DISQUALIFIED, where } from './queries.ts'
 import {
   bindable,
   type Cell,
-  checkTrial,
   type Row,
   STUDY_COLUMNS,
   studyFrom,
@@ -58,6 +59,7 @@ export interface RecordsOptions {
  */
 export async function openRecords(path?: string, options: RecordsOptions = {}): Promise<Records> {
   expectOptions('openRecords', options, ['readonly'])
+  expectValues(options, { readonly: FLAG })
   const isPath = path === undefined || (typeof path === 'string' && path !== '')
   expectArgument(isPath, 'the file of records', path, 'a path')
   const opened = await openFile(path, options.readonly ?? false)
@@ -87,6 +89,7 @@ export class Records {
 
   /** A study that trials can be added to; one that is there already stays as it is. @throws SptError `records/full` */
   addStudy(study: Study): void {
+    checkStudy(study)
     this.#run((db) => transaction(db, () => db.prepare(ADD_STUDY).run(...bindable(studyRow(study)))))
   }
 
@@ -115,15 +118,18 @@ export class Records {
 
   /** Whether there is a trial with the id (`trialId`). */
   has(id: string): boolean {
+    checkId('a trial', id)
     return this.#rows('SELECT 1 FROM trials WHERE id = ?', [id]).length > 0
   }
 
   get(id: string): StoredTrial | undefined {
+    checkId('a trial', id)
     const [row] = this.#rows('SELECT * FROM trials WHERE id = ?', [id])
     return row && trialFrom(row)
   }
 
   study(id: string): Study | undefined {
+    checkId('a study', id)
     const [row] = this.#rows('SELECT * FROM studies WHERE id = ?', [id])
     return row && studyFrom(row)
   }
@@ -137,7 +143,10 @@ export class Records {
     points: readonly Point[],
     options: { readonly retryFailed?: boolean } = {},
   ): Point[] {
+    checkId('a study', study)
+    checkPoints(points)
     expectOptions('missing', options, ['retryFailed'])
+    expectValues(options, { retryFailed: FLAG })
     return this.#run((db) => {
       const find = db.prepare(
         `SELECT 1 FROM trials WHERE id = ?${options.retryFailed ? " AND status <> 'failed'" : ''}`,
@@ -204,7 +213,7 @@ export class Records {
    * @throws SptError `records/prune`, `records/unknown-study`, `records/read-only`
    */
   prune(options: PruneOptions): number {
-    expectOptions('prune', options, ['olderThan', 'keepBest', 'studies'])
+    checkPrune(options)
     const { olderThan, keepBest, studies } = options
     if (olderThan === undefined && keepBest === undefined && studies === undefined)
       fail({
@@ -286,27 +295,6 @@ export class Records {
   #trials(query: string, values: readonly Cell[], limit: number | undefined): StoredTrial[] {
     return this.#rows(limit === undefined ? query : `${query} LIMIT ${limit}`, values).map(trialFrom)
   }
-}
-
-function checkFilter(what: string, filter: RecordFilter): void {
-  expectOptions(what, filter, [
-    'id',
-    'studies',
-    'kernel',
-    'device',
-    'compiler',
-    'fingerprint',
-    'trace',
-    'status',
-    'limit',
-  ])
-  const { limit } = filter
-  expectArgument(
-    limit === undefined || (Number.isInteger(limit) && limit >= 0),
-    'the limit',
-    limit,
-    'an integer',
-  )
 }
 
 function unknownStudy(id: string, path: string): never {

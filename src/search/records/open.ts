@@ -83,8 +83,9 @@ export interface Opened {
 
 /** @throws SptError `records/…`: the file stays as it was */
 export async function openFile(given: string | undefined, readonly: boolean): Promise<Opened> {
-  const path = resolve(given ?? usualPath())
   const Database = await loadLibsql()
+  if (given === HELD) return inMemory(Database, readonly)
+  const path = resolve(given ?? usualPath())
   // What is wrong with the usual folder is said as of any other.
   if (given === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
   return explained(path, () => {
@@ -107,6 +108,24 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
       db.close()
       throw e
     }
+  })
+}
+
+/** As SQLite calls records that are no file: they are gone with the process. */
+const HELD = ':memory:'
+
+function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): Opened {
+  if (readonly)
+    fail({
+      code: 'records/missing',
+      message: `there are no records in ${HELD}, which are new each time`,
+      expected: 'a file of records',
+      hint: 'open them to be written',
+    })
+  return explained(HELD, () => {
+    const db = connect(Database, HELD, HELD)
+    migrate(db, HELD)
+    return { db, path: HELD }
   })
 }
 

@@ -4,14 +4,20 @@ import { expectArgument } from '../../ast/expect-argument.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Outcome, Point } from '../types.ts'
 import { traceHash, trialId } from './identity.ts'
-import { STATUSES, type Status, type StoredTrial, type Study, type TrialRecord } from './types.ts'
+import type { Status, StoredTrial, Study, TrialRecord } from './types.ts'
 
 /** What is bound to a statement: nothing else, of which the native code crashes. */
 export type Cell = string | number | null | Buffer
 
 /** Texts as they are given back: what reads them stops at a NUL. */
 export const bindable = (cells: readonly Cell[]): Cell[] =>
-  cells.map((c) => (typeof c === 'string' ? c.replaceAll('\0', '\ufffd') : c))
+  cells.map((c) => {
+    expectArgument(isCell(c), 'what is kept', c, 'a text or a number')
+    return typeof c === 'string' ? c.replaceAll('\0', '\ufffd') : c
+  })
+
+const isCell = (c: unknown): boolean =>
+  c === null || typeof c === 'string' || (typeof c === 'number' && Number.isFinite(c)) || Buffer.isBuffer(c)
 
 export type Row = Readonly<Record<string, Cell | ArrayBuffer>>
 
@@ -91,35 +97,6 @@ export const TRIAL_COLUMNS = [
   'worker',
   'time',
 ] as const
-
-const isMs = (x: unknown): boolean => typeof x === 'number' && Number.isFinite(x) && x >= 0
-
-/** @throws SptError `api/argument` of what a file would not give back */
-export function checkTrial(t: TrialRecord): void {
-  const o = t.outcome
-  expectArgument(
-    (STATUSES as readonly string[]).includes(o.status),
-    'the status',
-    o.status,
-    STATUSES.join(', '),
-  )
-  for (const [what, ms] of [
-    ['share', t.share],
-    ['predicted', t.predicted],
-    ['duration', t.duration],
-    ['time', t.time],
-  ] as const)
-    expectArgument(ms === undefined || isMs(ms), what, ms, 'a number of 0 or more')
-  if (o.status !== 'measured') return
-  const { median, interval, samples } = o.timing
-  expectArgument(
-    isMs(median) && interval.every(isMs),
-    'the median and its interval',
-    o.timing,
-    'milliseconds',
-  )
-  expectArgument(samples.length > 0 && samples.every(isMs), 'the samples', samples, 'milliseconds')
-}
 
 export function trialRow(t: TrialRecord): Cell[] {
   const o = t.outcome

@@ -1,0 +1,53 @@
+/** What values of options are: each is checked, and said of, alike everywhere. */
+import { expectArgument, isRecord } from './expect-argument.ts'
+
+export interface ValueKind {
+  readonly holds: (x: unknown) => boolean
+  readonly expected: string
+}
+
+const kind = (expected: string, holds: (x: unknown) => boolean): ValueKind => ({ holds, expected })
+const isNumber = (x: unknown): x is number => typeof x === 'number' && Number.isFinite(x)
+const isText = (x: unknown): boolean => typeof x === 'string'
+
+export const TEXT = kind('a text', isText)
+export const TEXTS = kind('a list of texts', (x) => Array.isArray(x) && x.every(isText))
+export const LIST = kind('a list', Array.isArray)
+export const RECORD = kind('an object', isRecord)
+export const FLAG = kind('true or false', (x) => typeof x === 'boolean')
+export const FUNCTION = kind('a function', (x) => typeof x === 'function')
+export const NUMBER = kind('a number', isNumber)
+export const INTEGER = kind('an integer', Number.isSafeInteger)
+/** From 0 on. */
+export const COUNT = kind('a whole number from 0 on', (x) => Number.isSafeInteger(x) && (x as number) >= 0)
+/** From 1 on. */
+export const POSITIVE_COUNT = kind(
+  'a whole number from 1 on',
+  (x) => Number.isSafeInteger(x) && (x as number) >= 1,
+)
+export const SECONDS = kind('seconds, more than 0', (x) => typeof x === 'number' && x > 0)
+export const MILLISECONDS = kind('milliseconds, more than 0', (x) => typeof x === 'number' && x > 0)
+export const SIGNAL = kind(
+  'the signal of an AbortController',
+  (x) => isRecord(x) && typeof x.addEventListener === 'function',
+)
+export const oneOf = (words: readonly string[]): ValueKind =>
+  kind(words.join(', '), (x) => typeof x === 'string' && words.includes(x))
+export const either = (a: ValueKind, b: ValueKind): ValueKind =>
+  kind(`${a.expected}, or ${b.expected}`, (x) => a.holds(x) || b.holds(x))
+export const listOf = (of: ValueKind, expected: string): ValueKind =>
+  kind(expected, (x) => Array.isArray(x) && x.every(of.holds))
+export const recordOf = (of: ValueKind, expected: string): ValueKind =>
+  kind(expected, (x) => isRecord(x) && Object.values(x).every(of.holds))
+
+/** @throws SptError `api/argument` */
+export const expectValue = (what: string, value: unknown, { holds, expected }: ValueKind): void =>
+  expectArgument(holds(value), what, value, expected)
+
+/** Of options that are given; `undefined` is none. @throws SptError `api/argument` */
+export function expectValues(values: object, kinds: Readonly<Record<string, ValueKind>>): void {
+  for (const [name, of] of Object.entries(kinds)) {
+    const value = (values as Readonly<Record<string, unknown>>)[name]
+    if (value !== undefined) expectValue(name, value, of)
+  }
+}
