@@ -1,6 +1,6 @@
 /** What a command reads and writes by the paths of its call: nothing is written over what it reads, or twice to one place. */
 import { access, constants, realpath, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { guarded } from '../io/node-files.ts'
 import { longName } from './args.ts'
 import type { Call, CommandSpec } from './command.ts'
@@ -67,5 +67,11 @@ export const checkWritable = (path: string): Promise<void> =>
   guarded(path, 'write', async () => {
     const there = await stat(path).catch(() => null)
     if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR', syscall: 'open' })
+    if (!there && !(await stat(dirname(path))).isDirectory())
+      throw Object.assign(new Error('no folder'), { code: 'ENOTDIR', syscall: 'open' })
     await access(there ? path : dirname(path), constants.W_OK)
   })
+
+/** That files could be written into a folder. @throws SptError `io/…` */
+export const checkWritableFolder = (folder: string, file: string): Promise<void> =>
+  checkWritable(join(folder, file))

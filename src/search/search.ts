@@ -17,6 +17,8 @@ export interface Asked {
 export interface EvaluateContext {
   /** Aborts when the search is to end. */
   readonly signal: AbortSignal
+  /** May be told what came of a point, by its place, as soon as that is known: where the search ends, it is not lost. */
+  readonly settle?: ((at: number, outcome: Outcome) => void) | undefined
 }
 
 export interface SearchOptions {
@@ -129,16 +131,20 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
         share: strategy.share?.(point) ?? 1,
       }))
       if (asked.length === 0) return ended('exhausted')
-      const given = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal }))
-      // Given up halfway: what would have come of it is not known.
-      if (!given && ending.signal.aborted) continue
-      const outcomes = properOutcomes(asked, given)
-      const told = asked.map(({ point, share }, k): Trial => {
+      const settled = new Map<number, Outcome>()
+      const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
+      const given = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal, settle }))
+      // Given up halfway: what would have come of the others is not known.
+      const isHalf = !given && ending.signal.aborted
+      const tried = isHalf ? asked.filter((_, k) => settled.has(k)) : asked
+      if (tried.length === 0) continue
+      const outcomes = properOutcomes(tried, isHalf ? tried.map((a) => settled.get(asked.indexOf(a))) : given)
+      const told = tried.map(({ point, share }, k): Trial => {
         const outcome = outcomes[k]!
         return share === 1 ? { point, outcome } : { point, outcome, share }
       })
       done += told.length
-      spent += asked.reduce((sum, { share }) => sum + share, 0)
+      spent += tried.reduce((sum, { share }) => sum + share, 0)
       strategy.tell(told)
       tally.add(told)
       options.onProgress?.({ ...tally.found, done, wrong: tally.wrong, seconds: elapsed(), last: told })

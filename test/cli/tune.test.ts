@@ -1,6 +1,8 @@
 /** `spt tune`: the fastest schedule of a kernel on a matrix, kept, gone on with, written as a schedule that reads back. */
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
+import { Call } from '../../src/cli/command.ts'
+import { reportWrong } from '../../src/cli/run/tuning.ts'
 import { load } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
@@ -196,4 +198,28 @@ test('what is not possible is refused', async () => {
   )
   expect((await spt(['tune', empty, ...data])).err).toContain('space/empty')
   expect(existsSync('spt-bug-mul-1.json')).toBe(false)
+})
+
+test('a folder for bugs that is none is refused before anything is measured', async () => {
+  const db = folder.at('bugs.db')
+  for (const [bugs, code] of [
+    [folder.at('no/where'), 'io/not-found'],
+    [folder.file('file.txt', 'no folder'), 'io/not-a-folder'],
+  ] as const) {
+    const { code: exit, err } = await spt(['tune', program, ...data, '--db', db, '--bugs', bugs])
+    expect([exit, err]).toEqual([1, expect.stringContaining(code)])
+  }
+  expect(existsSync(db)).toBe(false)
+})
+
+test('bugs that cannot be written are told of, and nothing else is lost', async () => {
+  const errs: string[] = []
+  const call = new Call('tune', [program], new Map([['bugs', [folder.at('gone')]]]), {
+    err: (text: string) => void errs.push(text),
+  } as never)
+  const wrong = [{ space: 's', point: { by: 2 }, message: 'C differs', trace: '[]', seed: 5 }]
+  await reportWrong({ call, kernel: { name: 'mul' }, kind: 'cpu' } as never, wrong)
+  expect(errs.join('')).toMatch(
+    /^warning: a candidate differs .*\[io\/not-found\]:\n\{[\s\S]*"C differs"[\s\S]*\}\n$/,
+  )
 })

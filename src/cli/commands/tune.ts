@@ -3,7 +3,7 @@ import { STRATEGIES } from '../../search/strategies/index.ts'
 import { longName } from '../args.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
-import { checkWritable } from '../paths.ts'
+import { checkWritable, checkWritableFolder } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'
 import { SPACE } from '../run/space-option.ts'
 import { casesOf } from '../run/tune-cases.ts'
@@ -146,4 +146,6 @@ async function checkWritten(call: Call, cases: number): Promise<void> {
       hint: 'leave it out; --json has all of it as data',
     })
   for (const path of [out, html]) if (path !== undefined) await checkWritable(path)
+  const bugs = call.one('bugs')
+  if (bugs !== undefined) await checkWritableFolder(bugs, 'spt-bug.json')
 }

@@ -30,8 +30,9 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
   call.io.progress?.('')
   for (const { name, refused } of result.cases)
     if (refused) call.io.err(`warning: ${name} has no part in it: ${refused.message} [${refused.code}]\n`)
+  // First: a disk may be full.
+  call.io.out((call.flag('json') ? tunedAllJson : tunedAllReport)(kernel, device.name, result))
   await reportWrong(tuning, result.wrong)
   await writeOut(tuning, result.schedule?.text)
-  call.io.out((call.flag('json') ? tunedAllJson : tunedAllReport)(kernel, device.name, result))
   return result.schedule ? EXIT.ok : EXIT.failed
 }

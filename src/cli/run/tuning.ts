@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
+import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { guarded } from '../../io/node-files.ts'
@@ -139,8 +140,16 @@ export async function reportWrong(
       size: call.many('size'),
       ...bug,
     }
-    await guarded(path, 'write', () => writeFile(path, `${JSON.stringify(all, null, 2)}\n`))
-    call.io.err(`warning: a candidate differs from the reference: ${path}\n`)
+    const text = `${JSON.stringify(all, null, 2)}\n`
+    try {
+      await guarded(path, 'write', () => writeFile(path, text))
+      call.io.err(`warning: a candidate differs from the reference: ${path}\n`)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      // What else was found is not lost for that.
+      const [{ message, code }] = e.diagnostics as [Diagnostic]
+      call.io.err(`warning: a candidate differs from the reference, but ${message} [${code}]:\n${text}`)
+    }
   }
 }
 

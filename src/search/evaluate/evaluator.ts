@@ -10,7 +10,7 @@ import { pointKey } from '../points.ts'
 import type { Asked, EvaluateContext } from '../search.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
 import { Lowering, type LoweringOptions } from './lowering.ts'
-import { isLost, outcomeOf } from './outcomes.ts'
+import { isLost, Outcomes, outcomeOf } from './outcomes.ts'
 import { type Compared, type MeasuringOptions, TestBench } from './test-bench.ts'
 
 export interface EvaluatorOptions extends LoweringOptions, MeasuringOptions {
@@ -74,6 +74,9 @@ interface Loss {
   readonly why: unknown
 }
 
+/** Milliseconds that a round of what is measured together takes, where more than one is. */
+const ROUND_MS = 1000
+
 export class Evaluator implements Trier {
   readonly #options: EvaluatorOptions
   readonly #lowering: Lowering
@@ -103,21 +106,24 @@ export class Evaluator implements Trier {
 
   readonly evaluate = async (
     asked: readonly Asked[],
-    { signal }: Partial<EvaluateContext> = {},
+    { signal, settle }: Partial<EvaluateContext> = {},
   ): Promise<readonly Outcome[]> => {
     void this.#bench.extent
-    const outcomes: Outcome[] = []
+    const outcomes = new Outcomes(settle)
     let open = asked.flatMap((a, at) => this.#applied(a, at, outcomes))
     try {
       for (;;) {
-        await Promise.all(open.map((c) => this.#compileInto(c, outcomes)))
+        await Promise.all(open.map((c) => this.#compileInto(c, outcomes, signal)))
         const lost = await this.#onDevice(
           open.filter((c) => c.compiled),
           outcomes,
           signal,
         )
         // Who was at it when the device was lost has its outcome; the others have another chance, once.
-        if (lost.length === 0 || !this.#options.reopen || this.#reopened) return outcomes
+        if (lost.length === 0 || !this.#options.reopen || this.#reopened) {
+          outcomes.settle(lost.map((c) => c.at))
+          return outcomes.all
+        }
         this.#reopened = true
         for (const c of open) free(c)
         this.#bench = this.#benchOn(await this.#options.reopen())
@@ -128,10 +134,10 @@ export class Evaluator implements Trier {
     }
   }
 
-  #applied({ point, share }: Asked, at: number, outcomes: Outcome[]): Candidate[] {
+  #applied({ point, share }: Asked, at: number, outcomes: Outcomes): Candidate[] {
     const applied = appliedAt(this.#options.space, point)
     if ('refused' in applied) {
-      outcomes[at] = applied.refused
+      outcomes.set(at, applied.refused)
       return []
     }
     const { kernel, tried } = applied
@@ -139,27 +145,27 @@ export class Evaluator implements Trier {
     return [{ at, share, point, key: JSON.stringify(tried.trace), kernel }]
   }
 
-  async #compileInto(c: Candidate, outcomes: Outcome[]): Promise<void> {
+  async #compileInto(c: Candidate, outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
     try {
-      c.compiled = await this.compiled(c.kernel)
+      c.compiled = await this.compiled(c.kernel, signal)
     } catch (e) {
-      outcomes[c.at] = outcomeOf(e)
+      outcomes.set(c.at, outcomeOf(e))
     }
   }
 
-  /** @throws SptError `search/timeout`, and as `compileAsIs` */
-  async compiled(kernel: Kernel): Promise<CompiledSchedule> {
+  /** @throws SptError `search/timeout`, and as `compileAsIs`; what `signal` aborts with */
+  async compiled(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
     const { device } = this.#bench
     const { compilation } = device.kind === 'cpu' ? kernel : kernel.parallel()
     const options = lanesOf(device)
-    compilation.adopt(await this.#lowering.plan(compilation.loops, options, kernel.name), options)
+    compilation.adopt(await this.#lowering.plan(compilation.loops, options, kernel.name, signal), options)
     return kernel.compileAsIs(device)
   }
 
   /** Those that were not at fault when the device was lost; none where it was not. */
   async #onDevice(
     all: readonly Candidate[],
-    outcomes: Outcome[],
+    outcomes: Outcomes,
     signal?: AbortSignal,
   ): Promise<readonly Candidate[]> {
     const groups = alike(all)
@@ -167,53 +173,76 @@ export class Evaluator implements Trier {
       const lost = await this.#group(group, outcomes, signal)
       if (!lost) continue
       const rest = [...lost.others, ...groups.slice(k + 1).flat()]
-      for (const { at } of rest) outcomes[at] = outcomeOf(lost.why)
+      for (const { at } of rest) outcomes.put(at, outcomeOf(lost.why))
       return rest
     }
     return []
   }
 
   /** Candidates that store their tensors alike, together on the device. */
-  async #group(group: readonly Candidate[], outcomes: Outcome[], signal?: AbortSignal): Promise<Loss | null> {
+  async #group(group: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<Loss | null> {
     const right: Candidate[] = []
     try {
       for (const [k, c] of group.entries()) {
         signal?.throwIfAborted()
         try {
-          const outcome = await this.#checked(c)
-          if (outcome) outcomes[c.at] = outcome
+          const outcome = await this.#checked(c, signal)
+          if (outcome) outcomes.set(c.at, outcome)
           else right.push(c)
         } catch (e) {
-          outcomes[c.at] = outcomeOf(e)
+          outcomes.set(c.at, outcomeOf(e))
           if (isLost(e)) return { others: [...right, ...group.slice(k + 1)], why: e }
         }
         // Timers and signals have their turn.
         await new Promise((done) => setImmediate(done))
       }
-      return await this.#race(right, outcomes, signal)
+      const races = this.#races(right)
+      for (const [k, race] of races.entries()) {
+        const lost = await this.#race(race, outcomes, signal)
+        if (lost) return { ...lost, others: [...lost.others, ...races.slice(k + 1).flat()] }
+      }
+      return null
     } finally {
       for (const c of group) free(c)
     }
   }
 
   /** What comes of it, but for one that is right and to be measured. */
-  async #checked(c: Candidate): Promise<Outcome | null> {
-    const checked = await this.#bench.checked(c.compiled!, c.key)
+  async #checked(c: Candidate, signal?: AbortSignal): Promise<Outcome | null> {
+    const checked = await this.#bench.checked(c.compiled!, c.key, signal)
     if ('wrong' in checked) return checked.wrong
     c.prepared = checked.prepared
     const id = pointKey(c.point)
     this.#tried.set(id, { ...this.#tried.get(id)!, ...checked.found })
-    return this.#bench.hopeless(c.prepared)
+    return this.#bench.hopeless(c.prepared, signal)
   }
 
-  async #race(right: readonly Candidate[], outcomes: Outcome[], signal?: AbortSignal): Promise<Loss | null> {
-    const share = Math.max(...right.map((c) => c.share))
-    const prepared = right.map((c) => c.prepared!)
-    for (const [k, outcome] of (await this.#bench.measured(prepared, share, signal)).entries())
-      outcomes[right[k]!.at] = outcome
-    // One of those may be to blame: it is not tried again.
-    const [first, ...others] = right.filter((c) => lossOf(outcomes[c.at]!))
-    return first ? { others, why: lossOf(outcomes[first.at]!) } : null
+  /** Those that are measured against each other: few where they take long, so that what is measured is soon kept. */
+  #races(right: readonly Candidate[]): readonly (readonly Candidate[])[] {
+    const races: Candidate[][] = []
+    let spent = Number.POSITIVE_INFINITY
+    for (const c of right) {
+      const time = this.#bench.firstTime(c.prepared!)
+      if (spent + time > ROUND_MS) {
+        races.push([])
+        spent = 0
+      }
+      races.at(-1)!.push(c)
+      spent += time
+    }
+    return races
+  }
+
+  async #race(race: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<Loss | null> {
+    const share = Math.max(...race.map((c) => c.share))
+    const prepared = race.map((c) => c.prepared!)
+    const found = await this.#bench.measured(prepared, share, signal)
+    // One of those that were lost may be to blame: it is not tried again.
+    const [first, ...others] = race.filter((_, k) => lossOf(found[k]!))
+    for (const [k, c] of race.entries())
+      if (others.includes(c)) outcomes.put(c.at, found[k]!)
+      else outcomes.set(c.at, found[k]!)
+    return first ? { others, why: lossOf(found[race.indexOf(first)]!) } : null
   }
 
   /** Ends its threads, and frees what it has on the device. */

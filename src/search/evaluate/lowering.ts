@@ -20,6 +20,8 @@ interface Job {
   readonly what: string
   resolve(plan: Plan): void
   reject(why: Error): void
+  /** Ends the thread that is at it. */
+  stop?: () => void
 }
 
 const SCRIPT = 'lowering-worker.js'
@@ -52,12 +54,28 @@ export class Lowering {
 
   /**
    * @param what for errors: the kernel's name
-   * @throws SptError `search/timeout`, and as `lowerToMemory`
+   * @throws SptError `search/timeout`, and as `lowerToMemory`; what `signal` aborts with, and the thread ends
    */
-  plan(loops: Kernel2, options: LowerOptions, what: string): Promise<Plan> {
+  plan(loops: Kernel2, options: LowerOptions, what: string, signal?: AbortSignal): Promise<Plan> {
     if (this.#script === null) return Promise.resolve().then(() => lowerToMemory(loops, undefined, options))
+    if (signal?.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ task: { id: this.#next++, loops, options }, what, resolve, reject })
+      const task = { id: this.#next++, loops, options }
+      const stop = (): void => {
+        const at = this.#waiting.indexOf(job)
+        if (at >= 0) this.#waiting.splice(at, 1)
+        job.stop?.()
+        job.reject(signal!.reason as Error)
+      }
+      const ended =
+        <T>(settle: (x: T) => void) =>
+        (x: T): void => {
+          signal?.removeEventListener('abort', stop)
+          settle(x)
+        }
+      const job: Job = { task, what, resolve: ended(resolve), reject: ended(reject) }
+      signal?.addEventListener('abort', stop, { once: true })
+      this.#waiting.push(job)
       this.#begin()
     })
   }
@@ -104,6 +122,7 @@ export class Lowering {
       if ('plan' in answer) job.resolve(answer.plan)
       else job.reject(new SptError(answer.refused))
     }
+    job.stop = () => done(false)
     const timer = setTimeout(() => {
       done(false)
       job.reject(timedOut(job.what, this.#timeout))

@@ -1,5 +1,6 @@
 /** What an error says of the point that it came of. */
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
+import type { EvaluateContext } from '../search.ts'
 import type { Outcome } from '../types.ts'
 
 /** Not the point's fault alone: what else was under way may be to blame as well. */
@@ -31,4 +32,27 @@ export function outcomeOf(e: unknown): Exclude<Outcome, { status: 'measured' | '
   // Of engines: 'Maximum call stack size exceeded', 'Invalid array length'.
   if (e instanceof RangeError) return { status: 'failed', code: 'search/range', message: e.message }
   throw e
+}
+
+/** By place. What is settled is told at once; what is put may be tried again. */
+export class Outcomes {
+  readonly all: Outcome[] = []
+  readonly #told: EvaluateContext['settle']
+
+  constructor(told: EvaluateContext['settle']) {
+    this.#told = told
+  }
+
+  put(at: number, outcome: Outcome): void {
+    this.all[at] = outcome
+  }
+
+  set(at: number, outcome: Outcome): void {
+    this.put(at, outcome)
+    this.#told?.(at, outcome)
+  }
+
+  settle(places: readonly number[]): void {
+    for (const at of places) this.set(at, this.all[at]!)
+  }
 }

@@ -6,6 +6,7 @@ import { Workspace } from '../../api/workspace.ts'
 import type { Device } from '../../runtime/device.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
+import { EventTurns } from '../measuring/event-turns.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
@@ -35,6 +36,8 @@ const HOPELESS = 3
 /** Those runs: until they took so many milliseconds together, within which hosts have compiled loops that are run often. */
 const FIRST_MS = 100
 const FIRST_RUNS = 50
+/** One may be held up by anything. */
+const LEAST_RUNS = 2
 const LEAST_ROUNDS = 5
 /** Milliseconds beyond which a kernel is warm after few runs. */
 const LONG = 10
@@ -73,16 +76,19 @@ export class TestBench {
 
   /**
    * Brings a kernel to the device, and compares it with the reference, once for the same steps (`key`).
-   * @throws SptError as `prepare` and `run`
+   * @throws SptError as `prepare` and `run`; what `signal` aborts with
    */
   async checked(
     compiled: CompiledSchedule,
     key: string,
+    signal?: AbortSignal,
   ): Promise<{ readonly prepared: PreparedKernel; readonly found: Compared } | { readonly wrong: Outcome }> {
     const known = this.#wrong.get(key)
     if (known) return { wrong: known }
+    const turns = new EventTurns(signal)
     const prepared = await this.data.prepare(compiled)
     try {
+      await turns.next()
       const found = this.#right.get(key) ?? (await this.#compared(prepared, key))
       if ('status' in found) {
         prepared.free()
@@ -116,22 +122,29 @@ export class TestBench {
     return withDeviceLock(deviceIdentity(this.device), work, { signal })
   }
 
-  /** Its times, where a few runs show that it is far from the fastest. */
-  hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
-    return this.#alone(() => this.#hopeless(prepared))
+  /** Its times, where a few runs show that it is far from the fastest. @throws what `signal` aborts with */
+  hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
+    return this.#alone(() => this.#hopeless(prepared, signal), signal)
   }
 
-  async #hopeless(prepared: PreparedKernel): Promise<Outcome | null> {
+  async #hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
+    const turns = new EventTurns(signal)
     const times: number[] = []
     const isFar = (): boolean => Math.min(...times) > HOPELESS * this.#fastest
     let spent = 0
     do {
+      await turns.next()
       const [time = 0] = await prepared.time(1)
       times.push(time)
       spent += time
-    } while (isFar() && times.length < FIRST_RUNS && spent < FIRST_MS)
+    } while (isFar() && (times.length < LEAST_RUNS || (times.length < FIRST_RUNS && spent < FIRST_MS)))
     this.#first.set(prepared, Math.min(...times))
     return isFar() ? { status: 'measured', timing: timingOf(times) } : null
+  }
+
+  /** Milliseconds that it took before it was measured: 0 where it was not run alone. */
+  firstTime(prepared: PreparedKernel): number {
+    return this.#first.get(prepared) ?? 0
   }
 
   /** Measures kernels against each other. `share`: how much of the usual effort, in (0, 1]. */
@@ -148,7 +161,7 @@ export class TestBench {
       seconds: seconds * share * prepared.length,
       seed: seed + this.#rounds++,
       reference: this.#reference,
-      warmups: prepared.every((p) => (this.#first.get(p) ?? 0) > LONG) ? WARMUPS.long : WARMUPS.short,
+      warmups: prepared.every((p) => this.firstTime(p) > LONG) ? WARMUPS.long : WARMUPS.short,
       ...(signal ? { signal } : {}),
     }
     const { outcomes } = await this.#alone(() => measureRounds(this.device, prepared, options), signal)

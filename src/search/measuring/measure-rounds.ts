@@ -3,6 +3,7 @@ import type { PreparedKernel } from '../../api/compiled.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { Timer } from '../../runtime/measure.ts'
+import { EventTurns } from './event-turns.ts'
 import { medianInterval } from './median-interval.ts'
 import { prepareReference } from './reference-kernel.ts'
 import { type RoundsOptions, type RoundsResult, raced, type Timed } from './rounds.ts'
@@ -48,15 +49,14 @@ export async function measureRounds(
   const timer = new Timer(device, flush, 'graph')
   const own = options.reference === undefined ? await prepareReference(device) : null
   try {
-    const most = flush ? 1 : MOST_COMMANDS
-    const timed = candidates.map(({ commands }) =>
-      lazily(() => timedOf(timer, commands, warmups, sampleMs, most)),
-    )
+    const turns = new EventTurns(rounds.signal)
+    const how = { warmups, sampleMs, most: flush ? 1 : MOST_COMMANDS, turns }
+    const timed = candidates.map(({ commands }) => lazily(() => timedOf(timer, commands, how)))
     const reference = options.reference ?? own
     return await raced(
       timed,
       rounds,
-      reference ? lazily(() => timedOf(timer, reference.commands, warmups, sampleMs, most)) : undefined,
+      reference ? lazily(() => timedOf(timer, reference.commands, how)) : undefined,
     )
   } finally {
     timer.free()
@@ -76,16 +76,30 @@ function lazily(make: () => Promise<Timed>): Timed {
   }
 }
 
+interface Sampling {
+  readonly warmups: number
+  readonly sampleMs: number
+  /** Commands of a sample. */
+  readonly most: number
+  readonly turns: EventTurns
+}
+
 async function timedOf(
   timer: Timer,
   commands: readonly Command[],
-  warmups: number,
-  sampleMs: number,
-  most: number,
+  { warmups, sampleMs, most, turns }: Sampling,
 ): Promise<Timed> {
   const once = await timer.runs(commands, 1)
-  if (warmups > 0) await once(warmups, false)
-  const { median } = medianInterval(await once(PROBES))
+  const several = async (n: number, isFlushed?: boolean): Promise<number[]> => {
+    const times: number[] = []
+    for (let k = 0; k < n; k++) {
+      await turns.next()
+      times.push(...(await once(1, isFlushed)))
+    }
+    return times
+  }
+  await several(warmups, false)
+  const { median } = medianInterval(await several(PROBES))
   const needed = Math.ceil(sampleMs / Math.max(median, 1e-6))
   const batch = Math.max(1, Math.min(needed, Math.floor(most / Math.max(1, commands.length))))
   const runs = batch === 1 ? once : await timer.runs(commands, batch)

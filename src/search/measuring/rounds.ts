@@ -8,6 +8,7 @@ import { Random } from '../../run/bind/random-tensors.ts'
 import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
+import { EventTurns } from './event-turns.ts'
 import { CONFIDENCE, medianInterval, timingOf } from './median-interval.ts'
 
 /** What can be timed. */
@@ -87,6 +88,7 @@ export async function raced(
   const now = options.now ?? (() => performance.now())
   const start = now()
   const random = new Random(seed)
+  const turns = new EventTurns(signal)
   const references = new References()
   const all = candidates.map((timed): Candidate => ({ timed, times: [], before: [], out: null, error: null }))
   const refer = async (): Promise<void> => {
@@ -106,7 +108,7 @@ export async function raced(
     )
     if (active.length === 0) break
     for (const [k, candidate] of active.entries()) {
-      signal?.throwIfAborted()
+      await turns.next()
       if (k % BETWEEN === 0) await refer()
       await sample(candidate, references.count, all)
     }

@@ -3,6 +3,7 @@ import type { Kernel } from '../../api/kernel.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
+import { fastestOf } from '../fastest.ts'
 import type { LibraryRoutine } from '../libraries/index.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { shuffled } from '../shuffled.ts'
@@ -19,47 +20,115 @@ const FAR = 1.5
 export interface Contender {
   readonly kernel: Kernel
   readonly routine?: LibraryRoutine | undefined
+  /** What came of it before, where it was tried. */
+  readonly before?: Outcome | undefined
 }
 
-/** Outcomes of kernels, in their order; what is refused or faults is out. */
+/**
+ * Outcomes of kernels, in their order; what is refused or faults is out. Once `signal` aborts there are some seconds left;
+ * `null`: nothing is known of one until then.
+ */
 export async function compared(
   evaluator: Evaluator,
   kernels: readonly Contender[],
   seed: number,
   signal?: AbortSignal,
-): Promise<readonly Outcome[]> {
+): Promise<readonly (Outcome | null)[]> {
   const random = new Random(seed)
   const samples = kernels.map((): number[] => [])
   const out: Outcome[] = []
-  for (let pass = 0; pass < PASSES; pass++) {
-    const left = [...kernels.keys()].filter((k) => !out[k])
-    for (const k of shuffled(left, () => random.next())) {
-      if (signal?.aborted && pass > 0) break
-      const outcome = await timed(evaluator, kernels[k]!)
-      if (outcome.status === 'measured') samples[k]!.push(...outcome.timing.samples)
-      else out[k] = outcome
+  const ending = new Ending(signal)
+  const [fastest] = fastestOf(kernels.flatMap(({ before }) => (before ? [{ outcome: before }] : [])))
+  const isShort = fastest?.outcome.status === 'measured' && RUNS * fastest.outcome.timing.median < GRACE
+  const measured = (k: number): Outcome => ({ status: 'measured', timing: timingOf(samples[k]!) })
+  try {
+    for (let pass = 0; pass < PASSES; pass++) {
+      const left = [...kernels.keys()].filter((k) => !out[k])
+      // What the search holds for the fastest comes first: there may be no time for all.
+      for (const k of pass === 0 ? left : shuffled(left, () => random.next())) {
+        if (signal?.aborted && (pass > 0 || ending.signal.aborted || !isShort)) break
+        const outcome = await ending.unlessAborted(() => timed(evaluator, kernels[k]!, ending.signal))
+        if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
+        else if (outcome) out[k] = outcome
+      }
+      for (const k of farIn(samples)) out[k] ??= measured(k)
     }
-    const medians = samples.map((s) => (s.length > 0 ? timingOf(s).median : Number.POSITIVE_INFINITY))
-    for (const [k, median] of medians.entries())
-      if (median > FAR * Math.min(...medians))
-        out[k] ??= { status: 'measured', timing: timingOf(samples[k]!) }
+  } finally {
+    ending.clear()
   }
-  return kernels.map((_, k) => out[k] ?? { status: 'measured', timing: timingOf(samples[k]!) })
+  return kernels.map((_, k) => out[k] ?? (samples[k]!.length > 0 ? measured(k) : null))
 }
 
-/** Compared with the reference, and measured with a share of the usual effort. */
-export async function timed(evaluator: Evaluator, { kernel, routine }: Contender): Promise<Outcome> {
+/** Those of whose samples, two at least, none is near the fastest median: a single one may be held up by anything. */
+export function farIn(samples: readonly (readonly number[])[]): readonly number[] {
+  const medians = samples.map((s) => (s.length > 0 ? timingOf(s).median : Number.POSITIVE_INFINITY))
+  const fastest = Math.min(...medians)
+  return [...samples.keys()].filter(
+    (k) => samples[k]!.length >= 2 && medians[k]! > FAR * fastest && Math.min(...samples[k]!) > FAR * fastest,
+  )
+}
+
+/** Milliseconds after the signal. */
+const GRACE = 1500
+/** Of a kernel that is compared and measured a little. */
+const RUNS = 20
+
+/** A signal that aborts some time after the caller's. */
+class Ending {
+  readonly #controller = new AbortController()
+  readonly #of: AbortSignal | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(of: AbortSignal | undefined) {
+    this.#of = of
+    if (of?.aborted) this.#begin()
+    else of?.addEventListener('abort', this.#begin, { once: true })
+  }
+
+  readonly #begin = (): void => {
+    this.#timer = setTimeout(() => this.#controller.abort(this.#of!.reason), GRACE)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work()
+    } catch (e) {
+      if (this.signal.aborted) return undefined
+      throw e
+    }
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#of?.removeEventListener('abort', this.#begin)
+  }
+}
+
+/** Compared with the reference, and measured with a share of the usual effort. @throws what `signal` aborts with */
+export async function timed(
+  evaluator: Evaluator,
+  { kernel, routine }: Contender,
+  signal?: AbortSignal,
+): Promise<Outcome> {
   try {
-    const compiled = await (routine ? routine.compile() : evaluator.compiled(kernel))
+    const compiled = await (routine ? routine.compile() : evaluator.compiled(kernel, signal))
     const steps = JSON.stringify(kernel.toJSON())
     try {
-      const checked = await evaluator.bench.checked(compiled, routine ? `${routine.name} ${steps}` : steps)
+      const checked = await evaluator.bench.checked(
+        compiled,
+        routine ? `${routine.name} ${steps}` : steps,
+        signal,
+      )
       if ('wrong' in checked) return checked.wrong
       try {
         const { prepared } = checked
         return (
-          (await evaluator.bench.hopeless(prepared)) ??
-          (await evaluator.bench.measured([prepared], SHARE))[0]!
+          (await evaluator.bench.hopeless(prepared, signal)) ??
+          (await evaluator.bench.measured([prepared], SHARE, signal))[0]!
         )
       } finally {
         checked.prepared.free()

@@ -213,6 +213,13 @@ function fastestFinal(finals: readonly Final[]): MeasuredFinal | null {
   return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
 }
 
+/** Of what was to be compared when it was ended. */
+const ENDED: Outcome = {
+  status: 'failed',
+  code: 'search/ended',
+  message: 'the search was ended before it was measured',
+}
+
 /** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
 async function finalsOf(
   kernel: Kernel,
@@ -224,13 +231,19 @@ async function finalsOf(
 ): Promise<readonly Final[]> {
   const fastest = fastestOf(found.trials).slice(0, FINALISTS)
   const list = [
-    ...fastest.map(({ point }, k) => ({
+    ...fastest.map(({ point, outcome }, k) => ({
       name: k === 0 ? 'best' : `best ${k + 1}`,
       point,
+      before: outcome,
       kernel: () => space.kernel(point),
     })),
     ...(await others(kernel, options.device, evaluator.bench.data.given, options.inputs)),
-    ...routines.map(({ name, routine }) => ({ name, routine, kernel: () => routine.kernel })),
+    ...routines.map(({ name, routine, outcome }) => ({
+      name,
+      routine,
+      before: outcome,
+      kernel: () => routine.kernel,
+    })),
   ]
   const made = list.map((c) => {
     try {
@@ -242,8 +255,9 @@ async function finalsOf(
   const legal = made.filter((c) => c.refused === null)
   const outcomes = await compared(evaluator, legal, options.seed ?? 1, options.signal)
   const finals: Final[] = []
-  for (const { refused, ...c } of made) {
-    const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)]!
+  for (const { refused, ...all } of made) {
+    const { before, ...c } = { before: ENDED, ...all }
+    const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)] ?? before
     const isCounted = options.explain && outcome.status === 'measured' && !('routine' in c)
     const more = isCounted ? await explained(evaluator, c.kernel) : {}
     finals.push({ point: null, ...c, outcome, ...more })

@@ -98,22 +98,32 @@ export class Session {
     return this.#remote ? this.#remote.batch() : 8
   }
 
-  /** For `search`: what comes of some points, in their order, kept in the records. */
+  /** For `search`: what comes of some points, in their order, kept in the records as soon as it is known. */
   readonly evaluate = async (
     asked: readonly Asked[],
     context: Partial<EvaluateContext> = {},
   ): Promise<readonly Outcome[]> => {
-    const outcomes = await this.#trier.evaluate(asked, context)
-    const { study } = this
-    if (study)
-      this.options.records!.add(
-        ...asked.map(({ point, share }, k) => {
-          const { trace, worker, duration } = this.tried(point) ?? {}
-          const predicted = this.options.expected?.of(point)
-          return { study, point, outcome: outcomes[k]!, share, trace, predicted, worker, duration }
-        }),
-      )
+    const kept = new Set<number>()
+    const settle = (at: number, outcome: Outcome): void => {
+      kept.add(at)
+      this.#keep([[asked[at]!, outcome]])
+      context.settle?.(at, outcome)
+    }
+    const outcomes = await this.#trier.evaluate(asked, { ...context, settle })
+    this.#keep(asked.flatMap((a, k) => (kept.has(k) ? [] : [[a, outcomes[k]!] as const])))
     return outcomes
+  }
+
+  #keep(trials: readonly (readonly [Asked, Outcome])[]): void {
+    const { study } = this
+    if (!study || trials.length === 0) return
+    this.options.records!.add(
+      ...trials.map(([{ point, share }, outcome]) => {
+        const { trace, worker, duration } = this.tried(point) ?? {}
+        const predicted = this.options.expected?.of(point)
+        return { study, point, outcome, share, trace, predicted, worker, duration }
+      }),
+    )
   }
 
   /** What the records have of any point, where the session goes on with them. */

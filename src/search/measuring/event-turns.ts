@@ -1,0 +1,22 @@
+/** Runs that keep the host busy, between which timers and signals have their turn. */
+
+/** Milliseconds without one. */
+const EVERY = 20
+
+export class EventTurns {
+  readonly #signal: AbortSignal | undefined
+  #last = performance.now()
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal
+  }
+
+  /** To be awaited before each run. @throws what the signal aborts with */
+  async next(): Promise<void> {
+    if (performance.now() - this.#last > EVERY) {
+      await new Promise((done) => setImmediate(done))
+      this.#last = performance.now()
+    }
+    this.#signal?.throwIfAborted()
+  }
+}

@@ -1,0 +1,181 @@
+/** Searches that are ended: nothing is run any more, and what came of points until then is kept. Outliers decide nothing. */
+import { fc, test as law } from '@fast-check/vitest'
+import { afterEach, describe, expect, test } from 'vitest'
+import { coords, type Device, devices, load } from '../../src/node.ts'
+import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
+import { space } from '../../src/search/function-space.ts'
+import { openRecords } from '../../src/search/records/index.ts'
+import { search } from '../../src/search/search.ts'
+import { farIn } from '../../src/search/tune/finals.ts'
+import { tune } from '../../src/search/tune/index.ts'
+import type { Outcome } from '../../src/search/types.ts'
+import { PRODUCT } from '../support/product.ts'
+
+const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
+const A = coords(
+  [6, 5],
+  [
+    [0, 1, 1, 4],
+    [2, 0, 3, 4],
+  ],
+  [1, 2, 3, 4],
+)
+const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }
+const SCHEDULES = {
+  missing: () => kernel.split('nowhere', 2),
+  plain: () => kernel,
+  halves: () => kernel.split('f', 2),
+  blocks: () => kernel.as('A', 'bsr', 2),
+}
+const candidates = space('candidates', kernel, (p) =>
+  p.pick(
+    'schedule',
+    Object.fromEntries(Object.entries(SCHEDULES).map(([name, made]) => [name, () => made()])),
+  ),
+)
+const asked = Object.keys(SCHEDULES).map((schedule) => ({ point: { schedule }, share: 1 }))
+
+/** The cpu device, which tells of each run that is timed before it begins. */
+async function toldDevice(before: () => void | Promise<void>): Promise<Device> {
+  const device = await devices.cpu()
+  const [time, graph] = [device.time.bind(device), device.graph.bind(device)]
+  device.time = async (...args) => {
+    await before()
+    return time(...args)
+  }
+  device.graph = async (...args) => {
+    const made = await graph(...args)
+    const own = made.time.bind(made)
+    made.time = async (...given) => {
+      await before()
+      return own(...given)
+    }
+    return made
+  }
+  return device
+}
+
+const open: Evaluator[] = []
+afterEach(() => {
+  for (const e of open.splice(0)) e.close()
+})
+
+/** Everything until the run with that number, at which it is aborted. */
+async function until(run: number) {
+  const stop = new AbortController()
+  const settled = new Map<number, Outcome>()
+  let runs = 0
+  const device = await toldDevice(() => {
+    if (++runs === run) stop.abort(new Error('enough'))
+  })
+  const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
+  open.push(e)
+  const settle = (at: number, o: Outcome): void => void settled.set(at, o)
+  const outcomes = await e.evaluate(asked, { signal: stop.signal, settle }).catch((why: Error) => why.message)
+  return { runs, settled, outcomes }
+}
+
+describe('an abort', async () => {
+  const whole = await until(Number.POSITIVE_INFINITY)
+
+  test('of none: all that comes of points is settled', () => {
+    expect(whole.outcomes).toEqual(asked.map((_, k) => whole.settled.get(k)))
+    expect(whole.settled.get(0)).toMatchObject({ status: 'rejected' })
+  })
+
+  law.prop([fc.integer({ min: 1, max: whole.runs - 1 })], { numRuns: 6 })(
+    'is heard before the next run, and what is settled before stays',
+    async (run) => {
+      const { runs, settled, outcomes } = await until(run)
+      expect([outcomes, runs]).toEqual(['enough', run])
+      expect(settled.get(0)).toEqual(whole.settled.get(0))
+    },
+  )
+
+  test('in the second group of formats leaves the first measured', async () => {
+    const { settled } = await until(whole.runs - 1)
+    expect([...settled].map(([k, o]) => [k, o.status])).toEqual([
+      [0, 'rejected'],
+      [1, 'measured'],
+      [2, 'measured'],
+    ])
+  })
+})
+
+test('what was settled before an abort is part of what a search found', async () => {
+  const stop = new AbortController()
+  const timing = { median: 2, interval: [2, 2] as const, samples: [2] }
+  const { trials, best, stoppedBy } = await search({
+    space: candidates,
+    strategy: 'exhaustive',
+    batch: 4,
+    signal: stop.signal,
+    async evaluate(_, { settle, signal }) {
+      settle!(2, { status: 'measured', timing })
+      stop.abort()
+      throw signal.reason
+    },
+  })
+  expect([trials.map((t) => t.point), best?.point, stoppedBy]).toEqual([
+    [{ schedule: 'halves' }],
+    { schedule: 'halves' },
+    'aborted',
+  ])
+})
+
+test('trials are in the records before the next are measured', async () => {
+  const records = await openRecords(':memory:')
+  const kept: number[] = []
+  const device = await toldDevice(() => void kept.push(records.query().length))
+  await tune(kernel, { space: candidates, inputs, device, strategy: 'exhaustive', records, trials: 4 })
+  // One is refused at once, two are measured together, and one of another format after them.
+  expect(new Set(kept)).toEqual(new Set([1, 3, 4]))
+  records.close()
+})
+
+test('where there is no time to compare them again, the best so far is what the search measured', async () => {
+  const stop = new AbortController()
+  const device = await toldDevice(() =>
+    stop.signal.aborted ? new Promise((done) => setTimeout(done, 300)) : undefined,
+  )
+  const found = await tune(kernel, {
+    space: candidates,
+    inputs,
+    device,
+    strategy: 'exhaustive',
+    signal: stop.signal,
+    onProgress: () => stop.abort(),
+  })
+  const codes = found.finals.map((f) => [f.name, 'code' in f.outcome ? f.outcome.code : f.outcome.status])
+  expect(codes.filter(([, o]) => o === 'measured').length).toBeGreaterThanOrEqual(3)
+  expect(Object.fromEntries(codes)).toMatchObject({ best: 'measured', 'as written': 'search/ended' })
+  const searched = found.trials.map((t) => t.outcome)
+  expect(searched).toContainEqual(found.best?.outcome)
+})
+
+describe('an outlier', () => {
+  const time = fc.double({ min: 1, max: 1.4, noNaN: true })
+  const alike = fc.array(fc.array(time, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 6 })
+
+  law.prop([alike, fc.nat(), fc.nat(), fc.double({ min: 10, max: 1e6, noNaN: true })])(
+    'drops no finalist',
+    (samples, who, which, ms) => {
+      const of = samples[who % samples.length]!
+      of[which % of.length] = ms
+      expect(farIn(samples)).toEqual([])
+    },
+  )
+
+  test('but what is slower each time has had its turn', () => {
+    expect(farIn([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
+  })
+
+  test('makes no candidate hopeless', async () => {
+    const e = new Evaluator({ space: candidates, kernel, inputs, device: await devices.cpu(), rounds: 2 })
+    open.push(e)
+    await e.evaluate(asked.slice(1, 2))
+    const taking = (...times: number[]) => ({ time: async () => [times.shift()!] }) as never
+    expect(await e.bench.hopeless(taking(5000, 1e-9))).toBe(null)
+    expect(await e.bench.hopeless(taking(5000, 4000))).toMatchObject({ timing: { samples: [5000, 4000] } })
+  })
+})
