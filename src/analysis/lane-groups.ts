@@ -8,6 +8,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
+import { remembered } from '../ir/remembered.ts'
 import { type Body, someStmt, walkStmts } from '../ir/tree.ts'
 
 export interface Lanes {
@@ -17,10 +18,19 @@ export interface Lanes {
   readonly buffers: ReadonlySet<string>
 }
 
-export function lanesIn(body: Body): Lanes {
+export const lanesIn = (body: Body): Lanes => {
+  if (body.length === 1) return lanesOf(body[0]!)
+  const all = body.map(lanesOf)
+  return {
+    count: all.reduce((n, l) => Math.max(n, l.count), 1),
+    buffers: new Set(all.flatMap((l) => [...l.buffers])),
+  }
+}
+
+const lanesOf = remembered((top: Stmt): Lanes => {
   let count = 1
   const buffers = new Set<string>()
-  walkStmts(body, (s) => {
+  walkStmts([top], (s) => {
     if (s.kind === 'alloc' && s.buffer.memory?.scope === 'register') {
       buffers.add(s.buffer.name)
       count = Math.max(count, s.buffer.memory.threads)
@@ -29,7 +39,7 @@ export function lanesIn(body: Body): Lanes {
     if (s.kind === 'for' && s.mode.kind === 'instr') count = Math.max(count, s.mode.instr.threads)
   })
   return { count, buffers }
-}
+})
 
 /** How many threads of each axis a block of the launch has, where they are constant. */
 export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {

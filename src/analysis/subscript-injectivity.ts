@@ -35,6 +35,7 @@ export interface Space {
  * whose `x` is such a sum.
  */
 export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
+  if (!mentions(e, v)) return undefined
   const sum = linear(e)
   const own = termsWith(sum, v)
   const mine = own[0]

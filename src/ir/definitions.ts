@@ -12,7 +12,6 @@ import { type Body, bodiesOf, withBodies } from './tree.ts'
 interface Definitions {
   /** Outer before inner. */
   readonly loops: readonly For[]
-  readonly vars: ReadonlySet<string>
   /** Loops by what users call them: `i` and `agg.i`. */
   readonly named: ReadonlyMap<string, readonly For[]>
   readonly allocs: ReadonlyMap<string, Buffer>
@@ -22,7 +21,6 @@ interface Definitions {
 
 const NOTHING: Definitions = {
   loops: [],
-  vars: new Set(),
   named: new Map(),
   allocs: new Map(),
   names: new Set(),
@@ -60,27 +58,69 @@ function bindsNothing({ kind }: Stmt): boolean {
 
 export const definitionsIn = (s: Stmt): Definitions => (bindsNothing(s) ? NOTHING : definitionsInside(s))
 
-const definitionsInside = remembered((s: Stmt): Definitions => {
-  const loops: For[] = []
-  const names = new Set<string>()
-  const named = new Map<string, For[]>()
-  const allocs = new Map<string, Buffer>()
-  const go = (x: Stmt): void => {
-    if (x.kind === 'for') {
-      loops.push(x)
-      for (const name of [x.name, `${x.nest}.${x.name}`]) {
-        const others = named.get(name)
-        if (others) others.push(x)
-        else named.set(name, [x])
-      }
-    }
-    for (const name of boundBy(x)) names.add(name)
-    if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
-    for (const b of bodiesOf(x)) b.forEach(go)
+const definitionsInside = remembered((s: Stmt): Definitions => new Inside(s))
+
+/** Found when it is asked for: of most statements only the loops are. */
+class Inside implements Definitions {
+  readonly #stmt: Stmt
+  #loops: readonly For[] | undefined
+  #named: ReadonlyMap<string, readonly For[]> | undefined
+  #allocs: ReadonlyMap<string, Buffer> | undefined
+  #names: ReadonlySet<string> | undefined
+
+  constructor(s: Stmt) {
+    this.#stmt = s
   }
-  go(s)
-  return { loops, vars: new Set(loops.map((l) => l.var)), named, allocs, names }
-})
+
+  get loops(): readonly For[] {
+    this.#loops ??= loopsInside(this.#stmt)
+    return this.#loops
+  }
+
+  get named(): ReadonlyMap<string, readonly For[]> {
+    if (this.#named) return this.#named
+    const named = new Map<string, For[]>()
+    for (const l of this.loops)
+      for (const name of [l.name, `${l.nest}.${l.name}`]) {
+        const others = named.get(name)
+        if (others) others.push(l)
+        else named.set(name, [l])
+      }
+    this.#named = named
+    return named
+  }
+
+  get allocs(): ReadonlyMap<string, Buffer> {
+    if (this.#allocs) return this.#allocs
+    const allocs = new Map<string, Buffer>()
+    eachInside(this.#stmt, (x) => {
+      if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
+    })
+    this.#allocs = allocs
+    return allocs
+  }
+
+  get names(): ReadonlySet<string> {
+    if (this.#names) return this.#names
+    const names = new Set<string>()
+    eachInside(this.#stmt, (x) => {
+      for (const name of boundBy(x)) names.add(name)
+    })
+    this.#names = names
+    return names
+  }
+}
+
+/** The statement and those in it, outer before inner. */
+function eachInside(s: Stmt, visit: (s: Stmt) => void): void {
+  visit(s)
+  for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) eachInside(b[k]!, visit)
+}
+
+function loopsInside(s: Stmt): readonly For[] {
+  const inner = bodiesOf(s).flatMap(loopsOf)
+  return s.kind === 'for' ? [s, ...inner] : inner
+}
 
 /** All loops, outer before inner. */
 export const loopsOf = (body: Body): readonly For[] =>
@@ -107,7 +147,8 @@ function holderOf(body: Body, name: string): number {
   const known = holders(body)
   let at = known.get(name)
   if (at === undefined) {
-    for (at = body.length - 1; at >= 0; at--) if (definitionsIn(body[at]!).vars.has(name)) break
+    for (at = body.length - 1; at >= 0; at--)
+      if (definitionsIn(body[at]!).loops.some((l) => l.var === name)) break
     known.set(name, at)
   }
   return at

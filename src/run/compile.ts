@@ -67,8 +67,9 @@ export class Compilation {
   readonly #kernels: readonly Kernel1[]
   readonly #loops: ScheduleState | null
   #lowered: ScheduleState | undefined
-  readonly #plans = new Map<string, Plan>()
-  readonly #texts = new Map<ModuleText['target'], ModuleText[]>()
+  // Most are on the way to others, and nobody asks for their plans.
+  #plans: Map<string, Plan> | undefined
+  #texts: Map<ModuleText['target'], ModuleText[]> | undefined
 
   private constructor(
     origin: Origin,
@@ -132,16 +133,17 @@ export class Compilation {
   /** Stage III for a target. */
   planFor(options: LowerOptions): Plan {
     const key = planKey(options)
-    let plan = this.#plans.get(key)
+    let plan = this.#plans?.get(key)
     if (!plan) {
       plan = lowerToMemory(this.loops, this.#origin.observer ? this.#tell : undefined, options)
-      this.#plans.set(key, plan)
+      this.adopt(plan, options)
     }
     return plan
   }
 
   /** Takes a plan that was made of its loops elsewhere, such as in another thread. */
   adopt(plan: Plan, options: LowerOptions): void {
+    this.#plans ??= new Map()
     this.#plans.set(planKey(options), plan)
   }
 
@@ -171,10 +173,11 @@ export class Compilation {
   }
 
   texts(target: ModuleText['target']): ModuleText[] {
-    let known = this.#texts.get(target)
+    let known = this.#texts?.get(target)
     if (!known) {
       const plan = this.planFor(TARGETS[target].lowering)
       known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target))
+      this.#texts ??= new Map()
       this.#texts.set(target, known)
     }
     return known

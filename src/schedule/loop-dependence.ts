@@ -61,7 +61,7 @@ function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string
   }
   return first.index.some((e, d) => {
     const own = block(e)
-    return own !== undefined && accesses.every((a) => block(a.index[d]!) === own)
+    return own !== undefined && accesses.every((a) => a === first || block(a.index[d]!) === own)
   })
 }
 

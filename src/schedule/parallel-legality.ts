@@ -9,7 +9,7 @@ import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { countText, MAX_NEST, MAX_UNROLLED } from '../ir/code-size-budgets.ts'
-import { findLoop, loopsOf } from '../ir/definitions.ts'
+import { allocations, findLoop, loopsOf } from '../ir/definitions.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import { differing } from '../ir/lists.ts'
@@ -30,16 +30,21 @@ const THREAD_LIMIT = 1024
 export function checkParallel(cx: Context, proposed: Kernel2): void {
   const [gone, come] = differing(cx.kernel.body, proposed.body)
   const next: Kernel2 = { ...proposed, body: come.filter((s) => !gone.includes(s)) }
+  if (next.body.length === 0) return
+  // Most steps come before there is what most of these speak of.
+  const modes = new Set(loopsOf(next.body).map((l) => l.mode.kind))
+  const lanes = next.body.some((s) => lanesIn([s]).count > 1)
+  const isBound = modes.has('bind')
   checkDepth(cx, next)
-  checkAxes(cx, next)
-  checkBlocks(cx, next)
-  checkThreadCount(cx, next)
-  checkVectors(cx, next)
-  checkShares(cx, next)
-  checkAllocations(cx, next)
-  checkInstructions(cx, next)
-  checkUnrolled(cx, next)
-  checkAccumulated(cx, next)
+  if (isBound) checkAxes(cx, next)
+  if (isBound) checkBlocks(cx, next)
+  if (isBound || lanes) checkThreadCount(cx, next)
+  if (modes.has('vectorize')) checkVectors(cx, next)
+  if (isBound) checkShares(cx, next)
+  if (allocations(next.body).size > 0) checkAllocations(cx, next)
+  if (lanes || modes.has('instr')) checkInstructions(cx, next)
+  if (modes.has('unroll') || modes.has('vectorize')) checkUnrolled(cx, next)
+  if (modes.has('accumulate')) checkAccumulated(cx, next)
 }
 
 /**

@@ -4,9 +4,12 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { Counter, type PointCount, withValue } from './counter.ts'
 import { effortOf } from './effort.ts'
 import { shuffled } from './shuffled.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
+
+export { type PointCount, withValue } from './counter.ts'
 
 /** Uniform in [0, 1). */
 export type Random = () => number
@@ -29,11 +32,6 @@ function checkLimit(limit: number): void {
 
 /** Whether two points decide the same alike: as keys of maps and sets. */
 export const pointKey = (point: Point): string => JSON.stringify(Object.entries(point))
-
-export const withValue = (point: Point, name: string, value: DecisionValue): Point => ({
-  ...point,
-  [name]: value,
-})
 
 /** Every point, in the order of the values, found as they are asked for. */
 export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
@@ -63,12 +61,6 @@ export function listed(space: PointSpace, limit: number = LISTED_POINTS): readon
   return out
 }
 
-export interface PointCount {
-  /** Of the points that were found; all, where it is exact. Above 2^53 it is rounded. */
-  readonly points: number
-  readonly isExact: boolean
-}
-
 /**
  * How many points there are. Where a space says what the rest of it depends on (`rest`), equal rests are counted once.
  * @param limit values of decisions to look at, after which the points found so far are told
@@ -76,36 +68,9 @@ export interface PointCount {
 export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: Point = {}): PointCount {
   checkSpace(space)
   checkLimit(limit)
-  const { points, isExact } = new Counter(space, limit).below(from)
+  const counter = new Counter(space, limit)
+  const { points, isExact } = counter.below(counter.node(from), from)
   return { points, isExact }
-}
-
-/** Counts of what is below partial points, kept for as long as the limit is not reached. */
-class Counter {
-  readonly #space: PointSpace
-  #left: number
-  readonly #known = new Map<string, PointCount>()
-
-  constructor(space: PointSpace, limit: number) {
-    this.#space = space
-    this.#left = limit
-  }
-
-  below(partial: Point): PointCount {
-    const key = this.#space.rest?.(partial)
-    const known = key === undefined ? undefined : this.#known.get(key)
-    if (known) return known
-    if (this.#left <= 0) return { points: 0, isExact: false }
-    const open = this.#space.next(partial)
-    this.#left -= effortOf(open)
-    let found: PointCount = { points: open ? 0 : 1, isExact: true }
-    for (const value of open?.values ?? []) {
-      const { points, isExact } = this.below(withValue(partial, open!.name, value))
-      found = { points: found.points + points, isExact: found.isExact && isExact }
-    }
-    if (key !== undefined && found.isExact) this.#known.set(key, found)
-    return found
-  }
 }
 
 const counters = new WeakMap<PointSpace, Counter | null>()
@@ -115,7 +80,7 @@ function counterOf(space: PointSpace): Counter | null {
   const known = counters.get(space)
   if (known !== undefined) return known
   const counter = new Counter(space, COUNTED_VALUES)
-  const usable = counter.below({}).isExact ? counter : null
+  const usable = counter.below(counter.node({}), {}).isExact ? counter : null
   counters.set(space, usable)
   return usable
 }
@@ -130,12 +95,16 @@ export function draw(space: PointSpace, random: Random): Point | null {
   const counter = space.rest ? counterOf(space) : null
   if (!counter) return completed(space, {}, ({ values }) => shuffled(values, random))
   let point: Point = {}
-  if (counter.below(point).points === 0) return null
+  let node = counter.node(point)
+  if (counter.below(node, point).points === 0) return null
   for (;;) {
-    const open = space.next(point)
+    const open = counter.open(node, point)
     if (!open) return point
-    const below = open.values.map((v) => withValue(point, open.name, v))
-    const counts = below.map((p) => counter.below(p).points)
+    const below = open.values.map((v) => {
+      const partial = withValue(point, open.name, v)
+      return { partial, node: counter.child(node, v, partial) }
+    })
+    const counts = below.map((b) => counter.below(b.node, b.partial).points)
     let at = random() * counts.reduce((n, c) => n + c, 0)
     let k = counts.findLastIndex((c) => c > 0)
     for (const [n, c] of counts.entries()) {
@@ -145,7 +114,8 @@ export function draw(space: PointSpace, random: Random): Point | null {
       }
       at -= c
     }
-    point = below[k]!
+    point = below[k]!.partial
+    node = below[k]!.node
   }
 }
 

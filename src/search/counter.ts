@@ -1,0 +1,71 @@
+/** Points of a space counted by what follows partial points: equal rests once. */
+import { effortOf } from './effort.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
+
+export const withValue = (point: Point, name: string, value: DecisionValue): Point => ({
+  ...point,
+  [name]: value,
+})
+
+export interface PointCount {
+  /** Of the points that were found; all, where it is exact. Above 2^53 it is rounded. */
+  readonly points: number
+  readonly isExact: boolean
+}
+
+/** What follows partial points of one rest. */
+interface Rest {
+  /** Once it is looked at. */
+  open?: OpenDecision | null
+  /** Once all points are found. */
+  count?: PointCount
+  readonly children: Map<DecisionValue, Rest>
+}
+
+/** What is below partial points, and how many points: each rest once, of which a space has far fewer than partial points. */
+export class Counter {
+  readonly #space: PointSpace
+  #left: number
+  readonly #known = new Map<string, Rest>()
+
+  constructor(space: PointSpace, limit: number) {
+    this.#space = space
+    this.#left = limit
+  }
+
+  node(partial: Point): Rest {
+    const key = this.#space.rest?.(partial)
+    const node = (key === undefined ? undefined : this.#known.get(key)) ?? { children: new Map() }
+    if (key !== undefined) this.#known.set(key, node)
+    return node
+  }
+
+  open(node: Rest, partial: Point): OpenDecision | null {
+    if (node.open === undefined) node.open = this.#space.next(partial)
+    return node.open
+  }
+
+  /** `partial`: with the value. */
+  child(node: Rest, value: DecisionValue, partial: Point): Rest {
+    const known = node.children.get(value)
+    if (known) return known
+    const child = this.node(partial)
+    if (this.#space.rest) node.children.set(value, child)
+    return child
+  }
+
+  below(node: Rest, partial: Point): PointCount {
+    if (node.count) return node.count
+    if (this.#left <= 0) return { points: 0, isExact: false }
+    const open = this.open(node, partial)
+    this.#left -= effortOf(open)
+    let found: PointCount = { points: open ? 0 : 1, isExact: true }
+    for (const value of open?.values ?? []) {
+      const next = withValue(partial, open!.name, value)
+      const { points, isExact } = this.below(this.child(node, value, next), next)
+      found = { points: found.points + points, isExact: found.isExact && isExact }
+    }
+    if (found.isExact) node.count = found
+    return found
+  }
+}
