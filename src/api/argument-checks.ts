@@ -3,6 +3,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
 import type { Device } from '../runtime/device.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 
@@ -203,3 +204,27 @@ export function checkDense(shape: readonly number[], values: ValueArray): void {
 }
 
 export const isTyped = (x: unknown): x is ValueArray => ArrayBuffer.isView(x) && !(x instanceof DataView)
+
+/** Some sizes and scalars of a kernel by name. @throws SptError `api/argument`, `bind/unknown-name` */
+export function checkSizes({ name: kernel, params }: Pick<Kernel1, 'name' | 'params'>, sizes: unknown): void {
+  if (sizes === undefined) return
+  expectArgument(isRecord(sizes), 'sizes', sizes, 'numbers by name')
+  for (const [name, value] of Object.entries(sizes as Readonly<Record<string, unknown>>)) {
+    const param = params.find((p) => p.name === name)
+    if (!param)
+      fail({
+        code: 'bind/unknown-name',
+        message: `${kernel} has no size ${name}`,
+        lookup: { name, candidates: params.map((p) => p.name) },
+        expected: params.map((p) => p.name).join(', ') || 'no sizes',
+      })
+    const isSize = Number.isSafeInteger(value) && (value as number) >= 0
+    const holds = param?.kind === 'size' ? isSize : typeof value === 'number' && Number.isFinite(value)
+    expectArgument(
+      holds,
+      `the size ${name}`,
+      value,
+      param?.kind === 'size' ? 'an integer from 0 on' : 'a number',
+    )
+  }
+}

@@ -1,5 +1,5 @@
 /** What the cost model expects of schedules on what is bound. */
-import { SptError } from '../ast/diagnostic.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
@@ -19,7 +19,9 @@ export function expectedTimes(
   kernels: readonly Compilation[],
 ): readonly (number | null)[] {
   if (!model || Object.keys(sparse).length === 0) return kernels.map(() => null)
-  const { data, times } = knownOf(source, sparse)
+  const found = orRefused(() => knownOf(source, sparse))
+  if (found instanceof SptError) return kernels.map(() => null)
+  const { data, times } = found
   const params = Object.fromEntries(sizes)
   const key = JSON.stringify([model.chip, params])
   return kernels.map((kernel) => {

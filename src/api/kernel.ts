@@ -20,7 +20,15 @@ import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { bestGuess, type SketchDevice } from '../search/sketch/index.ts'
-import { checkDevice, expectArgument, expectEach, expectName, isRecord, nameText } from './argument-checks.ts'
+import {
+  checkDevice,
+  checkSizes,
+  expectArgument,
+  expectEach,
+  expectName,
+  isRecord,
+  nameText,
+} from './argument-checks.ts'
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
   answer,
@@ -33,7 +41,7 @@ import {
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { refuseTextsOf } from './instruction-lookup.ts'
-import type { Surroundings } from './kernel-scope.ts'
+import { type Surroundings, withTexts } from './kernel-scope.ts'
 import { type Nest, nestsOf } from './nests.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
@@ -120,7 +128,7 @@ export class Kernel extends Steps<Kernel> {
         expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
         hint: 'declare it in the program, or make one',
       })
-    return new OpenSpace(space, new Kernel(this.#c, this.#around), args)
+    return new OpenSpace(space, new Kernel(this.#c, this.#around), args, this.#around)
   }
 
   /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
@@ -128,9 +136,10 @@ export class Kernel extends Steps<Kernel> {
     return (this.#choice?.choice ?? this.#usual)?.name ?? null
   }
 
-  /** The parameters of a schedule of the program, in order; those without a default need an argument. */
-  parameters(schedule: string): readonly { readonly name: string; readonly required: boolean }[] {
-    const { params } = this.#around.choices.get(schedule) ?? this.#schedule(schedule)
+  /** The parameters of a schedule, or a space, of the program, in order; those without a default need an argument. */
+  parameters(name: string): readonly { readonly name: string; readonly required: boolean }[] {
+    const { choices, spaces } = this.#around
+    const { params } = choices.get(name) ?? spaces.get(name) ?? this.#schedule(name)
     return params.map((p) => ({ name: p.name, required: p.default === null }))
   }
 
@@ -162,7 +171,7 @@ export class Kernel extends Steps<Kernel> {
         expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
         hint: 'compile it as it is',
       })
-    return answer(await broughtQuestion(open, on, inputs), on)
+    return withTexts(this.#around, async () => answer(await broughtQuestion(open, on, inputs), on))
   }
 
   apply(steps: readonly Step[]): Kernel {
@@ -223,7 +232,7 @@ export class Kernel extends Steps<Kernel> {
    */
   automatic(device: SketchDevice, sizes?: Readonly<Record<string, number>>): Kernel {
     expectArgument(DEVICE_KINDS.includes(device), 'the kind of a device', device, DEVICE_KINDS.join(', '))
-    expectArgument(sizes === undefined || isRecord(sizes), 'sizes', sizes, 'numbers by name')
+    checkSizes(this.source, sizes)
     const known = sizes ? undefined : this.#automatic.get(device)
     if (known) return known
     const { onLoops, loops } = this.#c

@@ -1,9 +1,12 @@
 /** Spaces of schedules as values: points are decided one value at a time, and applied by ordinary steps. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import {
+  decidedIn,
   isEmptySpace,
   openIn,
+  refuseOthers,
   restIn,
   type SpacePoint,
   type Space as SpaceText,
@@ -16,6 +19,7 @@ import type { Compilation } from '../run/compile.ts'
 import { type Step, stepsOf, valuesOf } from '../schedule/resolve.ts'
 import { type ChoiceInputs, type ChosenFor, type Facts, factsFor, lookupOf } from './choose.ts'
 import { kindOf } from './choose-device.ts'
+import { type Surroundings, withTexts } from './kernel-scope.ts'
 
 /** What points are applied to. */
 interface Base<K> {
@@ -31,7 +35,15 @@ export class OpenSpace<K extends Base<K>> {
   readonly #values: ReadonlyMap<string, number>
   readonly #base: K
 
-  constructor(space: SpaceText, base: K, args: readonly (number | undefined)[]) {
+  readonly #texts: Pick<Surroundings, 'sources'>
+
+  constructor(
+    space: SpaceText,
+    base: K,
+    args: readonly (number | undefined)[],
+    texts: Pick<Surroundings, 'sources'>,
+  ) {
+    this.#texts = texts
     this.#space = space
     this.#base = base
     this.#values = valuesOf(space, args)
@@ -46,7 +58,11 @@ export class OpenSpace<K extends Base<K>> {
    * @throws SptError `space/empty` where no point meets the conditions, `choose/unknown-…` where they ask for something
    * that was not given
    */
-  async on(on: ChosenFor, inputs: ChoiceInputs = {}): Promise<Space<K>> {
+  on(on: ChosenFor, inputs: ChoiceInputs = {}): Promise<Space<K>> {
+    return withTexts(this.#texts, () => this.#on(on, inputs))
+  }
+
+  async #on(on: ChosenFor, inputs: ChoiceInputs): Promise<Space<K>> {
     kindOf(on)
     const space = this.#space
     const facts = factsFor(space, this.#base.compilation.source, inputs)
@@ -89,6 +105,7 @@ export class Space<K extends Base<K>> {
 
   /** The decision after these, `null` for a whole point. @throws SptError `choose/unknown-…` */
   next(partial: SpacePoint) {
+    expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
     return openIn(this.#use, partial)
   }
 
@@ -135,6 +152,7 @@ export class Space<K extends Base<K>> {
         message: `the point of ${this.name} does not decide ${open.name}`,
         expected: open.values.join(', ') || 'other values before it: none is allowed after these',
       })
+    refuseOthers(this.name, point, decidedIn(this.#use, point))
     return scheduleIn(this.#use, point)
   }
 }

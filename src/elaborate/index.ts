@@ -33,7 +33,9 @@ export { isEmpty as isEmptySpace } from './space-emptiness.ts'
 export type { Space } from './space-types.ts'
 export type { Known } from './space-values.ts'
 export {
+  decidedIn,
   openIn,
+  refuseOthers,
   restIn,
   type SpacePoint,
   type SpaceUse,

@@ -64,6 +64,8 @@ export class Walk {
   readonly #numbers = new Map<string, number | undefined>()
   /** Whether all options are chosen. */
   #isChosen = false
+  /** Names of decisions whose values the point has. */
+  readonly #decided: string[] = []
 
   constructor(use: SpaceUse, point: SpacePoint, prefix: string) {
     this.#use = use
@@ -81,6 +83,11 @@ export class Walk {
       this.open = walk().open
       this.isUnknown = walk().isUnknown
     }
+  }
+
+  /** Names of decisions whose values the point has. */
+  get decided(): readonly string[] {
+    return [...this.#decided, ...this.#nested.flatMap(({ walk }) => walk().decided)]
   }
 
   get #nested(): readonly Nested[] {
@@ -144,6 +151,7 @@ export class Walk {
     const k = options.length === 1 ? 0 : options.findIndex((o) => o.text === value)
     const option = options[k]
     if (option) {
+      if (options.length > 1) this.#decided.push(own)
       this.#chosen.set(name, option)
       this.#conditions.push(...option.conditions)
       for (const n of option.numbers) this.#mentioned.add(n)
@@ -193,6 +201,7 @@ export class Walk {
 
   #given(name: string): number | undefined {
     const value = this.#said(this.#prefix + name)
+    if (value !== undefined) this.#decided.push(this.#prefix + name)
     if (value === undefined || typeof value === 'number') return value
     return notAmong(this.#prefix + name, value, ['an integer'])
   }
@@ -332,3 +341,20 @@ export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use
 
 /** The schedule of a whole point, with arguments for its parameters. */
 export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
+
+/** Names of what a point decides of a space. */
+export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string> =>
+  new Set(new Walk(use, point, '').decided)
+
+/** Values of no decision. @throws SptError `space/point` */
+export function refuseOthers(space: string, point: SpacePoint, decided: ReadonlySet<string>): void {
+  const more = Object.keys(point).find((name) => !decided.has(name))
+  if (more === undefined) return
+  fail({
+    code: 'space/point',
+    message: `${space} decides nothing called ${more} after the other values`,
+    lookup: { name: more, candidates: [...decided] },
+    expected: [...decided].join(', ') || 'no values',
+    hint: 'leave it out',
+  })
+}

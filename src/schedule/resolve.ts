@@ -3,6 +3,7 @@
  * is said of the parts of a buffer becomes steps once the steps before it have been applied.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
+import { nameText } from '../ast/expect-argument.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printStep } from '../ast/print.ts'
 import type { Schedule } from '../elaborate/index.ts'
@@ -106,8 +107,15 @@ export function valuesOf(
     })
   schedule.params.forEach((p, k) => {
     const given = args[k]
-    if (given !== undefined) values.set(p.name, given)
-    else if (p.default) values.set(p.name, evaluate(p.default, values))
+    if (given !== undefined) {
+      if (!Number.isSafeInteger(given))
+        fail({
+          code: 'schedule/argument',
+          message: `an argument is no integer: ${p.name} of schedule ${schedule.name} is ${nameText(given)}`,
+          expected: 'an integer',
+        })
+      values.set(p.name, given)
+    } else if (p.default) values.set(p.name, evaluate(p.default, values))
     else
       fail({
         code: 'schedule/arguments',

@@ -4,9 +4,11 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
-import type { Kernel } from '../api/kernel.ts'
+import { Kernel } from '../api/kernel.ts'
 import { sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { packagedCostModel } from '../io/cost-models.ts'
 import { readCeilingsBy } from '../runtime/ceilings.ts'
@@ -38,10 +40,14 @@ export interface PredictorOptions {
  * const predict = predictor(kernel, { device: 'cuda', inputs })
  * predict(kernel.schedule('balanced')).milliseconds
  * ```
- * @throws SptError `search/no-model` where the package has none for the device; as `bindInputs`
+ * @throws SptError `search/no-model` where the package has none for the device, `search/too-large`; as `bindInputs`
  */
 export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled: Kernel) => Prediction {
+  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectOptions('predictor', options, ['device', 'inputs', 'model'])
   const { device = 'cuda', inputs } = options
+  expectValue('device', typeof device === 'string' ? device : device?.kind, oneOf(DEVICE_KINDS))
+  expectValues(options, { model: RECORD })
   const kind = typeof device === 'string' ? device : device.kind
   const model = options.model ?? costModel(kind, typeof device === 'string' ? undefined : device)
   if (!model)
@@ -59,9 +65,13 @@ export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled
 }
 
 /** Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity. */
-export const costPrior =
-  (space: KernelSpace<Kernel>, predict: (scheduled: Kernel) => Prediction) =>
-  (points: readonly Point[]): readonly number[] =>
+export function costPrior(
+  space: KernelSpace<Kernel>,
+  predict: (scheduled: Kernel) => Prediction,
+): (points: readonly Point[]) => readonly number[] {
+  expectArgument(typeof space?.kernel === 'function', 'space', space, 'a space of schedules')
+  expectValue('what predicts', predict, { ...FUNCTION, expected: 'what predictor gives' })
+  return (points) =>
     points.map((point) => {
       try {
         return predict(space.kernel(point)).milliseconds
@@ -69,3 +79,4 @@ export const costPrior =
         return Number.POSITIVE_INFINITY
       }
     })
+}

@@ -3,6 +3,8 @@
 import type { Kernel } from '../api/kernel.ts'
 import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { TEXTS } from '../ast/value-kinds.ts'
 import { isDenseRoot } from '../ir/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import type { Decisions } from './sketch/index.ts'
@@ -30,6 +32,7 @@ export function formatChoices(
     const free = kernel.compilation.kernel.reformats.length === 0 ? sparse : []
     return free.map(({ name, order }) => packaged(kernel, name, order))
   }
+  expectArgument(isRecord(given), 'formats', given, "lists of formats by tensor: { A: ['', 'bsr(8)'] }")
   return Object.entries(given).map(([buffer, texts]) => {
     if (!sparse.some((b) => b.name === buffer || b.like.includes(buffer)))
       fail({
@@ -38,6 +41,7 @@ export function formatChoices(
         lookup: { name: buffer, candidates: sparse.map((b) => b.name) },
         expected: 'the name of a buffer with sparse axes',
       })
+    checkFormats(kernel, buffer, texts)
     const names = texts.map((t) => (t === '' ? DECLARED : t))
     return {
       buffer,
@@ -47,6 +51,20 @@ export function formatChoices(
       },
     }
   })
+}
+
+/** What a step may refuse is a point's; what is no format is nobody's. @throws SptError `api/argument`, and as `as` */
+function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
+  const expected = "formats, as after `as`: ['', 'bsr(8)']"
+  const isList = TEXTS.holds(texts) && (texts as readonly string[]).length > 0
+  expectArgument(isList, `formats of ${buffer}`, texts, expected)
+  const list = texts as readonly string[]
+  const twice = list.find((t, k) => list.indexOf(t) < k)
+  expectArgument(twice === undefined, `formats of ${buffer}`, twice, 'each format once')
+  for (const text of list) {
+    const made = text === '' ? null : orRefused(() => kernel.as(buffer, text))
+    if (made instanceof SptError && !made.diagnostics[0]!.code.startsWith('schedule/')) throw made
+  }
 }
 
 interface SparseTensor {

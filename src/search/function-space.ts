@@ -1,6 +1,7 @@
 /** Spaces that a function describes: it takes decisions one after the other, and says what they make of a kernel. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
+import { refuseOthers } from '../elaborate/index.ts'
 import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts'
 
 /** Values of a decision at most. */
@@ -52,8 +53,12 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
       return opened(name, decide, partial)
     },
     kernel(point) {
+      expectArgument(isRecord(point), 'a point', point, 'values by decision')
       const way = walk(name, decide, point)
-      if (way.kind === 'whole') return made(name, way.make, kernel)
+      if (way.kind === 'whole') {
+        refuseOthers(name, point, way.decided)
+        return made(name, way.make, kernel)
+      }
       return fail({
         code: 'space/point',
         message: `the point of ${name} does not decide ${way.kind === 'open' ? way.open.name : 'what is allowed'}`,
@@ -75,7 +80,7 @@ function made<K>(name: string, make: Make<K>, kernel: K): K {
 }
 
 type Way<K> =
-  | { readonly kind: 'whole'; readonly make: Make<K> }
+  | { readonly kind: 'whole'; readonly make: Make<K>; readonly decided: ReadonlySet<string> }
   | { readonly kind: 'open'; readonly open: OpenDecision }
   | { readonly kind: 'refused' }
 
@@ -107,9 +112,10 @@ function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point):
   if (depth >= DEEPEST) endless(name, `spaces within spaces, ${DEEPEST} deep`)
   depth++
   try {
-    const make: unknown = decide(new Walk(name, point))
+    const walk = new Walk(name, point)
+    const make: unknown = decide(walk)
     expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
-    return { kind: 'whole', make: make as Make<K> }
+    return { kind: 'whole', make: make as Make<K>, decided: walk.decided }
   } catch (e) {
     if (e instanceof Stop) return e.way
     throw e
@@ -130,6 +136,11 @@ class Walk implements Decisions {
   readonly #space: string
   readonly #point: Point
   readonly #decided = new Set<string>()
+
+  /** Names of what was decided so far. */
+  get decided(): ReadonlySet<string> {
+    return this.#decided
+  }
 
   constructor(space: string, point: Point) {
     this.#space = space

@@ -4,6 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { refuseOthers } from '../elaborate/index.ts'
 import { Counter, type PointCount, withValue } from './counter.ts'
 import { effortOf } from './effort.ts'
 import { shuffled } from './shuffled.ts'
@@ -252,15 +253,7 @@ export function check(space: PointSpace, point: Point): Point {
   checkSpace(space)
   expectArgument(isRecord(point), 'a point', point, 'values by decision')
   const decisions = walked(space, point).map(({ open }) => open.name)
-  const more = Object.keys(point).find((name) => !decisions.includes(name))
-  if (more !== undefined)
-    fail({
-      code: 'space/point',
-      message: `${space.name} decides nothing called ${more} after the other values`,
-      lookup: { name: more, candidates: decisions },
-      expected: decisions.join(', ') || 'no values',
-      hint: 'leave it out',
-    })
+  refuseOthers(space.name, point, new Set(decisions))
   return Object.fromEntries(decisions.map((name) => [name, point[name]!]))
 }
 

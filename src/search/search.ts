@@ -1,6 +1,7 @@
 /** The loop around a strategy: asks, has points tried, tells, until a budget is spent or nothing better comes. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
+import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
 import { properOutcomes } from './outcome-checks.ts'
 import { count, LISTED_POINTS } from './points.ts'
 import { strategyNamed } from './strategies/index.ts'
@@ -260,14 +261,23 @@ function check(options: SearchOptions): void {
     strategy,
     'the name of a strategy, or one',
   )
-  for (const [name, budget] of Object.entries({ trials, patience, batch }))
-    if (budget !== undefined && budget !== NONE && !(Number.isSafeInteger(budget) && budget >= 1))
-      failBudget(name, budget, 'a whole number from 1 on')
+  checkBudgets({ trials, seconds, patience, batch })
   expectArgument(prior === undefined || typeof prior === 'function', 'prior', prior, PRIOR)
   const isSignal = signal === undefined || typeof signal?.addEventListener === 'function'
   expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
   if (grace !== undefined && !(typeof grace === 'number' && grace >= 0))
     failBudget('grace', grace, 'seconds, from 0 on')
+  expectValues(options, { onProgress: FUNCTION, now: FUNCTION, known: LIST })
+}
+
+/** @throws SptError `search/budget` */
+export function checkBudgets({
+  seconds,
+  ...counts
+}: Pick<SearchOptions, 'trials' | 'seconds' | 'patience' | 'batch'>): void {
+  for (const [name, budget] of Object.entries(counts))
+    if (budget !== undefined && budget !== NONE && !(Number.isSafeInteger(budget) && budget >= 1))
+      failBudget(name, budget, 'a whole number from 1 on')
   if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0))
     failBudget('seconds', seconds, 'more than 0')
 }

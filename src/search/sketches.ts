@@ -1,6 +1,6 @@
 /** The auto-scheduler: formats and sketches of a kernel as a space, from what its nests are. */
-import { expectArgument } from '../api/argument-checks.ts'
-import type { Kernel } from '../api/kernel.ts'
+import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/argument-checks.ts'
+import { Kernel } from '../api/kernel.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
@@ -31,9 +31,12 @@ export interface SketchSpace extends KernelSpace<Kernel> {
  * @throws SptError `api/argument`; `search/has-schedule` where steps on loops have been made
  */
 export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
+  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectOptions('sketches', options, ['device', 'sizes', 'formats'])
   const { device, sizes } = options
   const target: SketchTarget = { device, sizes }
   expectArgument(DEVICE_KINDS.includes(device), 'device', device, DEVICE_KINDS.join(', '))
+  checkSizes(kernel.source, sizes)
   if (kernel.compilation.onLoops)
     fail({
       code: 'search/has-schedule',
@@ -59,6 +62,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     name: kernel.name,
     // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {
+      expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
       const open = orRefused(() => openIn(partial, (d) => void sketch(base(d), target, d)))
       return open instanceof SptError ? null : open
     },

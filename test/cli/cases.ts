@@ -173,7 +173,8 @@ export const CASES: Readonly<Record<string, string>> = {
   'data of a stage': 'show {mul.spt} --bind A={a.mtx}',
   'survey no number': 'show {space.spt} --space some --survey all',
   'space no call': 'show {space.spt} --space some(8',
-  'space with arguments by name': 'show {space.spt} --space some(most=8)',
+  'space with an argument of another name': 'show {space.spt} --space some(moost=8)',
+  'sketches with arguments': 'show {space.spt} --space sketches(8)',
   'schedule no call': 'run {mul.spt} --schedule gpu(8',
   'schedule with a fraction': 'run {mul.spt} --schedule gpu(0.5)',
   // Names

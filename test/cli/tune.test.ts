@@ -223,3 +223,22 @@ test('bugs that cannot be written are told of, and nothing else is lost', async 
     /^warning: a candidate differs .*\[io\/not-found\]:\n\{[\s\S]*"C differs"[\s\S]*\}\n$/,
   )
 })
+
+test('spaces with arguments, by place and by name, are what check names', async () => {
+  const own = folder.file(
+    'own.spt',
+    `${PROGRAM}space mul.own(most = 8) { by in 2, 4, 8 where (by <= most) split f by by -> (fo, fi) }\n`,
+  )
+  expect((await spt(['check', own])).out).toContain('kernel mul (schedules gpu, blocks; spaces own)')
+  for (const [text, name, points] of [
+    ['own', 'mul.own', 3],
+    ['own(4)', 'mul.own(4)', 2],
+    ['own(most = 2)', 'mul.own(2)', 1],
+  ] as const) {
+    const shown = await spt(['show', own, '--space', text])
+    expect(shown.out).toMatch(new RegExp(`^points +${points}$`, 'm'))
+    const tuned = await spt(['tune', own, ...data, '--space', text, '--trials', '9', '--json'])
+    const { space, trials } = JSON.parse(tuned.out)
+    expect([space, trials.length]).toEqual([name, points])
+  }
+})

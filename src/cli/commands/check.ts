@@ -143,7 +143,12 @@ async function declarations(
         stages?.check(what, compilation)
       }).catch(shown)
     const list = [...kernel.schedules.map((s) => only.get(s) ?? s), ...kernel.choices]
-    found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
+    const { spaces } = kernel
+    const parts = [
+      ...(list.length > 0 ? [`schedules ${list.join(', ')}`] : []),
+      ...(spaces.length > 0 ? [`spaces ${spaces.join(', ')}`] : []),
+    ]
+    found.push(`kernel ${name}${parts.length > 0 ? ` (${parts.join('; ')})` : ''}`)
   }
   for (const name of program.formats.keys()) found.push(`format ${name}`)
   const { memories, instructions } = program.families

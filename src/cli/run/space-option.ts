@@ -4,14 +4,14 @@ import { kindOf } from '../../api/choose-device.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import type { Call, OptionSpec } from '../command.ts'
-import { scheduleCall } from '../schedule-call.ts'
+import { argumentsOf, scheduleCall } from '../schedule-call.ts'
 import { misused } from '../usage.ts'
 
 const SKETCHES = 'sketches'
 
 export const SPACE: OptionSpec = {
   flags: '--space <NAME>',
-  about: `A space of the kernel, gpu(16) with arguments, or ${SKETCHES}`,
+  about: `A space of the kernel, gpu(16) or gpu(rows = 16) with arguments, or ${SKETCHES}`,
 }
 
 /**
@@ -26,17 +26,18 @@ export async function spaceOf(
 ): Promise<KernelSpace<Kernel>> {
   const kind = kindOf(on)
   const own = kind === 'cpu' ? 'cpu_space' : 'gpu_space'
-  const { name, args, named } = scheduleCall(call, 'space') ?? {
-    name: kernel.spaces.includes(own) ? own : SKETCHES,
-    args: [],
+  const asked = scheduleCall(call, 'space')
+  const name = asked?.name ?? (kernel.spaces.includes(own) ? own : SKETCHES)
+  if (name !== SKETCHES || kernel.spaces.includes(name)) {
+    if (asked && !kernel.spaces.includes(name)) kernel.space(name)
+    return kernel.space(name, ...(asked ? argumentsOf(kernel, asked) : [])).on(on, inputs)
   }
-  if (named && named.size > 0)
+  if (asked && (asked.args.length > 0 || (asked.named?.size ?? 0) > 0))
     misused({
       command: call.command,
-      message: `--space ${call.one('space')} gives arguments by name`,
-      expected: 'arguments by place: gpu(16)',
+      message: `--space ${call.one('space')}: ${SKETCHES} take no arguments`,
+      expected: `--space ${SKETCHES}`,
     })
-  if (name !== SKETCHES || kernel.spaces.includes(name)) return kernel.space(name, ...args).on(on, inputs)
   const { sketches } = await import('../../search/sketches.ts')
   return sketches(kernel, { device: kind })
 }

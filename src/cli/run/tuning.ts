@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
-import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { guarded } from '../../io/node-files.ts'
@@ -100,7 +100,13 @@ export function priorOf(
 ): StrategyOptions['prior'] {
   const named = call.one('strategy')
   const isModelled = costModel(device.kind, device) !== null && (named === undefined || named === 'model')
-  return isModelled ? costPrior(space, predictor(kernel, { device, inputs })) : undefined
+  if (!isModelled) return undefined
+  const predict = orRefused(() => predictor(kernel, { device, inputs }))
+  if (!(predict instanceof SptError)) return costPrior(space, predict)
+  const [{ code, message }] = predict.diagnostics as [Diagnostic]
+  if (code !== 'search/too-large' || named !== undefined) throw predict
+  call.io.err(`note: it is searched without the cost model: ${message}\n`)
+  return undefined
 }
 
 /** `--queue`: the program for workers, which find files by the same paths. */

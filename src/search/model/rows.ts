@@ -1,11 +1,25 @@
 /** A sparse tensor of two dimensions by rows, and samples of its rows. */
+import { fail } from '../../ast/diagnostic.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Rows } from './statistics.ts'
 
-/** The rows of a matrix that is bound by coordinates or by rows; `null` for anything else. */
+/** Rows and columns together: beyond, counters of each take gigabytes. */
+const MOST = 2 ** 27
+
+/**
+ * The rows of a matrix that is bound by coordinates or by rows; `null` for anything else.
+ * @throws SptError `search/too-large`
+ */
 export function rowsOf(t: Tensor): Rows | null {
   const [rows, columns] = t.shape
   if (t.shape.length !== 2 || rows === undefined || columns === undefined) return null
+  if (rows + columns > MOST)
+    fail({
+      code: 'search/too-large',
+      message: `a matrix of ${rows} × ${columns} has too many rows and columns for the cost model, which counts each of them`,
+      expected: `at most ${MOST} together`,
+      hint: 'number those that have elements, or search without a prior',
+    })
   if (t.kind === 'stored') {
     const levels = Object.values(t.arrays)
     const [only] = levels

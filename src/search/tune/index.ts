@@ -1,8 +1,8 @@
 /** `tune`: the fastest point of a space on data and a device, beside what runs there unasked. */
 
-import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
+import { expectArgument, expectOptions, isRecord } from '../../api/argument-checks.ts'
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
 import { decided } from '../decided.ts'
@@ -14,6 +14,7 @@ import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { schedulesOf } from './candidates.ts'
+import { checkQueue, checkTuning, isSpace } from './checks.ts'
 import { Expected } from './expected.ts'
 import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
@@ -266,31 +267,11 @@ async function finalsOf(
 }
 
 function check(kernel: unknown, options: TuneOptions): void {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
   expectOptions('tune', options, [...TUNE_OPTIONS])
-  const { space, device, inputs, records, resume } = options
-  checkDevice(device)
-  const isSpace =
-    space === undefined || (typeof space.next === 'function' && typeof space.kernel === 'function')
-  expectArgument(isSpace, 'space', space, 'a space of schedules: it has next and kernel')
-  expectArgument(typeof inputs === 'object' && inputs !== null, 'inputs', inputs, '{ tensors, params, seed }')
-  expectArgument(
-    records === undefined || typeof records?.query === 'function',
-    'records',
-    records,
-    'what openRecords gives',
-  )
-  expectArgument(
-    options.explain === undefined || typeof options.explain === 'boolean',
-    'explain',
-    options.explain,
-    'true or false',
-  )
-  expectArgument(
-    options.libraries === undefined || typeof options.libraries === 'boolean',
-    'libraries',
-    options.libraries,
-    'true or false',
-  )
-  expectArgument(resume === undefined || typeof resume === 'boolean', 'resume', resume, 'true or false')
+  checkTuning(kernel, options)
+  const { space, inputs, queue } = options
+  const isOne = space === undefined || isSpace(space)
+  expectArgument(isOne, 'space', space, 'a space of schedules: it has next and kernel')
+  expectArgument(isRecord(inputs), 'inputs', inputs, '{ tensors, params, seed }')
+  checkQueue(queue, 'tensors')
 }

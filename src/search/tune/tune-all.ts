@@ -6,8 +6,9 @@ import {
   expectOptions,
   isRecord,
 } from '../../api/argument-checks.ts'
-import { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../ast/value-kinds.ts'
 import { questionsOf } from '../choice/conditions.ts'
 import { type EvidenceCandidate, lossesOf } from '../choice/evidence.ts'
 import {
@@ -23,6 +24,7 @@ import { choiceText } from '../choice/text.ts'
 import type { WrongResult } from '../tally.ts'
 import type { ScheduleCall, Timing } from '../types.ts'
 import { type CaseOptions, CaseStudy, type Compared, type Searched, type TuneCase } from './case-study.ts'
+import { checkQueue, checkTuning, isSpace } from './checks.ts'
 import { TUNE_OPTIONS, type TuneProgress } from './index.ts'
 import { type SharedCandidate, SharedCandidates } from './shared-candidates.ts'
 
@@ -255,21 +257,29 @@ const ofAll = TUNE_OPTIONS.filter((o) => o !== 'inputs' && o !== 'explain' && o 
 const OPTIONS = ['cases', ...ofAll, 'shared', 'gain', 'leaves', 'groups'] as const
 
 function check(kernel: unknown, options: TuneAllOptions): void {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
   expectOptions('tuneAll', options, [...OPTIONS])
-  const { cases, device, shared, gain, leaves, groups } = options
-  checkDevice(device)
+  checkTuning(kernel, options)
+  const { cases, space, prior, queue } = options
   const isCase = (c: unknown): boolean =>
-    isRecord(c) && typeof c.name === 'string' && ['object', 'function'].includes(typeof c.inputs)
+    isRecord(c) && typeof c.name === 'string' && (isRecord(c.inputs) || typeof c.inputs === 'function')
   expectEach('cases', cases, isCase, 'case', '{ name, inputs }')
   expectArgument(cases.length > 0, 'cases', cases, 'at least one')
   const names = cases.map((c) => c.name)
   const twice = names.find((n, k) => names.indexOf(n) < k)
   expectArgument(twice === undefined, 'the name of a case', twice, 'another one for each')
-  for (const c of cases) if (c.device !== undefined) checkDevice(c.device)
-  const isCount = (n: unknown): boolean => n === undefined || (Number.isSafeInteger(n) && (n as number) >= 1)
-  expectArgument(isCount(shared), 'shared', shared, 'a whole number from 1 on')
-  expectArgument(isCount(leaves), 'leaves', leaves, 'a whole number from 1 on')
-  expectArgument(isCount(groups), 'groups', groups, 'a whole number from 1 on')
-  expectArgument(gain === undefined || gain >= 0, 'gain', gain, 'a number that is not negative')
+  for (const c of cases) {
+    expectOptions(`case ${c.name}`, c, ['name', 'inputs', 'group', 'device', 'files'])
+    expectValues(c, { group: TEXT, files: RECORD })
+    if (c.device !== undefined) checkDevice(c.device)
+  }
+  const isOne = space === undefined || typeof space === 'function' || isSpace(space)
+  expectArgument(isOne, 'space', space, 'a space of schedules, or a function that gives one')
+  expectValues({ prior }, { prior: FUNCTION })
+  checkQueue(queue, null)
+  expectValues(options, {
+    shared: POSITIVE_COUNT,
+    leaves: POSITIVE_COUNT,
+    groups: POSITIVE_COUNT,
+    gain: { holds: (x) => typeof x === 'number' && x >= 0, expected: 'a number that is not negative' },
+  })
 }

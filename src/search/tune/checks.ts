@@ -1,0 +1,67 @@
+/** What `tune` and `tuneAll` are given, looked at before anything is begun. */
+import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
+import { Kernel } from '../../api/kernel.ts'
+import {
+  either,
+  expectValues,
+  FLAG,
+  FUNCTION,
+  INTEGER,
+  MILLISECONDS,
+  RECORD,
+  SECONDS,
+  SIGNAL,
+  TEXT,
+  type ValueKind,
+} from '../../ast/value-kinds.ts'
+import type { Device } from '../../runtime/device.ts'
+import { checkBudgets } from '../search.ts'
+import { strategyNamed } from '../strategies/index.ts'
+import type { QueueOptions } from './session.ts'
+
+const KINDS: Readonly<Record<string, ValueKind>> = {
+  strategy: either({ ...TEXT, expected: 'the name of a strategy' }, FUNCTION),
+  seed: INTEGER,
+  prior: { ...FUNCTION, expected: 'a function of points that gives a number for each' },
+  records: {
+    holds: (x) => RECORD.holds(x) && typeof (x as { query?: unknown }).query === 'function',
+    expected: 'what openRecords gives',
+  },
+  resume: FLAG,
+  signal: SIGNAL,
+  onProgress: FUNCTION,
+  reopen: { ...FUNCTION, expected: 'a function that opens the device again' },
+  timeout: MILLISECONDS,
+  explain: FLAG,
+  libraries: FLAG,
+}
+
+export const isSpace = (x: unknown): boolean =>
+  RECORD.holds(x) &&
+  typeof (x as { next?: unknown }).next === 'function' &&
+  typeof (x as { kernel?: unknown }).kernel === 'function'
+
+/** What both take. @throws SptError `api/argument`, `api/unknown-option`, `search/budget`, `search/strategy` */
+export function checkTuning(
+  kernel: unknown,
+  options: { readonly device: Device; readonly strategy?: unknown } & Parameters<typeof checkBudgets>[0],
+): void {
+  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  const { device, trials, seconds, patience, batch, strategy } = options
+  checkDevice(device)
+  expectValues(options, KINDS)
+  checkBudgets({ trials, seconds, patience, batch })
+  if (typeof strategy === 'string') strategyNamed(strategy)
+}
+
+/** @param own without `tensors` where each case has its own @throws SptError `api/argument`, `api/unknown-option` */
+export function checkQueue(queue: Partial<QueueOptions> | undefined, own: 'tensors' | null): void {
+  if (queue === undefined) return
+  const all = ['url', 'program', 'idleSeconds', 'onNote'] as const
+  expectOptions('queue', queue, own ? [...all, own] : [...all])
+  expectArgument(TEXT.holds(queue.url), 'url of queue', queue.url, 'redis://HOST:PORT')
+  expectArgument(RECORD.holds(queue.program), 'program of queue', queue.program, 'what shareProgram gives')
+  if (own)
+    expectArgument(RECORD.holds(queue.tensors), 'tensors of queue', queue.tensors, '{ A: { file: PATH } }')
+  expectValues(queue, { idleSeconds: SECONDS, onNote: FUNCTION })
+}
