@@ -19,7 +19,7 @@ const { values } = parseArgs({
   options: {
     count: { type: 'string', default: '150' },
     seed: { type: 'string', default: `${Math.floor(Math.random() * 2 ** 31)}` },
-    rooms: { type: 'string', default: 'lower,schedule,formats,bind,backends' },
+    rooms: { type: 'string', default: 'lower,schedule,formats,run/bind,backends' },
     kind: { type: 'string' },
     at: { type: 'string' },
     tests: { type: 'string' },
@@ -89,7 +89,7 @@ if (!values.score) {
 report()
 
 function roomOf(m) {
-  return m.file.split('/')[1]
+  return rooms.find((room) => m.file.startsWith(`src/${room}/`))
 }
 
 function filesUnder(folder) {
@@ -186,7 +186,7 @@ function nearest(m, reached) {
   const found = []
   for (const { file, loaded, tests } of reached) {
     const always = loaded?.reached.includes(m.id)
-    const own = file.startsWith(`test/${roomOf(m)}/`) ? 0.5 : 1
+    const own = file.startsWith(`test/${roomOf(m).split('/').at(-1)}/`) ? 0.5 : 1
     const quickest = tests
       .filter((t) => t.passed && (always || t.reached.includes(m.id)))
       .sort((a, b) => a.seconds - b.seconds)

@@ -1,4 +1,6 @@
-import type { Outcome } from './types.ts'
+/** One rule for what is the fastest of what was measured. */
+import { pointKey } from './points.ts'
+import type { Outcome, Point, Trial } from './types.ts'
 
 /** What was measured, fastest first. */
 export const fastestOf = <T extends { readonly outcome: Outcome }>(of: readonly T[]): readonly T[] =>
@@ -6,3 +8,25 @@ export const fastestOf = <T extends { readonly outcome: Outcome }>(of: readonly 
     .flatMap((t) => (t.outcome.status === 'measured' ? [{ t, median: t.outcome.timing.median }] : []))
     .sort((a, b) => a.median - b.median)
     .map(({ t }) => t)
+
+/**
+ * Points that a search measured, the better known and then the faster first, as its `best` is: each once, with its largest
+ * share of a measurement, and none that was wrong.
+ */
+export function fastestTrials<T extends Trial>({
+  trials,
+  wrong,
+}: {
+  readonly trials: readonly T[]
+  readonly wrong: readonly { readonly point: Point }[]
+}): readonly T[] {
+  const share = (t: T): number => t.share ?? 1
+  const isWrong = new Set(wrong.map((w) => pointKey(w.point)))
+  const byPoint = new Map<string, T>()
+  for (const t of fastestOf(trials)) {
+    const key = pointKey(t.point)
+    const before = byPoint.get(key)
+    if (!isWrong.has(key) && (!before || share(t) > share(before))) byPoint.set(key, t)
+  }
+  return fastestOf([...byPoint.values()]).toSorted((a, b) => share(b) - share(a))
+}

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
-import { finalText } from '../../src/cli/run/tuned.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { typescriptText } from '../../src/search/text.ts'
+import { finalText } from '../../src/search/tune/final-text.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
@@ -61,7 +61,7 @@ describe.each([
     for (const [k, final] of found.finals.entries()) {
       const out = folder.file(
         `out/f${k}.spt`,
-        outFile(parsed, 'product', finalText(found.kernel, final), folder.at(`out/f${k}.spt`)),
+        outFile(parsed, 'product', finalText(final), folder.at(`out/f${k}.spt`)),
       )
       expect(readFileSync(out, 'utf8')).toContain('from "../product.spt"')
       const again = (await load(out)).kernel()

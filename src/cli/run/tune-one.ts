@@ -32,7 +32,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   // First: a disk may be full.
   call.io.out((call.flag('json') ? tuneJson : tuneText)(kernel, device.name, space.name, result))
   await reportWrong(tuning, result.wrong)
-  await writeOut(tuning, result.own ? winner(kernel, result) : undefined)
+  await writeOut(tuning, result.own ? winner(result) : undefined)
   if (html !== undefined) await writePage(html, tuning, inputs, result)
   return result.best ? EXIT.ok : EXIT.failed
 }

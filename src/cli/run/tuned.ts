@@ -1,8 +1,8 @@
 /** What `spt tune` tells: of a search that goes on, and of what it found. */
 import type { Kernel } from '../../api/kernel.ts'
-import { choiceText } from '../../search/choice/text.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
+import { finalText } from '../../search/tune/final-text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { Outcome } from '../../search/types.ts'
 
@@ -69,7 +69,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
   if (!r.own) return `${lines.join('\n')}\n\n${noteOf(r)}No schedule could be measured.\n`
   const where = r.own.declares ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${where}\n${typescriptText(r.own.kernel)}\n`
-  return `${lines.join('\n')}\n\n${winner(kernel, r)}\n${typescript}`
+  return `${lines.join('\n')}\n\n${winner(r)}\n${typescript}`
 }
 
 /** Which libraries have routines that compute the kernel, and which of them are not there. */
@@ -93,19 +93,8 @@ function noteOf({ best, own }: TuneResult): string {
 }
 
 /** The fastest schedule as the language writes it, with what it is called in the comparison; empty where there is none. */
-export const winner = (kernel: Kernel, r: TuneResult): string =>
-  r.own ? `${noteOf(r)}// ${nameOf(r.own)}\n${finalText(kernel, r.own)}` : ''
-
-/** A schedule of the kernel that is none of the program's, with the format that it takes besides. */
-export function finalText(
-  kernel: Kernel,
-  { kernel: own, declares }: Pick<Final, 'kernel' | 'declares'>,
-): string {
-  const { text } = choiceText(kernel, SOLE, [{ kernel: own, call: null, requires: [] }])
-  return declares ? `${declares}\n${text}` : text
-}
-
-const SOLE = [{ conditions: [], candidate: 0 }]
+export const winner = (r: TuneResult): string =>
+  r.own ? `${noteOf(r)}// ${nameOf(r.own)}\n${finalText(r.own)}` : ''
 
 /** The same as data. */
 export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneResult): string {
@@ -118,8 +107,7 @@ export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneR
     library: f.routine ? routineOf(f.routine) : null,
     outcome: f.outcome,
   })
-  const schedule = (f: Final): object =>
-    f.routine ? {} : { text: finalText(kernel, f), trace: f.kernel.toJSON() }
+  const schedule = (f: Final): object => (f.routine ? {} : { text: finalText(f), trace: f.kernel.toJSON() })
   const all = {
     kernel: kernel.name,
     device,

@@ -1,7 +1,9 @@
 /** Results of `tune` as a page. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
-import { scheduleText, typescriptText } from '../../search/text.ts'
+import { fastestTrials } from '../../search/fastest.ts'
+import { typescriptText } from '../../search/text.ts'
+import { finalText } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
@@ -52,7 +54,7 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
         content: [wide(outcomes(result.trials).html()), ...bugs(result)],
       },
       ...winnerOf(result, tensors),
-      { title: 'The best trials', content: bestOf(result.trials) },
+      { title: 'The best trials', content: bestOf(result) },
     ],
   )
 }
@@ -151,7 +153,7 @@ function winnerOf({ best, own }: TuneResult, tensors: NonNullable<TuneReportOpti
               ),
             ]),
         paragraph(`${capital(finalName(own))}, in the language and in TypeScript:`),
-        code(scheduleText(own.kernel, 'tuned'), 'spt', { limit: Infinity }).html(),
+        code(finalText(own), 'spt', { limit: Infinity }).html(),
         code(typescriptText(own.kernel), 'js', { limit: Infinity }).html(),
       ],
     },
@@ -160,11 +162,8 @@ function winnerOf({ best, own }: TuneResult, tensors: NonNullable<TuneReportOpti
 }
 
 /** Decisions have columns where they differ, while they are few. */
-function bestOf(trials: readonly Trial[]): readonly string[] {
-  const fastest = trials
-    .flatMap((t) => (t.outcome.status === 'measured' ? [{ ...t, ms: t.outcome.timing.median }] : []))
-    .sort((a, b) => a.ms - b.ms)
-    .slice(0, BEST)
+function bestOf({ trials, wrong }: Pick<TuneResult, 'trials' | 'wrong'>): readonly string[] {
+  const fastest = fastestTrials({ trials, wrong }).slice(0, BEST)
   if (fastest.length === 0) return [paragraph('No trial was measured.', 'note')]
   const first = fastest[0]!.point
   const alike = Object.keys(first).filter((n) => fastest.every(({ point }) => point[n] === first[n]))

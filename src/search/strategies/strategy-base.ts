@@ -2,6 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
+import { Expected } from '../expected.ts'
 import { draw, pointKey, type Random } from '../points.ts'
 import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
 import { type Told, ToldPoints } from './told.ts'
@@ -13,8 +14,7 @@ export abstract class StrategyBase implements Strategy {
   protected readonly random: Random
   protected readonly unseen: Unseen
   protected readonly told: ToldPoints
-  readonly #prior: StrategyOptions['prior']
-  readonly #expected = new Map<string, number>()
+  readonly #expected: Expected | undefined
 
   /** @throws SptError `search/seed` */
   constructor(space: PointSpace, { seed, prior }: StrategyOptions) {
@@ -25,7 +25,7 @@ export abstract class StrategyBase implements Strategy {
     this.random = () => generator.next()
     this.unseen = new Unseen(space, this.random)
     this.told = new ToldPoints(space)
-    this.#prior = prior
+    this.#expected = prior && Expected.of(prior)
   }
 
   /** A point that was taken from `unseen`; `null` where there is none left. */
@@ -62,25 +62,12 @@ export abstract class StrategyBase implements Strategy {
   }
 
   protected get hasPrior(): boolean {
-    return this.#prior !== undefined
+    return this.#expected !== undefined
   }
 
-  /** What the prior expects of points, each asked for once; `Infinity` where it has no number. */
+  /** What the prior expects of points; `Infinity` where it has no number, or there is none. */
   protected expected(points: readonly Point[]): readonly number[] {
-    const keys = points.map(pointKey)
-    const unknown = points.filter((_, k) => !this.#expected.has(keys[k]!))
-    if (unknown.length > 0 && this.#prior) {
-      const found = this.#prior(unknown)
-      if (found.length !== unknown.length)
-        fail({
-          code: 'search/prior',
-          message: `the prior has ${found.length} numbers for ${unknown.length} points`,
-          expected: 'a number for each point',
-        })
-      for (const [k, p] of unknown.entries())
-        this.#expected.set(pointKey(p), Number.isNaN(found[k]) ? Number.POSITIVE_INFINITY : found[k]!)
-    }
-    return keys.map((key) => this.#expected.get(key) ?? Number.POSITIVE_INFINITY)
+    return this.#expected?.prior(points) ?? points.map(() => Number.POSITIVE_INFINITY)
   }
 
   /** Whole points at random, different ones; fewer where few are found. */

@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Questions, Values } from '../choice/conditions.ts'
-import { pointKey } from '../points.ts'
+import { fastestTrials } from '../fastest.ts'
 import { type Asked, type SearchResult, search } from '../search.ts'
 import type { SharedInput } from '../studies/types.ts'
 import type { WrongResult } from '../tally.ts'
@@ -148,7 +148,7 @@ export class CaseStudy {
       const { tensors = {} } = session.evaluator.bench.data.given
       const { kernel, call } = await standardOf(this.#kernel, this.device, { ...inputs, tensors })
       const standard = shared.add(kernel, this.group, call)
-      for (const { point } of fastest(found).slice(0, count))
+      for (const { point } of fastestTrials(found).slice(0, count))
         shared.add(space.kernel(point), this.group, space.call?.(point))
       return { ...found, known: known.length, study: session.study, standard }
     })
@@ -183,13 +183,4 @@ export class CaseStudy {
       return { outcomes: outcomes as Outcome[], wrong, values: questions.valuesOn(this.device, given) }
     }, shared)
   }
-}
-
-/** Measured points, with most effort, fastest first. */
-function fastest({ trials, wrong }: Pick<SearchResult, 'trials' | 'wrong'>) {
-  const isWrong = new Set(wrong.map((w) => pointKey(w.point)))
-  return trials
-    .flatMap((t) => (t.outcome.status === 'measured' ? [{ ...t, median: t.outcome.timing.median }] : []))
-    .filter((t) => !isWrong.has(pointKey(t.point)))
-    .sort((a, b) => (b.share ?? 1) - (a.share ?? 1) || a.median - b.median)
 }

@@ -8,14 +8,14 @@ import type { Device } from '../../runtime/device.ts'
 import { decided } from '../decided.ts'
 import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
-import { fastestOf } from '../fastest.ts'
+import { Expected } from '../expected.ts'
+import { fastestOf, fastestTrials } from '../fastest.ts'
 import type { LibraryRoutine } from '../libraries/index.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { schedulesOf } from './candidates.ts'
 import { checkQueue, checkTuning, isSpace } from './checks.ts'
-import { Expected } from './expected.ts'
 import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
@@ -155,7 +155,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const { device, signal, seed = 1, resume = true } = options
   const { strategy = options.prior ? 'model' : 'surrogate' } = options
   const { space = schedulesOf(kernel) } = options
-  const expected = options.prior && new Expected(options.prior)
+  const expected = options.prior && Expected.of(options.prior)
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
   const told = new Map<Trial, number>()
@@ -230,7 +230,7 @@ async function finalsOf(
   found: SearchResult,
   routines: readonly LibraryTrial[],
 ): Promise<readonly Final[]> {
-  const fastest = fastestOf(found.trials).slice(0, FINALISTS)
+  const fastest = fastestTrials(found).slice(0, FINALISTS)
   const list = [
     ...fastest.map(({ point, outcome }, k) => ({
       name: k === 0 ? 'best' : `best ${k + 1}`,

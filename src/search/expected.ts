@@ -1,0 +1,45 @@
+/** What a prior expects of points, asked once for each. */
+import { fail } from '../ast/diagnostic.ts'
+import { pointKey } from './points.ts'
+import type { Point, StrategyOptions } from './types.ts'
+
+type Prior = NonNullable<StrategyOptions['prior']>
+
+const known = new WeakMap<Prior, Expected>()
+
+export class Expected {
+  readonly #prior: Prior
+  readonly #costs = new Map<string, number>()
+
+  private constructor(prior: Prior) {
+    this.#prior = prior
+    known.set(this.prior, this)
+  }
+
+  /** The one that a prior is of, where it is that of one: nothing is asked or kept twice. */
+  static of(prior: Prior): Expected {
+    return known.get(prior) ?? new Expected(prior)
+  }
+
+  /** For strategies; `Infinity` where the prior has no number. @throws SptError `search/prior` */
+  readonly prior = (points: readonly Point[]): readonly number[] => {
+    const keys = points.map(pointKey)
+    const open = points.filter((_, k) => !this.#costs.has(keys[k]!))
+    const costs = open.length > 0 ? this.#prior(open) : []
+    if (costs.length !== open.length)
+      fail({
+        code: 'search/prior',
+        message: `the prior has ${costs.length} numbers for ${open.length} points`,
+        expected: 'a number for each point',
+      })
+    for (const [k, point] of open.entries())
+      this.#costs.set(pointKey(point), Number.isNaN(costs[k]) ? Number.POSITIVE_INFINITY : costs[k]!)
+    return keys.map((key) => this.#costs.get(key)!)
+  }
+
+  /** `undefined`: a step refuses the point. */
+  of(point: Point): number | undefined {
+    const [cost] = this.prior([point])
+    return Number.isFinite(cost) ? cost : undefined
+  }
+}
