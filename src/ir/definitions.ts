@@ -139,16 +139,25 @@ export interface Found {
   readonly index: number
 }
 
+/** Nests that are looked through faster than places of loops are kept. */
+const FEW = 4
+
 /** Where a loop stands, by its variable: a step asks of one several times, of as many nests as there are. */
 const holders = remembered((_: Body): Map<string, number> => new Map())
 
+function scanned(body: Body, name: string): number {
+  let at = body.length - 1
+  while (at >= 0 && !definitionsIn(body[at]!).loops.some((l) => l.var === name)) at--
+  return at
+}
+
 /** The statement that the loop stands in. No two loops have one variable. */
 function holderOf(body: Body, name: string): number {
+  if (body.length <= FEW) return scanned(body, name)
   const known = holders(body)
   let at = known.get(name)
   if (at === undefined) {
-    for (at = body.length - 1; at >= 0; at--)
-      if (definitionsIn(body[at]!).loops.some((l) => l.var === name)) break
+    at = scanned(body, name)
     known.set(name, at)
   }
   return at

@@ -9,12 +9,13 @@ import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr
 import { MATH, type MathFn } from './math.ts'
 import { convert } from './numeric.ts'
 import { type BinaryOp, isTruth } from './ops.ts'
+import { remembering } from './remembered.ts'
 import { rounding } from './rounding.ts'
 import { sameExpr } from './structural-equality.ts'
 
 export * from './expr-nodes.ts'
 
-const freeze = <T extends Expr>(node: T): T => Object.freeze(node)
+const freeze = <T extends Expr>(node: T): T => Object.freeze(remembering(node))
 
 /** The number of the type that is nearest to `value`; integers must be such (a literal's whose type is open, need not). */
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {

@@ -1,19 +1,15 @@
 /** Structural equality of expressions and of other plain data. */
 import type { Expr } from './expr-nodes.ts'
+import { remembered } from './remembered.ts'
 
-const keyCache = new WeakMap<Expr, string>()
 /**
  * A text that is equal exactly for structurally equal expressions (spans aside). Of a longer one it is a digest: an
  * expression shares its operands, and a key that spelled them out would be exponentially longer than it.
  */
-export function keyOf(e: Expr): string {
-  const known = keyCache.get(e)
-  if (known) return known
+export const keyOf: (e: Expr) => string = remembered((e: Expr): string => {
   const text = textOf(e)
-  const key = text.length <= LONGEST_TEXT ? text : digest(text)
-  keyCache.set(e, key)
-  return key
-}
+  return text.length <= LONGEST_TEXT ? text : digest(text)
+})
 
 function textOf(e: Expr): string {
   switch (e.kind) {

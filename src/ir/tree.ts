@@ -9,6 +9,7 @@ import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import { mapSame } from './lists.ts'
 import type { For, LoopMode, Stmt } from './loops.ts'
+import { remembering } from './remembered.ts'
 
 export type Body = readonly Stmt[]
 
@@ -19,7 +20,7 @@ export type Body = readonly Stmt[]
 export function stmt<T extends Stmt>(s: T): T {
   invariant(isTyped(s), () => `a statement ${s.kind} of another type than what it holds`)
   const guards = s.kind === 'for' ? readingLast(s.guards) : undefined
-  return Object.freeze(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s)
+  return Object.freeze(remembering(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s))
 }
 
 /** Types of what a statement holds, as far as they show without what is declared around it. */

@@ -115,7 +115,7 @@ export class Compilation {
   }
 
   #positions(): ScheduleState {
-    const state = start(sharedLoops(this.source, positioned(this.kernel)))
+    const state = start(positionsOf(this.source)(this.kernel))
     this.#tell('positions', state.kernel)
     return state
   }
@@ -251,7 +251,10 @@ export class Compilation {
   }
 }
 
-const positioned = remembered((kernel: Kernel1): Kernel2 => withApart(lowerToPositions(kernel), kernel))
+/** Stage I → II, of kernels that steps made of a source. */
+const positionsOf = remembered((source: Kernel1) =>
+  remembered((kernel: Kernel1) => sharedLoops(source, withApart(lowerToPositions(kernel), kernel))),
+)
 
 const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
   `${lanes} ${together} ${promote}`

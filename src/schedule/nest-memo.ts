@@ -15,9 +15,13 @@ export interface NestOutcome {
   readonly gone: readonly Gone[]
 }
 
+/** What a step may look at beside the nest. */
+type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span'>
+
+const aroundOf = ({ stage: _s, name: _n, body: _b, span: _p, ...around }: Kernel2): Around => around
+
 interface Known extends NestOutcome {
-  /** The kernel that the step was taken on, of which all but the nests counts. */
-  readonly kernel: Kernel2
+  readonly around: Around
   readonly queries: readonly NameQuery[]
 }
 
@@ -51,12 +55,18 @@ export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopSt
 export function recalled(cx: Context, { at, key }: Acts): NestOutcome | undefined {
   const { kernel } = cx
   const before = known.get(kernel.body[at]!)?.get(key)
-  if (!before || !isAround(before.kernel, kernel)) return undefined
+  if (!before || !isAlike(before.around, kernel)) return undefined
   const scratch = cx.on(kernel)
   return before.queries.every((q) => q(scratch)) ? before : undefined
 }
 
-export function keep(nest: Stmt, { key }: Acts, made: Known): void {
+export function keep(
+  { kernel }: Context,
+  { at, key }: Acts,
+  made: NestOutcome,
+  queries: readonly NameQuery[],
+): void {
+  const nest = kernel.body[at]!
   if (count >= MOST) {
     known = new WeakMap()
     count = 0
@@ -64,11 +74,10 @@ export function keep(nest: Stmt, { key }: Acts, made: Known): void {
   const ofNest = known.get(nest) ?? new Map<string, Known>()
   known.set(nest, ofNest)
   if (!ofNest.has(key)) count++
-  ofNest.set(key, made)
+  ofNest.set(key, { ...made, around: aroundOf(kernel), queries })
 }
 
-/** Whether two kernels are the same but for their nests. */
-function isAround(a: Kernel2, b: Kernel2): boolean {
+function isAlike(a: Around, b: Around): boolean {
   return (
     a.params === b.params &&
     a.buffers === b.buffers &&

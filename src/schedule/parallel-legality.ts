@@ -26,8 +26,11 @@ type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 /** Threads that one block may have on any device that is meant. */
 const THREAD_LIMIT = 1024
 
-/** Nests that the step left alone have been checked, and threads of different nests never meet. */
-export function checkParallel(cx: Context, proposed: Kernel2): void {
+/**
+ * Nests that the step left alone have been checked, and threads of different nests never meet.
+ * @param unrolls whether all that the step did is to unroll a loop
+ */
+export function checkParallel(cx: Context, proposed: Kernel2, unrolls = false): void {
   const [gone, come] = differing(cx.kernel.body, proposed.body)
   const next: Kernel2 = { ...proposed, body: come.filter((s) => !gone.includes(s)) }
   if (next.body.length === 0) return
@@ -35,13 +38,15 @@ export function checkParallel(cx: Context, proposed: Kernel2): void {
   const modes = new Set(loopsOf(next.body).map((l) => l.mode.kind))
   const lanes = next.body.some((s) => lanesIn([s]).count > 1)
   const isBound = modes.has('bind')
-  checkDepth(cx, next)
-  if (isBound) checkAxes(cx, next)
-  if (isBound) checkBlocks(cx, next)
-  if (isBound || lanes) checkThreadCount(cx, next)
-  if (modes.has('vectorize')) checkVectors(cx, next)
-  if (isBound) checkShares(cx, next)
-  if (allocations(next.body).size > 0) checkAllocations(cx, next)
+  if (!unrolls) {
+    checkDepth(cx, next)
+    if (isBound) checkAxes(cx, next)
+    if (isBound) checkBlocks(cx, next)
+    if (isBound || lanes) checkThreadCount(cx, next)
+    if (modes.has('vectorize')) checkVectors(cx, next)
+    if (isBound) checkShares(cx, next)
+    if (allocations(next.body).size > 0) checkAllocations(cx, next)
+  }
   if (lanes || modes.has('instr')) checkInstructions(cx, next)
   if (modes.has('unroll') || modes.has('vectorize')) checkUnrolled(cx, next)
   if (modes.has('accumulate')) checkAccumulated(cx, next)

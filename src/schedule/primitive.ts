@@ -14,6 +14,8 @@ export type Gone = Omit<Consumed, 'step'>
 
 export interface Outcome {
   readonly body: Body
+  /** All that it does is to unroll a loop: where threads run and what they share stays as it was. */
+  readonly unrolls?: true
   /** Global buffers to add. */
   readonly buffers?: readonly Buffer[]
   /** Local buffers that nothing uses any more. */

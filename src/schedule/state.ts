@@ -118,7 +118,7 @@ const primitiveOf = (step: LoopStep): Primitive<LoopStep> => LOOP_STEPS[step.kin
 function inKernel(cx: Context, step: LoopStep): Made {
   const outcome = primitiveOf(step).apply(cx, step)
   const kernel = nextKernel(cx.kernel, outcome)
-  checkParallel(cx, kernel)
+  checkParallel(cx, kernel, outcome.unrolls)
   return { kernel, gone: outcome.gone ?? [] }
 }
 
@@ -133,7 +133,7 @@ function inNest(cx: Context, step: LoopStep): Made | null {
   const made = orRefused(() => inKernel(alone, step))
   if (made instanceof SptError) return null
   const { body } = made.kernel
-  keep(cx.kernel.body[acts.at]!, acts, { body, gone: made.gone, kernel: cx.kernel, queries })
+  keep(cx, acts, { body, gone: made.gone }, queries)
   return { kernel: withNests(cx.kernel, acts.at, body), gone: made.gone }
 }
 

@@ -47,7 +47,7 @@ export const unroll = primitive({
       })
     const predicated = step.predicated ? { predicated: true } : {}
     const mode = { kind: 'unroll', factor: step.by ?? null, ...predicated } as const
-    return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
+    return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })), unrolls: true }
   },
   example: {
     before: featureMajor,
