@@ -1,165 +1,158 @@
 /**
- * The cost model on cpu, judged on schedules that were measured there: of each case some points of the kernel's space for cpu,
- * and what runs unasked, interleaved. Appends lines of JSON to `--out` and goes on where it stopped; `--judge` measures nothing.
+ * The cost model on cpu, judged on schedules that were measured there: of each case some points of the kernel's space for cpu
+ * and of its sketches, and what runs unasked, interleaved.
  *
  * ```
- * node dist/bench/judge-cpu.js --out times.jsonl [--data FOLDER] [--matrices road:4000:1,cora.mtx] [--minutes 5] [--share K/N]
- * node dist/bench/judge-cpu.js --judge times.jsonl [--data FOLDER] [--model FILE.json]
+ * node dist/bench/judge-cpu.js --out times.jsonl [--data FOLDER] [--matrices road:4000:1,cora] [--minutes 10] [--share K/N]
+ * node dist/bench/judge-cpu.js [--measured FILE.jsonl.gz] [--data FOLDER] [--model FILE.json]
  * ```
+ * The first measures, appends lines of JSON and goes on where it stopped. The second prints what share of the best time is reached by
+ * the choice of the package's model, or that of FILE (`spt calibrate --out FILE`), and by what runs unasked.
  */
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { devices, type Kernel, load } from '../src/node.ts'
+import { appendFileSync, readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
+import { chipOf } from '../src/io/calibrations.ts'
+import { devices } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
-import { termsOn } from '../src/search/model/prediction.ts'
-import { statisticsOf } from '../src/search/model/statistics.ts'
-import type { Structure } from '../src/search/model/structure.ts'
-import { standardOf } from '../src/search/tune/standard.ts'
-import { costModel, measureRounds, sketches } from '../src/search.ts'
+import { expectedTime } from '../src/search/model/fitting.ts'
+import { type CostModel, packagedModel } from '../src/search/model/trained.ts'
+import { draw, measureRounds, predictor } from '../src/search.ts'
 import { FAMILIES } from './families.ts'
-import { inputs as inputsOf, structured } from './gpu/declared.ts'
 import { type Csr, describe, sources } from './gpu/matrix.ts'
-import { judgement, type Timing } from './model/processor.ts'
+import {
+  caseOf,
+  judgement,
+  type Problem,
+  problemOf,
+  spacesOf,
+  type Timing,
+  type Told,
+  told,
+  UNASKED,
+  underSchedule,
+} from './model/processor.ts'
+import { linesIn, linesOf } from './model/records.ts'
 import { count, option, table } from './support.ts'
 
-/** Kernels with the sizes besides those of the matrix. */
+/** Kernels with their widths. */
 const SUITES: readonly (readonly [kernel: string, widths: readonly number[]])[] = [
   ['spmm', [8, 32, 128]],
   ['spmv', [1]],
   ['sddmm', [16, 64]],
   ['softmax', [1]],
 ]
-const MATRICES = [
-  ...Object.keys(FAMILIES).map((f) => `${f}:4000:1`),
-  ...[
-    'cora.mtx',
-    'citeseer.mtx.gz',
-    'pubmed.mtx.gz',
-    'ca-condmat.mtx.gz',
-    'bcsstk16.npz',
-    'radixnet-1024.npz',
-  ],
-]
+const MATRICES = [...Object.keys(FAMILIES).map((f) => `${f}:5000:3`), 'cora']
 /** Of each space. */
 const POINTS = count('points', 18)
-/** Elements times width: what takes longer says nothing else, and takes long. */
+/** Runs before the first that counts: code that is compiled well only after some runs is slower by several times before. */
+const WARMUPS = 25
+const ROUNDS = 15
+/** What is expected to take so many times the least is not measured: it would take most of the time. */
+const FAR = 4
+/** Elements times width: what takes longer says nothing else. */
 const MOST = 4e7
 
-const random = (text: string): Random =>
-  new Random([...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0)
-
-interface Scheduled {
-  readonly name: string
-  readonly kernel: Kernel
-}
-
-async function schedulesOf(kernel: Kernel, A: Csr, width: number): Promise<Scheduled[]> {
-  const { source } = kernel
-  const [first] = inputsOf(source)
-  const tensors = { [first!.name]: structured(source, [A.rows, A.columns], A, null, 'f32') }
-  const params = source.params.some((p) => p.name === 'd') ? { d: width } : {}
-  const cpu = await devices.cpu()
-  const out = new Map<string, Kernel>()
-  const standard = await standardOf(kernel, cpu, { tensors, params })
-  out.set(`unasked: ${standard.schedule}`, standard.kernel)
-  // The same points for all matrices, where they are points there.
-  const draw = random(`${kernel.name} ${width}`)
-  const spaces = [
-    await kernel.space('cpu_space').on(cpu, { tensors, params }),
-    sketches(kernel, { device: 'cpu', formats: {} }),
-  ]
-  for (const [s, space] of spaces.entries())
-    for (let tries = 0, taken = 0; tries < 200 && taken < POINTS; tries++) {
-      const point: Record<string, number | string> = {}
-      for (let open = space.next(point); open; open = space.next(point))
-        point[open.name] = open.values[draw.below(open.values.length)]!
-      const name = `${s === 0 ? '' : 'sketch '}${JSON.stringify(point)}`
-      if (out.has(name)) continue
-      try {
-        out.set(name, space.kernel(point))
-        taken++
-      } catch {
-        // Refused: one that is not legal is none.
-      }
+/** What runs unasked, and points that are the same for all matrices, where they are points there. */
+async function schedulesOf(problem: Problem, width: number): Promise<string[]> {
+  const out = new Set([UNASKED])
+  const random = new Random(7 + width)
+  for (const { prefix, space } of await spacesOf(problem)) {
+    const most = out.size + POINTS
+    for (let tries = 0; tries < 10 * POINTS && out.size < most; tries++) {
+      const point = draw(space, () => random.next())
+      if (point) out.add(`${prefix}${JSON.stringify(point)}`)
     }
-  return [...out].map(([name, kernel]) => ({ name, kernel }))
+  }
+  return [...out]
 }
 
-async function measuredCase(kernel: Kernel, A: Csr, width: number): Promise<Timing[]> {
-  const { source } = kernel
-  const [first] = inputsOf(source)
-  const tensors = { [first!.name]: structured(source, [A.rows, A.columns], A, null, 'f32') }
-  const params: Record<string, number> = { m: A.rows, n: A.columns }
-  if (source.params.some((p) => p.name === 'd')) params.d = width
+const refusal = (e: unknown): string => (e instanceof Error ? e.message : String(e)).split('\n')[0]!
+
+async function measured(name: string, A: Csr, width: number): Promise<Timing[]> {
   const cpu = await devices.cpu()
-  const statistics = statisticsOf(A)
-  const structures = new Map<string, Structure>()
+  const problem = await problemOf(name, A, width)
   const ready = []
-  for (const { name, kernel: scheduled } of await schedulesOf(kernel, A, width))
+  const { kernel, tensors, params } = problem
+  const predict = predictor(kernel, { device: 'cpu', inputs: { tensors, params } })
+  const times = new Map<string, number>()
+  for (const schedule of await schedulesOf(problem, width))
+    times.set(schedule, predict(await underSchedule(problem, schedule)).milliseconds)
+  const most = FAR * Math.min(...times.values())
+  for (const [schedule, expected] of times)
     try {
-      const terms = termsOn(scheduled.compilation, { tensors, params, statistics, structures })
-      const compiled = await scheduled.compileAsIs(cpu)
-      const prepared = await compiled.prepare({ tensors, params, seed: 1 })
-      ready.push({ name, terms, compiled, prepared })
+      if (expected > most && schedule !== UNASKED) continue
+      const compiled = await (await underSchedule(problem, schedule)).compileAsIs(cpu)
+      const prepared = await compiled.prepare({ tensors: problem.tensors, params: problem.params, seed: 1 })
+      ready.push({ schedule, compiled, prepared })
     } catch (e) {
-      console.log(`  ${name}: ${e instanceof Error ? e.message.split('\n')[0] : e}`)
+      console.log(`  ${schedule}: ${refusal(e)}`)
     }
+  const seconds = Number(option('seconds') ?? 4)
   const { outcomes } = await measureRounds(
     cpu,
     ready.map((r) => r.prepared),
-    { rounds: 15, seconds: Number(option('seconds') ?? 4), warmups: 3, sampleMs: 0.3 },
+    { rounds: ROUNDS, seconds, warmups: WARMUPS, sampleMs: 0.3, width: 0, reference: null },
   )
   for (const r of ready) {
     r.prepared.free()
     r.compiled.release()
   }
-  return ready.flatMap(({ name, terms }, k) => {
+  const chip = chipOf(cpu).name
+  return ready.flatMap(({ schedule }, k) => {
     const o = outcomes[k]!
     if (o.status !== 'measured') return []
-    const { median: milliseconds } = o.timing
-    return [{ kernel: kernel.name, data: A.name, width, name, milliseconds, terms }]
+    // The least: what else the machine does only adds to it (but for drift, which is not looked at).
+    const milliseconds = Number(Math.min(...o.timing.samples).toPrecision(5))
+    return [{ chip, kernel: name, data: A.name, width, schedule, milliseconds }]
   })
 }
 
-const read = (path: string): Timing[] =>
-  existsSync(path)
-    ? readFileSync(path, 'utf8')
-        .split('\n')
-        .filter((l) => l.endsWith('}'))
-        .map((l) => JSON.parse(l) as Timing)
-    : []
+const matrices = (names: readonly string[]) => sources(option('data') ?? 'data', names, false).found
 
 async function collect(out: string): Promise<void> {
-  const keyOf = (t: Pick<Timing, 'kernel' | 'data' | 'width'>): string => `${t.kernel} ${t.data} ${t.width}`
-  const done = new Set(read(out).map(keyOf))
+  const done = new Set(linesOf<Timing>(out).map(caseOf))
   const end = performance.now() + 60_000 * Number(option('minutes') ?? 10)
   const [share = 0, shares = 1] = (option('share') ?? '0/1').split('/').map(Number)
   const names = (option('matrices')?.split(',') ?? MATRICES).filter((_, k) => k % shares === share)
-  const kernels = new Map<string, Kernel>()
-  for (const [name] of SUITES) kernels.set(name, (await load(`sparsetile/kernels/${name}.spt`)).kernel(name))
-  for (const source of sources(option('data') ?? 'data', names, false).found) {
-    if (performance.now() > end) break
+  for (const source of matrices(names)) {
+    if (performance.now() > end) return
     const A = await source.read()
     console.log(describe(A))
-    for (const [name, widths] of SUITES)
+    for (const [kernel, widths] of SUITES)
       for (const width of widths) {
-        if (performance.now() > end || done.has(keyOf({ kernel: name, data: A.name, width }))) continue
-        if (A.indices.length * width > MOST) continue
-        const times = await measuredCase(kernels.get(name)!, A, width)
+        if (performance.now() > end) return
+        if (done.has(caseOf({ kernel, data: A.name, width })) || A.indices.length * width > MOST) continue
+        const times = await measured(kernel, A, width)
         appendFileSync(out, times.map((t) => `${JSON.stringify(t)}\n`).join(''))
       }
   }
 }
 
-const [judged, out] = [option('judge'), option('out')]
-if (out !== undefined) await collect(out)
-if (judged !== undefined) {
+async function judge(path: string): Promise<void> {
+  const timings = linesIn<Timing>(gunzipSync(readFileSync(path)).toString())
   const given = option('model')
-  const model = given === undefined ? costModel('cpu') : JSON.parse(readFileSync(given, 'utf8'))
-  if (!model) throw new Error('there is no model for cpu')
+  const model =
+    given === undefined ? packagedModel('cpu') : (JSON.parse(readFileSync(given, 'utf8')) as CostModel)
+  if (!model) throw new Error('the package has no model for cpu')
+  const all: Told[] = []
+  const drawn = (t: Timing): boolean => t.data.split(':')[0]! in FAMILIES
+  const known = timings.filter((t) => option('data') !== undefined || drawn(t) || t.data === 'cora')
+  for (const source of matrices([...new Set(known.map((t) => t.data))]))
+    all.push(
+      ...(await told(
+        await source.read(),
+        known.filter((t) => t.data === source.name),
+      )),
+    )
+  const head = ['kernel', 'cases', 'chosen', 'worst', 'unasked', 'worst', 'Spearman']
   console.log(
     table(
-      ['kernel', 'cases', 'chosen', 'worst', 'unasked', 'worst', 'Spearman'],
-      judgement(read(judged), model),
+      head,
+      judgement(all, (t) => expectedTime(t.terms, model.coefficients)),
     ),
   )
 }
+
+const out = option('out')
+if (out !== undefined) await collect(out)
+else await judge(option('measured') ?? 'bench/model/measured/h100-host-cpu.jsonl.gz')

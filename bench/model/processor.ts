@@ -1,61 +1,128 @@
 /** What was measured on a processor, and how good a model's choice among it is. */
-import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
+import { devices, type Kernel, load } from '../../src/node.ts'
+import { modelDataOf, sparseTensors, termsOn } from '../../src/search/model/prediction.ts'
 import type { Terms } from '../../src/search/model/terms.ts'
 import { rankCorrelation } from '../../src/search/rank-correlation.ts'
+import { standardOf } from '../../src/search/tune/standard.ts'
+import { type Point, sketches } from '../../src/search.ts'
+import { inputs as inputsOf, structured } from '../gpu/declared.ts'
+import type { Csr } from '../gpu/matrix.ts'
 
+/** One line of what `judge-cpu` writes. */
 export interface Timing {
+  readonly chip: string
   readonly kernel: string
   readonly data: string
   readonly width: number
-  readonly name: string
+  /** `UNASKED`, or a point of one of the spaces as JSON. */
+  readonly schedule: string
   readonly milliseconds: number
+}
+
+export interface Told extends Timing {
   readonly terms: Terms
 }
 
-export const casesOf = (timings: readonly Timing[]): Map<string, Timing[]> => {
-  const cases = new Map<string, Timing[]>()
+/** What runs where nobody chooses. */
+export const UNASKED = 'unasked'
+const SKETCH = 'sketch '
+
+export const caseOf = ({ kernel, data, width }: Pick<Timing, 'kernel' | 'data' | 'width'>): string =>
+  `${kernel} ${data} ${width}`
+
+/** Together what is of one case. */
+export function casesOf<T extends Timing>(timings: readonly T[]): readonly (readonly T[])[] {
+  const cases = new Map<string, T[]>()
   for (const t of timings) {
-    const key = `${t.kernel} ${t.data} ${t.width}`
-    cases.set(key, [...(cases.get(key) ?? []), t])
+    const own = cases.get(caseOf(t)) ?? []
+    cases.set(caseOf(t), own)
+    own.push(t)
   }
-  return cases
+  return [...cases.values()]
+}
+
+/** A kernel on a matrix. */
+export async function problemOf(name: string, A: Csr, width: number) {
+  const kernel = (await load(`sparsetile/kernels/${name}.spt`)).kernel(name)
+  const { source } = kernel
+  const tensors = { [inputsOf(source)[0]!.name]: structured(source, [A.rows, A.columns], A, null, 'f32') }
+  const sizes: Readonly<Record<string, number>> = { m: A.rows, n: A.columns, d: width }
+  const params = Object.fromEntries(
+    source.params.flatMap(({ name: p }) => (sizes[p] === undefined ? [] : [[p, sizes[p]]])),
+  )
+  return { kernel, tensors, params }
+}
+export type Problem = Awaited<ReturnType<typeof problemOf>>
+
+/** The spaces that schedules are taken of: the kernel's for cpu, and the sketches. */
+export async function spacesOf({ kernel, tensors, params }: Problem) {
+  const own = await kernel.space('cpu_space').on(await devices.cpu(), { tensors, params })
+  return [
+    { prefix: '', space: own },
+    { prefix: SKETCH, space: sketches(kernel, { device: 'cpu', formats: {} }) },
+  ]
+}
+
+/** The kernel under a schedule of a `Timing`. */
+export async function underSchedule(problem: Problem, schedule: string): Promise<Kernel> {
+  const { kernel, tensors, params } = problem
+  if (schedule === UNASKED) return (await standardOf(kernel, await devices.cpu(), { tensors, params })).kernel
+  const spaces = await spacesOf(problem)
+  const { prefix, space } = spaces[schedule.startsWith(SKETCH) ? 1 : 0]!
+  return space.kernel(JSON.parse(schedule.slice(prefix.length)) as Point)
+}
+
+/** With their terms, as they are now. */
+export async function told(A: Csr, timings: readonly Timing[]): Promise<Told[]> {
+  const out: Told[] = []
+  for (const own of casesOf(timings)) {
+    const problem = await problemOf(own[0]!.kernel, A, own[0]!.width)
+    const { kernel, tensors, params } = problem
+    const data = { ...modelDataOf(sparseTensors(kernel.source, tensors)), params }
+    for (const t of own)
+      out.push({ ...t, terms: termsOn((await underSchedule(problem, t.schedule)).compilation, data) })
+  }
+  return out
 }
 
 const geometric = (xs: readonly number[]): number =>
   Math.exp(xs.reduce((s, x) => s + Math.log(x), 0) / xs.length)
 
-/** By kernel, and of all: cases; share of the best time that the model's choice reaches, and what runs unasked; ranks. */
-export function judgement(
-  timings: readonly Timing[],
-  { coefficients }: { readonly coefficients: Coefficients },
-): (string | number)[][] {
-  const expected = (t: Timing): number => analyticTime(partsOf(t.terms, coefficients), coefficients)
-  const rows = [...casesOf(timings).values()]
-    .filter((own) => own.length >= 6)
-    .map((own) => {
-      const best = Math.min(...own.map((t) => t.milliseconds))
-      const chosen = own.reduce((a, b) => (expected(b) < expected(a) ? b : a))
-      const unasked = own.find((t) => t.name.startsWith('unasked'))
-      return {
+/** Cases with fewer schedules say little. */
+const LEAST = 6
+
+/** By kernel, and of all: cases; share of the best time that the choice reaches, and what runs unasked; ranks. */
+export function judgement(all: readonly Told[], expected: (t: Told) => number): (string | number)[][] {
+  const rows = casesOf(all).flatMap((own) => {
+    const unasked = own.find((t) => t.schedule === UNASKED)
+    if (own.length < LEAST || !unasked) return []
+    const best = Math.min(...own.map((t) => t.milliseconds))
+    const times = new Map(own.map((t) => [t, expected(t)]))
+    const chosen = own.reduce((a, b) => (times.get(b)! < times.get(a)! ? b : a))
+    const rank = rankCorrelation(
+      [...times.values()],
+      own.map((t) => t.milliseconds),
+    )
+    return [
+      {
         kernel: own[0]!.kernel,
         chosen: best / chosen.milliseconds,
-        unasked: unasked ? best / unasked.milliseconds : 1,
-        rank: rankCorrelation(
-          own.map(expected),
-          own.map((t) => t.milliseconds),
-        ),
-      }
-    })
-  const kernels = [...new Set(rows.map((r) => r.kernel)), 'all']
-  return kernels.map((kernel) => {
+        unasked: best / unasked.milliseconds,
+        rank,
+      },
+    ]
+  })
+  return [...new Set(rows.map((r) => r.kernel)), 'all'].map((kernel) => {
     const own = rows.filter((r) => kernel === 'all' || r.kernel === kernel)
+    const share = (of: (r: (typeof own)[number]) => number): [number, number] => [
+      geometric(own.map(of)),
+      Math.min(...own.map(of)),
+    ]
     return [
       kernel,
       String(own.length),
-      geometric(own.map((r) => r.chosen)),
-      Math.min(...own.map((r) => r.chosen)),
-      geometric(own.map((r) => r.unasked)),
-      Math.min(...own.map((r) => r.unasked)),
+      ...share((r) => r.chosen),
+      ...share((r) => r.unasked),
       own.reduce((s, r) => s + r.rank, 0) / own.length,
     ]
   })

@@ -28,15 +28,17 @@ export const keyOf = (m: Pick<Measured, 'device' | 'suite' | 'data' | 'width' | 
   [m.device, m.suite, m.data, m.width, m.candidate].join(' | ')
 
 /** The lines that are whole: a process that was killed may have left half of one. */
-export function readRecords(path: string): Measured[] {
-  if (!existsSync(path)) return []
-  return recordsIn(readFileSync(path, 'utf8'))
-}
+export const readRecords = (path: string): Measured[] => linesOf<Measured>(path)
 
-export const recordsIn = (text: string): Measured[] =>
+export const recordsIn = (text: string): Measured[] => linesIn<Measured>(text)
+
+export const linesOf = <T>(path: string): T[] =>
+  existsSync(path) ? linesIn<T>(readFileSync(path, 'utf8')) : []
+
+export const linesIn = <T>(text: string): T[] =>
   text.split('\n').flatMap((line) => {
     try {
-      return line === '' ? [] : [JSON.parse(line) as Measured]
+      return line === '' ? [] : [JSON.parse(line) as T]
     } catch {
       return []
     }

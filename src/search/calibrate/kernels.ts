@@ -106,7 +106,7 @@ export interface MicroCase {
 export const microKernels = (): SptProgram => parseProgram(TEXT, 'calibration.spt')
 
 /** Sizes for a device: a processor is as busy with much less than a GPU. */
-const SCALE: Readonly<Record<DeviceKind, number>> = { cpu: 1, webgpu: 16, cuda: 32 }
+const SCALE: Readonly<Record<DeviceKind, number>> = { cpu: 1, webgpu: 8, cuda: 16 }
 const ELEMENTS = 24_000
 
 interface Rows {
@@ -135,57 +135,71 @@ const ROWS: readonly Rows[] = [
   { about: 'many columns', length: () => 12, mean: 12, wide: 32, reach: 1 },
 ]
 
+/** Columns spread evenly over a band, each somewhere in its part of it. */
 function matrix({ length, mean, wide, reach }: Rows, elements: number, random: Random): Tensor {
   const rows = Math.max(16, Math.round(elements / mean))
-  const columns = Math.round(rows * wide)
-  const band = Math.max(mean * 2, Math.round(columns * reach))
-  const [is, js]: [number[], number[]] = [[], []]
+  const columns = Math.max(4 * mean, Math.round(rows * wide))
+  const band = Math.min(columns, Math.max(4 * mean, Math.round(columns * reach)))
+  const lengths = Int32Array.from({ length: rows }, (_, i) => Math.min(length(i, random), band >> 1))
+  const count = lengths.reduce((a, b) => a + b, 0)
+  const [is, js] = [new Int32Array(count), new Int32Array(count)]
+  let at = 0
   for (let i = 0; i < rows; i++) {
     const from = Math.max(0, Math.min(columns - band, Math.round((i / rows) * columns - band / 2)))
-    const own = new Set<number>()
-    const n = Math.min(length(i, random), Math.min(band, columns) >> 1)
-    while (own.size < n) own.add(from + random.below(Math.min(band, columns)))
-    for (const j of [...own].sort((a, b) => a - b)) {
-      is.push(i)
-      js.push(j)
+    const part = Math.floor(band / lengths[i]!)
+    for (let k = 0; k < lengths[i]!; k++, at++) {
+      is[at] = i
+      js[at] = from + Math.floor((k * band) / lengths[i]!) + random.below(part)
     }
   }
-  return {
-    kind: 'coords',
-    shape: [rows, columns],
-    coords: [Int32Array.from(is), Int32Array.from(js)],
-    values: Float32Array.from(is, () => random.next()),
-    dtype: 'f32',
-  }
+  const values = new Float32Array(count).fill(0.5)
+  return { kind: 'coords', shape: [rows, columns], coords: [is, js], values, dtype: 'f32' }
 }
+
+/** Values make no difference. */
+const filled = (...shape: number[]): Tensor => ({
+  kind: 'dense',
+  shape,
+  values: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(0.5),
+  dtype: 'f32',
+})
 
 /** The cases for a kind of device; the same in every process. */
 export function microCases(kind: DeviceKind): readonly MicroCase[] {
   const scale = SCALE[kind]
   const random = new Random(14)
-  const dense = (kernel: string, n: number): MicroCase => ({
+  const dense = (kernel: string, n: number, inputs: readonly string[]): MicroCase => ({
     name: `${kernel}, ${n} elements`,
     kernel,
-    tensors: {},
+    tensors: Object.fromEntries(inputs.map((name) => [name, filled(n)])),
     params: { n },
   })
   const matrices = ROWS.map((r) => ({ about: r.about, A: matrix(r, ELEMENTS * scale, random) }))
-  const sparse = (kernel: string, d?: number): MicroCase[] =>
+  /** The dense operands by name: whether they have the rows or the columns of the matrix, and vectors of `d`. */
+  const sparse = (kernel: string, operands: Readonly<Record<string, 0 | 1>>, d?: number): MicroCase[] =>
     matrices.map(({ about, A }) => ({
       name: `${kernel}${d === undefined ? '' : ` of ${d}`}, ${about}`,
       kernel,
-      tensors: { A },
+      tensors: {
+        A,
+        ...Object.fromEntries(
+          Object.entries(operands).map(([name, axis]) => [
+            name,
+            filled(A.shape[axis]!, ...(d === undefined ? [] : [d])),
+          ]),
+        ),
+      },
       params: { m: A.shape[0]!, n: A.shape[1]!, ...(d === undefined ? {} : { d }) },
     }))
   return [
-    ...[1, 8, 64, 256].map((k) => dense('streams', k * 16384 * Math.min(scale, 16))),
-    dense('polynomials', 65536 * scale),
-    dense('exponentials', 32768 * scale),
-    ...sparse('row_totals'),
-    ...sparse('row_gathers'),
-    ...sparse('row_combinations', 8),
-    ...sparse('row_combinations', 32),
-    ...sparse('inner_products', 16),
-    ...sparse('row_shares'),
+    ...[1, 8, 64, 256].map((k) => dense('streams', k * 16384 * Math.min(scale, 4), ['X', 'Y'])),
+    dense('polynomials', 65536 * scale, ['X']),
+    dense('exponentials', 32768 * scale, ['X']),
+    ...sparse('row_totals', {}),
+    ...sparse('row_gathers', { x: 1 }),
+    ...sparse('row_combinations', { B: 1 }, 8),
+    ...sparse('row_combinations', { B: 1 }, 32),
+    ...sparse('inner_products', { X: 0, Y: 1 }, 16),
+    ...sparse('row_shares', {}),
   ]
 }

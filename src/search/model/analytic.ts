@@ -37,6 +37,9 @@ export interface Coefficients {
   readonly functions?: number | undefined
   readonly branches?: number | undefined
   readonly entries?: number | undefined
+  /** Ends of loops that were not foreseen, and accesses to what did not stay in registers. */
+  readonly surprises?: number | undefined
+  readonly spills?: number | undefined
   /** How limits are put together: 1 adds them up, larger ones let them overlap; 2. */
   readonly norm?: number | undefined
 }
@@ -84,9 +87,9 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
     exchanges: t.exchanges / c.exchanges,
     searches: t.searches / c.searches,
     'shared memory': t.sharedBytes / c.shared,
-    accesses: at(t.elements, c.accesses),
+    accesses: at(t.elements, c.accesses) + at(t.spills, c.spills),
     functions: at(t.functions, c.functions),
-    branches: at(t.branches, c.branches) + at(t.entries, c.entries),
+    branches: at(t.branches, c.branches) + at(t.entries, c.entries) + at(t.surprises, c.surprises),
   }
 }
 

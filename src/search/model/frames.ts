@@ -49,8 +49,12 @@ export const loopsIn = ({ mode, extent }: For): 0 | 1 =>
     ? 0
     : 1
 
-/** Iterations of it that are one of the text's. */
-export const stepOf = ({ mode }: For): number => (mode.kind === 'unroll' ? (mode.factor ?? 1) : 1)
+/** Iterations of the text's loop for so many of this one: what is left of groups that stand side by side comes one by one. */
+export function tripsInText({ mode }: For, extent: number): number {
+  if (mode.kind !== 'unroll' || mode.factor === null) return extent
+  const groups = Math.floor(extent / mode.factor)
+  return mode.predicated ? Math.ceil(extent / mode.factor) : groups + extent - groups * mode.factor
+}
 
 /** Iterations that wait for each other's loads: unrolled ones have them in flight together. */
 export function tripsInOrder({ mode }: For, trips: number): number {

@@ -22,6 +22,8 @@ export interface Structure {
   readonly params: ReadonlyMap<string, number>
   /** Lengths of the segments that an array of offsets bounds. */
   readonly lengths: ReadonlyMap<string, Distribution>
+  /** Of an array of offsets, the share of segments that are longer or shorter than the one before. */
+  readonly changes: ReadonlyMap<string, number>
   /** Of an array of coordinates, the share that is below the extent, and no padding. */
   readonly filled: ReadonlyMap<string, number>
   /** Those of the parameters that count positions of formats. */
@@ -87,23 +89,34 @@ function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
 interface Found {
   readonly params: ReadonlyMap<string, number>
   readonly offsets: ReadonlyMap<string, Distribution>
-  readonly coordinates: ReadonlyMap<string, { readonly all: number; readonly filled: number }>
+  readonly changes: ReadonlyMap<string, Share>
+  readonly coordinates: ReadonlyMap<string, Share>
+}
+
+interface Share {
+  readonly all: number
+  readonly filled: number
 }
 
 function found(loops: Kernel2, bound: Bound): Found {
   const offsets = new Map<string, Distribution>()
-  const coordinates = new Map<string, { all: number; filled: number }>()
+  const coordinates = new Map<string, Share>()
+  const changes = new Map<string, Share>()
   const bounds = boundsIn(loops)
   for (const b of loops.buffers) {
     const values = b.role === 'index' ? bound.arrays.get(b.name) : undefined
     if (!values) continue
     if (b.positions !== undefined) {
       const counts = new Map<number, number>()
+      let [before, changed] = [-1, 0]
       for (let s = 0; s + 1 < values.length; s++) {
         const length = values[s + 1]! - values[s]!
         counts.set(length, (counts.get(length) ?? 0) + 1)
+        if (length !== before) changed++
+        before = length
       }
       offsets.set(b.name, distributionOf(counts))
+      changes.set(b.name, { all: values.length - 1, filled: changed })
     } else {
       const bound1 = b.below ?? bounds.get(b.name)
       if (!bound1 || ![...freeVars(bound1)].every((v) => bound.params.has(v))) continue
@@ -113,7 +126,7 @@ function found(loops: Kernel2, bound: Bound): Found {
       coordinates.set(b.name, { all: values.length, filled })
     }
   }
-  return { params: bound.params, offsets, coordinates }
+  return { params: bound.params, offsets, changes, coordinates }
 }
 
 /** What guards compare arrays of coordinates with: padding is not below. */
@@ -126,12 +139,12 @@ const boundsIn = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
   return out
 })
 
-const share = ({ all, filled }: { readonly all: number; readonly filled: number }): number =>
-  all === 0 ? 1 : filled / all
+const share = ({ all, filled }: Share): number => (all === 0 ? 1 : filled / all)
 
 const whole = (f: Found): Omit<Structure, 'counts'> => ({
   params: f.params,
   lengths: f.offsets,
+  changes: new Map([...f.changes].map(([name, c]) => [name, share(c)])),
   filled: new Map([...f.coordinates].map(([name, c]) => [name, share(c)])),
 })
 
@@ -169,16 +182,17 @@ function together(
       ),
     ]),
   )
-  const filled = new Map(
-    names((f) => f.coordinates).map((name) => {
-      let [all, those] = [0, 0]
-      for (const p of parts) {
-        const c = p.of.coordinates.get(name)
-        all += p.weight * (c?.all ?? 0)
-        those += p.weight * (c?.filled ?? 0)
-      }
-      return [name, share({ all, filled: those })]
-    }),
-  )
-  return { params, lengths, filled }
+  const shares = (of: (f: Found) => ReadonlyMap<string, Share>): Map<string, number> =>
+    new Map(
+      names(of).map((name) => {
+        let [all, those] = [0, 0]
+        for (const p of parts) {
+          const c = of(p.of).get(name)
+          all += p.weight * (c?.all ?? 0)
+          those += p.weight * (c?.filled ?? 0)
+        }
+        return [name, share({ all, filled: those })]
+      }),
+    )
+  return { params, lengths, changes: shares((f) => f.changes), filled: shares((f) => f.coordinates) }
 }

@@ -19,6 +19,8 @@ export class Sums {
   #functions = 0
   entries = 0
   branches = 0
+  surprises = 0
+  spills = 0
   shared = 0
   searches = 0
   exchanges = 0
@@ -53,6 +55,8 @@ export class Sums {
       functions: this.#functions,
       entries: this.entries,
       branches: this.branches,
+      surprises: this.surprises,
+      spills: this.spills,
       shared: this.shared,
       searches: this.searches,
       exchanges: this.exchanges,

@@ -5,9 +5,9 @@
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
+import { elementsOf } from './elements.ts'
 import type { MatrixStatistics } from './statistics.ts'
 import type { Structure } from './structure.ts'
-import { elementsOf } from './walk.ts'
 import type { KernelWork, LaunchWork, Traffic, Way } from './work.ts'
 
 /** By name; all finite and not negative. */
@@ -23,6 +23,8 @@ export const TERM_NAMES = [
   'statements',
   'entries',
   'branches',
+  'surprises',
+  'spills',
   'elements',
   'loadRequests',
   'loadBytes',
@@ -121,6 +123,8 @@ export function termsOf(
     statements: sum(launches, (l) => l.statements),
     entries: sum(launches, (l) => l.entries),
     branches: sum(launches, (l) => l.branches),
+    surprises: sum(launches, (l) => l.surprises),
+    spills: sum(launches, (l) => l.spills),
     elements:
       all('loads', (t) => t.elements) +
       all('stores', (t) => t.elements) +

@@ -5,12 +5,13 @@
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import type { Expr, Load, Search } from '../../ir/expr.ts'
-import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
+import type { Load, Search } from '../../ir/expr.ts'
+import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import type { Body } from '../../ir/tree.ts'
 import { addressOf, type Lane, spreadOf } from './coalescing.ts'
+import { elementsOf } from './elements.ts'
 import { accessKey, expected, type Known, type Range, type Segment, shareOf } from './estimates.ts'
 import {
   blocksWith,
@@ -18,11 +19,10 @@ import {
   innermostSerial,
   isThread,
   lanesOf,
-  loopsIn,
-  stepOf,
   threadsAround,
   tripsInOrder,
 } from './frames.ts'
+import { countBranches, countSpills } from './one-thread.ts'
 import { guarded, narrowed, type Place, timesOf } from './place.ts'
 import { operationsOf, readsIn, segmentsOf } from './statement-facts.ts'
 import type { Structure } from './structure.ts'
@@ -47,16 +47,6 @@ export function workOf(kernel: Kernel2, structure: Structure): KernelWork {
   )
   return { launches, clears }
 }
-
-/** Elements of a buffer; 0 where that is not known. */
-export function elementsOf(b: Buffer, s: Pick<Structure, 'params'>): number {
-  const known: Known = { params: s.params, ranges: new Map(), lengths: new Map(), filled: new Map() }
-  const n = b.shape.reduce((product, e) => product * expected(e, known), 1)
-  return Number.isNaN(n) ? 0 : n
-}
-
-/** Guards on loop variables alone are taken apart from the loops they hold in; those that read are asked each time. */
-const isOfData = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
 
 class Walk {
   readonly #buffers: Map<string, Buffer>
@@ -154,9 +144,7 @@ class Walk {
     const sharers = s.cooperative ? threadsAround(p.frames) : 1
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
-    this.#sums.entries += p.times * loopsIn(s)
-    this.#sums.branches +=
-      (times * loopsIn(s)) / stepOf(s) + p.times * extent * s.guards.filter(isOfData).length
+    countBranches(this.#sums, this.#structure, s, p, extent, share / sharers)
     const frame: Frame = { loop: s, extent: (extent * share) / sharers, times, loaded: new Set() }
     const { steps, rounds } = this.#body(s.body, {
       ...inside,
@@ -216,6 +204,7 @@ class Walk {
       return true
     }
     const buffer = this.#buffers.get(x.buffer)
+    if (buffer?.scope === 'register') countSpills(this.#sums, buffer, x, p, times)
     if (!buffer || buffer.scope === 'register') return false
     if (buffer.scope === 'shared') {
       this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
@@ -228,6 +217,7 @@ class Walk {
 
   #write(way: 'stores' | 'atomics', t: Load | Store, p: Place, lanes: readonly Lane[], times: number): void {
     const buffer = this.#buffers.get(t.buffer)
+    if (buffer?.scope === 'register') countSpills(this.#sums, buffer, t, p, times)
     if (!buffer || buffer.scope === 'register') return
     if (buffer.scope === 'shared') this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
     else this.#sums.access(way, buffer, times, spreadOf(addressOf(t.index, p), buffer, lanes, p.frames))
@@ -253,7 +243,7 @@ class Walk {
             spreadOf(addressOf(t.index, p), buffer, lanes, p.frames),
           )
         this.#write('stores', t, p, lanes, p.times + (s.init ? p.starts : 0))
-      }
+      } else if (buffer) countSpills(this.#sums, buffer, t, p, 2 * p.times)
     }
   }
 

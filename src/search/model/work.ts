@@ -35,6 +35,10 @@ export interface LaunchWork {
   /** Entries of loops that are loops in the text, and their iterations with conditions that are asked on the way. */
   readonly entries: number
   readonly branches: number
+  /** Ends of loops over segments of another length than the one before. */
+  readonly surprises: number
+  /** Accesses to arrays of registers that are more than a processor has, or indexed by a loop. */
+  readonly spills: number
   /** Steps of binary searches. */
   readonly searches: number
   /** Values that threads exchange to add them up, times the rounds of it. */
