@@ -4,17 +4,18 @@
  *
  * ```
  * node dist/bench/judge-cpu.js --out times.jsonl [--data FOLDER] [--matrices road:4000:1,cora] [--minutes 10] [--share K/N]
- * node dist/bench/judge-cpu.js [--measured FILE.jsonl.gz] [--data FOLDER] [--model FILE.json]
+ * node dist/bench/judge-cpu.js [--measured FILE.jsonl.gz] [--data FOLDER] [--model FILE.json] [--fit FILE.json]
  * ```
  * The first measures, appends lines of JSON and goes on where it stopped. The second prints what share of the best time is reached by
- * the choice of the package's model, or that of FILE (`spt calibrate --out FILE`), and by what runs unasked.
+ * the choice of the package's model, or that of FILE (`spt calibrate --out FILE`), and by what runs unasked; with
+ * `--fit`, after its coefficients were fitted to what was measured of generated families, which FILE then holds.
  */
-import { appendFileSync, readFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { chipOf } from '../src/io/calibrations.ts'
 import { devices } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
-import { expectedTime } from '../src/search/model/fitting.ts'
+import { expectedTime, fitted, learnable } from '../src/search/model/fitting.ts'
 import { type CostModel, packagedModel } from '../src/search/model/trained.ts'
 import { draw, measureRounds, predictor } from '../src/search.ts'
 import { FAMILIES } from './families.ts'
@@ -131,7 +132,7 @@ async function collect(out: string): Promise<void> {
 async function judge(path: string): Promise<void> {
   const timings = linesIn<Timing>(gunzipSync(readFileSync(path)).toString())
   const given = option('model')
-  const model =
+  let model =
     given === undefined ? packagedModel('cpu') : (JSON.parse(readFileSync(given, 'utf8')) as CostModel)
   if (!model) throw new Error('the package has no model for cpu')
   const all: Told[] = []
@@ -144,11 +145,21 @@ async function judge(path: string): Promise<void> {
         known.filter((t) => t.data === source.name),
       )),
     )
+  const fit = option('fit')
+  if (fit !== undefined) {
+    const { coefficients, error } = fitted(all.filter(drawn), model.coefficients, {
+      names: learnable(model.coefficients),
+    })
+    console.log(`fitted: ${(100 * (Math.exp(error) - 1)).toFixed(0)} % off on average`)
+    model = { ...model, chip: all[0]!.chip, coefficients }
+    writeFileSync(fit, `${JSON.stringify(model)}\n`)
+  }
+  const { coefficients } = model
   const head = ['kernel', 'cases', 'chosen', 'worst', 'unasked', 'worst', 'Spearman']
   console.log(
     table(
       head,
-      judgement(all, (t) => expectedTime(t.terms, model.coefficients)),
+      judgement(all, (t) => expectedTime(t.terms, coefficients)),
     ),
   )
 }

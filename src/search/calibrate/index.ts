@@ -14,7 +14,7 @@ import { withDeviceLock } from '../measuring/device-lock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import type { Coefficients } from '../model/analytic.ts'
 import { type Calibration, startOf } from '../model/calibrated.ts'
-import { type CoefficientName, expectedTime, fitted, type TimedTerms } from '../model/fitting.ts'
+import { expectedTime, fitted, learnable, type TimedTerms } from '../model/fitting.ts'
 import { modelDataOf, termsOn } from '../model/prediction.ts'
 import { sketches } from '../sketches.ts'
 import { type MicroCase, microCases, microKernels } from './kernels.ts'
@@ -40,8 +40,6 @@ const DRAWN = 3
 const ROUNDS = 15
 /** Left for fitting. */
 const REST_SECONDS = 2
-/** Not to be told from times: how many threads run is the chip's, and caches have no one size. */
-const GIVEN: ReadonlySet<string> = new Set(['threads', 'cacheBytes', 'norm'])
 
 /**
  * Measures a device, while no other process that asks for it does.
@@ -163,8 +161,7 @@ function conclude(device: Device, samples: readonly Sample[]): Calibration {
     })
   const start = startOf(device.kind)
   const from = start.coefficients
-  const names = (Object.keys(from) as CoefficientName[]).filter((n) => !GIVEN.has(n) && from[n]! > 0)
-  const { coefficients, error } = fitted(samples, from, { names })
+  const { coefficients, error } = fitted(samples, from, { names: learnable(from) })
   const { name, driver } = chipOf(device)
   return {
     ...start,

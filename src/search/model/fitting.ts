@@ -71,6 +71,12 @@ export function fitted(samples: readonly TimedTerms[], from: Coefficients, optio
 const namesOf = (c: Coefficients): CoefficientName[] =>
   (Object.keys(c) as (keyof Coefficients)[]).flatMap((n) => (n === 'norm' || !(c[n]! > 0) ? [] : [n]))
 
+/** Not to be told from times: how many threads run is the chip's, and caches have no one size. */
+const GIVEN: ReadonlySet<CoefficientName> = new Set(['threads', 'cacheBytes'])
+
+/** Those that times of kernels can tell. */
+export const learnable = (c: Coefficients): CoefficientName[] => namesOf(c).filter((n) => !GIVEN.has(n))
+
 interface Point {
   readonly at: Coefficients
   readonly cost: number
