@@ -97,7 +97,7 @@ interface Collected {
 }
 
 /** The schedule of a candidate, and its arguments by their place; nothing for what is none of ours. */
-function pointOf(candidate: string): Point | undefined {
+export function pointOf(candidate: string): Point | undefined {
   const [, schedule, list] = /^[^:]+:([^(]+)(?:\((.*)\))?$/.exec(candidate) ?? []
   if (schedule === undefined) return undefined
   const numbers = (list ?? '').split(',').filter((a) => a !== '')

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { fc, test as law } from '@fast-check/vitest'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { matchKernel } from '../../src/analysis/kernel-pattern.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { tuneText } from '../../src/cli/run/tuned.ts'
@@ -11,9 +11,12 @@ import { tuneReport } from '../../src/notebook/report/index.ts'
 import { libraryRoutines } from '../../src/search/libraries/index.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { tune } from '../../src/search/tune/index.ts'
+import { Folder } from '../cli/support.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
 import { FakeLibrary } from './fake-library.ts'
 
+const folder = new Folder()
+afterAll(() => folder.remove())
 const TEXT = readFileSync('data/libraries/cuda.spt', 'utf8')
 const patterns = await load(TEXT)
 const names = patterns.kernels
@@ -194,7 +197,7 @@ test('what is not installed is said, what refuses is refused, and nothing is lef
 
 test('tuned with schedules: what wins is told as what it is, and kept', async () => {
   const library = new FakeLibrary()
-  const records = await openRecords(':memory:')
+  const records = await openRecords(folder.at('r.db'))
   const space = await spmm.space('gpu_space').on('cuda', inputs)
   const seen: (string | undefined)[] = []
   const options = { space, inputs, device: library.device, trials: 2, seconds: 20, records }
