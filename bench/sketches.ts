@@ -5,8 +5,10 @@
  *   node dist/bench/sketches.js [--device cpu|cuda|webgpu] [--kernels A,B] [--data FOLDER] [--sets A,B] [--rows N]
  *     [--width D] [--points N] [--minutes M] [--seed N] [--json PATH]
  *
- * The time is shared out among the kernels. Points are drawn at random, and from half of their number on as neighbours of
- * the best. A point whose result differs from that of the kernel without a schedule is reported, and makes the process end
+ * The time is shared out among the kernels; a row is printed, and `--json` written, as each is done, and several processes
+ * (`--kernels`) use the device in turn. Points are drawn at random, every other one as the likeliest of many where there is a
+ * cost model, and from half of their number on as neighbours of the best. By hand: the schedules of the package that need no
+ * arguments, its choices, and what `candidates.json` lists. A point whose result differs from that of the kernel without a schedule is reported, and makes the process end
  * with 1. The best of each are timed again, interleaved.
  */
 import { parseArgs } from 'node:util'
@@ -23,7 +25,16 @@ import { Random } from '../src/run/bind/random-tensors.ts'
 import { count, draw, neighbours, pointKey } from '../src/search/points.ts'
 import { type SketchSpace, sketches } from '../src/search/sketches.ts'
 import type { Point } from '../src/search/types.ts'
+import {
+  costModel,
+  costPrior,
+  deviceIdentity,
+  type Prediction,
+  predictor,
+  withDeviceLock,
+} from '../src/search.ts'
 import { contest } from './contest.ts'
+import { type Candidate, fieldOf, widthValues } from './gpu/candidates.ts'
 import { JUDGED, type Judged, LARGE, synthetic, tensorsFor } from './sketches/judged.ts'
 import { packageFile, table, writeJson } from './support.ts'
 import { type DataSet, readData } from './verify-all/data.ts'
@@ -46,7 +57,7 @@ const { values: options } = parseArgs({
 const FINAL = 3
 const ROUNDS = 15
 
-interface Candidate {
+interface Timed {
   readonly name: string
   readonly kernel: Kernel
   /** Milliseconds, the least of some runs. */
@@ -69,6 +80,10 @@ interface Row {
   readonly best: readonly string[]
   readonly refused: Readonly<Record<string, number>>
 }
+
+/** Processes beside this one have the device in turn. */
+const alone = <T>(device: Device, work: () => Promise<T>): Promise<T> =>
+  withDeviceLock(deviceIdentity(device), work)
 
 class Trials {
   readonly #data: Workspace
@@ -100,22 +115,26 @@ class Trials {
   }
 
   /** Nothing where it is refused or wrong. */
-  async time(name: string, make: () => Kernel, repeats: number): Promise<Candidate | undefined> {
+  async time(name: string, make: () => Kernel, repeats: number): Promise<Timed | undefined> {
     try {
       const kernel = make()
-      const prepared = await this.prepare(kernel)
-      try {
-        await prepared.run()
-        if (!(await this.#agrees(prepared))) {
-          this.wrong++
-          console.error(`WRONG ${name}\n  ${kernel.trace.join('\n  ')}`)
-          return undefined
+      const compiled = await kernel.compileAsIs(this.#data.device)
+      this.#data.bind(compiled)
+      return await alone(this.#data.device, async () => {
+        const prepared = await this.#data.prepare(compiled)
+        try {
+          await prepared.run()
+          if (!(await this.#agrees(prepared))) {
+            this.wrong++
+            console.error(`WRONG ${name}\n  ${kernel.trace.join('\n  ')}`)
+            return undefined
+          }
+          const ms = Math.min(...(await prepared.time(repeats)))
+          return { name, kernel, ms }
+        } finally {
+          prepared.free()
         }
-        const ms = Math.min(...(await prepared.time(repeats)))
-        return { name, kernel, ms }
-      } finally {
-        prepared.free()
-      }
+      })
     } catch (e) {
       if (!(e instanceof SptError)) throw e
       const { code } = e.diagnostics[0]!
@@ -154,7 +173,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   const until = performance.now() + minutes * 60_000
 
   const plain = await trials.time('no schedule', () => kernel, repeats)
-  const hand: Candidate[] = plain ? [plain] : []
+  const hand: Timed[] = plain ? [plain] : []
   for (const name of kernel.schedules) {
     if (kernel.parameters(name).some((p) => p.required) || (gpu ? name === 'cpu' : name !== 'cpu')) continue
     const timed = await trials.time(name, () => kernel.schedule(name), repeats)
@@ -166,9 +185,15 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
     const timed = await trials.time(name, () => chosen, repeats)
     if (timed) hand.push(timed)
   }
+  for (const c of gpu ? listed(of.kernel, params) : []) {
+    const timed = await trials.time(c.text, () => kernel.schedule(c.schedule, ...c.args), repeats)
+    if (timed) hand.push(timed)
+  }
   for (const code of Object.keys(trials.refused)) delete trials.refused[code]
 
-  const { tried, found } = await search(space, trials, until, repeats)
+  const model =
+    costModel(device.kind) && predictor(kernel, { device: device.kind, inputs: { tensors, params } })
+  const { tried, found } = await search(space, trials, until, repeats, model ?? undefined)
   const best = [...found].sort((a, b) => a.ms - b.ms)
   const guess = best.find((c) => c.name === 'guess')
   const finalists = [
@@ -176,8 +201,8 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
     ...best.slice(0, FINAL),
     ...(guess && best.indexOf(guess) >= FINAL ? [guess] : []),
   ]
-  const final = await again(finalists, trials, gpu)
-  const least = (among: readonly Candidate[]): Candidate | undefined =>
+  const final = await alone(device, () => again(finalists, trials, gpu))
+  const least = (among: readonly Timed[]): Timed | undefined =>
     [...among].filter((c) => final.has(c)).sort((a, b) => final.get(a)! - final.get(b)!)[0]
   const [byHand, bySketch] = [least(hand), least(best)]
   const points = count(space)
@@ -198,6 +223,17 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   }
 }
 
+/** What `candidates.json` has for the kernel, by its own schedules. */
+function listed(kernel: string, { d = 32 }: Readonly<Record<string, number>>): readonly Candidate[] {
+  try {
+    return fieldOf(kernel, [], widthValues(d)).candidates.filter(
+      (c) => c.kernel === kernel && c.schedule !== 'auto' && c.args.length > 0,
+    )
+  } catch {
+    return []
+  }
+}
+
 /** Scalars among the parameters are none. */
 const sizesOf = (params: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.entries(params).filter(([name]) => !['alpha', 'scale'].includes(name)))
@@ -207,10 +243,11 @@ async function search(
   trials: Trials,
   until: number,
   repeats: number,
-): Promise<{ readonly tried: number; readonly found: readonly Candidate[] }> {
+  model: ((k: Kernel) => Prediction) | undefined,
+): Promise<{ readonly tried: number; readonly found: readonly Timed[] }> {
   const random = new Random(Number(options.seed))
   const seen = new Set<string>()
-  const found: { candidate: Candidate; point: Point }[] = []
+  const found: { candidate: Timed; point: Point }[] = []
   const most = Number(options.points)
   const start = performance.now()
   const attempt = async (name: string, point: Point): Promise<void> => {
@@ -220,13 +257,15 @@ async function search(
     if (candidate) found.push({ candidate, point })
   }
   await attempt('guess', space.guess)
+  const likely = model ? likeliest(space, model, () => random.next()) : []
   for (let idle = 0; seen.size < most && performance.now() < until && idle < 100; ) {
     const before = seen.size
     const late = performance.now() - start > (until - start) / 2 || seen.size > most / 2
     const best = [...found].sort((a, b) => a.candidate.ms - b.candidate.ms).slice(0, 4)
     const near = late ? best.flatMap(({ point }) => neighbours(space, point)) : []
     const fresh = near.find((p) => !seen.has(pointKey(p)))
-    const point = fresh ?? draw(space, () => random.next())
+    const next = seen.size % 2 === 0 ? likely.shift() : undefined
+    const point = fresh ?? next ?? draw(space, () => random.next())
     if (!point) break
     await attempt(pointKey(point), point)
     idle = seen.size > before ? 0 : idle + 1
@@ -234,12 +273,26 @@ async function search(
   return { tried: seen.size, found: found.map((f) => f.candidate) }
 }
 
+/** Points that are drawn, those first of which the model expects most. */
+const DRAWN = 120
+
+function likeliest(space: SketchSpace, model: (k: Kernel) => Prediction, random: () => number): Point[] {
+  const drawn = Array.from({ length: DRAWN }, () => draw(space, random)).filter((p) => p !== null)
+  const all = [...new Map(drawn.map((p) => [pointKey(p), p])).values()]
+  const expected = costPrior(space, model)(all)
+  return all
+    .map((point, k) => ({ point, ms: expected[k]! }))
+    .filter(({ ms }) => Number.isFinite(ms))
+    .sort((a, b) => a.ms - b.ms)
+    .map(({ point }) => point)
+}
+
 /** Milliseconds of each, the least of interleaved runs. */
 async function again(
-  of: readonly Candidate[],
+  of: readonly Timed[],
   trials: Trials,
   gpu: boolean,
-): Promise<ReadonlyMap<Candidate, number>> {
+): Promise<ReadonlyMap<Timed, number>> {
   const prepared = await Promise.all(of.map((c) => trials.prepare(c.kernel)))
   const runs = prepared.map((p) => async () => {
     if (!gpu) return Math.min(...(await p.time(1)))
@@ -263,48 +316,49 @@ const fits = kernels.flatMap((k) => {
   const own = sets.filter((d) => tensorsFor(k, d))
   return (k.order === 0 ? own.slice(0, 1) : own).map((d): readonly [Judged, DataSet] => [k, d])
 })
+const HEAD = [
+  'kernel',
+  'data',
+  'points',
+  'tried',
+  'legal',
+  'plain ms',
+  'by hand',
+  'hand ms',
+  'guess ms',
+  'best ms',
+  'guess/hand',
+  'best/hand',
+]
+const cells = (r: Row): (string | number)[] => [
+  r.kernel,
+  r.data,
+  r.points,
+  `${r.tried}`,
+  (r.legal / r.tried).toFixed(2),
+  r.plainMs.toFixed(4),
+  r.hand,
+  r.handMs.toFixed(4),
+  r.guessMs.toFixed(4),
+  r.bestMs.toFixed(4),
+  r.guessMs / r.handMs,
+  r.bestMs / r.handMs,
+]
 const rows: Row[] = []
 for (const [of, data] of fits) {
-  const row = await judge(of, data, device, Number(options.minutes) / fits.length)
+  let row: Row | undefined
+  try {
+    row = await judge(of, data, device, Number(options.minutes) / fits.length)
+  } catch (error) {
+    console.log(`${of.kernel} on ${data.name}: ${error instanceof Error ? error.message : error}`)
+  }
   if (!row) continue
   rows.push(row)
   const refused = Object.entries(row.refused).map(([code, n]) => `${code} ${n}`)
-  console.log(
-    `${row.kernel} on ${row.data}: ${row.best.join('; ')}${refused.length > 0 ? `\n  refused: ${refused.join(', ')}` : ''}`,
-  )
+  console.log(table(HEAD, [cells(row)]))
+  console.log(`  ${row.best.join('; ')}${refused.length > 0 ? `\n  refused: ${refused.join(', ')}` : ''}`)
+  writeJson(rows)
 }
 console.log(device.name)
-console.log(
-  table(
-    [
-      'kernel',
-      'data',
-      'points',
-      'tried',
-      'legal',
-      'plain ms',
-      'by hand',
-      'hand ms',
-      'guess ms',
-      'best ms',
-      'guess/hand',
-      'best/hand',
-    ],
-    rows.map((r) => [
-      r.kernel,
-      r.data,
-      r.points,
-      `${r.tried}`,
-      (r.legal / r.tried).toFixed(2),
-      r.plainMs.toFixed(4),
-      r.hand,
-      r.handMs.toFixed(4),
-      r.guessMs.toFixed(4),
-      r.bestMs.toFixed(4),
-      r.guessMs / r.handMs,
-      r.bestMs / r.handMs,
-    ]),
-  ),
-)
-writeJson(rows)
+if (rows.length > 1) console.log(table(HEAD, rows.map(cells)))
 process.exit(rows.some((r) => r.wrong > 0) ? 1 : 0)
