@@ -93,6 +93,11 @@ export class Workspace extends Uncloneable {
     return this.#all().inputs
   }
 
+  /** The kernel as written, and what is known of sizes: counts of entries too. @throws SptError as `bindInputs` */
+  get size(): { readonly kernel: Kernel1; readonly params: ReadonlyMap<string, number> } {
+    return { kernel: this.#source, params: this.#all().bound.params }
+  }
+
   #all(): { readonly bound: Bound; readonly inputs: Inputs } {
     this.#whole ??= withRandom(bindInputs(this.#source, this.#inputs), this.#inputs)
     return this.#whole

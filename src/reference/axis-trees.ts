@@ -198,7 +198,9 @@ function buildLevel(
     for (let e = 0; e < s.length; e++) own[e] = under(s, e) * extent + column[e]!
     keyed.set(s, own.slice())
   }
-  keys.sort()
+  let isAscending = true
+  for (let k = 1; k < keys.length && isAscending; k++) isAscending = keys[k - 1]! <= keys[k]!
+  if (!isAscending) keys.sort()
   let count = 0
   for (let k = 0; k < keys.length; k++) if (k === 0 || keys[k] !== keys[k - 1]) keys[count++] = keys[k]!
   const coord = new Int32Array(count)
@@ -211,6 +213,14 @@ function buildLevel(
   const level: Level = { ...base, count, start, coord }
   for (const s of sources) {
     const column = columnOf(s)
+    // Entries that are different, and in order, are the nodes.
+    if (isAscending && count === keys.length && s.length === count) {
+      placed.set(
+        s,
+        Float64Array.from({ length: count }, (_, q) => q),
+      )
+      continue
+    }
     placed.set(
       s,
       keyed.get(s)!.map((_, e) => findNode(level, under(s, e), column[e]!)),

@@ -1,6 +1,9 @@
 /** How much of the results the reference computes for a study: all, or as many rows as it can in a few seconds. */
 import type { Workspace } from '../../api/workspace.ts'
 import { fail, SptError } from '../../ast/diagnostic.ts'
+import { countOf, isStored, parentOf, sizesOfAxis } from '../../ir/axis.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 
 /** Options of the reference. */
 export type Extent = NonNullable<Parameters<Workspace['expected']>[0]>
@@ -10,11 +13,20 @@ const VISITS = 2 ** 25
 const SAMPLES = [1000, 30, 1] as const
 
 /**
- * What candidates are compared with: everything, or a sample that `seed` draws.
+ * What candidates are compared with: everything, or a sample that `seed` draws. What is known to be too much is not begun:
+ * of large tensors, finding out takes longer than the visits.
  * @throws SptError `search/reference-too-long`, and as `reference`
  */
 export function referenceExtent(data: Workspace, seed: number, visits: number = VISITS): Extent {
-  const extents: Extent[] = [{ visits }, ...SAMPLES.map((count) => ({ sample: { count, seed }, visits }))]
+  const { kernel, params } = data.size
+  const all = visitsOf(kernel, params)
+  const rows = rowsOf(kernel, params)
+  const isTooMuch = (count: number): boolean => count > 1 && (all * Math.min(count, rows)) / rows > visits
+  const samples = SAMPLES.filter((count) => !isTooMuch(count)).map((count) => ({
+    sample: { count, seed },
+    visits,
+  }))
+  const extents: Extent[] = [...(all > visits ? [] : [{ visits }]), ...samples]
   for (const options of extents) {
     try {
       data.expected(options)
@@ -29,4 +41,38 @@ export function referenceExtent(data: Workspace, seed: number, visits: number = 
     expected: 'a kernel whose results can be checked: nothing is compared with what nobody computed',
     hint: 'tune with smaller sizes, and run the winner on the large ones',
   })
+}
+
+type Params = ReadonlyMap<string, number>
+
+/** Coordinates that the reference visits for all results, as far as sizes and counts tell: conditions leave out some. */
+function visitsOf(kernel: Kernel1, params: Params): number {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const chain = (name: string): string[] => {
+    const axis = axes.get(name)
+    const parent = axis && parentOf(axis)
+    return parent ? [...chain(parent), name] : [name]
+  }
+  const ofIteration = (it: Iteration): number => {
+    const names = it.iters.map((i) => i.axis)
+    // The entries of an axis are those of its whole chain.
+    const covered = new Set(names.flatMap((n) => (params.has(countOf(n)) ? chain(n).slice(0, -1) : [])))
+    return names.reduce((n, name) => {
+      if (covered.has(name)) return n
+      const axis = axes.get(name)
+      const count = params.get(countOf(name))
+      if (count !== undefined) return n * count
+      return axis && isStored(axis) ? n * Math.max(1, evaluate(sizesOfAxis(axis).at(-1)!, params)) : n
+    }, 1)
+  }
+  const total = (body: readonly Stmt1[]): number =>
+    body.reduce((n, s) => n + (s.kind === 'iterate' ? ofIteration(s) : 0), 0)
+  return total(kernel.body)
+}
+
+/** Of the first output: what is sampled, mostly. */
+function rowsOf(kernel: Kernel1, params: Params): number {
+  const out = kernel.buffers.find((b) => b.role === 'out' || b.role === 'inout')
+  const axis = kernel.axes.find((a) => a.name === out?.axes[0])
+  return axis && isStored(axis) ? Math.max(1, evaluate(axis.extent, params)) : 1
 }

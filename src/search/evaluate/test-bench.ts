@@ -7,6 +7,7 @@ import type { Device } from '../../runtime/device.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
+import { atFullClock } from '../measuring/full-clock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
@@ -117,9 +118,17 @@ export class TestBench {
     return found
   }
 
-  /** One measurement at a time on a device: workers, and whoever compares at the end, may share it. */
+  /**
+   * One measurement at a time on a device: workers, and whoever compares at the end, may share it. It has idled before, while
+   * what is measured was compiled: some kernels for longer than others.
+   */
   #alone<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    return withDeviceLock(deviceIdentity(this.device), work, { signal })
+    const warm = async (): Promise<T> => {
+      this.#reference ??= await prepareReference(this.device)
+      await atFullClock(this.device, this.#reference)
+      return work()
+    }
+    return withDeviceLock(deviceIdentity(this.device), warm, { signal })
   }
 
   /** Its times, where a few runs show that it is far from the fastest. @throws what `signal` aborts with */
@@ -155,16 +164,17 @@ export class TestBench {
   ): Promise<readonly Outcome[]> {
     if (prepared.length === 0) return []
     const { rounds = 30, seconds = 2, seed = 1 } = this.#options
-    this.#reference ??= await prepareReference(this.device)
     const options = {
       rounds: Math.max(LEAST_ROUNDS, Math.ceil(rounds * share)),
       seconds: seconds * share * prepared.length,
       seed: seed + this.#rounds++,
-      reference: this.#reference,
       warmups: prepared.every((p) => this.firstTime(p) > LONG) ? WARMUPS.long : WARMUPS.short,
       ...(signal ? { signal } : {}),
     }
-    const { outcomes } = await this.#alone(() => measureRounds(this.device, prepared, options), signal)
+    const { outcomes } = await this.#alone(
+      () => measureRounds(this.device, prepared, { ...options, reference: this.#reference }),
+      signal,
+    )
     for (const o of outcomes)
       if (o.status === 'measured') this.#fastest = Math.min(this.#fastest, o.timing.median)
     return outcomes
