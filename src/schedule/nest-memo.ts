@@ -47,8 +47,7 @@ export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopSt
   const at = body.indexOf(top)
   if (at < 0 || found.some((f) => (f.path[0] ?? f.loop) !== top)) return null
   const vars = found.map((f) => f.loop.var)
-  const own = JSON.stringify([vars, step], (name, value: unknown) => (name === 'span' ? undefined : value))
-  return { at, key: own }
+  return { at, key: JSON.stringify([vars, { ...step, span: undefined }]) }
 }
 
 /** What the step made of the nest before, where that is what it would make of it here. */
