@@ -8,6 +8,9 @@ import { check } from './points.ts'
 import { Decisions, openIn, type SketchDevice, type SketchTarget, sketch, sketched } from './sketch/index.ts'
 import type { KernelSpace, OpenDecision, Point } from './types.ts'
 
+/** What it takes to bring a kernel into a format and to look at its nests, as values of decisions: some milliseconds. */
+const EFFORT = 40
+
 export interface SketchOptions {
   readonly device: SketchDevice
   /** Sizes that the schedules are for, by name: they may require these, or what these are multiples of. Left out: any. */
@@ -64,7 +67,8 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     next(partial: Point): OpenDecision | null {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
       const open = orRefused(() => openIn(partial, (d) => void sketch(base(d), target, d)))
-      return open instanceof SptError ? null : open
+      if (open instanceof SptError || !open) return null
+      return { ...open, considered: open.values.length + EFFORT }
     },
     kernel(point: Point): Kernel {
       const d = new Decisions(check(space, point))

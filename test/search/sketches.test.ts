@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type CompiledKernel, devices, type Kernel, load } from '../../src/node.ts'
-import { points, repaired } from '../../src/search/points.ts'
+import { COUNTED_VALUES, count, points, repaired } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'
 import type { Point } from '../../src/search/types.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
@@ -173,4 +173,21 @@ test.each(BY_HAND)('$schedule of $of is a point', async ({ of, schedule, args, s
     Object.fromEntries(Object.entries(point).filter(([name]) => name !== 'A.format')),
   )
   expect(shapeOf(space.kernel(whole))).toBe(shapeOf(kernel.schedule(schedule, ...args)))
+})
+
+test('a space of many formats is counted no longer than some seconds', async () => {
+  const program = await load('sparsetile/kernels/gcn.spt')
+  const own = sketches(program.kernel(program.kernels[0]), { device: 'cpu' })
+  // Each look brings a kernel into a format: a few milliseconds.
+  let looks = 0
+  const counted = {
+    name: own.name,
+    next(p: Point) {
+      const open = own.next(p)
+      if (open) looks++
+      return open
+    },
+  }
+  expect(count(counted).isExact).toBe(false)
+  expect(looks).toBeLessThanOrEqual(COUNTED_VALUES / 40)
 })

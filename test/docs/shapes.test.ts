@@ -1,0 +1,46 @@
+/** The table of results in docs/search.md says of each type all that it has. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+const doc = readFileSync('docs/search.md', 'utf8')
+const section = /## Shapes of results\n([\s\S]*?)\n## /.exec(doc)![1]!
+const rows = new Map(
+  [...section.matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, text]) => [
+    name!,
+    new Set([...text!.matchAll(/`(\w+)`/g)].map(([, word]) => word!)),
+  ]),
+)
+const sources = readdirSync('src/search', { recursive: true, encoding: 'utf8' })
+  .filter((f) => f.endsWith('.ts'))
+  .map((f) => readFileSync(`src/search/${f}`, 'utf8'))
+
+/** Names of the fields that an interface, or an alternative of a union, declares itself. */
+function fieldsOf(name: string): readonly string[] {
+  for (const text of sources) {
+    const found =
+      new RegExp(`^export interface ${name}\\b[\\s\\S]*?\\{\\n([\\s\\S]*?)^\\}`, 'm').exec(text) ??
+      new RegExp(`^export type ${name} =\\n([\\s\\S]*?)\\n\\n`, 'm').exec(text)
+    if (found) return [...new Set([...found[1]!.matchAll(/readonly (\w+)\??:/g)].map(([, f]) => f!))]
+  }
+  return []
+}
+
+test.each([...rows])('%s', (name, words) => {
+  const fields = fieldsOf(name)
+  expect(fields.length).toBeGreaterThan(0)
+  expect(fields.filter((f) => !words.has(f))).toEqual([])
+})
+
+test('all that tune, search and records return is there', () => {
+  const asked = [
+    'Outcome',
+    'Timing',
+    'Trial',
+    'SearchResult',
+    'TuneResult',
+    'Final',
+    'StoredTrial',
+    'StudySummary',
+  ]
+  expect(asked.filter((name) => !rows.has(name))).toEqual([])
+})
