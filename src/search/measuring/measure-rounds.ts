@@ -103,7 +103,12 @@ async function timedOf(
   const needed = Math.ceil(sampleMs / Math.max(median, 1e-6))
   const batch = Math.max(1, Math.min(needed, Math.floor(most / Math.max(1, commands.length))))
   const runs = batch === 1 ? once : await timer.runs(commands, batch)
-  return { sample: async () => (await runs(1))[0]! }
+  return {
+    async sample() {
+      await turns.next()
+      return (await runs(1))[0]!
+    },
+  }
 }
 
 function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsOptions): void {

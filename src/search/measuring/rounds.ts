@@ -93,6 +93,7 @@ export async function raced(
   const all = candidates.map((timed): Candidate => ({ timed, times: [], before: [], out: null, error: null }))
   const refer = async (): Promise<void> => {
     if (!reference || all.every((c) => c.out)) return
+    await turns.next()
     try {
       references.add(await reference.sample())
     } catch (e) {
@@ -108,8 +109,8 @@ export async function raced(
     )
     if (active.length === 0) break
     for (const [k, candidate] of active.entries()) {
-      await turns.next()
       if (k % BETWEEN === 0) await refer()
+      await turns.next()
       await sample(candidate, references.count, all)
     }
     await refer()
