@@ -23,17 +23,14 @@ import { readPackaged } from './ast/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import { devices as hosted } from './index.ts'
-import { packagedCostModel } from './io/cost-models.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { packagedFormatsNamed } from './io/package-formats.ts'
 import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
 import { programTrees } from './io/program-trees.ts'
-import { readCeilingsBy } from './runtime/ceilings.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
-import { calibratedCeilings, calibratedModel } from './search/calibrate/stored.ts'
-import { readCalibratedBy, readModelsBy } from './search/model/trained.ts'
+import { readStored } from './search/calibrate/stored.ts'
 import type { Tensor } from './storage/tensor.ts'
 import { checkValueArray } from './storage/values.ts'
 
@@ -105,9 +102,7 @@ export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void
 }
 
 readPackaged(packagedFormatsNamed)
-readModelsBy(packagedCostModel)
-readCalibratedBy(calibratedModel)
-readCeilingsBy(calibratedCeilings)
+readStored()
 
 /** Those that are asked for are loaded. */
 export const devices = {

@@ -10,20 +10,16 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
-import { packagedCostModel } from '../io/cost-models.ts'
-import { readCeilingsBy } from '../runtime/ceilings.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
-import { calibratedCeilings, calibratedModel } from './calibrate/stored.ts'
+import { readStored } from './calibrate/stored.ts'
 import { modelDataOf, type Prediction, predicted, sparseTensors } from './model/prediction.ts'
-import { type CostModel, costModel, readCalibratedBy, readModelsBy } from './model/trained.ts'
+import { type CostModel, costModel } from './model/trained.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 export type { Prediction } from './model/prediction.ts'
 export { type CostModel, costModel } from './model/trained.ts'
 
-readModelsBy(packagedCostModel)
-readCalibratedBy(calibratedModel)
-readCeilingsBy(calibratedCeilings)
+readStored()
 
 export interface PredictorOptions {
   /** A device, or a kind of device; `cuda`. */

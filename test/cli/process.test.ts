@@ -1,11 +1,12 @@
 /** The built command as a process of its own: what only a process can get wrong. Needs `npm run build`. */
 import { execFile, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { basename, extname, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { decodeEntry } from '../../src/cache/disk-cache.ts'
+import { calibrationPath, chipOf } from '../../src/io/calibrations.ts'
 import { Folder, PROGRAM } from './support.ts'
 
 const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
@@ -29,6 +30,19 @@ test('the exit code and both streams arrive, and the process ends, with a GPU to
     expect([r.status, r.stderr]).toEqual([0, ''])
     expect(JSON.parse(r.stdout)).toMatchObject({ kernel: 'mul', device, verify: { ok: true } })
   }
+})
+
+test('doctor tells of a calibration, of which nothing else of the process has asked', () => {
+  const env = { ...process.env, SPT_CACHE_DIR: folder.path }
+  const doctor = () => spawnSync(process.execPath, [command, 'doctor'], { encoding: 'utf8', env })
+  expect(doctor().stdout).toMatch(/calibrated +no \(spt calibrate\)/)
+  const calibrated = readFileSync('data/models/cpu.json', 'utf8')
+  const path = calibrationPath(chipOf({ kind: 'cpu' }), { SPT_CACHE_DIR: folder.path })!
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(calibrated), chip: chipOf({ kind: 'cpu' }).name }))
+  expect(doctor().stdout).toMatch(/calibrated +yes, \d+ % off on average/)
+  writeFileSync(path, calibrated.slice(0, 1000))
+  expect(doctor().stdout).toMatch(/calibrated +the file is damaged/)
 })
 
 test('an error is one diagnostic: exit 1, nothing on standard output, no stack', () => {

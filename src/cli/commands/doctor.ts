@@ -1,7 +1,7 @@
 import { cpus, totalmem } from 'node:os'
 import { version } from '../../io/package.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
-import { calibrationOf } from '../../search/calibrate/stored.ts'
+import { calibrationOf, readStored } from '../../search/calibrate/stored.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 
@@ -18,6 +18,7 @@ export const doctor: CommandSpec = {
   ],
   examples: ['spt doctor', 'spt doctor --json'],
   async run(call) {
+    readStored()
     const [{ reportWebGpu }, { reportCuda }] = await Promise.all([
       import('../../runtime/webgpu-node.ts'),
       import('../../runtime/cuda/index.ts'),

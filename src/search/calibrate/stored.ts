@@ -3,10 +3,11 @@
  * were not there.
  */
 import { chipOf, storedCalibration, storedCalibrations } from '../../io/calibrations.ts'
-import type { Ceilings } from '../../runtime/ceilings.ts'
+import { packagedCostModel } from '../../io/cost-models.ts'
+import { type Ceilings, readCeilingsBy } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { type Calibration, isCalibration } from '../model/calibrated.ts'
-import type { ModelledDevice } from '../model/trained.ts'
+import { type ModelledDevice, readCalibratedBy, readModelsBy } from '../model/trained.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -32,14 +33,21 @@ export function calibrationOf(
   return given === null ? 'none' : isOwn(given) ? given : 'unusable'
 }
 
-export function calibratedModel(kind: DeviceKind, device: ModelledDevice | undefined): Calibration | null {
+function calibratedModel(kind: DeviceKind, device: ModelledDevice | undefined): Calibration | null {
   const found = calibrationOf(kind, device)
   return typeof found === 'string' ? null : found
 }
 
 /** Under whichever driver it was measured last. */
-export function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefined {
+function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefined {
   const found = calibrationOf(kind, { name })
   if (typeof found === 'string') return undefined
   return { ...found.ceilings, tf32: Number.POSITIVE_INFINITY, f16: Number.POSITIVE_INFINITY }
+}
+
+/** From now on models and ceilings are those of files: of the package, and of the user's cache. */
+export function readStored(): void {
+  readModelsBy(packagedCostModel)
+  readCalibratedBy(calibratedModel)
+  readCeilingsBy(calibratedCeilings)
 }
