@@ -5,6 +5,7 @@ import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '.
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
+import { costModel } from '../search/model/trained.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 
 /** A device, or one of a kind. */
@@ -83,6 +84,8 @@ export function deviceAnswer(
       return kind === 'cuda' ? capabilityOf(on, given.capability, variable) : 0
     case 'processors':
       return processorsOf(on, given.processors, variable)
+    case 'cost_model':
+      return costModel(kind) ? 1 : 0
     case 'has': {
       const features = featuresOf(on, given.features, question.feature, variable)
       return features.has(question.feature) ? 1 : 0

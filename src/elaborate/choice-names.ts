@@ -12,8 +12,11 @@ import type { Names } from './expressions.ts'
 import { type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
-/** Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), and how many multiprocessors it has. */
-const FIGURES = { capability: 'f64', processors: 'i32' } as const
+/**
+ * Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), how many multiprocessors it has, and whether
+ * there is a cost model of its kind.
+ */
+const FIGURES = { capability: 'f64', processors: 'i32', cost_model: 'bool' } as const
 const isFigure = (name: string): name is keyof typeof FIGURES => Object.hasOwn(FIGURES, name)
 
 /** What is asked of the device: whether it is of a kind, a figure, or whether it has a feature (`f16`, `lanes(32)`). */

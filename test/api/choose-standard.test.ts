@@ -107,7 +107,7 @@ const SIZES = [
 function anything(name: string, random: Random, n = 0): number {
   if (name === 'capability') return 7 + random.below(4)
   if (name === 'processors') return [1, 20, 132][random.below(3)]!
-  if (name.startsWith('has(')) return random.below(2)
+  if (name === 'cost_model' || name.startsWith('has(')) return random.below(2)
   if (name.startsWith('mean(') && random.next() < 0.5) return 0.4 * random.next() * n
   return Math.floor(10 ** (8 * random.next()))
 }

@@ -141,6 +141,26 @@ test('arrays with more beside them are compared as they are without', async () =
   expect(await expected({ rows: 3, name: 'mine', mask: undefined })).toEqual(plain)
 })
 
+test('a choice asks whether there is a model, and takes a list where there is', async () => {
+  const k = (
+    await load(`import "sparsetile/kernels/spmm.spt"
+schedule spmm.pick choose {
+  when (webgpu and cost_model) fastest { gpu(2, 8)
+    gpu(8, 32) }
+  otherwise cpu
+}`)
+  )
+    .kernel('spmm')
+    .schedule('pick')
+  const on = async (kind: 'cpu' | 'webgpu' | 'cuda') =>
+    (await k.choose(kind, { tensors: { A: matrix(9, 1) }, params: { d: 8 } })).chosen
+  const { schedule, expected } = await on('webgpu')
+  expect([schedule, expected.length]).toEqual(['gpu', 2])
+  expect((await on('cuda')).schedule).toBe('cpu')
+  useCostModel('webgpu', null)
+  expect((await on('webgpu')).schedule).toBe('cpu')
+})
+
 test('what is no list, and what is no model, is told', async () => {
   expect(await complaint(() => choosing([]))).toContain('check/empty-choice')
   expect(await complaint(() => choosing(['gpu(8, 32)', 'nowhere(3)']))).toContain('check/unknown-schedule')

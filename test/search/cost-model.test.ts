@@ -2,7 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { boosted, USUAL } from '../../bench/model/boosting.ts'
-import { coords, load } from '../../src/node.ts'
+import { coords, load, useCostModel } from '../../src/node.ts'
 import { FEATURE_NAMES } from '../../src/search/model/features.ts'
 import { statisticsOf } from '../../src/search/model/statistics.ts'
 import { treesAt } from '../../src/search/model/trees.ts'
@@ -130,8 +130,13 @@ test('as a prior it says what is tried first, and refused points last', async ()
 
 test('a device without a model is refused, and models are of the features that there are', async () => {
   const kernel = (await load('sparsetile/kernels/spmv.spt')).kernel('spmv')
-  expect(refusal(() => predictor(kernel, { device: 'webgpu', inputs: { tensors: { A } } })).code).toBe(
-    'search/no-model',
-  )
-  expect(costModel('cuda')!.features).toEqual(FEATURE_NAMES)
+  useCostModel('webgpu', null)
+  try {
+    expect(refusal(() => predictor(kernel, { device: 'webgpu', inputs: { tensors: { A } } })).code).toBe(
+      'search/no-model',
+    )
+  } finally {
+    useCostModel('webgpu', undefined)
+  }
+  for (const kind of ['webgpu', 'cuda'] as const) expect(costModel(kind)!.features).toEqual(FEATURE_NAMES)
 })
