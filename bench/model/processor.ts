@@ -14,7 +14,7 @@ export interface Timing {
   readonly kernel: string
   readonly data: string
   readonly width: number
-  /** `UNASKED`, or a point of one of the spaces as JSON. */
+  /** `UNASKED` and what that was then, since choices change; or a point of one of the spaces as JSON. */
   readonly schedule: string
   readonly milliseconds: number
 }
@@ -24,7 +24,7 @@ export interface Told extends Timing {
 }
 
 /** What runs where nobody chooses. */
-export const UNASKED = 'unasked'
+export const UNASKED = 'unasked: '
 const SKETCH = 'sketch '
 
 export const caseOf = ({ kernel, data, width }: Pick<Timing, 'kernel' | 'data' | 'width'>): string =>
@@ -63,10 +63,18 @@ export async function spacesOf({ kernel, tensors, params }: Problem) {
   ]
 }
 
+/** What runs now where nobody chooses. */
+export const unaskedOf = async ({ kernel, tensors, params }: Problem): Promise<string> =>
+  `${UNASKED}${(await standardOf(kernel, await devices.cpu(), { tensors, params })).schedule ?? ''}`
+
 /** The kernel under a schedule of a `Timing`. */
 export async function underSchedule(problem: Problem, schedule: string): Promise<Kernel> {
-  const { kernel, tensors, params } = problem
-  if (schedule === UNASKED) return (await standardOf(kernel, await devices.cpu(), { tensors, params })).kernel
+  const { kernel } = problem
+  if (schedule.startsWith(UNASKED)) {
+    const [, name, args = ''] = /^(\w+)(?:\((.*)\))?$/.exec(schedule.slice(UNASKED.length)) ?? []
+    const numbers = args.split(',').flatMap((a) => (a.trim() === '' ? [] : [Number(a)]))
+    return name ? kernel.schedule(name, ...numbers) : kernel
+  }
   const spaces = await spacesOf(problem)
   const { prefix, space } = spaces[schedule.startsWith(SKETCH) ? 1 : 0]!
   return space.kernel(JSON.parse(schedule.slice(prefix.length)) as Point)
@@ -94,7 +102,7 @@ const LEAST = 6
 /** By kernel, and of all: cases; share of the best time that the choice reaches, and what runs unasked; ranks. */
 export function judgement(all: readonly Told[], expected: (t: Told) => number): (string | number)[][] {
   const rows = casesOf(all).flatMap((own) => {
-    const unasked = own.find((t) => t.schedule === UNASKED)
+    const unasked = own.find((t) => t.schedule.startsWith(UNASKED))
     if (own.length < LEAST || !unasked) return []
     const best = Math.min(...own.map((t) => t.milliseconds))
     const times = new Map(own.map((t) => [t, expected(t)]))
