@@ -4,7 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { boosted, USUAL } from '../../bench/model/boosting.ts'
 import { coords, load, useCostModel } from '../../src/node.ts'
 import { FEATURE_NAMES } from '../../src/search/model/features.ts'
+import { waitingFor } from '../../src/search/model/groups.ts'
+import { recurrenceOf, reuseWithin, weightedRecurrence } from '../../src/search/model/recurrence.ts'
+import { strata } from '../../src/search/model/rows.ts'
 import { statisticsOf } from '../../src/search/model/statistics.ts'
+import { longestOfGroups } from '../../src/search/model/structure.ts'
 import { treesAt } from '../../src/search/model/trees.ts'
 import { costModel, costPrior, predictor, search, space } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -42,6 +46,69 @@ law.prop([matrices], { numRuns: runs(60) })(
     if (cells.length > 0) expect(s.rowGini).toBeCloseTo(pairs / (2 * rows * cells.length))
   },
 )
+
+const coordinates = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 40 })
+
+law.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], { numRuns: runs(60) })(
+  'recurrence says what windows have in common, as going through all of them does',
+  (values, power, per) => {
+    const window = 2 ** power
+    let [elements, different] = [0, 0]
+    for (let from = 1 - window; from < values.length; from++) {
+      const own = values.slice(Math.max(0, from), from + window).map((v) => Math.floor(v / per))
+      elements += own.length
+      different += new Set(own).size
+    }
+    const r = recurrenceOf(values, 13, per)
+    expect(reuseWithin(r, window)).toBeCloseTo(elements / different)
+    const most = Math.max(...values.map((v) => values.filter((x) => x === v).length))
+    if (per === 1) expect(r.most).toBe(most)
+    const twice = weightedRecurrence([
+      { of: r, weight: 1 },
+      { of: r, weight: 3 },
+    ])
+    expect(twice.elements).toBe(4 * values.length)
+    expect(reuseWithin(twice, window)).toBeCloseTo(reuseWithin(r, window))
+    const between = reuseWithin(r, 1.5 * window)
+    const [low, high] = [reuseWithin(r, window), reuseWithin(r, 2 * window)]
+    expect(between >= low - 1e-9 && between <= high + 1e-9).toBe(true)
+  },
+)
+
+function offsetsOf(lengths: readonly number[]): number[] {
+  let at = 0
+  return [0, ...lengths.map((n) => (at += n))]
+}
+
+law.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { numRuns: runs(40) })(
+  'neighbouring segments wait for the longest of them',
+  (lengths, power) => {
+    const offsets = offsetsOf(lengths)
+    const size = 2 ** power
+    const groups = Array.from({ length: Math.ceil(lengths.length / size) }, (_, g) =>
+      Math.max(...lengths.slice(g * size, (g + 1) * size)),
+    )
+    const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length
+    const longest = longestOfGroups(offsets)
+    expect(longest[power]).toBeCloseTo(mean(groups))
+    const sum = mean(lengths)
+    expect(waitingFor(longest, size)).toBeCloseTo(sum === 0 ? 1 : mean(groups) / sum)
+  },
+)
+
+law.prop([fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({ min: 64, max: 2000 })], {
+  numRuns: runs(40),
+})('samples of rows stand for all of them, and the longest stands for itself', (lengths, elements) => {
+  const longest = 3 * elements + 300
+  const long = [...lengths, longest]
+  const indptr = offsetsOf(long)
+  const rows = long.length
+  const indices = long.flatMap((n) => Array.from({ length: n }, (_, k) => k))
+  const parts = strata({ rows, columns: longest, indptr, indices }, elements)
+  expect(parts.reduce((n, p) => n + p.rows * p.weight, 0)).toBeCloseTo(rows)
+  const alone = parts.find((p) => p.weight === 1 && p.tensor.coords[1]!.some((c) => c === longest - 1))
+  expect(alone).toBeDefined()
+})
 
 law.prop(
   [
@@ -95,6 +162,69 @@ describe.each(['spmm', 'sddmm', 'spmv', 'softmax'] as const)('%s', (name) => {
     }
     expect(found).toBeGreaterThan(2)
   })
+})
+
+law.prop([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
+  'what is gathered, and how often one element is updated, is counted as it is',
+  async ({ rows, columns, cells }, d) => {
+    fc.pre(cells.length > 0)
+    const at = cells.map((c) => [Math.floor(c / columns), c % columns] as const)
+    const M = coords([rows, columns], [at.map(([i]) => i), at.map(([, j]) => j)])
+    const lengths = Array.from({ length: rows }, (_, r) => at.filter(([i]) => i === r).length)
+    const longest = Math.max(...lengths)
+    const termsOf = async (name: string, schedule: string, params: readonly number[]) => {
+      const kernel = (await load(`sparsetile/kernels/${name}.spt`)).kernel(name)
+      const sizes = kernel.source.params.some((p) => p.name === 'd') ? { d } : {}
+      return predictor(kernel, { inputs: { tensors: { A: M }, params: sizes } })(
+        kernel.schedule(schedule, ...params),
+      ).terms
+    }
+    const n = cells.length
+    // Rows of B; of X and Y by the coordinates of an element; elements of x.
+    expect((await termsOf('spmm', 'vector', [4, 8, 4, 4])).gatherElements).toBeCloseTo(n * d)
+    expect((await termsOf('sddmm', 'edges', [d, 16, 1, 4, 4])).gatherElements).toBeCloseTo(2 * n * d)
+    const coo = await termsOf('spmv', 'coo', [128])
+    expect(coo.gatherElements).toBeCloseTo(n)
+    expect(coo.contention).toBe(longest)
+    // A strip of one row reads a row of B for each of its columns, once for all of a vector, and two at a time.
+    const pairs = lengths.reduce((sum, k) => sum + 2 * Math.ceil(k / 2), 0)
+    const strips = await termsOf('spmm', 'strips_ordered', [1, 64, 1, 2, 4, 8, 4, 8])
+    expect(strips.gatherElements).toBeCloseTo(pairs * d)
+    for (const t of [coo, strips]) {
+      expect(t.freshBytes).toBeLessThanOrEqual(t.loadBytes + 1e-6)
+      expect(t.gatherAgain).toBeLessThanOrEqual(t.gatherBytes + 1e-6)
+    }
+  },
+)
+
+test('what rows of a strip have in common is read once for all of them', async () => {
+  const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
+  const [rows, columns, d] = [6, 5, 32]
+  const cells = Array.from({ length: rows * columns }, (_, k) => k)
+  const A = coords(
+    [rows, columns],
+    [cells.map((k) => Math.floor(k / columns)), cells.map((k) => k % columns)],
+  )
+  const { terms } = predictor(kernel, { inputs: { tensors: { A }, params: { d } } })(
+    kernel.schedule('strips_ordered', 2, 64, 1, 2, 4, 8, 4, 8),
+  )
+  // Strips of two rows; five columns, two at a time.
+  expect(terms.gatherElements).toBeCloseTo((rows / 2) * 6 * d)
+})
+
+test('the longest row is what the longest thread waits for, however large the matrix is', async () => {
+  const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
+  const rows = 40_000
+  const hub = 30_000
+  const long = Array.from({ length: hub }, (_, k) => k)
+  const short = Array.from({ length: 4 * rows }, (_, k) => Math.floor(k / 4))
+  const i = [...short.slice(0, 400), ...long.map(() => 100), ...short.slice(400)]
+  const j = [...short.slice(0, 400).map((_, k) => k % 4), ...long, ...short.slice(400).map((_, k) => k % 4)]
+  const A = coords([rows, hub], [i, j])
+  const { terms } = predictor(kernel, { inputs: { tensors: { A }, params: { d: 32 } } })(
+    kernel.schedule('vector', 4, 32, 4, 2),
+  )
+  expect(terms.longestWaits).toBeGreaterThan(hub / 2)
 })
 
 test('as a prior it says what is tried first, and refused points last', async () => {

@@ -9,24 +9,50 @@ export interface Coefficients {
   /** Of a launch, and of clearing a buffer, whatever it holds. */
   readonly launch: number
   readonly clear: number
-  /** Bytes a millisecond of memory, and of its last cache, and how many bytes that holds. */
+  /** Milliseconds of a kernel before and after its launches. */
+  readonly begin?: number | undefined
+  /** Bytes a millisecond of memory, of its last cache, of the caches of its multiprocessors, and how many bytes the last one holds. */
   readonly memory: number
   readonly cache: number
+  readonly nearCache?: number | undefined
   readonly cacheBytes: number
   /** Accesses of single threads, neighbours' together as one of each. */
   readonly requests: number
+  /** Cache lines that the requests of warps touch. */
+  readonly lines?: number | undefined
   /** Operations of floats, and of matrix units. */
   readonly operations: number
   readonly matrix: number
-  /** Bytes that atomic updates change. */
+  /** Bytes that atomic updates change; those of neighbouring threads that change one element; and one of many of one element. */
   readonly atomics: number
-  /** Of one wait for memory. */
+  readonly conflicts?: number | undefined
+  readonly contended?: number | undefined
+  /** Milliseconds of one round of reads that are under way together. */
   readonly latency: number
+  /**
+   * Milliseconds of what threads wait for besides: the beginning and end of a wave of blocks, a read whose address is read,
+   * a step of a search, an exchange between threads of a warp, one between those of a block, a read that the near cache has
+   * not. Without them they cost nothing.
+   */
+  readonly wave?: number | undefined
+  readonly hop?: number | undefined
+  readonly probe?: number | undefined
+  readonly exchange?: number | undefined
+  readonly barrier?: number | undefined
+  readonly miss?: number | undefined
+  /**
+   * Milliseconds of a round of the longest thread, besides: it is alone at the end, when nothing hides that compilers keep few
+   * reads under way; and where data are larger than the last cache.
+   */
+  readonly wait?: number | undefined
+  readonly farWait?: number | undefined
   /** Of a statement of one thread, of those that follow each other. */
   readonly step: number
   /** Threads at work at one time. */
   readonly threads: number
+  /** Values that threads of a warp, and through shared memory those of a block, exchange. */
   readonly exchanges: number
+  readonly passed?: number | undefined
   readonly searches: number
   readonly shared: number
   /**
@@ -48,6 +74,7 @@ export const PART_NAMES = [
   'launches',
   'memory',
   'cache',
+  'near cache',
   'requests',
   'operations',
   'atomics',
@@ -67,24 +94,55 @@ export type Parts = Readonly<Record<PartName, number>>
 
 const at = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
+/** Milliseconds of what one thread waits for, of each so many. */
+const waited = (w: Waits, c: Coefficients): number =>
+  w.rounds * c.latency +
+  w.hops * (c.hop ?? 0) +
+  w.probes * (c.probe ?? 0) +
+  w.exchanges * (c.exchange ?? 0) +
+  w.barriers * (c.barrier ?? 0) +
+  w.misses * (c.miss ?? 0)
+
 export function partsOf(t: Terms, c: Coefficients): Parts {
-  const gathers = t.gatherBytes / Math.max(1, t.blockReuse)
-  const streams = t.loadBytes - t.gatherBytes
-  const moved = gathers + streams + t.storeBytes
   // What does not stay in the cache comes from memory as often as it is gathered anew.
-  const missing = Math.max(0, 1 - c.cacheBytes / Math.max(1, t.gatherFootprint))
-  const fromMemory = t.footprint + (missing * t.gatherBytes) / Math.max(1, t.chipReuse)
-  const waves = Math.max(1, (t.blocks * t.blockThreads) / c.threads)
+  const missing = Math.max(0, 1 - c.cacheBytes / Math.max(1, t.gatherSweep))
+  const fromMemory = t.footprint + missing * t.gatherAgain
+  // Without a near cache of its own, it is the one that keeps what is gathered again.
+  const read =
+    c.nearCache === undefined
+      ? t.gatherBytes / Math.max(1, t.blockReuse) + t.loadBytes - t.gatherBytes
+      : t.freshBytes
+  const far = Math.max(0, 1 - (NEAR_HALF * c.cacheBytes) / Math.max(1, t.footprint))
+  const waves: Waits = {
+    rounds: t.waveRounds,
+    hops: t.waveHops,
+    probes: t.waveProbes,
+    exchanges: t.waveExchanges,
+    barriers: t.waveBarriers,
+    misses: t.waveMisses,
+  }
+  const longest: Waits = {
+    rounds: t.longestRounds,
+    hops: t.longestHops,
+    probes: t.longestProbes,
+    exchanges: t.longestExchanges,
+    barriers: t.longestBarriers,
+    misses: t.longestMisses,
+  }
   return {
-    launches: t.launches * c.launch + t.clears * c.clear + t.clearedBytes / c.cache,
+    launches: (c.begin ?? 0) + t.launches * c.launch + t.clears * c.clear + t.clearedBytes / c.cache,
     memory: fromMemory / (t.footprint > c.cacheBytes ? c.memory : c.cache),
-    cache: moved / c.cache,
-    requests: (t.loadRequests + t.storeRequests) / c.requests,
+    cache: (read + t.storeBytes) / c.cache,
+    'near cache': at(t.loadBytes, c.nearCache),
+    requests: (t.loadRequests + t.storeRequests) / c.requests + at(t.lines, c.lines),
     operations: t.operations / c.operations + t.matrixOperations / c.matrix,
-    atomics: t.atomicBytes / c.atomics,
-    latency: t.rounds * waves * c.latency,
-    'longest thread': t.longestRounds * c.latency + t.longestSteps * c.step,
-    exchanges: t.exchanges / c.exchanges,
+    atomics: t.atomicBytes / c.atomics + at(t.conflicts, c.conflicts) + at(t.contention, c.contended),
+    latency: t.waves * (c.wave ?? 0) + waited(waves, c),
+    'longest thread':
+      waited(longest, c) +
+      t.longestWaits * ((c.wait ?? 0) + far * (c.farWait ?? 0)) +
+      t.longestSteps * c.step,
+    exchanges: t.exchanges / c.exchanges + at(t.passed, c.passed),
     searches: t.searches / c.searches,
     'shared memory': t.sharedBytes / c.shared,
     accesses: at(t.elements, c.accesses) + at(t.spills, c.spills),
@@ -92,6 +150,18 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
     branches: at(t.branches, c.branches) + at(t.entries, c.entries) + at(t.surprises, c.surprises),
   }
 }
+
+interface Waits {
+  readonly rounds: number
+  readonly hops: number
+  readonly probes: number
+  readonly exchanges: number
+  readonly barriers: number
+  readonly misses: number
+}
+
+/** The last cache is in halves: what is in the other one is far away. */
+const NEAR_HALF = 0.5
 
 /** Between the greatest of them and their sum: limits overlap, but not wholly. */
 const NORM = 2

@@ -4,6 +4,7 @@ import type { Expr, ThreadAxis } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { affineOf, type Known } from './estimates.ts'
+import { isWhole } from './whole.ts'
 
 /** A loop over threads of a block. */
 export interface Lane {
@@ -53,13 +54,16 @@ export interface Spread {
   readonly vector: number
   /** Sectors for each request of a thread. */
   readonly sectors: number
-  /** One after the other, a thread's addresses jump, as they do where they were read. */
-  readonly gathers: boolean
+  /** Of the sectors, those that the thread's request before did not have. */
+  readonly fresh: number
+  /** Cache lines for each request of a thread: the near cache gives one after the other. */
+  readonly lines: number
   /** Elements side by side that are asked for together. */
   readonly run: number
 }
 
 const SECTOR = 32
+const LINE = 128
 const WARP = 32
 /** Bytes of the widest access of one thread. */
 const WIDEST = 16
@@ -75,31 +79,35 @@ export function spreadOf(
   const own = runOfThread(frames, steps)
   let run = own
   const vector = Math.min(own, Math.max(1, WIDEST / bytes))
-  let [left, regions, asking] = [WARP, 1, 1]
+  let [left, regions, asking, beside] = [WARP, 1, 1, 1]
   for (const axis of AXES)
     for (const l of lanes) {
       if (l.axis !== axis || left <= 1) continue
       const n = Math.min(left, Math.max(1, Math.round(l.extent)))
       left = Math.floor(left / n)
       asking *= n
-      if (!jumps.has(l.variable) && steps.get(l.variable) === run) run *= n
-      else if (jumps.has(l.variable) || (steps.get(l.variable) ?? 0) !== 0) regions *= n
+      if (!jumps.has(l.variable) && steps.get(l.variable) === run) {
+        run *= n
+        beside *= n
+      } else if (jumps.has(l.variable) || (steps.get(l.variable) ?? 0) !== 0) regions *= n
     }
   // With a run over several requests of a thread, a request has its part of the sectors.
   const touched = regions * Math.max(1, (run * bytes) / SECTOR)
   const requests = asking * Math.max(1, own / vector)
-  const along = frames.findLast(({ loop }) => loop !== null && !isWhole(loop))?.loop
-  return { vector, sectors: touched / requests, gathers: along != null && jumps.has(along.var), run }
+  const lines = regions * Math.max(1, Math.min(beside, (run * bytes) / LINE))
+  const along = frames.findLast(({ loop }) => loop !== null && loop.mode.kind !== 'bind' && !isWhole(loop))
+  // What a thread has next lies beside it: until the sector is used up.
+  const next = along?.loop && !jumps.has(along.loop.var) ? (steps.get(along.loop.var) ?? 0) : 0
+  const again =
+    next > 0 && run === own ? Math.max(1, Math.min(along!.extent, SECTOR / (bytes * Math.max(next, own)))) : 1
+  return {
+    vector,
+    sectors: touched / requests,
+    fresh: touched / requests / again,
+    lines: lines / asking,
+    run,
+  }
 }
-
-/** More iterations are a loop in the text. */
-const WHOLE = 16
-
-/** Loops of which all iterations stand side by side in the text, as those over registers do in the end. */
-const isWhole = ({ mode, extent }: For): boolean =>
-  mode.kind === 'vectorize' ||
-  (mode.kind === 'unroll' && mode.factor === null) ||
-  (mode.kind === 'serial' && extent.kind === 'const' && extent.value <= WHOLE)
 
 /** Elements side by side that one thread asks for, as its loops stand in the text. */
 function runOfThread(

@@ -2,7 +2,7 @@
 import { linear } from '../../analysis/integers/linear.ts'
 import { exactly } from '../../ir/evaluate.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
-import { someExpr, walkExpr } from '../../ir/expr-tree.ts'
+import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import { remembered } from '../../ir/remembered.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
@@ -26,6 +26,8 @@ export interface Known {
 export interface Segment {
   readonly key: string
   readonly offsets: string
+  /** Variables that tell it from others. */
+  readonly vars: ReadonlySet<string>
 }
 
 interface Sum {
@@ -45,7 +47,7 @@ const sumOf = remembered((e: Expr): Sum => {
     if (!next) continue
     rest.delete(key)
     rest.delete(next[0])
-    segments.push({ segment: { key, offsets: term.buffer }, by: -coefficient })
+    segments.push({ segment: { key, offsets: term.buffer, vars: freeVars(term) }, by: -coefficient })
   }
   return {
     constant,

@@ -1,7 +1,10 @@
 /** What a statement stands in: loops over blocks and threads, and those that a thread goes through one by one. */
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For } from '../../ir/loops.ts'
+import { remembered } from '../../ir/remembered.ts'
+import { walkStmts } from '../../ir/tree.ts'
 import type { Lane } from './coalescing.ts'
+import { isWhole } from './whole.ts'
 
 /** A loop around a statement, or a condition (`loop`: null). */
 export interface Frame {
@@ -56,19 +59,43 @@ export function tripsInText({ mode }: For, extent: number): number {
   return mode.predicated ? Math.ceil(extent / mode.factor) : groups + extent - groups * mode.factor
 }
 
-/** Iterations that wait for each other's loads: unrolled ones have them in flight together. */
-export function tripsInOrder({ mode }: For, trips: number): number {
+/** Compilers unroll loops that hold no other one by so many. */
+const UNROLLED = 4
+
+const inTurns = (trips: number, factor: number): number => {
+  const whole = Math.floor(trips / factor + 1e-9)
+  return whole + Math.max(0, trips - whole * factor)
+}
+
+/** Iterations that wait for each other's loads: unrolled ones have them in flight together, and what is left over has not. */
+export function tripsInOrder(s: For, trips: number): number {
+  const { mode } = s
   switch (mode.kind) {
     case 'vectorize':
     case 'instr':
       return Math.min(1, trips)
-    case 'unroll':
-      return mode.factor === null ? Math.min(1, trips) : Math.ceil(trips / mode.factor)
+    case 'unroll': {
+      if (mode.factor === null) return Math.min(1, trips)
+      if (mode.predicated) return Math.ceil(trips / mode.factor)
+      const whole = Math.floor(trips / mode.factor + 1e-9)
+      return whole + inTurns(Math.max(0, trips - whole * mode.factor), UNROLLED)
+    }
     case 'accumulate':
       return Math.ceil(trips / mode.by)
     case 'pipeline':
       return Math.ceil(trips / mode.stages)
+    case 'serial':
+      return holdsLoops(s) ? trips : inTurns(trips, UNROLLED)
     default:
       return trips
   }
 }
+
+/** Whether a thread goes through a loop inside of it. */
+const holdsLoops = remembered((s: For): boolean => {
+  let found = false
+  walkStmts(s.body, (x) => {
+    if (x.kind === 'for' && x.mode.kind !== 'bind' && !isWhole(x)) found = true
+  })
+  return found
+})

@@ -4,12 +4,15 @@ import { freeVars } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { expected, type Known, shareOf } from './estimates.ts'
 import type { Frame } from './frames.ts'
+import { isWhole } from './whole.ts'
 
 /** Where the walk stands. */
 export interface Place extends Known {
   readonly times: number
   /** As if every loop that reduces ran once: how often an accumulator starts. */
   readonly starts: number
+  /** Of the iterations of predicated loops, the share that reads anything new. */
+  readonly useful: number
   readonly frames: readonly Frame[]
   /** Guards that hold here, with the share that they let through. */
   readonly held: readonly Held[]
@@ -37,14 +40,29 @@ export function guarded(s: For, p: Place): { readonly share: number; readonly he
   return { share, held }
 }
 
-/** Inside of an instruction an operand's element is moved once, whatever loops of it repeat it. */
+/**
+ * How often an access inside of the loops up to `at` is made: once for all iterations of a loop that stand side by side in the
+ * text, where its address is the same in them; and inside of an instruction once for each element of an operand.
+ */
 export function timesOf(p: Place, x: Load | Search, at: number): number {
-  const from = p.frames.findIndex((f) => f.loop?.mode.kind === 'instr')
-  const frame = p.frames[at]
-  if (from < 0 || at < from) return frame ? frame.times : 1
   const vars = freeVars(x)
-  const before = p.frames[from - 1]?.times ?? 1
-  return p.frames.slice(from).reduce((n, f) => (f.loop && vars.has(f.loop.var) ? n * f.extent : n), before)
+  const from = p.frames.findIndex((f) => f.loop?.mode.kind === 'instr')
+  const text = p.frames.slice(0, at + 1).findLastIndex((f) => !f.loop || !isWhole(f.loop)) + 1
+  const first = from < 0 ? text : Math.min(from, text)
+  return p.frames
+    .slice(first, at + 1)
+    .reduce((n, f) => (f.loop && vars.has(f.loop.var) ? n * f.extent : n), p.frames[first - 1]?.times ?? 1)
+}
+
+/** Of the iterations of a thread's loops around a statement, the share in which what it reads there is read. */
+export function onceOf(p: Place, x: Load | Search, at: number): number {
+  const vars = freeVars(x)
+  const text = p.frames.slice(0, at + 1).findLastIndex((f) => !f.loop || !isWhole(f.loop)) + 1
+  return p.frames.reduce((n, f, k) => {
+    if (!f.loop || f.loop.mode.kind === 'bind') return n
+    const counts = k < text || (k <= at && vars.has(f.loop.var))
+    return counts ? n : n / Math.max(1, f.extent)
+  }, 1)
 }
 
 /** Ranges where a bound of one variable holds, or does not. */

@@ -51,34 +51,59 @@ export interface Stratum {
   readonly weight: number
 }
 
+const GOLDEN = (Math.sqrt(5) - 1) / 2
+
 /** Rows that neighbour each other in a sample, as blocks, strips and slices of formats need them. */
-const WINDOW = 64
+const WINDOW = 16
 /** Rows that are longer than so many times the mean, but for the least, are long. */
 const LONG = 8
 const LONG_LEAST = 64
+/** The longest row is by itself where it is so many times as long as the mean. */
+const UNEVEN = 2
 
 /**
- * Windows of neighbouring rows spread over the matrix, and by themselves the long rows, which few windows would meet: about
- * `elements` elements of either. The whole, where it has no more.
+ * Windows of neighbouring rows spread over the matrix; by themselves the long rows, which few windows would meet; and the
+ * longest of these, all of them, since one may take longer than all else: about `elements` elements of each. The whole, where
+ * it has no more.
  */
 export function strata(m: Rows, elements: number): readonly Stratum[] {
   const nonzeros = m.indptr[m.rows] ?? 0
   const all = Array.from({ length: m.rows }, (_, r) => r)
   if (nonzeros <= 2 * elements) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
-  const bound = Math.max(LONG_LEAST, (LONG * nonzeros) / m.rows)
-  const long = all.filter((r) => length(r) > bound)
-  const short = all.filter((r) => length(r) <= bound)
-  return [sampled(m, short, elements, WINDOW), sampled(m, long, elements, 1)].filter((s) => s.rows > 0)
+  const mean = nonzeros / m.rows
+  const bound = Math.max(LONG_LEAST, LONG * mean)
+  let most = 0
+  for (const r of all) if (length(r) > length(most)) most = r
+  const isLong = (r: number): boolean => length(r) > bound || (r === most && length(r) > UNEVEN * mean)
+  const long = all.filter(isLong)
+  const short = all.filter((r) => !isLong(r))
+  const descending = long.toSorted((a, b) => length(b) - length(a))
+  let [first, of] = [0, 0]
+  while (first < descending.length && (first === 0 || of + length(descending[first]!) <= elements))
+    of += length(descending[first++]!)
+  const longest = descending.slice(0, first).sort((a, b) => a - b)
+  const others = descending.slice(first).sort((a, b) => a - b)
+  return [
+    sampled(m, short, elements, WINDOW),
+    sampled(m, others, elements, 1),
+    sampled(m, longest, Number.POSITIVE_INFINITY, 1),
+  ].filter((s) => s.rows > 0)
 }
+
+/** Places within equal shares that follow no period of the matrix: multiples of the golden ratio. */
+const apart = (k: number): number => (k * GOLDEN) % 1
 
 function sampled(m: Rows, rows: readonly number[], elements: number, window: number): Stratum {
   const of = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
   const windows = Math.ceil(rows.length / window)
-  const taken = Math.min(windows, Math.max(1, Math.ceil((windows * elements) / Math.max(1, of))))
+  const taken = Math.min(
+    windows,
+    Math.max(1, Math.ceil((windows * Math.min(elements, of)) / Math.max(1, of))),
+  )
   const chosen: number[] = []
   for (let k = 0; k < taken; k++) {
-    const from = Math.floor((k * windows) / taken) * window
+    const from = Math.floor(((k + apart(k)) * windows) / taken) * window
     for (let r = from; r < Math.min(rows.length, from + window); r++) chosen.push(rows[r]!)
   }
   return {

@@ -15,6 +15,7 @@ import type { Bound } from '../../run/bind/index.ts'
 import { bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { type Distribution, distributionOf, mixture } from './distribution.ts'
+import { type Recurrence, recurrenceOf, weightedRecurrence } from './recurrence.ts'
 import { rowsOf, strata } from './rows.ts'
 
 export interface Structure {
@@ -26,8 +27,19 @@ export interface Structure {
   readonly changes: ReadonlyMap<string, number>
   /** Of an array of coordinates, the share that is below the extent, and no padding. */
   readonly filled: ReadonlyMap<string, number>
+  /** Of an array of coordinates, in the order in which the format has them, how soon they recur. */
+  readonly recurrence: ReadonlyMap<string, Coordinates>
+  /** By arrays of offsets: of 2^k neighbouring segments the longest, the mean over all such groups, by k. */
+  readonly longestOf: ReadonlyMap<string, readonly number[]>
   /** Those of the parameters that count positions of formats. */
   readonly counts: ReadonlySet<string>
+}
+
+/** How soon coordinates recur: each of them, and groups of neighbours. */
+export interface Coordinates {
+  readonly each: Recurrence
+  /** Of as many neighbours as a sector has floats. */
+  readonly sectors: Recurrence
 }
 
 /** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
@@ -37,7 +49,7 @@ export interface Given {
 }
 
 /** Elements of each stratum of a sample. */
-const SAMPLED = 1 << 14
+const SAMPLED = 1 << 15
 
 /**
  * @param kernel - Stage I after the steps on coordinates; `loops`: its loops, whose arrays are asked for
@@ -91,6 +103,8 @@ interface Found {
   readonly offsets: ReadonlyMap<string, Distribution>
   readonly changes: ReadonlyMap<string, Share>
   readonly coordinates: ReadonlyMap<string, Share>
+  readonly recurrence: ReadonlyMap<string, Coordinates>
+  readonly longestOf: ReadonlyMap<string, readonly number[]>
 }
 
 interface Share {
@@ -98,10 +112,33 @@ interface Share {
   readonly filled: number
 }
 
+/** Floats of a sector. */
+const NEIGHBOURS = 8
+/** Powers of two of neighbouring segments that are told apart: those of a block. */
+const GROUPS = 12
+
+/** Of 2^k neighbouring segments the longest, the mean over all such groups, by k. */
+export function longestOfGroups(offsets: ArrayLike<number>): number[] {
+  let lengths = Array.from(
+    { length: Math.max(0, offsets.length - 1) },
+    (_, s) => offsets[s + 1]! - offsets[s]!,
+  )
+  const out: number[] = []
+  for (let k = 0; k < GROUPS; k++) {
+    out.push(lengths.length === 0 ? 0 : lengths.reduce((a, b) => a + b, 0) / lengths.length)
+    const next: number[] = []
+    for (let s = 0; s < lengths.length; s += 2) next.push(Math.max(lengths[s]!, lengths[s + 1] ?? 0))
+    lengths = next
+  }
+  return out
+}
+
 function found(loops: Kernel2, bound: Bound): Found {
   const offsets = new Map<string, Distribution>()
   const coordinates = new Map<string, Share>()
   const changes = new Map<string, Share>()
+  const recurrence = new Map<string, Coordinates>()
+  const longestOf = new Map<string, readonly number[]>()
   const bounds = boundsIn(loops)
   for (const b of loops.buffers) {
     const values = b.role === 'index' ? bound.arrays.get(b.name) : undefined
@@ -117,7 +154,14 @@ function found(loops: Kernel2, bound: Bound): Found {
       }
       offsets.set(b.name, distributionOf(counts))
       changes.set(b.name, { all: values.length - 1, filled: changed })
+      longestOf.set(b.name, longestOfGroups(values))
     } else {
+      let most = 0
+      for (let k = 0; k < values.length; k++) if (values[k]! > most) most = values[k]!
+      recurrence.set(b.name, {
+        each: recurrenceOf(values, most + 1),
+        sectors: recurrenceOf(values, most + 1, NEIGHBOURS),
+      })
       const bound1 = b.below ?? bounds.get(b.name)
       if (!bound1 || ![...freeVars(bound1)].every((v) => bound.params.has(v))) continue
       const below = evaluate(bound1, bound.params)
@@ -126,7 +170,7 @@ function found(loops: Kernel2, bound: Bound): Found {
       coordinates.set(b.name, { all: values.length, filled })
     }
   }
-  return { params: bound.params, offsets, changes, coordinates }
+  return { params: bound.params, offsets, changes, coordinates, recurrence, longestOf }
 }
 
 /** What guards compare arrays of coordinates with: padding is not below. */
@@ -146,6 +190,8 @@ const whole = (f: Found): Omit<Structure, 'counts'> => ({
   lengths: f.offsets,
   changes: new Map([...f.changes].map(([name, c]) => [name, share(c)])),
   filled: new Map([...f.coordinates].map(([name, c]) => [name, share(c)])),
+  recurrence: f.recurrence,
+  longestOf: f.longestOf,
 })
 
 /** Counts and segments add up, by weight; widths are the greatest, and sizes what they are. */
@@ -194,5 +240,38 @@ function together(
         return [name, share({ all, filled: those })]
       }),
     )
-  return { params, lengths, changes: shares((f) => f.changes), filled: shares((f) => f.coordinates) }
+  const recurrence = new Map(
+    names((f) => f.recurrence).map((name) => {
+      const of = (which: keyof Coordinates): Recurrence =>
+        weightedRecurrence(
+          parts.flatMap((p) => {
+            const c = p.of.recurrence.get(name)
+            return c ? [{ of: c[which], weight: p.weight }] : []
+          }),
+        )
+      return [name, { each: of('each'), sectors: of('sectors') }]
+    }),
+  )
+  const longestOf = new Map(
+    names((f) => f.longestOf).map((name) => {
+      const out = new Array<number>(GROUPS).fill(0)
+      let all = 0
+      for (const p of parts) {
+        const n = p.weight * (p.of.offsets.get(name)?.count ?? 0)
+        all += n
+        p.of.longestOf.get(name)?.forEach((x, k) => {
+          out[k]! += n * x
+        })
+      }
+      return [name, out.map((x) => x / Math.max(1, all))]
+    }),
+  )
+  return {
+    params,
+    lengths,
+    changes: shares((f) => f.changes),
+    filled: shares((f) => f.coordinates),
+    recurrence,
+    longestOf,
+  }
 }

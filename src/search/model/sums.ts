@@ -5,7 +5,29 @@ import type { Spread } from './coalescing.ts'
 import type { Operations } from './statement-facts.ts'
 import type { LaunchWork, Traffic, Way } from './work.ts'
 
-const NOTHING: Traffic = { elements: 0, requests: 0, sectors: 0, gathered: 0, runs: 0 }
+const NOTHING: Traffic = {
+  elements: 0,
+  requests: 0,
+  sectors: 0,
+  lines: 0,
+  gathered: 0,
+  runs: 0,
+  fresh: 0,
+  first: 0,
+  firstOfChip: 0,
+  sweep: 0,
+}
+
+/** Of accesses whose address is read. */
+export interface Gather {
+  /** Times that what is read is used by a block before the near cache gives it up, and by the chip at one time. */
+  readonly reuse: number
+  readonly chip: number
+  /** Neighbouring threads of a warp that find what they read in one sector. */
+  readonly together: number
+  /** As of `Traffic`. */
+  readonly sweep: number
+}
 
 export class Sums {
   readonly #traffic: Record<Way, Map<string, Traffic>> = {
@@ -24,6 +46,9 @@ export class Sums {
   shared = 0
   searches = 0
   exchanges = 0
+  passed = 0
+  conflicts = 0
+  contention = 0
 
   statement(times: number, { n, functions }: Operations, matrix: boolean): void {
     this.#statements += times
@@ -33,7 +58,13 @@ export class Sums {
     else this.#operations += operations
   }
 
-  access(way: Way, buffer: Buffer, times: number, { vector, sectors, gathers, run }: Spread): void {
+  access(
+    way: Way,
+    buffer: Buffer,
+    times: number,
+    { vector, sectors, fresh, lines, run }: Spread,
+    gather: Gather | null = null,
+  ): void {
     if (!(times > 0)) return
     const before = this.#traffic[way].get(buffer.name) ?? NOTHING
     const requests = times / vector
@@ -41,12 +72,17 @@ export class Sums {
       elements: before.elements + times,
       requests: before.requests + requests,
       sectors: before.sectors + requests * sectors,
-      gathered: before.gathered + (gathers ? times : 0),
-      runs: before.runs + (gathers ? times * run * DTYPE_BYTES[buffer.dtype] : 0),
+      lines: before.lines + (requests * lines) / (gather?.together ?? 1),
+      gathered: before.gathered + (gather ? times : 0),
+      runs: before.runs + (gather ? times * run * DTYPE_BYTES[buffer.dtype] : 0),
+      fresh: before.fresh + requests * (gather ? sectors / gather.reuse : fresh),
+      first: before.first + (gather ? times / gather.reuse : 0),
+      firstOfChip: before.firstOfChip + (gather ? times / gather.chip : 0),
+      sweep: Math.max(before.sweep, gather?.sweep ?? 0),
     })
   }
 
-  result(): Omit<LaunchWork, 'blocks' | 'threads' | 'steps' | 'rounds'> {
+  result(): Omit<LaunchWork, 'blocks' | 'threads' | 'serial'> {
     return {
       traffic: this.#traffic,
       operations: this.#operations,
@@ -60,6 +96,9 @@ export class Sums {
       shared: this.shared,
       searches: this.searches,
       exchanges: this.exchanges,
+      contention: this.contention,
+      conflicts: this.conflicts,
+      passed: this.passed,
     }
   }
 }

@@ -8,6 +8,7 @@ import type { Kernel2 } from '../../ir/loops.ts'
 import { elementsOf } from './elements.ts'
 import type { MatrixStatistics } from './statistics.ts'
 import type { Structure } from './structure.ts'
+import type { Serial, Steps } from './thread-steps.ts'
 import type { KernelWork, LaunchWork, Traffic, Way } from './work.ts'
 
 /** By name; all finite and not negative. */
@@ -29,14 +30,21 @@ export const TERM_NAMES = [
   'loadRequests',
   'loadBytes',
   'gatherBytes',
+  'gatherSweep',
+  'gatherAgain',
+  'freshBytes',
   'gatherRun',
   'gatherElements',
+  'lines',
   'storeRequests',
   'storeBytes',
   'atomicRequests',
   'atomicBytes',
+  'conflicts',
+  'contention',
   'searches',
   'exchanges',
+  'passed',
   'sharedBytes',
   'footprint',
   'gatherFootprint',
@@ -47,7 +55,23 @@ export const TERM_NAMES = [
   'steps',
   'longestSteps',
   'rounds',
+  // Waves of blocks that a chip has at work at one time, and what the longest thread of a block does one after the other, in all
+  // waves: `Steps` says what each is.
+  'waves',
+  'waveRounds',
+  'waveHops',
+  'waveProbes',
+  'waveExchanges',
+  'waveBarriers',
+  'waveMisses',
+  // The same of the longest thread of all; `longestWaits`: its rounds as if nothing were unrolled.
   'longestRounds',
+  'longestHops',
+  'longestProbes',
+  'longestExchanges',
+  'longestBarriers',
+  'longestMisses',
+  'longestWaits',
   'imbalance',
   'blockReuse',
   'chipReuse',
@@ -57,7 +81,7 @@ export type TermName = (typeof TERM_NAMES)[number]
 
 const SECTOR = 32
 const WARP = 32
-/** Threads that a chip has at work at one time, for windows of rows that run together; only its magnitude matters. */
+/** Threads that a chip has at work at one time: a wave; only its magnitude matters. */
 const AT_WORK = 132 * 2048
 
 const sum = <T>(xs: Iterable<T>, of: (x: T) => number): number => {
@@ -69,10 +93,13 @@ const sum = <T>(xs: Iterable<T>, of: (x: T) => number): number => {
 /** Statistics of the sparse operand where there is one. */
 export function termsOf(
   kernel: Kernel2,
-  { launches, clears }: KernelWork,
+  work: KernelWork,
   structure: Structure,
   statistics: MatrixStatistics | null,
 ): Terms {
+  // Launches without threads are none.
+  const launches = work.launches.filter((l) => l.statements > 0)
+  const { clears } = work
   const all = (way: Way, of: (t: Traffic) => number): number =>
     sum(launches, (l) => sum(l.traffic[way].values(), of))
   const bytesOf = new Map(
@@ -91,28 +118,12 @@ export function termsOf(
   const threads = sum(launches, (l) => l.blocks * l.threads)
   const weighted = (of: (l: LaunchWork) => number): number =>
     threads === 0 ? 0 : sum(launches, (l) => l.blocks * l.threads * of(l)) / threads
-  const longest = sum(launches, (l) => l.steps.most)
-  const mean = sum(launches, (l) => l.steps.mean)
-  // Rows whose gathers share a cache: those of a block, and those that the chip works on at one time.
-  const gathersOfRow = gathered / Math.max(1, statistics?.rows ?? 1)
-  const ofBlock =
-    gathered /
-    Math.max(
-      1,
-      sum(launches, (l) => l.blocks),
-    ) /
-    Math.max(1, gathersOfRow)
-  const ofChip =
-    ofBlock *
-    Math.max(
-      1,
-      AT_WORK /
-        Math.max(
-          1,
-          weighted((l) => l.threads),
-        ),
-    )
-  const reuse = (rows: number): number => (statistics ? reuseOf(statistics, rows) : 1)
+  const longest = sum(launches, (l) => l.serial.steps.most)
+  const mean = sum(launches, (l) => l.serial.steps.mean)
+  const wavesOf = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / AT_WORK)
+  const inWaves = (of: (s: Steps) => Serial): number => sum(launches, (l) => wavesOf(l) * of(l.serial).block)
+  const most = (of: (s: Steps) => Serial): number => sum(launches, (l) => of(l.serial).most)
+  const reused = (of: (t: Traffic) => number): number => (gathered === 0 ? 1 : gathered / all('loads', of))
   return {
     launches: launches.length,
     clears: clears.length,
@@ -132,14 +143,22 @@ export function termsOf(
     loadRequests: all('loads', (t) => t.requests),
     loadBytes: SECTOR * all('loads', (t) => t.sectors),
     gatherBytes: SECTOR * all('loads', (t) => (t.gathered > 0 ? t.sectors : 0)),
+    gatherSweep: Math.max(0, ...launches.flatMap((l) => [...l.traffic.loads.values()].map((t) => t.sweep))),
+    gatherAgain:
+      SECTOR * all('loads', (t) => (t.gathered > 0 ? (t.sectors * t.firstOfChip) / t.gathered : 0)),
+    freshBytes: SECTOR * all('loads', (t) => t.fresh),
     gatherRun: gathered === 0 ? 0 : runs / gathered,
     gatherElements: gathered,
+    lines: all('loads', (t) => t.lines) + all('stores', (t) => t.lines) + all('atomics', (t) => t.lines),
     storeRequests: all('stores', (t) => t.requests),
     storeBytes: SECTOR * all('stores', (t) => t.sectors),
     atomicRequests: all('atomics', (t) => t.requests),
     atomicBytes: SECTOR * all('atomics', (t) => t.sectors),
+    conflicts: sum(launches, (l) => l.conflicts),
+    contention: sum(launches, (l) => l.contention),
     searches: sum(launches, (l) => l.searches),
     exchanges: sum(launches, (l) => l.exchanges),
+    passed: sum(launches, (l) => l.passed),
     sharedBytes: sum(launches, (l) => l.shared),
     footprint: touched(['loads', 'stores', 'atomics']),
     gatherFootprint: touched(['loads'], (t) => t.gathered > 0),
@@ -149,24 +168,28 @@ export function termsOf(
     warps: sum(launches, (l) => l.blocks * Math.ceil(l.threads / WARP)),
     steps: mean,
     longestSteps: longest,
-    rounds: sum(launches, (l) => l.rounds.mean),
-    longestRounds: sum(launches, (l) => l.rounds.most),
+    rounds: sum(launches, (l) => l.serial.rounds.mean),
+    waves: sum(launches, wavesOf),
+    waveRounds: inWaves((s) => s.rounds),
+    waveHops: inWaves((s) => s.hops),
+    waveProbes: inWaves((s) => s.probes),
+    waveExchanges: inWaves((s) => s.exchanges),
+    waveBarriers: inWaves((s) => s.barriers),
+    waveMisses: inWaves((s) => s.misses),
+    longestRounds: most((s) => s.rounds),
+    longestHops: most((s) => s.hops),
+    longestProbes: most((s) => s.probes),
+    longestExchanges: most((s) => s.exchanges),
+    longestBarriers: most((s) => s.barriers),
+    longestMisses: most((s) => s.misses),
+    // Compilers keep few reads under way, for as many threads as a multiprocessor has room for. Of blocks of one warp it has
+    // room for half as many, and rounds are as they are written.
+    longestWaits: sum(launches, (l) => (l.threads <= WARP ? l.serial.rounds : l.serial.waits).most),
     imbalance: mean === 0 ? 1 : longest / mean,
-    blockReuse: reuse(ofBlock),
-    chipReuse: reuse(ofChip),
+    blockReuse: reused((t) => t.first),
+    chipReuse: reused((t) => t.firstOfChip),
     padding: statistics && statistics.nonzeros > 0 ? slotsOf(kernel, structure) / statistics.nonzeros : 1,
   }
-}
-
-/** Elements for each different column in a window of so many rows, between those that are known. */
-function reuseOf({ reuse, nonzeros, columns }: MatrixStatistics, rows: number): number {
-  const known: (readonly [number, number])[] = [[1, 1], ...reuse]
-  const upper = known.find(([w]) => w >= rows)
-  if (!upper) return known.at(-1)?.[1] ?? Math.max(1, nonzeros / Math.max(1, columns))
-  const lower = known.findLast(([w]) => w <= rows) ?? upper
-  if (lower === upper || lower[0] === upper[0]) return upper[1]
-  const at = Math.log(rows / lower[0]) / Math.log(upper[0] / lower[0])
-  return lower[1] * (upper[1] / lower[1]) ** at
 }
 
 /** Elements of what the sparse operand is stored in: the arrays whose length is a count. */

@@ -1,4 +1,5 @@
 /** What a launch is expected to do, summed over its threads. */
+import type { Steps } from './thread-steps.ts'
 
 /** Of one array of global memory. */
 export interface Traffic {
@@ -7,18 +8,21 @@ export interface Traffic {
   readonly requests: number
   /** 32-byte sectors, where neighbouring threads ask together. */
   readonly sectors: number
+  /** Cache lines that requests of warps touch, one after the other. */
+  readonly lines: number
   /** Elements whose address was itself read, and how many of such lie side by side, summed over the elements. */
   readonly gathered: number
   readonly runs: number
+  /** Sectors that the near cache, that of a multiprocessor, has not. */
+  readonly fresh: number
+  /** Of elements that are gathered, those that a block, and that the chip at one time, gathers for the first time. */
+  readonly first: number
+  readonly firstOfChip: number
+  /** Bytes that blocks which follow each other gather from: the array's part in one tile of what is dense. */
+  readonly sweep: number
 }
 
 export type Way = 'loads' | 'stores' | 'atomics'
-
-/** Of one thread, on average and at most. */
-export interface Serial {
-  readonly mean: number
-  readonly most: number
-}
 
 export interface LaunchWork {
   readonly blocks: number
@@ -41,11 +45,14 @@ export interface LaunchWork {
   readonly spills: number
   /** Steps of binary searches. */
   readonly searches: number
-  /** Values that threads exchange to add them up, times the rounds of it. */
+  /** Values that threads of a warp exchange to add them up, times the rounds of it. */
   readonly exchanges: number
-  /** Statements of a thread, and waits for memory that follow each other. */
-  readonly steps: Serial
-  readonly rounds: Serial
+  /** Of the values that threads exchange, those that go through shared memory. */
+  readonly passed: number
+  /** Atomic updates of an element that a neighbour in the warp updates as well, and those of the element that has most. */
+  readonly conflicts: number
+  readonly contention: number
+  readonly serial: Steps
 }
 
 /** A whole buffer set to one value before anything runs. */

@@ -1,0 +1,37 @@
+/** Threads of a warp and of a block: how many different values of some variables they have, and how long the longest takes. */
+import type { ThreadAxis } from '../../ir/expr.ts'
+import type { Lane } from './coalescing.ts'
+
+const WARP = 32
+const AXES: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
+
+/** Threads are numbered along x, then y, then z; warps are 32 that follow each other. */
+export function groupsOf(
+  lanes: readonly Lane[],
+  vars: ReadonlySet<string>,
+): { readonly warp: number; readonly block: number } {
+  let [left, warp, block] = [WARP, 1, 1]
+  for (const axis of AXES)
+    for (const l of lanes) {
+      if (l.axis !== axis) continue
+      const n = Math.max(1, Math.round(l.extent))
+      const inWarp = Math.min(left, n)
+      left = Math.max(1, Math.floor(left / inWarp))
+      if (!vars.has(l.variable)) continue
+      block *= n
+      warp *= inWarp
+    }
+  return { warp, block }
+}
+
+/**
+ * Of so many neighbouring segments the longest, over the mean of all.
+ * @param longest - of 2^k neighbours, the mean over all such groups, by k
+ */
+export function waitingFor(longest: readonly number[] | undefined, neighbours: number): number {
+  const mean = longest?.[0] ?? 0
+  if (!longest || mean === 0) return 1
+  const power = Math.min(longest.length - 1, Math.log2(Math.max(1, neighbours)))
+  const [low, high] = [Math.floor(power), Math.ceil(power)]
+  return (longest[low]! + (longest[high]! - longest[low]!) * (power - low)) / mean
+}

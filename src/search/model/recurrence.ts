@@ -1,0 +1,75 @@
+/**
+ * How soon the values of a sequence recur, which says what a cache makes of addresses that are read from it: the working set
+ * of a window from the distances between references (Denning and Schwartz, CACM 1972).
+ */
+
+/** By the power of two that a distance is at most, how many there are and their sum; what never came before is not in it. */
+export interface Recurrence {
+  readonly elements: number
+  readonly counts: readonly number[]
+  readonly distances: readonly number[]
+  /** How often the value is there that is most often. */
+  readonly most: number
+}
+
+const POWERS = 32
+
+/** One pass. Neighbouring values, `per` of them, count as one; values below 0 or from `below` on are none. */
+export function recurrenceOf(values: ArrayLike<number>, below: number, per = 1): Recurrence {
+  const groups = Math.max(1, Math.ceil(below / per))
+  const last = new Int32Array(groups).fill(-1)
+  const times = new Int32Array(groups)
+  const counts = new Array<number>(POWERS).fill(0)
+  const distances = new Array<number>(POWERS).fill(0)
+  let [elements, most] = [0, 0]
+  for (let k = 0; k < values.length; k++) {
+    const v = values[k]!
+    if (v < 0 || v >= below) continue
+    const g = per === 1 ? v : Math.floor(v / per)
+    const before = last[g]!
+    if (before >= 0) {
+      const distance = elements - before
+      const power = 32 - Math.clz32(distance - 1)
+      counts[power]!++
+      distances[power]! += distance
+    }
+    last[g] = elements++
+    if (++times[g]! > most) most = times[g]!
+  }
+  return { elements, counts, distances, most }
+}
+
+/** Those of several sequences, each weighted: what samples say of the whole. */
+export function weightedRecurrence(
+  parts: readonly { readonly of: Recurrence; readonly weight: number }[],
+): Recurrence {
+  const sum = (of: (r: Recurrence) => number): number => parts.reduce((n, p) => n + p.weight * of(p.of), 0)
+  const each = (of: (r: Recurrence) => readonly number[]): number[] =>
+    Array.from({ length: POWERS }, (_, k) => sum((r) => of(r)[k]!))
+  return {
+    elements: sum((r) => r.elements),
+    counts: each((r) => r.counts),
+    distances: each((r) => r.distances),
+    most: Math.max(0, ...parts.map((p) => p.of.most)),
+  }
+}
+
+/** Elements for each different value of a window of 2^power that follow each other, the mean over all places of it. */
+function atPower({ elements, counts, distances }: Recurrence, power: number): number {
+  const window = 2 ** power
+  let [near, inside] = [0, 0]
+  for (let k = 0; k <= power && k < POWERS; k++) {
+    near += counts[k]!
+    inside += distances[k]!
+  }
+  const different = inside + (elements - near) * window
+  return different === 0 ? 1 : (elements * window) / different
+}
+
+/** The same of any window, between powers of two. */
+export function reuseWithin(r: Recurrence, window: number): number {
+  const power = Math.log2(Math.max(1, window))
+  const [lower, upper] = [Math.floor(power), Math.ceil(power)]
+  const [a, b] = [atPower(r, lower), atPower(r, upper)]
+  return a * (b / a) ** (power - lower)
+}

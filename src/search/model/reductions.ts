@@ -1,0 +1,116 @@
+/** What reductions write, and what threads exchange for them. */
+import type { Load, Search } from '../../ir/expr.ts'
+import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import type { Reduce } from '../../ir/loops.ts'
+import type { Accesses } from './accesses.ts'
+import type { Lane } from './coalescing.ts'
+import { type Frame, isThread } from './frames.ts'
+import { groupsOf } from './groups.ts'
+import { countSpills } from './one-thread.ts'
+import type { Place } from './place.ts'
+import { reuseWithin } from './recurrence.ts'
+import type { Structure } from './structure.ts'
+import type { Sums } from './sums.ts'
+
+/** Of a thread, one after the other: exchanges of registers within a warp, and those of a block, with barriers. */
+export interface Meetings {
+  readonly exchanges: number
+  readonly barriers: number
+}
+
+export class Reductions {
+  readonly #accesses: Accesses
+  readonly #structure: Structure
+  readonly #sums: Sums
+
+  constructor(accesses: Accesses, structure: Structure, sums: Sums) {
+    this.#accesses = accesses
+    this.#structure = structure
+    this.#sums = sums
+  }
+
+  reduce(s: Reduce, p: Place, lanes: readonly Lane[]): Meetings {
+    const accumulate = p.frames.findLast((f) => f.loop?.mode.kind === 'accumulate')
+    const across = p.frames.filter((f) => f.loop?.reduce && isThread(f.loop))
+    let [exchanges, barriers] = [0, 0]
+    for (const t of s.targets) {
+      const buffer = this.#accesses.buffer(t.buffer)
+      if (accumulate) barriers += this.#segmented(s, t, accumulate, p, lanes)
+      else if (s.atomic) this.#atomic(t, p, lanes)
+      else if (across.length > 0) {
+        const met = this.#across(t, across, p, lanes)
+        exchanges += met.exchanges
+        barriers += met.barriers
+      } else if (buffer?.scope === 'register') countSpills(this.#sums, buffer, t, p, 2 * p.times)
+      else if (buffer) this.#accesses.update(t, p, lanes, p.times + (s.init ? p.starts : 0))
+    }
+    return { exchanges, barriers }
+  }
+
+  /** Updates of one element wait for each other; those of a warp at once. */
+  #atomic(t: Load, p: Place, lanes: readonly Lane[]): void {
+    this.#accesses.write('atomics', t, p, lanes, p.times)
+    const found = this.#accesses.recurrenceOf(t)
+    if (!found) return
+    const { from, each } = found
+    const neighbours = groupsOf(lanes, freeVars(from)).warp
+    this.#sums.conflicts += p.times * (1 - 1 / reuseWithin(each, neighbours))
+    this.#sums.contention = Math.max(this.#sums.contention, each.most)
+  }
+
+  /** Every thread has a register of its own; they are added up at the end: by neighbours in x, or through shared memory. */
+  #across(t: Load, across: readonly Frame[], p: Place, lanes: readonly Lane[]): Meetings {
+    let [exchanges, barriers] = [0, 0]
+    for (const { loop, extent } of across) {
+      const turns = Math.log2(Math.max(1, extent))
+      if (loop?.mode.kind === 'bind' && loop.mode.to === 'thread.x') {
+        this.#sums.exchanges += p.starts * extent * turns
+        exchanges += turns
+      } else {
+        this.#sums.passed += p.starts * extent
+        barriers += turns
+      }
+    }
+    const writers = lanes.filter((l) => !across.some((f) => f.loop?.var === l.variable))
+    this.#accesses.write('stores', t, p, writers, p.starts)
+    return { exchanges, barriers }
+  }
+
+  /**
+   * Equal shares of positions: a result is written once for each segment that a share has part of.
+   * @returns barriers
+   */
+  #segmented(s: Reduce, t: Load, { loop, extent, times }: Frame, p: Place, lanes: readonly Lane[]): number {
+    const offsets = this.#offsetsOf(t)
+    const ends = offsets ? offsets.count * (1 - (offsets.bins.find((b) => b.length === 0)?.share ?? 0)) : 0
+    const positions = Math.max(1, offsets?.sum ?? 1)
+    const shares = extent > 0 ? times / extent : 0
+    const each = Math.min(extent, 1 + (extent * ends) / positions)
+    const elements = times > 0 ? p.times / times : 0
+    const updates = shares * each * elements
+    const within = loop?.mode.kind === 'accumulate' && loop.mode.within !== undefined
+    const groups = within
+      ? Math.max(1, p.frames.find((x) => isThread(x.loop) && x.loop?.reduce)?.extent ?? 1)
+      : 1
+    const atomics = s.atomic ? Math.min(updates, (2 * shares * elements) / groups) : 0
+    this.#accesses.write('atomics', t, p, lanes, atomics)
+    this.#accesses.write('stores', t, p, lanes, updates - atomics)
+    if (s.atomic)
+      this.#sums.contention = Math.max(
+        this.#sums.contention,
+        (offsets?.longest ?? 0) / Math.max(1, extent * groups),
+      )
+    if (!within) return 0
+    this.#sums.passed += shares * elements
+    return Math.log2(groups + 1)
+  }
+
+  #offsetsOf(t: Load) {
+    let found: Search | undefined
+    for (const e of t.index)
+      walkExpr(e, (x) => {
+        if (x.kind === 'search') found ??= x
+      })
+    return found && this.#structure.lengths.get(found.buffer)
+  }
+}
