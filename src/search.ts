@@ -29,6 +29,7 @@ export {
 export { prepareReference } from './search/measuring/reference-kernel.ts'
 export type { OutOfRounds, RoundsResult } from './search/measuring/rounds.ts'
 export type { CalibratedKernel, Calibration } from './search/model/calibrated.ts'
+export { type CostModel, useCostModel } from './search/model/trained.ts'
 export { type Outline, type OutlinedDecision, type OutlineOptions, outline } from './search/outline/index.ts'
 export * from './search/points.ts'
 export * from './search/records/index.ts'

@@ -1,9 +1,9 @@
 /** What `spt calibrate` measured of devices: files in the user's cache folder, one for each chip, driver and version. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
-import { cacheFolder, cacheKey } from '../cache/disk-cache.ts'
+import { cacheFolder, cacheKey, makeFolder } from '../cache/disk-cache.ts'
 import { guarded } from './node-files.ts'
 import { version } from './package.ts'
 
@@ -61,7 +61,7 @@ export async function writeCalibration(path: string, calibration: object): Promi
 
 /** The folder that it lies in. @throws SptError `io/…` */
 export const makeCalibrationFolder = async (path: string): Promise<void> => {
-  await guarded(path, 'write', () => mkdir(dirname(path), { recursive: true }))
+  await guarded(path, 'write', () => makeFolder(dirname(path)))
 }
 
 /** What the file of a chip holds, as far as it is JSON; `null` where there is none, `undefined` where it cannot be read. */

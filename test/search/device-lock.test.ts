@@ -166,6 +166,14 @@ test('what is no lock is none', async () => {
   ).toBe('search/lock')
 })
 
+test.skipIf(process.platform !== 'linux')(
+  'a file system without room for folders is refused as well',
+  async () => {
+    const error = await withDeviceLock('gpu', async () => 1, { folder: '/proc/nope/deep' }).catch((e) => e)
+    expect(error.diagnostics?.[0].code, String(error)).toBe('search/lock')
+  },
+)
+
 test('devices are told apart by kind, name and which of the host it is', () => {
   const device = (kind: string, ordinal?: number): Device =>
     ({ kind, name: 'N', ...(ordinal !== undefined && { chip: { ordinal } }) }) as unknown as Device

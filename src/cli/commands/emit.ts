@@ -1,10 +1,11 @@
-import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
 import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
+import { makeFolder } from '../../cache/disk-cache.ts'
 import { guarded } from '../../io/node-files.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -126,7 +127,7 @@ async function write(out: string, texts: readonly Text[], ending: string): Promi
     await writeFile(out, together(texts))
     return [out]
   }
-  await mkdir(out, { recursive: true })
+  await makeFolder(out)
   const paths: string[] = []
   for (const t of texts) {
     const path = join(out, `${t.name}${ending}`)

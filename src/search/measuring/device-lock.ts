@@ -8,11 +8,11 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
-import { link, mkdir, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
+import { link, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
-import { cacheFolder } from '../../cache/disk-cache.ts'
+import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 
 export interface LockOptions {
   /** Where locks lie; the user's cache folder, of those without one a folder for temporary files. */
@@ -73,7 +73,7 @@ class LockFiles {
 
   static async open(device: string, given: string | undefined): Promise<LockFiles> {
     const folder = given ?? lockFolder()
-    await mkdir(folder, { recursive: true }).catch((e: Error) => failLock(folder, e))
+    await makeFolder(folder).catch((e: Error) => failLock(folder, e))
     // The host is part of it: home folders are shared among hosts.
     const name = createHash('sha256').update(`${hostname()}\n${device}`).digest('hex').slice(0, 24)
     return new LockFiles(folder, name)
