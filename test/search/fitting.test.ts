@@ -5,6 +5,7 @@ import { costModel } from '../../src/search/cost-model.ts'
 import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
 import { type CoefficientName, fitted, logError, type TimedTerms } from '../../src/search/model/fitting.ts'
 import { TERM_NAMES, type Terms } from '../../src/search/model/terms.ts'
+import { runs } from '../support/cases.ts'
 
 /** Of an H100 those that every device has; the others are fitted in the same way, in more time. */
 const {
@@ -65,7 +66,7 @@ const mixed = fc.array(
   fc
     .tuple(...TERM_NAMES.map(() => factor(1e4)))
     .map((by) => Object.fromEntries(TERM_NAMES.map((t, k) => [t, by[k]! * 1e4])) as unknown as Terms),
-  { minLength: 10, maxLength: 40 },
+  { minLength: 5, maxLength: 12 },
 )
 
 describe('coefficients fitted to times', () => {
@@ -76,7 +77,7 @@ describe('coefficients fitted to times', () => {
         const { coefficients: found } = fitted(samples, H100)
         for (const name of KNOWN) expect(found[name]! / truth[name]!, name).toBeCloseTo(1, 1)
       }),
-      { numRuns: 25 },
+      { numRuns: runs(2) },
     )
   })
 
@@ -91,7 +92,7 @@ describe('coefficients fitted to times', () => {
         const { coefficients: found } = fitted(wrong, H100)
         for (const name of KNOWN) expect(found[name]! / truth[name]!, name).toBeCloseTo(1, 1)
       }),
-      { numRuns: 15 },
+      { numRuns: runs(3) },
     )
   })
 
@@ -114,7 +115,7 @@ describe('coefficients fitted to times', () => {
           for (const name of NAMES) expect(found[name]).toBeGreaterThan(0)
         },
       ),
-      { numRuns: 10 },
+      { numRuns: runs(3) },
     )
   })
 
