@@ -7,6 +7,7 @@ import { standardOf } from '../../src/search/tune/standard.ts'
 import { type Point, sketches } from '../../src/search.ts'
 import { inputs as inputsOf, structured } from '../gpu/declared.ts'
 import type { Csr } from '../gpu/matrix.ts'
+import { geometricMean } from '../gpu/statistics.ts'
 
 /** One line of what `judge-cpu` writes. */
 export interface Timing {
@@ -93,9 +94,6 @@ export async function told(A: Csr, timings: readonly Timing[]): Promise<Told[]> 
   return out
 }
 
-const geometric = (xs: readonly number[]): number =>
-  Math.exp(xs.reduce((s, x) => s + Math.log(x), 0) / xs.length)
-
 /** Cases with fewer schedules say little. */
 const LEAST = 6
 
@@ -123,7 +121,7 @@ export function judgement(all: readonly Told[], expected: (t: Told) => number): 
   return [...new Set(rows.map((r) => r.kernel)), 'all'].map((kernel) => {
     const own = rows.filter((r) => kernel === 'all' || r.kernel === kernel)
     const share = (of: (r: (typeof own)[number]) => number): [number, number] => [
-      geometric(own.map(of)),
+      geometricMean(own.map(of)),
       Math.min(...own.map(of)),
     ]
     return [

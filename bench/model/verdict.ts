@@ -1,5 +1,6 @@
 /** How good choices are: the best time of a case over the time of what was chosen, over cases. */
 import { rankCorrelation } from '../../src/search/rank-correlation.ts'
+import { geometricMean } from '../gpu/statistics.ts'
 
 export interface Choice {
   /** Case, and what was chosen of it. */
@@ -19,7 +20,7 @@ export interface Summary {
 export function summaryOf(choices: readonly Choice[]): Summary | null {
   if (choices.length === 0) return null
   const worst = choices.reduce((a, b) => (b.share < a.share ? b : a))
-  const mean = Math.exp(choices.reduce((n, c) => n + Math.log(c.share), 0) / choices.length)
+  const mean = geometricMean(choices.map((c) => c.share))
   return { cases: choices.length, mean, worst: worst.share, worstOf: worst.name }
 }
 

@@ -1,7 +1,8 @@
 /** What is said of a case of which many points were measured: what was chosen, what the model picks, what few trials find. */
 import { Random } from '../../src/run/bind/random-tensors.ts'
-import { rankCorrelation } from '../../src/search/rank-correlation.ts'
 import { type Point, pointKey, search } from '../../src/search.ts'
+import { geometricMean } from '../gpu/statistics.ts'
+import { correlationOf, pickOf } from '../model/verdict.ts'
 import { pointOf, Table } from '../strategies/table.ts'
 import { nameOf, type Tried } from './case.ts'
 
@@ -49,10 +50,8 @@ export async function verdictOf(lines: readonly Tried[], seeds: number): Promise
   const own = all.filter((t) => t.of !== 'library')
   const best = fastest(all)!
   const quality = (t: Tried | undefined): number | null => (t ? best.median! / t.median! : null)
-  const expected = own.filter((t) => t.predicted !== undefined)
-  const pick = expected.reduce<Tried | undefined>(
-    (b, t) => (b && b.predicted! <= t.predicted! ? b : t),
-    undefined,
+  const guesses = own.flatMap(({ candidate, median, predicted }) =>
+    predicted === undefined ? [] : [{ candidate, time: median!, expected: predicted }],
   )
   const chosen = lines.find((t) => t.of === 'chosen')
   const listed = new Set(lines.filter((t) => t.of === 'listed').map((t) => t.candidate))
@@ -66,17 +65,11 @@ export async function verdictOf(lines: readonly Tried[], seeds: number): Promise
     best: best.median!,
     name: best.candidate,
     chosen: quality(chosen && times.get(chosen.candidate)),
-    picked: quality(pick),
+    picked: guesses.length > 0 ? best.median! / pickOf(guesses).time : null,
     library: quality(fastest(all.filter((t) => t.of === 'library'))),
     byHand: quality(fastest(own.filter((t) => listed.has(t.candidate)))),
-    correlation:
-      expected.length > 2
-        ? rankCorrelation(
-            expected.map((t) => t.predicted!),
-            expected.map((t) => t.median!),
-          )
-        : null,
-    model: expected.length > 0 ? model! : [],
+    correlation: guesses.length > 2 ? correlationOf(guesses) : null,
+    model: guesses.length > 0 ? model! : [],
     random: random!,
   }
 }
@@ -116,8 +109,8 @@ async function replays(
   return out
 }
 
-export const geometricMean = (of: readonly number[]): number =>
-  Math.exp(of.reduce((sum, x) => sum + Math.log(Math.max(x, 1e-3)), 0) / Math.max(1, of.length))
+/** Of shares; a search that found nothing counts as a thousandth. */
+const meanShare = (of: readonly number[]): number => geometricMean(of.map((x) => Math.max(x, 1e-3)))
 
 const HEAD = [
   'case',
@@ -151,9 +144,9 @@ export function verdictLine(v: Verdict): string {
     share(v.byHand),
     share(v.library),
     share(v.correlation),
-    all(v.model, geometricMean),
+    all(v.model, meanShare),
     all(v.model, (x) => Math.min(...x)),
-    all(v.random, geometricMean),
+    all(v.random, meanShare),
     v.name,
   ])
 }
@@ -164,9 +157,9 @@ export function summaryLines(of: readonly Verdict[]): string[] {
     const values = of.flatMap((v) => pick(v) ?? [])
     return values.length === 0
       ? `${what}: none`
-      : `${what}: ${geometricMean(values).toFixed(3)}, at worst ${Math.min(...values).toFixed(3)} (${values.length} cases)`
+      : `${what}: ${meanShare(values).toFixed(3)}, at worst ${Math.min(...values).toFixed(3)} (${values.length} cases)`
   }
-  const over = (x: readonly number[]): number | null => (x.length === 0 ? null : geometricMean(x))
+  const over = (x: readonly number[]): number | null => (x.length === 0 ? null : meanShare(x))
   const correlations = of.flatMap((v) => v.correlation ?? [])
   return [
     mean('chosen / best', (v) => v.chosen),

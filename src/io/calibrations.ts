@@ -67,7 +67,10 @@ export const makeCalibrationFolder = async (path: string): Promise<void> => {
 /** What the file of a chip holds, as far as it is JSON; `null` where there is none, `undefined` where it cannot be read. */
 export function storedCalibration(chip: Chip, env: Env = process.env): unknown {
   const path = calibrationPath(chip, env)
-  if (path === undefined) return null
+  return path === undefined ? null : storedAt(path)
+}
+
+function storedAt(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
   } catch (e) {
@@ -88,11 +91,5 @@ export function storedCalibrations(kind: string, env: Env = process.env): readon
       return []
     }
   }
-  return names().map((name) => {
-    try {
-      return JSON.parse(readFileSync(join(folder, name), 'utf8')) as unknown
-    } catch {
-      return undefined
-    }
-  })
+  return names().map((name) => storedAt(join(folder, name)))
 }

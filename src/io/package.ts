@@ -81,3 +81,24 @@ export function tooOld(running = process.versions.node): string | null {
   if (at < 0 || (have[at] ?? 0) > need[at]!) return null
   return `this is Node ${running}, and sparsetile needs ${least} or newer`
 }
+
+/** The text of a file that comes with the package; `null` where it cannot be read. */
+export function packageText(path: string): string | null {
+  const folder = packageFolder()
+  if (!folder) return null
+  try {
+    return readFileSync(new URL(path, folder), 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** What a JSON file that comes with the package holds; `null` where it cannot be read. */
+export function packageJson(path: string): unknown {
+  const text = packageText(path)
+  try {
+    return text === null ? null : JSON.parse(text)
+  } catch {
+    return null
+  }
+}

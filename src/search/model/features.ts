@@ -1,22 +1,11 @@
 /** What the learned correction looks at: ratios, which mean the same for small and large data, and a few magnitudes. */
-import { analyticTime, type Coefficients, type PartName, type Parts } from './analytic.ts'
+import { analyticTime, type Coefficients, PART_NAMES, type PartName, type Parts } from './analytic.ts'
 import { BLOCKS, type MatrixStatistics, WINDOWS } from './statistics.ts'
 import type { Terms } from './terms.ts'
 
-const SHARES: readonly PartName[] = [
-  'launches',
-  'memory',
-  'cache',
-  'near cache',
-  'requests',
-  'operations',
-  'atomics',
-  'latency',
-  'longest thread',
-  'exchanges',
-  'searches',
-  'shared memory',
-]
+/** Those of devices that run many threads: what one thread spends has no learned correction. */
+const OF_ONE_THREAD: ReadonlySet<PartName> = new Set(['accesses', 'functions', 'branches'])
+const SHARES = PART_NAMES.filter((p) => !OF_ONE_THREAD.has(p))
 
 const STATISTICS = ['rowGini', 'columnGini', 'emptyRows', 'bandwidth', 'gap', 'adjacent'] as const
 

@@ -15,13 +15,13 @@ import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { schedulesOf } from './candidates.ts'
-import { checkQueue, checkTuning, isSpace } from './checks.ts'
 import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
 import { others } from './others.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
+import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
 
 export interface TuneOptions {
   /** Default: the schedules that the program has for the kernel. */

@@ -24,9 +24,9 @@ import { choiceText } from '../choice/text.ts'
 import type { WrongResult } from '../tally.ts'
 import type { ScheduleCall, Timing } from '../types.ts'
 import { type CaseOptions, CaseStudy, type Compared, type Searched, type TuneCase } from './case-study.ts'
-import { checkQueue, checkTuning, isSpace } from './checks.ts'
 import { TUNE_OPTIONS, type TuneProgress } from './index.ts'
 import { type SharedCandidate, SharedCandidates } from './shared-candidates.ts'
+import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
 
 export interface TuneAllOptions extends CaseOptions, GeneraliseOptions {
   /** Points of each are measured at most `trials` times; `seconds` are those of all searches together. */
