@@ -6,6 +6,7 @@ import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
 import { check } from './points.ts'
 import { Decisions, openIn, type SketchDevice, type SketchTarget, sketch, sketched } from './sketch/index.ts'
+import { formsOf, nearOf } from './sketch/shortlist.ts'
 import type { KernelSpace, OpenDecision, Point } from './types.ts'
 
 /** What it takes to bring a kernel into a format and to look at its nests, as values of decisions: some milliseconds. */
@@ -25,6 +26,10 @@ export interface SketchOptions {
 export interface SketchSpace extends KernelSpace<Kernel> {
   /** The point that the rules hold for the best without data. */
   readonly guess: Point
+  /** The guess, and the same for every other way to deal the loops out: what is fused, which sketch, how shares end. */
+  forms(): readonly Point[]
+  /** The points of the same form with one other decision: numbers on both sides, or other names. */
+  near(point: Point): readonly Point[]
 }
 
 /**
@@ -58,15 +63,18 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     stored.set(key, made)
     return made
   }
+  const rule = (d: Decisions): void => void sketch(base(d), target, d)
   const guessed = new Decisions(null)
-  orRefused(() => sketch(base(guessed), target, guessed))
+  orRefused(() => rule(guessed))
   const space: SketchSpace = {
     guess: guessed.taken,
     name: kernel.name,
+    forms: () => formsOf(rule),
+    near: (point) => nearOf(rule, check(space, point)),
     // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
-      const open = orRefused(() => openIn(partial, (d) => void sketch(base(d), target, d)))
+      const open = orRefused(() => openIn(partial, rule))
       if (open instanceof SptError || !open) return null
       return { ...open, considered: open.values.length + EFFORT }
     },

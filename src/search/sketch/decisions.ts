@@ -25,16 +25,37 @@ class Open {
 
 export class Decisions {
   readonly #point: Decided | null
+  readonly #guesses: boolean
   readonly #taken: Record<string, number | string> = {}
+  readonly #asked: Asked[] = []
+  readonly #forms: string[] = []
 
-  /** `null`: the best guess of each. */
-  constructor(point: Decided | null) {
+  /** `null`: the best guess of each. `guesses`: those that the point leaves open, or has another value of, are guessed. */
+  constructor(point: Decided | null, guesses = point === null) {
     this.#point = point
+    this.#guesses = guesses
   }
 
   /** The answers so far. */
   get taken(): Decided {
     return this.#taken
+  }
+
+  /** What was asked, in order. */
+  get asked(): readonly Asked[] {
+    return this.#asked
+  }
+
+  /** Of what was asked, by name, what the other decisions depend on. */
+  get forms(): readonly string[] {
+    return this.#forms
+  }
+
+  /** As `choose`, of which loops are dealt out to what, by which the others are decisions or none. */
+  form<T extends number | string>(name: string, values: readonly T[], guess: T = values[0]!): T {
+    const isNew = values.length > 1 && !Object.hasOwn(this.#taken, name)
+    if (isNew) this.#forms.push(name)
+    return this.choose(name, values, guess)
   }
 
   /**
@@ -45,17 +66,17 @@ export class Decisions {
     if (values.length === 1) return values[0]!
     // Nests that decide together are alike, but for constants, by which some have other values.
     if (Object.hasOwn(this.#taken, name)) return values.find((v) => v === this.#taken[name]) ?? guess
-    if (this.#point === null) {
-      this.#taken[name] = guess
-      return guess
+    const given = this.#point !== null && Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
+    const found = values.find((v) => v === given)
+    const asked = { name, values, ordered: values.every((v) => typeof v === 'number') }
+    if (!this.#guesses) {
+      if (given === undefined) throw new Open(asked)
+      invariant(found !== undefined, () => `${name} is not ${given} here`)
     }
-    const value = Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
-    const ordered = values.every((v) => typeof v === 'number')
-    if (value === undefined) throw new Open({ name, values, ordered })
-    const found = values.find((v) => v === value)
-    invariant(found !== undefined, () => `${name} is not ${value} here`)
-    this.#taken[name] = found
-    return found
+    const value = found ?? guess
+    this.#asked.push(asked)
+    this.#taken[name] = value
+    return value
   }
 }
 

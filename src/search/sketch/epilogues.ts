@@ -28,7 +28,7 @@ export function epilogues(
   for (const [k, nest] of nests.entries()) {
     const maker = makerOf(nest, nests.slice(0, k), kernel)
     if (!maker || moved.has(maker.name) || !holds(maker)) continue
-    if (d.choose(`${nest.called}.at`, [maker.name, 'apart']) === maker.name) moved.set(nest.name, maker.name)
+    if (d.form(`${nest.called}.at`, [maker.name, 'apart']) === maker.name) moved.set(nest.name, maker.name)
   }
   return moved
 }

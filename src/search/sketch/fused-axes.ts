@@ -20,7 +20,7 @@ export function fusions(
     const most = chainLength(s, kernel)
     if (most < 2) return []
     const counts = Array.from({ length: most }, (_, k) => k + 1)
-    const n = d.choose(`${naming(s.name).called}.fused`, counts, guess(s, most))
+    const n = d.form(`${naming(s.name).called}.fused`, counts, guess(s, most))
     return n > 1 ? [s.iters.slice(0, n).map((x) => `${s.name}.${x.name}`)] : []
   })
 }

@@ -25,7 +25,7 @@ interface Candidate {
 
 function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decisions): Candidate {
   const names = fitting.map((c) => c.name)
-  const kind = d.choose(`${nest.called}.sketch`, names)
+  const kind = d.form(`${nest.called}.sketch`, names)
   return fitting[names.indexOf(kind)]!
 }
 
@@ -74,7 +74,7 @@ function mergers(
   for (const n of chosen.keys()) by.set(n.stem, [...(by.get(n.stem) ?? []), n])
   return [...by].flatMap(([stem, nests]) => {
     if (nests.length < 2 || !canRunAtOnce(nests, chosen, apart)) return []
-    const one = d.choose(`${stem}.launches`, ['apart', 'merged']) === 'merged'
+    const one = d.form(`${stem}.launches`, ['apart', 'merged']) === 'merged'
     return one ? [nests.map((n) => n.name).reverse()] : []
   })
 }

@@ -22,7 +22,7 @@ export function shareParallel(strand: Strand, { outer, inner }: Dealt, around: A
   const by = d.choose(`${name}.by`, [1, 2, 4], 4)
   // What is fused knows where segments begin; of a list, neighbours may be of one element.
   const ends = inSegments(strand)
-    ? d.choose(`${name}.ends`, ['atomic', 'atomic in blocks', 'in order'])
+    ? d.form(`${name}.ends`, ['atomic', 'atomic in blocks', 'in order'])
     : 'atomic'
   return (draft) => {
     if (inner) requireOf(draft, inner, each, around)
