@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type CompiledKernel, devices, type Kernel, load } from '../../src/node.ts'
-import { COUNTED_VALUES, count, points, repaired } from '../../src/search/points.ts'
+import { COUNTED_VALUES, check, count, points, repaired } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'
 import type { Point } from '../../src/search/types.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
@@ -35,6 +35,27 @@ test('a point is ordinary steps, and its decisions come one after the other', as
   expect(narrow.guess).toEqual({ 'sum.tile': 0, 'sum.unroll': 4 })
   const all = [...points(space)]
   expect(new Set(all.map((p) => space.kernel(p).trace.join())).size).toBe(all.length)
+})
+
+test('forms are the guess dealt out in every other way, and what is near differs in one decision', async () => {
+  for (const device of ['webgpu', 'cuda'] as const) {
+    const space = sketches((await load(SUMS)).kernel(), { device, formats: {} })
+    const forms = space.forms()
+    expect(forms[0]).toEqual(space.guess)
+    const ways = forms.map((f) => [f['sum.fused'], f['sum.sketch'], f['sum.ends']].join(' '))
+    expect(new Set(ways).size).toBe(forms.length)
+    expect(ways).toEqual(
+      expect.arrayContaining(['1 lanes ', '2 elements ', '2 shares atomic', '2 shares in order']),
+    )
+    for (const form of forms)
+      for (const near of space.near(form)) {
+        expect(check(space, near)).toEqual(near)
+        const names = Object.keys(form).filter((name) => name in near)
+        const others = names.filter((name) => near[name] !== form[name])
+        expect(others.length).toBeGreaterThan(0)
+        for (const name of ['sum.fused', 'sum.sketch', 'sum.ends']) expect(others).not.toContain(name)
+      }
+  }
 })
 
 test('formats are those of the program that fit, or those that are given', async () => {
