@@ -46,9 +46,12 @@ const SUITES: readonly (readonly [kernel: string, widths: readonly number[]])[] 
 const MATRICES = [...Object.keys(FAMILIES).map((f) => `${f}:5000:3`), 'cora']
 /** Of each space. */
 const POINTS = count('points', 18)
-/** Runs before the first that counts: code that is compiled well only after some runs is slower by several times before. */
-const WARMUPS = 25
-const ROUNDS = 15
+/**
+ * Runs before the first that counts, while code is compiled; and samples of all alike: of copies of one kernel, in one process or
+ * in several, the least of so many are within 0.01 of each other, even where other processes take a third of the time.
+ */
+const WARMUPS = 5
+const ROUNDS = 30
 /** What is expected to take so many times the least is not measured: it would take most of the time. */
 const FAR = 4
 /** Elements times width: what takes longer says nothing else. */
@@ -89,11 +92,11 @@ async function measured(name: string, A: Csr, width: number): Promise<Timing[]> 
     } catch (e) {
       console.log(`  ${schedule}: ${refusal(e)}`)
     }
-  const seconds = Number(option('seconds') ?? 4)
+  const seconds = Number(option('seconds') ?? 12)
   const { outcomes } = await measureRounds(
     cpu,
     ready.map((r) => r.prepared),
-    { rounds: ROUNDS, seconds, warmups: WARMUPS, sampleMs: 0.3, width: 0, reference: null },
+    { rounds: ROUNDS, seconds, warmups: WARMUPS, sampleMs: 0.1, width: 0, all: true, reference: null },
   )
   for (const r of ready) {
     r.prepared.free()

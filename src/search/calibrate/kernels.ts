@@ -1,99 +1,15 @@
 /**
- * What is measured to learn what a device can do: small kernels, of which each spends its time on other things, on data that
- * differ in lengths of rows, in locality and in size. They have no schedules: sketches give them some, as to any kernel.
+ * What is measured to learn what a device can do: the small kernels of `data/calibration/`, on data that differ in lengths of
+ * rows, in locality and in size.
  */
 
 import type { SptProgram } from '../../api/program.ts'
 import { parseProgram } from '../../api/program.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import { packageText } from '../../io/package.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-
-const TEXT = `
-kernel streams(n: size) {
-  axis i = dense_fixed(n)
-  buffer X: f32[i] in
-  buffer Y: f32[i] in
-  buffer Z: f32[i] out
-  iterate sum [i] as S {
-    Z[i] = 3.0 * X[i] + Y[i]
-  }
-}
-kernel polynomials(n: size) {
-  axis i = dense_fixed(n)
-  buffer X: f32[i] in
-  buffer Y: f32[i] out
-  iterate value [i] as S {
-    Y[i] = (((((((0.1 * X[i] + 0.2) * X[i] + 0.3) * X[i] + 0.4) * X[i] + 0.5) * X[i] + 0.6) * X[i] + 0.7) * X[i] + 0.8) * X[i] + 0.9
-  }
-}
-kernel exponentials(n: size) {
-  axis i = dense_fixed(n)
-  buffer X: f32[i] in
-  buffer Y: f32[i] out
-  iterate value [i] as S {
-    Y[i] = exp(X[i])
-  }
-}
-kernel row_totals(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer y: f32[i] out
-  iterate total [i, j] as SR {
-    y[i] += A[i, j]
-  }
-}
-kernel row_gathers(m: size, n: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  buffer A: f32[i, j] in
-  buffer x: f32[jd] in
-  buffer y: f32[i] out
-  iterate total [i, j] as SR {
-    y[i] += A[i, j] * x[j]
-  }
-}
-kernel row_combinations(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f] out
-  iterate total [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
-kernel inner_products(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis k  = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer X: f32[i, k] in
-  buffer Y: f32[jd, k] in
-  buffer C: f32[i, j] out
-  iterate total [i, j, k] as SSR {
-    C[i, j] += A[i, j] * X[i, k] * Y[j, k]
-  }
-}
-kernel row_shares(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer Z: f32[i] local
-  buffer P: f32[i, j] out
-  iterate total [i, j] as SR {
-    Z[i] += exp(A[i, j])
-  }
-  iterate part [i, j] as SS {
-    P[i, j] = exp(A[i, j]) / Z[i]
-  }
-}
-`
 
 /** A kernel on data. */
 export interface MicroCase {
@@ -103,7 +19,18 @@ export interface MicroCase {
   readonly params: Readonly<Record<string, number>>
 }
 
-export const microKernels = (): SptProgram => parseProgram(TEXT, 'calibration.spt')
+const KERNELS = 'data/calibration/kernels.spt'
+
+/** @throws SptError `io/no-package` */
+export function microKernels(): SptProgram {
+  const text = packageText(KERNELS)
+  if (text !== null) return parseProgram(text, KERNELS)
+  return fail({
+    code: 'io/no-package',
+    message: `'${KERNELS}' is a file of the package, which cannot be found from here`,
+    hint: 'where a bundler has moved the code, calibrate with the package as it is installed',
+  })
+}
 
 /** Sizes for a device: a processor is as busy with much less than a GPU. */
 const SCALE: Readonly<Record<DeviceKind, number>> = { cpu: 1, webgpu: 8, cuda: 16 }
