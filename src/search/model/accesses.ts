@@ -60,10 +60,7 @@ export class Accesses {
     const out = { rounds: 0, hops: 0, probes: 0, before: 0, misses: 0 }
     for (const x of all) {
       const at = frameOf(x, p)
-      const frame = p.frames[at]
-      const key = accessKey(x)
-      if (frame?.loaded.has(key)) continue
-      frame?.loaded.add(key)
+      if (p.frames[at]?.loads(accessKey(x))) continue
       if (x.kind === 'search') this.#search(x, p, at, out)
       else this.#load(x, p, at, lanes, out)
     }

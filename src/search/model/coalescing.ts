@@ -3,6 +3,7 @@ import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr, ThreadAxis } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
+import { remembered } from '../../ir/remembered.ts'
 import { affineOf, type Known } from './estimates.ts'
 import { isWhole } from './whole.ts'
 
@@ -34,7 +35,7 @@ export function addressOf(index: readonly Expr[], k: Known): Address {
   return { steps, jumps }
 }
 
-const reads = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
+const reads = remembered((e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
 
 /** Of a sum of what is read and variables: the variables step, what is read jumps. */
 function stepsBeside(e: Expr, k: Known, steps: Map<string, number>, jumps: Set<string>): void {

@@ -7,14 +7,28 @@ import type { Lane } from './coalescing.ts'
 import { isWhole } from './whole.ts'
 
 /** A loop around a statement, or a condition (`loop`: null). */
-export interface Frame {
+export class Frame {
   readonly loop: For | null
   /** Expected iterations of one entry. */
   readonly extent: number
   /** Executions of its body in the launch. */
   readonly times: number
   /** What is already loaded there. */
-  readonly loaded: Set<string>
+  #loaded: Set<string> | undefined
+
+  constructor(loop: For | null, extent: number, times: number) {
+    this.loop = loop
+    this.extent = extent
+    this.times = times
+  }
+
+  /** Whether it is loaded there already; it is from now on. */
+  loads(key: string): boolean {
+    this.#loaded ??= new Set()
+    if (this.#loaded.has(key)) return true
+    this.#loaded.add(key)
+    return false
+  }
 }
 
 export const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'thread'
@@ -34,14 +48,11 @@ export const innermostSerial = (frames: readonly Frame[]): number =>
     (f) => f.loop !== null && !isThread(f.loop) && !isBlock(f.loop) && f.loop.mode.kind !== 'vectorize',
   )
 
-/** Loops over the threads of a block. */
-export function lanesOf(frames: readonly Frame[]): readonly Lane[] {
-  return frames.flatMap(({ loop, extent }) =>
-    loop?.mode.kind === 'bind' && levelOf(loop.mode.to) === 'thread'
-      ? [{ axis: loop.mode.to, variable: loop.var, extent }]
-      : [],
-  )
-}
+/** Loops over the threads of a block, with one inside that may be another. */
+export const lanesIn = (lanes: readonly Lane[], { loop, extent }: Frame): readonly Lane[] =>
+  loop?.mode.kind === 'bind' && levelOf(loop.mode.to) === 'thread'
+    ? [...lanes, { axis: loop.mode.to, variable: loop.var, extent }]
+    : lanes
 
 /** Whether it is a loop in the text: not where its iterations stand side by side. */
 export const loopsIn = ({ mode, extent }: For): 0 | 1 =>

@@ -1,7 +1,8 @@
 /** What a processor's thread spends besides accesses and operations: on branches, and on registers that it does not have. */
-import type { Expr, Load } from '../../ir/expr.ts'
+import type { Load } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Store } from '../../ir/loops.ts'
+import { remembered } from '../../ir/remembered.ts'
 import { elementsOf } from './elements.ts'
 import { segmentsIn } from './estimates.ts'
 import { isThread, loopsIn, tripsInText } from './frames.ts'
@@ -10,7 +11,10 @@ import type { Structure } from './structure.ts'
 import type { Sums } from './sums.ts'
 
 /** Guards on loop variables alone are taken apart from the loops they hold in; those that read are asked each time. */
-const isOfData = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
+const guardsOfData = remembered(
+  (s: For): number =>
+    s.guards.filter((g) => someExpr(g, (x) => x.kind === 'load' || x.kind === 'search')).length,
+)
 
 /**
  * Of a loop that is entered where `p` stands: its iterations and conditions, and its ends where they come sooner or later than
@@ -25,7 +29,7 @@ export function countBranches(
   extent: number,
   share: number,
 ): void {
-  sums.branches += p.times * extent * s.guards.filter(isOfData).length
+  sums.branches += p.times * extent * guardsOfData(s)
   if (loopsIn(s) === 0) return
   sums.branches += p.times * share * tripsInText(s, extent)
   sums.entries += p.times

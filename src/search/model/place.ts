@@ -2,20 +2,71 @@
 import type { Expr, Load, Search } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
-import { expected, type Known, shareOf } from './estimates.ts'
-import type { Frame } from './frames.ts'
+import type { Lane } from './coalescing.ts'
+import { expected, type Known, type Range, shareOf } from './estimates.ts'
+import { type Frame, lanesIn } from './frames.ts'
 import { isWhole } from './whole.ts'
 
-/** Where the walk stands. */
-export interface Place extends Known {
+/** Where the walk stands. What is known of variables and segments is the walk's, which changes it as it goes on. */
+export class Place implements Known {
+  readonly params: Known['params']
+  readonly filled: Known['filled']
+  readonly ranges: Map<string, Range>
+  readonly lengths: Map<string, number>
   readonly times: number
   /** As if every loop that reduces ran once: how often an accumulator starts. */
   readonly starts: number
   /** Of the iterations of predicated loops, the share that reads anything new. */
   readonly useful: number
   readonly frames: readonly Frame[]
+  /** Those of the frames that are threads of a block. */
+  readonly lanes: readonly Lane[]
   /** Guards that hold here, with the share that they let through. */
   readonly held: readonly Held[]
+
+  private constructor(
+    { params, filled, ranges, lengths }: Pick<Place, 'params' | 'filled' | 'ranges' | 'lengths'>,
+    times: number,
+    starts: number,
+    useful: number,
+    frames: readonly Frame[],
+    lanes: readonly Lane[],
+    held: readonly Held[],
+  ) {
+    this.params = params
+    this.filled = filled
+    this.ranges = ranges
+    this.lengths = lengths
+    this.times = times
+    this.starts = starts
+    this.useful = useful
+    this.frames = frames
+    this.lanes = lanes
+    this.held = held
+  }
+
+  /** Outside of all loops. */
+  static outside({ params, filled }: Pick<Known, 'params' | 'filled'>): Place {
+    return new Place({ params, filled, ranges: new Map(), lengths: new Map() }, 1, 1, 1, [], [], [])
+  }
+
+  /** In a share of the cases. */
+  inCase(share: number): Place {
+    const { times, starts, useful, frames, lanes, held } = this
+    return new Place(this, times * share, starts * share, useful, frames, lanes, held)
+  }
+
+  /** Under a condition. */
+  under(frame: Frame): Place {
+    const { starts, useful, frames, lanes, held } = this
+    return new Place(this, frame.times, starts * frame.extent, useful, [...frames, frame], lanes, held)
+  }
+
+  /** In a loop. */
+  inside(frame: Frame, starts: number, useful: number, held: readonly Held[]): Place {
+    const lanes = lanesIn(this.lanes, frame)
+    return new Place(this, frame.times, starts, useful, [...this.frames, frame], lanes, held)
+  }
 }
 
 export interface Held {
@@ -44,34 +95,55 @@ export function guarded(s: For, p: Place): { readonly share: number; readonly he
  * How often an access inside of the loops up to `at` is made: once for all iterations of a loop that stand side by side in the
  * text, where its address is the same in them; and inside of an instruction once for each element of an operand.
  */
-export function timesOf(p: Place, x: Load | Search, at: number): number {
+export function timesOf({ frames }: Place, x: Load | Search, at: number): number {
   const vars = freeVars(x)
-  const from = p.frames.findIndex((f) => f.loop?.mode.kind === 'instr')
-  const text = p.frames.slice(0, at + 1).findLastIndex((f) => !f.loop || !isWhole(f.loop)) + 1
+  const from = frames.findIndex((f) => f.loop?.mode.kind === 'instr')
+  const text = textFrom(frames, at)
   const first = from < 0 ? text : Math.min(from, text)
-  return p.frames
-    .slice(first, at + 1)
-    .reduce((n, f) => (f.loop && vars.has(f.loop.var) ? n * f.extent : n), p.frames[first - 1]?.times ?? 1)
+  let n = frames[first - 1]?.times ?? 1
+  for (let k = first; k <= at; k++) {
+    const { loop, extent } = frames[k]!
+    if (loop && vars.has(loop.var)) n *= extent
+  }
+  return n
+}
+
+/** Of the frames up to `at`, those from here on stand side by side in the text. */
+function textFrom(frames: readonly Frame[], at: number): number {
+  for (let k = at; k >= 0; k--) {
+    const { loop } = frames[k]!
+    if (!loop || !isWhole(loop)) return k + 1
+  }
+  return 0
 }
 
 /** Of the iterations of a thread's loops around a statement, the share in which what it reads there is read. */
-export function onceOf(p: Place, x: Load | Search, at: number): number {
+export function onceOf({ frames }: Place, x: Load | Search, at: number): number {
   const vars = freeVars(x)
-  const text = p.frames.slice(0, at + 1).findLastIndex((f) => !f.loop || !isWhole(f.loop)) + 1
-  return p.frames.reduce((n, f, k) => {
-    if (!f.loop || f.loop.mode.kind === 'bind') return n
-    const counts = k < text || (k <= at && vars.has(f.loop.var))
-    return counts ? n : n / Math.max(1, f.extent)
-  }, 1)
+  const text = textFrom(frames, at)
+  let n = 1
+  for (let k = 0; k < frames.length; k++) {
+    const { loop, extent } = frames[k]!
+    if (!loop || loop.mode.kind === 'bind' || k < text || (k <= at && vars.has(loop.var))) continue
+    n /= Math.max(1, extent)
+  }
+  return n
 }
 
-/** Ranges where a bound of one variable holds, or does not. */
-export function narrowed(cond: Expr, p: Place, holds: boolean): Known['ranges'] {
-  if (cond.kind !== 'binary' || cond.op !== 'lt' || cond.a.kind !== 'var') return p.ranges
-  const [range, bound] = [p.ranges.get(cond.a.name), expected(cond.b, p)]
-  if (!range || Number.isNaN(bound)) return p.ranges
-  const end = range.lo + range.extent
-  const at = Math.min(end, Math.max(range.lo, bound))
-  const part = holds ? { lo: range.lo, extent: at - range.lo } : { lo: at, extent: end - at }
-  return new Map(p.ranges).set(cond.a.name, part)
+/** The range of a variable where a bound of it holds, or does not. */
+export interface Narrowed {
+  readonly name: string
+  readonly part: Range
+  readonly whole: Range
+}
+
+export function narrowed(cond: Expr, p: Place, holds: boolean): Narrowed | null {
+  if (cond.kind !== 'binary' || cond.op !== 'lt' || cond.a.kind !== 'var') return null
+  const { name } = cond.a
+  const [whole, bound] = [p.ranges.get(name), expected(cond.b, p)]
+  if (!whole || Number.isNaN(bound)) return null
+  const end = whole.lo + whole.extent
+  const at = Math.min(end, Math.max(whole.lo, bound))
+  const part = holds ? { lo: whole.lo, extent: at - whole.lo } : { lo: at, extent: end - at }
+  return { name, part, whole }
 }
