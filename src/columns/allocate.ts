@@ -23,6 +23,13 @@ export function allocate(length: number, what: string): Int32Array {
   }
 }
 
+/** `first`, `first + 1`, …: `Int32Array.from` takes ten times as long. */
+export function ascending(count: number, what: string, first = 0): Int32Array {
+  const out = allocate(count, what)
+  for (let k = 0; k < count; k++) out[k] = first + k
+  return out
+}
+
 /** `from[at[s]]` at each place s. */
 export function gather(from: Int32Array, at: Int32Array): Int32Array {
   return gatherInto(allocate(at.length, 'coordinates'), from, at)

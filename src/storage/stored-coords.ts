@@ -1,6 +1,6 @@
 /** Values in storage order, or dense arrays, back to coordinates on the host. */
 import { fail } from '../ast/diagnostic.ts'
-import { allocate } from '../columns/allocate.ts'
+import { allocate, ascending } from '../columns/allocate.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -62,7 +62,7 @@ function expand(
     const frame = runSync(entriesOf<TypedArray>(HOST, stored, { dims, exprs, sizes: none, tables: none }))
     const coords = takeColumns(frame, axes, trees.flat())
     const entry = frame.entry as Int32Array | null
-    return { positions: entry ?? Int32Array.from({ length: frame.n }, (_, e) => e), coords }
+    return { positions: entry ?? ascending(frame.n, 'positions'), coords }
   })
 }
 

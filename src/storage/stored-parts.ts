@@ -1,7 +1,7 @@
 /** Tensors in formats and compositions on the host, and back to coordinates. */
 
 import { invariant } from '../ast/diagnostic.ts'
-import { allocate, concat, gather } from '../columns/allocate.ts'
+import { allocate, ascending, concat, gather } from '../columns/allocate.ts'
 import { Occurrences } from '../columns/occurrences.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
@@ -173,7 +173,7 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   const n = entries.coords[0]!.length
   if (!positions || distinct || p.held === n)
     return {
-      positions: positions ?? Int32Array.from({ length: n }, (_, e) => e),
+      positions: positions ?? ascending(n, 'positions'),
       coords: originalCoords(p, stored, entries.coords),
     }
   const seen = new Uint8Array(size)

@@ -1,6 +1,6 @@
 /** Sources of coordinates: bound and random tensors as columns, in the caller's axes. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { allocate, concat, gather } from '../../columns/allocate.ts'
+import { allocate, ascending, concat, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { chainTo, hasWidth, isStored } from '../../ir/axis.ts'
@@ -135,8 +135,7 @@ export function fullColumns(
     for (const x of chain) done.add(x)
     if (!isStructured(axes, leaf)) {
       for (const x of chain) {
-        const column = allocate(extents.get(x) ?? 0, `coordinates of axis ${x}`)
-        for (let c = 0; c < column.length; c++) column[c] = c
+        const column = ascending(extents.get(x) ?? 0, `coordinates of axis ${x}`)
         groups.push({ names: [x], columns: [column] })
       }
       continue

@@ -1,6 +1,6 @@
 /** Union of the coordinates of several tensors over the same axes, as one list of entries. */
 
-import { concat, gather } from '../../columns/allocate.ts'
+import { ascending, concat, gather } from '../../columns/allocate.ts'
 import { changes, largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { lengthOf } from './remap-entries.ts'
@@ -38,7 +38,7 @@ export function united(
     const to = at + lengthOf(p)
     const own = ids?.of.subarray(at, to)
     if (own) return positions ? gather(positions, own) : own
-    return positions ? positions.subarray(at, to) : Int32Array.from({ length: to - at }, (_, e) => at + e)
+    return positions ? positions.subarray(at, to) : ascending(to - at, 'positions', at)
   }
   return { columns: ids ? columns.map((c) => gather(c, ids.entries)) : columns, positionsOf }
 }

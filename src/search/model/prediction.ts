@@ -10,7 +10,7 @@ import { formatKey } from '../../run/format-key.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { analyticTime, type Parts, partsOf } from './analytic.ts'
 import { featuresOf } from './features.ts'
-import { rowsOf } from './rows.ts'
+import { Samples } from './rows.ts'
 import { type MatrixStatistics, statisticsOf } from './statistics.ts'
 import { type Structure, structureOf } from './structure.ts'
 import { type Terms, termsOf } from './terms.ts'
@@ -33,6 +33,7 @@ export interface ModelData {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly params: Readonly<Record<string, number>>
   readonly statistics: MatrixStatistics | null
+  readonly samples?: Samples | undefined
   /** Of the same tensors, by how they are stored; sizes of what is dense may be others. */
   readonly structures: Map<string, Structure>
 }
@@ -50,8 +51,9 @@ export function sparseTensors(
 /** `tensors`: sparse ones. Looks at them once. */
 export function modelDataOf(tensors: Readonly<Record<string, Tensor>>): Omit<ModelData, 'params'> {
   const [first] = Object.values(tensors)
-  const rows = first && rowsOf(first)
-  return { tensors, statistics: rows ? statisticsOf(rows) : null, structures: new Map() }
+  const samples = new Samples()
+  const rows = first && samples.rowsOf(first)
+  return { tensors, statistics: rows ? statisticsOf(rows) : null, samples, structures: new Map() }
 }
 
 /** @throws SptError as `bindInputs` */

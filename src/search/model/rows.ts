@@ -51,6 +51,46 @@ export interface Stratum {
   readonly weight: number
 }
 
+/** A matrix as samples of its rows. */
+export interface Sample {
+  readonly strata: readonly Stratum[]
+  /** Whether all of it is in the first stratum. */
+  readonly isWhole: boolean
+  /** Of the whole. */
+  readonly rows: number
+}
+
+/** Samples of tensors, each drawn once for all formats that are built from it. */
+export class Samples {
+  readonly #rows = new Map<Tensor, Rows | null>()
+  readonly #samples = new Map<Tensor, Map<number, Sample>>()
+
+  /** As `rowsOf`. */
+  rowsOf(t: Tensor): Rows | null {
+    let known = this.#rows.get(t)
+    if (known === undefined) {
+      known = rowsOf(t)
+      this.#rows.set(t, known)
+    }
+    return known
+  }
+
+  /** As `strata`; `null` for what has no rows. @throws SptError `search/too-large` */
+  of(t: Tensor, elements: number): Sample | null {
+    const rows = this.rowsOf(t)
+    if (!rows) return null
+    const ofTensor = this.#samples.get(t) ?? new Map<number, Sample>()
+    this.#samples.set(t, ofTensor)
+    let sample = ofTensor.get(elements)
+    if (!sample) {
+      const all = strata(rows, elements)
+      sample = { strata: all, isWhole: isSmall(rows, elements), rows: rows.rows }
+      ofTensor.set(elements, sample)
+    }
+    return sample
+  }
+}
+
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 
 /** Rows that neighbour each other in a sample, as blocks, strips and slices of formats need them. */
@@ -61,17 +101,21 @@ const LONG_LEAST = 64
 /** The longest row is by itself where it is so many times as long as the mean. */
 const UNEVEN = 2
 
+const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
+
+/** Whether strata would hold as much as the whole. */
+const isSmall = (m: Rows, elements: number): boolean => nonzerosOf(m) <= 2 * elements
+
 /**
  * Windows of neighbouring rows spread over the matrix; by themselves the long rows, which few windows would meet; and the
  * longest of these, all of them, since one may take longer than all else: about `elements` elements of each. The whole, where
  * it has no more.
  */
 export function strata(m: Rows, elements: number): readonly Stratum[] {
-  const nonzeros = m.indptr[m.rows] ?? 0
   const all = Array.from({ length: m.rows }, (_, r) => r)
-  if (nonzeros <= 2 * elements) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
+  if (isSmall(m, elements)) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
-  const mean = nonzeros / m.rows
+  const mean = nonzerosOf(m) / m.rows
   const bound = Math.max(LONG_LEAST, LONG * mean)
   let most = 0
   for (const r of all) if (length(r) > length(most)) most = r

@@ -16,7 +16,7 @@ import { bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { type Distribution, distributionOf, mixture } from './distribution.ts'
 import { type Recurrence, recurrenceOf, weightedRecurrence } from './recurrence.ts'
-import { rowsOf, strata } from './rows.ts'
+import { Samples } from './rows.ts'
 
 export interface Structure {
   /** Values of the kernel's parameters: sizes, counts (of a sample: as many as there would be), measured widths. */
@@ -46,6 +46,8 @@ export interface Coordinates {
 export interface Given {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly params: Readonly<Record<string, number>>
+  /** Of these tensors, for all ways to store them. */
+  readonly samples?: Samples | undefined
 }
 
 /** Elements of each stratum of a sample. */
@@ -56,6 +58,7 @@ const SAMPLED = 1 << 15
  * @throws SptError as `bindInputs`
  */
 export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampled = SAMPLED): Structure {
+  const { samples = new Samples() } = given
   const axes = allAxesOf(kernel)
   const declared = new Set(kernel.params.map((p) => p.name))
   const counts = new Set(loops.params.map((p) => p.name).filter((n) => !declared.has(n)))
@@ -79,15 +82,16 @@ export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampl
       }),
     )
   const [only] = sparse
-  const matrix = only && sparse.length === 1 ? rowsOf(only[1]) : null
+  const sample = only && sparse.length === 1 ? samples.of(only[1], sampled) : null
   const rowSize = only && sizeOfRows(kernel, only[0])
-  if (!only || !matrix || rowSize === undefined || (matrix.indptr[matrix.rows] ?? 0) <= 2 * sampled)
-    return { ...whole(built(sparse)), counts }
-  const parts = strata(matrix, sampled).map((s) => ({
+  if (!only || !sample || rowSize === undefined) return { ...whole(built(sparse)), counts }
+  const [all] = sample.strata
+  if (all && sample.isWhole) return { ...whole(built([[only[0], all.tensor]])), counts }
+  const parts = sample.strata.map((s) => ({
     of: built([[only[0], s.tensor]], [rowSize, s.rows]),
     weight: s.weight,
   }))
-  const known = new Map([...Object.entries(given.params), [rowSize, matrix.rows]] as const)
+  const known = new Map([...Object.entries(given.params), [rowSize, sample.rows]] as const)
   return { ...together(kernel, parts, known), counts }
 }
 
