@@ -74,6 +74,7 @@ async function curve(
         on.outcome(point, Math.exp((NOISE / Math.sqrt(share)) * random.normal())),
       ),
     onProgress({ best, last }) {
+      if (last.length === 0) return
       spent += last.reduce((n, t) => n + (t.share ?? 1), 0)
       const quality = best ? on.best / on.ms(best.point)! : 0
       while (out.length < Math.floor(spent + 1e-9)) out.push(quality)

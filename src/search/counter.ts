@@ -1,5 +1,6 @@
 /** Points of a space counted by what follows partial points: equal rests once. */
 import { effortOf } from './effort.ts'
+import type { Stepwise } from './stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
 
 export const withValue = (point: Point, name: string, value: DecisionValue): Point => ({
@@ -54,15 +55,16 @@ export class Counter {
     return child
   }
 
-  below(node: Rest, partial: Point): PointCount {
+  *below(node: Rest, partial: Point): Stepwise<PointCount> {
     if (node.count) return node.count
     if (this.#left <= 0) return { points: 0, isExact: false }
     const open = this.open(node, partial)
+    yield
     this.#left -= effortOf(open)
     let found: PointCount = { points: open ? 0 : 1, isExact: true }
     for (const value of open?.values ?? []) {
       const next = withValue(partial, open!.name, value)
-      const { points, isExact } = this.below(this.child(node, value, next), next)
+      const { points, isExact } = yield* this.below(this.child(node, value, next), next)
       found = { points: found.points + points, isExact: found.isExact && isExact }
     }
     if (found.isExact) node.count = found

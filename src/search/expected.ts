@@ -1,9 +1,13 @@
 /** What a prior expects of points, asked once for each. */
 import { fail } from '../ast/diagnostic.ts'
 import { pointKey } from './points.ts'
+import type { Stepwise } from './stepwise.ts'
 import type { Point, StrategyOptions } from './types.ts'
 
 type Prior = NonNullable<StrategyOptions['prior']>
+
+/** Milliseconds within which a prior may be asked for more points at once. */
+const SHORT = 1
 
 const known = new WeakMap<Prior, Expected>()
 
@@ -21,6 +25,20 @@ export class Expected {
     return known.get(prior) ?? new Expected(prior)
   }
 
+  /** The same with pauses: of what is not known, the prior is asked for some at a time. @throws SptError `search/prior` */
+  *asked(points: readonly Point[]): Stepwise<readonly number[]> {
+    const open = points.filter((p) => !this.#costs.has(pointKey(p)))
+    for (let [at, size] = [0, 1]; at < open.length; ) {
+      const start = performance.now()
+      this.prior(open.slice(at, at + size))
+      at += size
+      // One that takes long may come after many that do not.
+      size = performance.now() - start < SHORT ? 2 * size : 1
+      yield
+    }
+    return this.prior(points)
+  }
+
   /** For strategies; `Infinity` where the prior has no number. @throws SptError `search/prior` */
   readonly prior = (points: readonly Point[]): readonly number[] => {
     const keys = points.map(pointKey)
@@ -35,6 +53,12 @@ export class Expected {
     for (const [k, point] of open.entries())
       this.#costs.set(pointKey(point), Number.isNaN(costs[k]) ? Number.POSITIVE_INFINITY : costs[k]!)
     return keys.map((key) => this.#costs.get(key)!)
+  }
+
+  /** Nothing is asked for this. */
+  known(point: Point): number | undefined {
+    const cost = this.#costs.get(pointKey(point))
+    return cost !== undefined && Number.isFinite(cost) ? cost : undefined
   }
 
   /** `undefined`: a step refuses the point. */

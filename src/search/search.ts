@@ -2,8 +2,11 @@
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
+import { Ending } from './ending.ts'
 import { properOutcomes } from './outcome-checks.ts'
-import { count, LISTED_POINTS } from './points.ts'
+import { counting } from './point-walks.ts'
+import { LISTED_POINTS } from './points.ts'
+import { inTurns, type Stepwise } from './stepwise.ts'
 import { strategyNamed } from './strategies/index.ts'
 import { type Found, Tally, type WrongResult } from './tally.ts'
 import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
@@ -48,6 +51,7 @@ export interface SearchOptions {
   readonly signal?: AbortSignal | undefined
   /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
   readonly grace?: number | undefined
+  /** Once before anything is asked, and after the trials of each batch. */
   readonly onProgress?: ((progress: SearchProgress) => void) | undefined
   /** Milliseconds, of which the differences count; the host's clock. */
   readonly now?: (() => number) | undefined
@@ -84,10 +88,6 @@ export interface SearchResult extends Found {
 const NONE = Number.POSITIVE_INFINITY
 /** Shares add up to whole trials but for this. */
 const EPSILON = 1e-9
-/** Seconds. */
-const GRACE = 30
-/** The longest that timers of JavaScript can be set to. */
-const LONGEST_TIMER = 2 ** 31 - 1
 
 /**
  * Searches a space for the fastest point.
@@ -100,14 +100,14 @@ const LONGEST_TIMER = 2 ** 31 - 1
 export async function search(options: SearchOptions): Promise<SearchResult> {
   check(options)
   const { space, evaluate, trials = NONE, seconds = NONE, patience = NONE, batch = 1, known = [] } = options
-  const points = countedPoints(options)
-  const strategy = strategyOf(options)
-  const tally = new Tally(space, points)
   const now = options.now ?? (() => performance.now())
   const start = now()
   const elapsed = (): number => (now() - start) / 1000
   const ending = new Ending(options)
+  const inTime = <T>(work: Stepwise<T>): Promise<T | undefined> =>
+    ending.unlessAborted(() => inTurns(work, ending.signal))
   let [done, spent] = [0, 0]
+  let tally = new Tally(space, undefined)
   const stops = (): StoppedBy | null => {
     if (options.signal?.aborted) return 'aborted'
     if (spent >= trials - EPSILON) return 'trials'
@@ -119,14 +119,26 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
     return { ...tally.found, trials, wrong, seconds: elapsed(), stoppedBy }
   }
   try {
-    strategy.tell(known)
+    const points = await inTime(countingPoints(options))
+    const strategy = strategyOf(options)
+    const ask = (most: number): Stepwise<readonly Point[]> =>
+      strategy.asking?.(most) ?? whole(() => strategy.ask(most))
+    const tell = (trials: readonly Trial[]): Stepwise<void> =>
+      strategy.telling?.(trials) ?? whole(() => strategy.tell(trials))
+    tally = new Tally(space, points)
     tally.add(known)
     tally.sinceBest = 0
+    const progress = (last: readonly Trial[]): void =>
+      options.onProgress?.({ ...tally.found, done, wrong: tally.wrong, seconds: elapsed(), last })
+    progress([])
+    await inTime(tell(known))
     for (;;) {
       const stopped = stops()
       if (stopped) return ended(stopped)
       const most = Math.max(1, Math.min(batch, Math.ceil(trials - spent - EPSILON)))
-      const asked = strategy.ask(most).map((point) => ({
+      const wanted = await inTime(ask(most))
+      if (!wanted) continue
+      const asked = wanted.map((point) => ({
         // What tries it may not make another of it.
         point: Object.freeze({ ...point }),
         share: strategy.share?.(point) ?? 1,
@@ -146,66 +158,14 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
       })
       done += told.length
       spent += tried.reduce((sum, { share }) => sum + share, 0)
-      strategy.tell(told)
       tally.add(told)
-      options.onProgress?.({ ...tally.found, done, wrong: tally.wrong, seconds: elapsed(), last: told })
+      progress(told)
+      await inTime(tell(told))
       if (told.every(({ outcome }) => outcome.status === 'failed' && outcome.code === 'device/lost'))
         return ended('device')
     }
   } finally {
     ending.clear()
-  }
-}
-
-/** The signal of evaluations: the caller's, and the clock's. */
-class Ending {
-  readonly #controller = new AbortController()
-  readonly #timer: ReturnType<typeof setTimeout> | undefined
-  readonly #clear: () => void
-  /** Some time after the signal. */
-  readonly #over: Promise<undefined>
-  #waiting: ReturnType<typeof setTimeout> | undefined
-
-  constructor({ signal, seconds, grace = GRACE }: SearchOptions) {
-    this.#over = new Promise((done) => {
-      this.signal.addEventListener(
-        'abort',
-        () => {
-          if (Number.isFinite(grace))
-            this.#waiting = setTimeout(() => done(undefined), Math.min(grace * 1000, LONGEST_TIMER))
-        },
-        { once: true },
-      )
-    })
-    const abort = (): void => this.#controller.abort(signal?.reason)
-    signal?.addEventListener('abort', abort, { once: true })
-    if (signal?.aborted) abort()
-    if (seconds !== undefined && Number.isFinite(seconds))
-      this.#timer = setTimeout(
-        () => this.#controller.abort(new Error('the time of the search is over')),
-        Math.min(seconds * 1000, LONGEST_TIMER),
-      )
-    this.#clear = () => signal?.removeEventListener('abort', abort)
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** Nothing where it rejects after the signal, or does not heed it in time. */
-  async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await Promise.race([work(), this.#over])
-    } catch (e) {
-      if (this.signal.aborted) return undefined
-      throw e
-    }
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer)
-    clearTimeout(this.#waiting)
-    this.#clear()
   }
 }
 
@@ -215,9 +175,15 @@ function strategyOf({ space, strategy, seed = 1, prior }: SearchOptions): Strate
   return of(space, { seed, prior })
 }
 
+/** Of a strategy that has no steps. */
+function* whole<T>(work: () => T): Stepwise<T> {
+  yield
+  return work()
+}
+
 /** `undefined`: too many to be counted. @throws SptError `search/empty`, `search/budget` */
-function countedPoints({ space, trials, seconds, patience }: SearchOptions): number | undefined {
-  const { points, isExact } = count(space)
+function* countingPoints({ space, trials, seconds, patience }: SearchOptions): Stepwise<number | undefined> {
+  const { points, isExact } = yield* counting(space)
   if (isExact && points === 0)
     fail({
       code: 'search/empty',

@@ -1,3 +1,5 @@
+import type { Stepwise } from './stepwise.ts'
+
 /**
  * What the rooms of the search hand each other. A *space* is a tree of decisions; a *point* has a value for each decision
  * that its earlier values leave open; a *trial* is a point with what came of it. Strategies see spaces and trials only,
@@ -89,6 +91,9 @@ export interface Strategy {
   ask(count: number): readonly Point[]
   /** Of any trials, also of an earlier search: their points are not asked again. */
   tell(trials: readonly Trial[]): void
+  /** `ask` and `tell` in steps, between which a search can be ended; a search waits for those without. */
+  asking?(count: number): Stepwise<readonly Point[]>
+  telling?(trials: readonly Trial[]): Stepwise<void>
   /**
    * How much of a usual measurement's effort a point that was asked is worth, in (0, 1]; strategies without it ask for all.
    * A point is asked again for a greater share only.

@@ -61,6 +61,13 @@ law.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], {
     }
     const r = recurrenceOf(values, 13, per)
     expect(reuseWithin(r, window)).toBeCloseTo(elements / different)
+    // What bitmaps are: few numbers of very many.
+    expect(
+      recurrenceOf(
+        values.map((v) => v * 2 ** 27),
+        2 ** 31,
+      ),
+    ).toEqual(recurrenceOf(values, 13))
     const most = Math.max(...values.map((v) => values.filter((x) => x === v).length))
     if (per === 1) expect(r.most).toBe(most)
     const twice = weightedRecurrence([

@@ -26,7 +26,10 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     libraries: !call.flag('no-libraries'),
     prior: priorOf(tuning, space, inputs),
     queue: queue && { ...queue, tensors: sharedFiles(files) },
-    onProgress: (p) => call.io.progress?.(progressLine(p)),
+    onProgress(p) {
+      tuning.searching()
+      call.io.progress?.(progressLine(p))
+    },
   })
   call.io.progress?.('')
   // First: a disk may be full.

@@ -22,10 +22,12 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
     space: (inputs) => spaceOf(call, kernel, device, inputs),
     prior: (space, inputs) => priorOf(tuning, space, inputs),
     queue: await queueOf(tuning),
-    onProgress: ({ case: name, at, of, search }) =>
+    onProgress({ case: name, at, of, search }) {
+      tuning.searching()
       call.io.progress?.(
         `${name} (${at} of ${of}): ${search ? progressLine(search) : 'the candidates of all are tried'}`,
-      ),
+      )
+    },
   })
   call.io.progress?.('')
   for (const { name, refused } of result.cases)

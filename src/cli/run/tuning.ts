@@ -49,6 +49,8 @@ export interface Given {
 
 export interface Tuning extends Given {
   readonly device: Device
+  /** Told that a search has begun: from now on, Ctrl-C ends it with the best so far. */
+  searching(): void
   /** What all searches of the call are told. */
   readonly options: Pick<
     TuneOptions,
@@ -56,14 +58,20 @@ export interface Tuning extends Given {
   >
 }
 
-/** Ctrl-C ends the searches of `work`, with the best so far. */
+/**
+ * Ctrl-C ends the searches of `work`, with the best so far. Before the first of them begins (`searching`) there is none: it
+ * ends the process, as it does elsewhere, whatever that is at.
+ */
 export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Promise<T>): Promise<T> {
   const { call, kind, budget } = given
   const device = await devices[kind]()
   const stop = new AbortController()
   const interrupt = (): void => stop.abort()
   let records: Records | undefined
-  process.once('SIGINT', interrupt)
+  const searching = (): void => {
+    if (!stop.signal.aborted && !process.listeners('SIGINT').includes(interrupt))
+      process.once('SIGINT', interrupt)
+  }
   try {
     const db = call.one('db')
     if (db !== undefined) records = await (await import('../../search/records/index.ts')).openRecords(db)
@@ -76,7 +84,7 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
       signal: stop.signal,
       reopen: () => devices[kind](),
     }
-    return await work({ ...given, device, options })
+    return await work({ ...given, device, options, searching })
   } finally {
     process.off('SIGINT', interrupt)
     records?.close()

@@ -6,6 +6,7 @@ import { SptError } from '../../ast/diagnostic.ts'
 import { lanesOf } from '../../run/execute.ts'
 import { formatKey } from '../../run/format-key.ts'
 import type { Device } from '../../runtime/device.ts'
+import { EventTurns } from '../measuring/event-turns.ts'
 import { pointKey } from '../points.ts'
 import type { Asked, EvaluateContext } from '../search.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
@@ -110,10 +111,15 @@ export class Evaluator implements Trier {
   ): Promise<readonly Outcome[]> => {
     void this.#bench.extent
     const outcomes = new Outcomes(settle)
-    let open = asked.flatMap((a, at) => this.#applied(a, at, outcomes))
+    let open: Candidate[] = []
     try {
+      const turns = new EventTurns(signal)
+      for (const [at, a] of asked.entries()) {
+        await turns.next()
+        open.push(...this.#applied(a, at, outcomes))
+      }
       for (;;) {
-        await Promise.all(open.map((c) => this.#compileInto(c, outcomes, signal)))
+        await this.#compileAll(open, outcomes, signal)
         const lost = await this.#onDevice(
           open.filter((c) => c.compiled),
           outcomes,
@@ -143,6 +149,22 @@ export class Evaluator implements Trier {
     const { kernel, tried } = applied
     this.#tried.set(pointKey(point), tried)
     return [{ at, share, point, key: JSON.stringify(tried.trace), kernel }]
+  }
+
+  /** Begins one after the other: what is done here of each takes some time. */
+  async #compileAll(all: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
+    const turns = new EventTurns(signal)
+    const begun: Promise<void>[] = []
+    try {
+      for (const c of all) {
+        await turns.next()
+        begun.push(this.#compileInto(c, outcomes, signal))
+      }
+    } finally {
+      // What fails here is told below.
+      await Promise.allSettled(begun)
+    }
+    await Promise.all(begun)
   }
 
   async #compileInto(c: Candidate, outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
@@ -182,6 +204,7 @@ export class Evaluator implements Trier {
   /** Candidates that store their tensors alike, together on the device. */
   async #group(group: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<Loss | null> {
     const right: Candidate[] = []
+    const turns = new EventTurns(signal)
     try {
       for (const [k, c] of group.entries()) {
         signal?.throwIfAborted()
@@ -193,8 +216,7 @@ export class Evaluator implements Trier {
           outcomes.set(c.at, outcomeOf(e))
           if (isLost(e)) return { others: [...right, ...group.slice(k + 1)], why: e }
         }
-        // Timers and signals have their turn.
-        await new Promise((done) => setImmediate(done))
+        await turns.next()
       }
       const races = this.#races(right)
       for (const [k, race] of races.entries()) {

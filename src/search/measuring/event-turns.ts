@@ -11,9 +11,14 @@ export class EventTurns {
     this.#signal = signal
   }
 
+  /** Whether nobody else had a turn for some time. */
+  get isDue(): boolean {
+    return performance.now() - this.#last > EVERY
+  }
+
   /** To be awaited before each run. @throws what the signal aborts with */
   async next(): Promise<void> {
-    if (performance.now() - this.#last > EVERY) {
+    if (this.isDue) {
       await new Promise((done) => setImmediate(done))
       this.#last = performance.now()
     }

@@ -13,10 +13,14 @@ export interface Recurrence {
 }
 
 const POWERS = 32
+/** Where values could be so many times as many as there are (bitmaps are), tables are of those that there are. */
+const SPARSE = 16
 
 /** One pass. Neighbouring values, `per` of them, count as one; values below 0 or from `below` on are none. */
 export function recurrenceOf(values: ArrayLike<number>, below: number, per = 1): Recurrence {
-  const groups = Math.max(1, Math.ceil(below / per))
+  const span = Math.max(1, Math.ceil(below / per))
+  const named = span > SPARSE * (values.length + 1) ? new Map<number, number>() : null
+  const groups = named ? values.length : span
   const last = new Int32Array(groups).fill(-1)
   const times = new Int32Array(groups)
   const counts = new Array<number>(POWERS).fill(0)
@@ -25,7 +29,9 @@ export function recurrenceOf(values: ArrayLike<number>, below: number, per = 1):
   for (let k = 0; k < values.length; k++) {
     const v = values[k]!
     if (v < 0 || v >= below) continue
-    const g = per === 1 ? v : Math.floor(v / per)
+    const value = per === 1 ? v : Math.floor(v / per)
+    const g = named ? (named.get(value) ?? named.size) : value
+    named?.set(value, g)
     const before = last[g]!
     if (before >= 0) {
       const distance = elements - before

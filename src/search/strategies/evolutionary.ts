@@ -1,4 +1,5 @@
-import { crossed, mutate, neighbours } from '../points.ts'
+import { crossing, mutating, neighbouring } from '../point-walks.ts'
+import { eachOf, type Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOf } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import type { Told } from './told.ts'
@@ -31,32 +32,32 @@ class Evolutionary extends StrategyBase {
     if (this.#population.length > POPULATION) this.#population.shift()
   }
 
-  protected next(): Point | null {
+  protected next(): Stepwise<Point | null> {
     if (this.#population.length === 0 || this.told.size < INITIAL)
-      return this.hasPrior
-        ? this.unseen.fresh(() => this.likeliest(this.#unseen(this.drawn(64))))
-        : this.spread()
-    return this.unseen.fresh(() => {
-      const litter = Array.from({ length: this.hasPrior ? LITTER : 1 }, () => this.#child())
-      return this.likeliest(this.#unseen(litter.filter((p) => p !== null)))
-    })
+      return this.hasPrior ? this.unseen.fresh(() => this.#first()) : this.spread()
+    return this.unseen.fresh(() => this.#best())
   }
 
-  #unseen(points: readonly Point[]): readonly Point[] {
-    return points.filter((p) => this.unseen.has(p))
+  *#first(): Stepwise<Point | null> {
+    return yield* this.likeliest(yield* this.notTaken(yield* this.drawn(64)))
   }
 
-  #child(): Point | null {
+  *#best(): Stepwise<Point | null> {
+    const litter = yield* eachOf(Array(this.hasPrior ? LITTER : 1).keys(), () => this.#child())
+    return yield* this.likeliest(yield* this.notTaken(litter.filter((p) => p !== null)))
+  }
+
+  *#child(): Stepwise<Point | null> {
     const parent = this.#parent()
     if (this.random() < CROSSOVER) {
-      const child = crossed(this.space, parent, this.#parent(), this.random)
-      if (child && this.unseen.has(child)) return child
+      const child = yield* crossing(this.space, parent, this.#parent(), this.random)
+      if (child && (yield* this.unseen.has(child))) return child
     }
     if (this.random() < STEP) {
-      const near = this.#unseen(neighbours(this.space, parent))
+      const near = yield* this.notTaken(yield* neighbouring(this.space, parent))
       if (near.length > 0) return near[Math.floor(this.random() * near.length)]!
     }
-    return mutate(this.space, parent, this.random)
+    return yield* mutating(this.space, parent, this.random)
   }
 
   #parent(): Point {

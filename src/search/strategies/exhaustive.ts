@@ -1,5 +1,6 @@
 import { effortOf } from '../effort.ts'
-import { points } from '../points.ts'
+import { foundIn } from '../point-walks.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import { failDeadEnds } from './unseen.ts'
@@ -15,13 +16,13 @@ export const exhaustive: StrategyOf = (space, options) => new Exhaustive(space, 
 
 class Exhaustive extends StrategyBase {
   readonly name = 'exhaustive'
-  readonly #points: Generator<Point>
+  readonly #points: Generator<Point | undefined>
   #chunk: Point[] = []
   #barren = 0
 
   constructor(space: PointSpace, options: StrategyOptions) {
     super(space, options)
-    this.#points = points({ name: space.name, next: (partial) => this.#open(partial) })
+    this.#points = foundIn({ name: space.name, next: (partial) => this.#open(partial) })
   }
 
   #open(partial: Point): OpenDecision | null {
@@ -31,27 +32,31 @@ class Exhaustive extends StrategyBase {
     return open
   }
 
-  protected next(): Point | null {
+  protected *next(): Stepwise<Point | null> {
     for (;;) {
-      if (this.#chunk.length === 0) this.#fill()
+      if (this.#chunk.length === 0) yield* this.#fill()
       const point = this.#chunk.shift()
       if (!point) return null
-      const taken = this.unseen.take(point)
+      const taken = yield* this.unseen.take(point)
       if (taken) return taken
     }
   }
 
-  #fill(): void {
+  *#fill(): Stepwise<void> {
     const most = this.hasPrior ? CHUNK : 1
     const chunk: Point[] = []
     while (chunk.length < most) {
       const { value, done } = this.#points.next()
       if (done) break
+      if (!value) {
+        yield
+        continue
+      }
       this.#barren = 0
       chunk.push(value)
     }
     if (this.hasPrior) {
-      const expected = this.expected(chunk)
+      const expected = yield* this.expected(chunk)
       const order = chunk.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]!)
       this.#chunk = order.map((k) => chunk[k]!)
     } else this.#chunk = chunk

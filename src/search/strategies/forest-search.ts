@@ -1,5 +1,6 @@
 /** Strategies that learn times from what was told and ask where an improvement is likeliest. */
-import { count, neighbours, pointKey, points } from '../points.ts'
+import { all, counting, neighbouring, pointKey } from '../point-walks.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { Point } from '../types.ts'
 import { Columns } from './features.ts'
 import { Forest } from './forest.ts'
@@ -35,42 +36,43 @@ export abstract class ForestSearch extends StrategyBase {
   /** Results before which `initial` is asked. */
   protected abstract readonly initialPoints: number
 
-  protected abstract initial(): Point | null
+  protected abstract initial(): Stepwise<Point | null>
 
   /** Log milliseconds that are taken off before the forest learns the rest. */
-  protected trend(points: readonly Point[]): readonly number[] {
+  protected *trend(points: readonly Point[]): Stepwise<readonly number[]> {
+    yield
     return points.map(() => 0)
   }
 
-  protected next(): Point | null {
-    if (this.told.size < this.initialPoints || this.told.measured().length < 2) return this.initial()
-    if (this.told.version !== this.#learnt.version) this.#learn()
-    return this.unseen.fresh(() => this.#best())
+  protected *next(): Stepwise<Point | null> {
+    if (this.told.size < this.initialPoints || this.told.measured().length < 2) return yield* this.initial()
+    if (this.told.version !== this.#learnt.version) yield* this.#learn()
+    return yield* this.unseen.fresh(() => this.#best())
   }
 
-  #best(): Point | null {
+  *#best(): Stepwise<Point | null> {
     let best: Score | null = null
     for (const { point, score } of this.#scores) {
       // Alike points of one batch teach the same.
       const apart = this.#pending.reduce((a, p) => a * (1 - alike(p, point) ** 2), score)
-      if ((!best || apart > best.score) && this.unseen.has(point)) best = { point, score: apart }
+      if ((!best || apart > best.score) && (yield* this.unseen.has(point))) best = { point, score: apart }
     }
     if (best) this.#pending.push(best.point)
     return best?.point ?? null
   }
 
-  #learn(): void {
+  *#learn(): Stepwise<void> {
     const measured = this.told.measured()
     const { size, version } = this.told
     if (!this.#times || size - this.#learnt.size >= size * GROWTH) {
-      this.#grow()
+      yield* this.#grow()
       this.#learnt = { size, version }
     } else this.#learnt = { ...this.#learnt, version }
-    this.#fill(measured.slice(0, LEADERS).map((t) => t.point))
+    yield* this.#fill(measured.slice(0, LEADERS).map((t) => t.point))
     this.#pending = []
     const pool = [...this.#pool.values()]
-    const trend = this.trend(pool)
-    const rows = this.#rowsOf(pool)
+    const trend = yield* this.trend(pool)
+    const rows = yield* this.#rowsOf(pool)
     const best = Math.log(measured[0]!.ms)
     this.#scores = pool.map((point, k) => {
       const { mean, deviation } = this.#times!.predict(rows[k]!)
@@ -79,46 +81,49 @@ export abstract class ForestSearch extends StrategyBase {
     })
   }
 
-  #grow(): void {
+  *#grow(): Stepwise<void> {
     const told = this.told.all()
     const measured = this.told.measured()
     // The prior, where there is one, is the first column.
     const first = this.hasPrior ? 1 : 0
     const isNominal = (c: number): boolean => c >= first && this.#columns.isNominal(c - first)
-    const trend = this.trend(measured.map((t) => t.point))
-    const rows = this.#rowsOf(measured.map((t) => t.point))
+    const trend = yield* this.trend(measured.map((t) => t.point))
+    const rows = yield* this.#rowsOf(measured.map((t) => t.point))
     const rest = measured.map((t, k) => Math.log(t.ms) - trend[k]!)
     this.#times = Forest.fit(rows, rest, this.random, { isNominal })
+    yield
     const works = told.map((t) => (t.ms === null ? 0 : 1))
     this.#usable = works.includes(0)
-      ? Forest.fit(this.#rowsOf(told.map((t) => t.point)), works, this.random, { isNominal })
+      ? Forest.fit(yield* this.#rowsOf(told.map((t) => t.point)), works, this.random, { isNominal })
       : null
   }
 
   /** Points at random once, later those around the best: what was taken gives way. */
-  #fill(leaders: readonly Point[]): void {
-    for (const [key, point] of this.#pool) if (!this.unseen.has(point)) this.#pool.delete(key)
-    const add = (more: Iterable<Point>): void => {
-      for (const point of more) if (this.unseen.has(point)) this.#pool.set(pointKey(point), point)
-    }
-    if (!this.#isFilled || this.#pool.size < POOL / 2) add(this.candidates(this.#isFilled ? POOL / 8 : POOL))
+  *#fill(leaders: readonly Point[]): Stepwise<void> {
+    for (const [key, point] of this.#pool) if (!(yield* this.unseen.has(point))) this.#pool.delete(key)
+    if (!this.#isFilled || this.#pool.size < POOL / 2)
+      yield* this.#add(yield* this.candidates(this.#isFilled ? POOL / 8 : POOL))
     this.#isFilled = true
     for (const leader of leaders) {
       const key = pointKey(leader)
       if (this.#expanded.has(key)) continue
       this.#expanded.add(key)
-      add(neighbours(this.space, leader))
+      yield* this.#add(yield* neighbouring(this.space, leader))
     }
   }
 
-  /** All points of a small space, some of a large one. */
-  protected candidates(most: number): readonly Point[] {
-    const all = count(this.space, most * COUNTED)
-    return all.isExact && all.points <= most ? [...points(this.space)] : this.drawn(most)
+  *#add(more: readonly Point[]): Stepwise<void> {
+    for (const point of yield* this.notTaken(more)) this.#pool.set(pointKey(point), point)
   }
 
-  #rowsOf(of: readonly Point[]): readonly (readonly number[])[] {
-    const expected = this.hasPrior ? this.expected(of) : []
+  /** All points of a small space, some of a large one. */
+  protected *candidates(most: number): Stepwise<readonly Point[]> {
+    const counted = yield* counting(this.space, most * COUNTED)
+    return counted.isExact && counted.points <= most ? yield* all(this.space) : yield* this.drawn(most)
+  }
+
+  *#rowsOf(of: readonly Point[]): Stepwise<readonly (readonly number[])[]> {
+    const expected = this.hasPrior ? yield* this.expected(of) : []
     return of.map((point, k) => {
       const key = pointKey(point)
       const row = this.#rows.get(key) ?? this.#columns.row(point)

@@ -1,4 +1,5 @@
-import { draw, pointKey } from '../points.ts'
+import { drawing, pointKey } from '../point-walks.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOf } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import type { Told } from './told.ts'
@@ -36,12 +37,12 @@ class Halving extends StrategyBase {
     this.#rungs[Math.max(0, rung)]!.set(key, { point, ms, share })
   }
 
-  protected next(): Point | null {
+  protected *next(): Stepwise<Point | null> {
     const promoted = this.#promote(ETA)
     if (promoted) return promoted
-    const fresh = this.unseen.fresh(() =>
-      this.hasPrior ? this.likeliest(this.drawn(LITTER)) : draw(this.space, this.random),
-    )
+    const fresh = yield* this.hasPrior
+      ? this.likelyOf(LITTER)
+      : this.unseen.fresh(() => drawing(this.space, this.random))
     // Where there are no others, all that is left gets the rest of its measurement, the fastest first.
     return fresh ?? this.#promote(1)
   }

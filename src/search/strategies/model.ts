@@ -1,5 +1,6 @@
 import { fail } from '../../ast/diagnostic.ts'
-import { count, neighbours, pointKey, points } from '../points.ts'
+import { all, counting, neighbouring, pointKey } from '../point-walks.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 
@@ -33,41 +34,41 @@ class ModelSearch extends ForestSearch {
       })
   }
 
-  protected initial(): Point | null {
-    this.#order ??= this.#ordered()
+  protected *initial(): Stepwise<Point | null> {
+    this.#order ??= yield* this.#ordered()
     for (;;) {
       const best = this.#order.shift()
-      if (!best) return this.unseen.fresh(() => this.likeliest(this.drawn(LEADERS)))
-      const taken = this.unseen.take(best)
+      if (!best) return yield* this.likelyOf(LEADERS)
+      const taken = yield* this.unseen.take(best)
       if (taken) return taken
     }
   }
 
-  protected override candidates(): readonly Point[] {
-    this.#order ??= this.#ordered()
+  protected override *candidates(): Stepwise<readonly Point[]> {
+    this.#order ??= yield* this.#ordered()
     return this.#order
   }
 
-  #ordered(): Point[] {
-    const all = count(this.space, POOL * 8)
-    if (all.isExact && all.points <= POOL) return this.#sorted([...points(this.space)])
-    const pool = new Map(this.drawn(POOL).map((p) => [pointKey(p), p]))
+  *#ordered(): Stepwise<Point[]> {
+    const counted = yield* counting(this.space, POOL * 8)
+    if (counted.isExact && counted.points <= POOL) return yield* this.#sorted(yield* all(this.space))
+    const pool = new Map((yield* this.drawn(POOL)).map((p) => [pointKey(p), p]))
     for (let round = 0; round < ROUNDS; round++)
-      for (const leader of this.#sorted([...pool.values()]).slice(0, LEADERS))
-        for (const near of neighbours(this.space, leader)) pool.set(pointKey(near), near)
-    return this.#sorted([...pool.values()])
+      for (const leader of (yield* this.#sorted([...pool.values()])).slice(0, LEADERS))
+        for (const near of yield* neighbouring(this.space, leader)) pool.set(pointKey(near), near)
+    return yield* this.#sorted([...pool.values()])
   }
 
-  #sorted(of: readonly Point[]): Point[] {
-    const expected = this.expected(of)
+  *#sorted(of: readonly Point[]): Stepwise<Point[]> {
+    const expected = yield* this.expected(of)
     const order = of.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
     return order.map((k) => of[k]!)
   }
 
   /** Log times by a line through what was measured, of slope 1 where little was. */
-  protected override trend(of: readonly Point[]): readonly number[] {
+  protected override *trend(of: readonly Point[]): Stepwise<readonly number[]> {
     const measured = this.told.measured()
-    const expected = this.expected([...measured.map((t) => t.point), ...of])
+    const expected = yield* this.expected([...measured.map((t) => t.point), ...of])
     // Times are put to logarithms, other scales stay as they are.
     const scaled = expected.every((e) => e > 0) ? expected.map(Math.log) : expected
     const y = measured.map((t) => Math.log(t.ms))

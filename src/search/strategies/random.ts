@@ -1,4 +1,5 @@
-import { draw } from '../points.ts'
+import { drawing } from '../point-walks.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOf } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 
@@ -8,7 +9,7 @@ export const random: StrategyOf = (space, options) => new RandomSearch(space, op
 class RandomSearch extends StrategyBase {
   readonly name = 'random'
 
-  protected next(): Point | null {
-    return this.unseen.fresh(() => draw(this.space, this.random))
+  protected next(): Stepwise<Point | null> {
+    return this.unseen.fresh(() => drawing(this.space, this.random))
   }
 }

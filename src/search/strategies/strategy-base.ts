@@ -3,7 +3,8 @@ import { fail } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { Expected } from '../expected.ts'
-import { draw, pointKey, type Random } from '../points.ts'
+import { drawing, pointKey, type Random } from '../point-walks.ts'
+import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
 import { type Told, ToldPoints } from './told.ts'
 import { Unseen } from './unseen.ts'
@@ -29,13 +30,17 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /** A point that was taken from `unseen`; `null` where there is none left. */
-  protected abstract next(): Point | null
+  protected abstract next(): Stepwise<Point | null>
 
   /** Learns of what is known of a point of the space. */
   protected learn(_told: Told): void {}
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
   ask(count: number): readonly Point[] {
+    return atOnce(this.asking(count))
+  }
+
+  *asking(count: number): Stepwise<readonly Point[]> {
     if (!Number.isSafeInteger(count) || count < 1)
       fail({
         code: 'search/count',
@@ -44,7 +49,7 @@ export abstract class StrategyBase implements Strategy {
       })
     const out: Point[] = []
     while (out.length < count) {
-      const point = this.next()
+      const point = yield* this.next()
       if (!point) break
       out.push(point)
     }
@@ -52,11 +57,15 @@ export abstract class StrategyBase implements Strategy {
   }
 
   tell(trials: readonly Trial[]): void {
+    atOnce(this.telling(trials))
+  }
+
+  *telling(trials: readonly Trial[]): Stepwise<void> {
     for (const trial of trials) {
-      const told = this.told.add(trial)
+      const told = yield* this.told.add(trial)
       if (!told) continue
       // Told without having been asked, of an earlier search: not to be asked again.
-      this.unseen.take(told.point)
+      yield* this.unseen.take(told.point)
       this.learn(told)
     }
   }
@@ -66,15 +75,22 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /** What the prior expects of points; `Infinity` where it has no number, or there is none. */
-  protected expected(points: readonly Point[]): readonly number[] {
-    return this.#expected?.prior(points) ?? points.map(() => Number.POSITIVE_INFINITY)
+  protected *expected(points: readonly Point[]): Stepwise<readonly number[]> {
+    return this.#expected ? yield* this.#expected.asked(points) : points.map(() => Number.POSITIVE_INFINITY)
+  }
+
+  /** Those that were not taken. */
+  protected *notTaken(points: readonly Point[]): Stepwise<readonly Point[]> {
+    const out: Point[] = []
+    for (const p of points) if (yield* this.unseen.has(p)) out.push(p)
+    return out
   }
 
   /** Whole points at random, different ones; fewer where few are found. */
-  protected drawn(count: number): readonly Point[] {
+  protected *drawn(count: number): Stepwise<readonly Point[]> {
     const out = new Map<string, Point>()
     for (let k = 0; k < count; k++) {
-      const point = draw(this.space, this.random)
+      const point = yield* drawing(this.space, this.random)
       if (!point) break
       out.set(pointKey(point), point)
     }
@@ -82,16 +98,26 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /** The one of which the prior expects least; the first where there is none. */
-  protected likeliest(points: readonly Point[]): Point | null {
+  protected *likeliest(points: readonly Point[]): Stepwise<Point | null> {
     if (!this.hasPrior || points.length < 2) return points[0] ?? null
-    const expected = this.expected(points)
+    const expected = yield* this.expected(points)
     return points[expected.indexOf(Math.min(...expected))] ?? points[0]!
+  }
+
+  /** One that was not taken: of some at random, the one of which the prior expects least. */
+  protected likelyOf(count: number): Stepwise<Point | null> {
+    const propose = this.#likelyOf.bind(this)
+    return this.unseen.fresh(() => propose(count))
+  }
+
+  *#likelyOf(count: number): Stepwise<Point | null> {
+    return yield* this.likeliest(yield* this.drawn(count))
   }
 
   /**
    * A point whose values were decided seldom so far: of a few at random, so that each value of each decision is soon seen.
    */
-  protected spread(): Point | null {
+  protected *spread(): Stepwise<Point | null> {
     const uses = new Map<string, number>()
     for (const { point } of this.told.all())
       for (const entry of Object.entries(point)) {
@@ -103,8 +129,10 @@ export abstract class StrategyBase implements Strategy {
       const parts = entries.map((e) => 1 / (1 + (uses.get(JSON.stringify(e)) ?? 0)))
       return parts.reduce((a, b) => a + b, 0) / Math.max(1, entries.length)
     }
-    return this.unseen.fresh(() => {
-      const some = this.drawn(SPREAD)
+    const { unseen } = this
+    const drawn = (): Stepwise<readonly Point[]> => this.drawn(SPREAD)
+    return yield* unseen.fresh(function* () {
+      const some = yield* drawn()
       const rare = some.map(rarity)
       return some[rare.indexOf(Math.max(...rare))] ?? null
     })

@@ -1,3 +1,4 @@
+import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOf } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 
@@ -11,7 +12,7 @@ class Surrogate extends ForestSearch {
   readonly name = 'surrogate'
   protected readonly initialPoints = 10
 
-  protected initial(): Point | null {
-    return this.hasPrior ? this.unseen.fresh(() => this.likeliest(this.drawn(32))) : this.spread()
+  protected initial(): Stepwise<Point | null> {
+    return this.hasPrior ? this.likelyOf(32) : this.spread()
   }
 }

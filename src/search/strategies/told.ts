@@ -1,6 +1,7 @@
 /** What a strategy was told: of each point, the best that is known. */
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
-import { check, pointKey } from '../points.ts'
+import { SptError } from '../../ast/diagnostic.ts'
+import { checking, pointKey } from '../point-walks.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { Outcome, Point, PointSpace, Trial } from '../types.ts'
 
 export interface Told {
@@ -26,9 +27,9 @@ export class ToldPoints {
   }
 
   /** The point in the order of its decisions; `null` for one that is not of the space. */
-  add({ point, outcome, share = 1 }: Trial): Told | null {
-    const own = orRefused(() => check(this.#space, point))
-    if (own instanceof SptError) return null
+  *add({ point, outcome, share = 1 }: Trial): Stepwise<Told | null> {
+    const own = yield* this.#own(point)
+    if (!own) return null
     const key = pointKey(own)
     if (outcome.status === 'wrong') this.#wrong.add(key)
     const known = this.#byKey.get(key)
@@ -39,6 +40,15 @@ export class ToldPoints {
       this.version++
     }
     return told
+  }
+
+  *#own(point: Point): Stepwise<Point | null> {
+    try {
+      return yield* checking(this.#space, point)
+    } catch (e) {
+      if (e instanceof SptError) return null
+      throw e
+    }
   }
 
   get size(): number {

@@ -5,6 +5,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { effortOf } from '../effort.ts'
 import { type Random, withValue } from '../points.ts'
+import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
 /** Proposals that may have been taken before, until any point that was not will do. */
@@ -40,34 +41,34 @@ export class Unseen {
   }
 
   /** Marks a point as taken; `null` where it was, or is not of the space. */
-  take(point: Point): Point | null {
-    const found = this.#find(point)
+  *take(point: Point): Stepwise<Point | null> {
+    const found = yield* this.#find(point)
     if (!found) return null
     this.#close(found.path)
     return found.point
   }
 
   /** Whether a point is of the space and was not taken. */
-  has(point: Point): boolean {
-    return this.#find(point) !== null
+  *has(point: Point): Stepwise<boolean> {
+    return (yield* this.#find(point)) !== null
   }
 
   /**
    * Takes what is proposed, or any other where that was taken before. `null`: no point is left.
    * @throws SptError `search/dead-ends`
    */
-  fresh(propose: () => Point | null): Point | null {
+  *fresh(propose: () => Stepwise<Point | null>): Stepwise<Point | null> {
     for (let k = 0; k < PROPOSALS && !this.#isDone; k++) {
-      const proposed = propose()
-      const taken = proposed && this.take(proposed)
+      const proposed = yield* propose()
+      const taken = proposed && (yield* this.take(proposed))
       if (taken) return taken
     }
-    const any = this.any()
-    return any && this.take(any)
+    const any = yield* this.any()
+    return any && (yield* this.take(any))
   }
 
   /** A point that was not taken, at random by decisions. @throws SptError `search/dead-ends` */
-  any(): Point | null {
+  *any(): Stepwise<Point | null> {
     for (const end = this.#looked + BARREN; this.#looked < end; ) {
       if (this.#isDone) return null
       const path: Path = []
@@ -78,6 +79,7 @@ export class Unseen {
         path.push([node, value])
         point = withValue(point, node.open.name, value)
         node = this.#below(node, value, point)
+        yield
         if (path.length > DEPTH) this.#endless()
       }
       if (!node.open) return point
@@ -87,7 +89,7 @@ export class Unseen {
     return failDeadEnds(this.#space)
   }
 
-  #find(point: Point): { readonly path: Path; readonly point: Point } | null {
+  *#find(point: Point): Stepwise<{ readonly path: Path; readonly point: Point } | null> {
     if (this.#isDone) return null
     const path: Path = []
     let node = this.#root
@@ -99,6 +101,7 @@ export class Unseen {
       path.push([node, value])
       at = withValue(at, name, value)
       node = this.#below(node, value, at)
+      yield
       if (path.length > DEPTH) this.#endless()
     }
     return { path, point: at }

@@ -53,7 +53,7 @@ export interface TuneOptions {
   readonly timeout?: number | undefined
   /** Points that are tried together, and here measured against each other; 8, with a queue twice its workers. */
   readonly batch?: number | undefined
-  /** Counts the bytes and operations of `finals`, for reports: some seconds; false. */
+  /** Counts the bytes and operations of `finals`, for reports: some seconds, unless `signal` aborts; false. */
   readonly explain?: boolean | undefined
   /** Routines of the device's libraries that compute the kernel are tried as well; true. */
   readonly libraries?: boolean | undefined
@@ -196,7 +196,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       finals,
       trials: found.trials.map((t) => ({
         ...t,
-        ...(expected && { predicted: expected.of(t.point) }),
+        ...(expected && { predicted: signal?.aborted ? expected.known(t.point) : expected.of(t.point) }),
         ...session.tried(t.point),
         ...(told.has(t) && { seconds: told.get(t) }),
       })),
@@ -259,7 +259,8 @@ async function finalsOf(
   for (const { refused, ...all } of made) {
     const { before, ...c } = { before: ENDED, ...all }
     const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)] ?? before
-    const isCounted = options.explain && outcome.status === 'measured' && !('routine' in c)
+    const isCounted =
+      options.explain && !options.signal?.aborted && outcome.status === 'measured' && !('routine' in c)
     const more = isCounted ? await explained(evaluator, c.kernel) : {}
     finals.push({ point: null, ...c, outcome, ...more })
   }

@@ -41,7 +41,11 @@ export async function libraryTrials(
   for (const { name, routines } of found)
     for (const routine of routines) {
       if (signal?.aborted) break
-      const outcome = await timed(evaluator, { kernel: routine.kernel, routine })
+      const outcome = await timed(evaluator, { kernel: routine.kernel, routine }, signal).catch((e) => {
+        if (signal?.aborted) return null
+        throw e
+      })
+      if (!outcome) break
       trials.push({ name: name === '' ? routine.name : `${routine.name}, ${name}`, routine, outcome })
     }
   const absent = new Map(found.flatMap((f) => f.absent.map((a) => [a.library, a])))

@@ -1,18 +1,19 @@
 /** One kernel on one set of inputs: points of a space are tried, by this process or by workers, and kept. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostic.ts'
 import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
 import type { Expected } from '../expected.ts'
-import { check } from '../points.ts'
+import { checking } from '../point-walks.ts'
 import { type Records, type StoredTrial, studyOf, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
 import type { Asked, EvaluateContext } from '../search.ts'
+import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
-import type { KernelSpace, Outcome, Point } from '../types.ts'
+import type { KernelSpace, Outcome, Point, PointSpace } from '../types.ts'
 import { RemoteEvaluator } from './remote-evaluator.ts'
 
 /** Workers do the trials, which they find on a server. */
@@ -41,6 +42,8 @@ export interface SessionOptions {
   readonly queue?: QueueOptions | undefined
   readonly reopen?: (() => Promise<Device>) | undefined
   readonly timeout?: number | undefined
+  /** Ends what takes long when it is opened. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export class Session {
@@ -60,21 +63,19 @@ export class Session {
     evaluator: Evaluator,
     study: Study | null,
     remote: RemoteEvaluator | null,
+    known: readonly StoredTrial[],
   ) {
     this.kernel = kernel
     this.options = options
     this.evaluator = evaluator
     this.#remote = remote
-    const { records, resume, space } = options
-    this.study = records && study ? study.id : null
-    if (this.study) records!.addStudy(study!)
-    const kept = this.study && resume ? records!.query({ studies: [this.study] }) : []
-    this.known = kept.filter((t) => !(orRefused(() => check(space, t.point)) instanceof SptError))
+    this.study = options.records && study ? study.id : null
+    this.known = known
   }
 
   /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` where there is a queue */
   static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
-    const { device, space, seed, queue, records } = options
+    const { device, space, seed, queue, records, resume } = options
     const evaluator = new Evaluator({ ...options, kernel })
     try {
       // What is wrong with the inputs is no point's fault.
@@ -82,7 +83,10 @@ export class Session {
       const { seed: _, ...given } = evaluator.bench.data.given
       const study = records || queue ? studyOf(kernel, given, device, { space: textOf(space), seed }) : null
       const remote = queue && study ? await remoteOf(kernel, options, queue, study, given.params ?? {}) : null
-      return new Session(kernel, options, evaluator, study, remote)
+      if (study) records?.addStudy(study)
+      const kept = study && records && resume ? records.query({ studies: [study.id] }) : []
+      const known = await within(space, kept, options.signal)
+      return new Session(kernel, options, evaluator, study, remote, known)
     } catch (e) {
       evaluator.close()
       throw e
@@ -140,6 +144,30 @@ export class Session {
     this.evaluator.close()
     await this.#remote?.close()
   }
+}
+
+/** Trials of points that the space has; once `signal` aborts, those that were looked at. */
+async function within(
+  space: PointSpace,
+  trials: readonly StoredTrial[],
+  signal: AbortSignal | undefined,
+): Promise<readonly StoredTrial[]> {
+  const out: StoredTrial[] = []
+  const work = function* (): Stepwise<void> {
+    for (const t of trials)
+      try {
+        yield* checking(space, t.point)
+        out.push(t)
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+      }
+  }
+  try {
+    await inTurns(work(), signal)
+  } catch (e) {
+    if (!signal?.aborted) throw e
+  }
+  return out
 }
 
 async function remoteOf(

@@ -1,0 +1,65 @@
+/** When a search is to end: its caller's signal, and the clock. */
+
+export interface Limits {
+  readonly signal?: AbortSignal | undefined
+  readonly seconds?: number | undefined
+  /** Seconds that work has to end once the signal aborted, after which it is left alone; 30. */
+  readonly grace?: number | undefined
+}
+
+/** Seconds. */
+const GRACE = 30
+/** The longest that timers of JavaScript can be set to. */
+const LONGEST_TIMER = 2 ** 31 - 1
+
+/** The signal of evaluations: the caller's, and the clock's. */
+export class Ending {
+  readonly #controller = new AbortController()
+  readonly #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #clear: () => void
+  /** Some time after the signal. */
+  readonly #over: Promise<undefined>
+  #waiting: ReturnType<typeof setTimeout> | undefined
+
+  constructor({ signal, seconds, grace = GRACE }: Limits) {
+    this.#over = new Promise((done) => {
+      this.signal.addEventListener(
+        'abort',
+        () => {
+          if (Number.isFinite(grace))
+            this.#waiting = setTimeout(() => done(undefined), Math.min(grace * 1000, LONGEST_TIMER))
+        },
+        { once: true },
+      )
+    })
+    const abort = (): void => this.#controller.abort(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
+    if (signal?.aborted) abort()
+    if (seconds !== undefined && Number.isFinite(seconds))
+      this.#timer = setTimeout(
+        () => this.#controller.abort(new Error('the time of the search is over')),
+        Math.min(seconds * 1000, LONGEST_TIMER),
+      )
+    this.#clear = () => signal?.removeEventListener('abort', abort)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Nothing where it rejects after the signal, or does not heed it in time. */
+  async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await Promise.race([work(), this.#over])
+    } catch (e) {
+      if (this.signal.aborted) return undefined
+      throw e
+    }
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    clearTimeout(this.#waiting)
+    this.#clear()
+  }
+}

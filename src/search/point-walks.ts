@@ -1,0 +1,247 @@
+/**
+ * What `points.ts` does, in steps (`stepwise.ts`): asking a space what is open after a partial point may take long, so that
+ * there is a pause after each. Nothing here takes longer than its limit says, however many points there are.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { refuseOthers } from '../elaborate/index.ts'
+import { Counter, type PointCount, withValue } from './counter.ts'
+import { effortOf } from './effort.ts'
+import { shuffled } from './shuffled.ts'
+import type { Stepwise } from './stepwise.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
+
+/** Uniform in [0, 1). */
+export type Random = () => number
+
+/** Values of decisions that counting looks at before it gives up. */
+export const COUNTED_VALUES = 20_000
+
+/** @throws SptError `api/argument` */
+export function checkSpace(space: PointSpace): void {
+  expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
+}
+
+/** Whether two points decide the same alike: as keys of maps and sets. */
+export const pointKey = (point: Point): string => JSON.stringify(Object.entries(point))
+
+/** Every point, in the order of the values; `undefined` is a pause. */
+export function* foundIn(space: PointSpace, from: Point = {}): Generator<Point | undefined> {
+  const open = space.next(from)
+  yield undefined
+  if (!open) yield from
+  else for (const value of open.values) yield* foundIn(space, withValue(from, open.name, value))
+}
+
+/** All points, of a space that was counted. */
+export function* all(space: PointSpace): Stepwise<Point[]> {
+  const out: Point[] = []
+  for (const point of foundIn(space))
+    if (point) out.push(point)
+    else yield
+  return out
+}
+
+/** @param limit values of decisions to look at */
+export function* counting(
+  space: PointSpace,
+  limit: number = COUNTED_VALUES,
+  from: Point = {},
+): Stepwise<PointCount> {
+  const counter = new Counter(space, limit)
+  const { points, isExact } = yield* counter.below(counter.node(from), from)
+  return { points, isExact }
+}
+
+const counters = new WeakMap<PointSpace, Counter | null>()
+
+/** `null`: the space is too large to be counted. */
+function* counterOf(space: PointSpace): Stepwise<Counter | null> {
+  const known = counters.get(space)
+  if (known !== undefined) return known
+  const counter = new Counter(space, COUNTED_VALUES)
+  const { isExact } = yield* counter.below(counter.node({}), {})
+  const usable = isExact ? counter : null
+  counters.set(space, usable)
+  return usable
+}
+
+/** As `draw`. */
+export function* drawing(space: PointSpace, random: Random): Stepwise<Point | null> {
+  const counter = space.rest ? yield* counterOf(space) : null
+  if (!counter) return yield* completed(space, {}, ({ values }) => shuffled(values, random))
+  let point: Point = {}
+  let node = counter.node(point)
+  if ((yield* counter.below(node, point)).points === 0) return null
+  for (;;) {
+    const open = counter.open(node, point)
+    if (!open) return point
+    const below = open.values.map((v) => {
+      const partial = withValue(point, open.name, v)
+      return { partial, node: counter.child(node, v, partial) }
+    })
+    const counts: number[] = []
+    for (const b of below) counts.push((yield* counter.below(b.node, b.partial)).points)
+    let at = random() * counts.reduce((n, c) => n + c, 0)
+    let k = counts.findLastIndex((c) => c > 0)
+    for (const [n, c] of counts.entries()) {
+      if (at < c) {
+        k = n
+        break
+      }
+      at -= c
+    }
+    point = below[k]!.partial
+    node = below[k]!.node
+  }
+}
+
+/** Values that led nowhere before a point counts as not found. */
+const SEARCHED_VALUES = 20_000
+
+/** The first whole point from `partial`, where each decision tries its values in the order that `prefer` gives. */
+function* completed(
+  space: PointSpace,
+  partial: Point,
+  prefer: (open: OpenDecision) => readonly DecisionValue[],
+): Stepwise<Point | null> {
+  let left = SEARCHED_VALUES
+  const dead = new Set<string>()
+  const from = function* (at: Point): Stepwise<Point | null> {
+    const key = space.rest?.(at)
+    if (key !== undefined && dead.has(key)) return null
+    const open = space.next(at)
+    yield
+    if (!open) return at
+    for (const value of prefer(open)) {
+      const found: Point | null = left > 0 ? yield* from(withValue(at, open.name, value)) : null
+      if (found) return found
+    }
+    left -= effortOf(open)
+    if (key !== undefined) dead.add(key)
+    return null
+  }
+  return yield* from(partial)
+}
+
+/** As `repaired`. */
+export function* repairing(space: PointSpace, wanted: Point, random?: Random): Stepwise<Point | null> {
+  return yield* completed(space, {}, ({ name, values, ordered }) => {
+    const value = Object.hasOwn(wanted, name) ? wanted[name] : undefined
+    const others = random && value === undefined ? shuffled(values, random) : values
+    if (value === undefined) return others
+    if (values.includes(value))
+      return [value, ...(random ? shuffled(without(values, value), random) : without(values, value))]
+    return ordered && typeof value === 'number' ? byDistance(values, value) : others
+  })
+}
+
+const without = (values: readonly DecisionValue[], value: DecisionValue): readonly DecisionValue[] =>
+  values.filter((v) => v !== value)
+
+const byDistance = (values: readonly DecisionValue[], to: number): readonly DecisionValue[] =>
+  [...values].sort((a, b) => Math.abs(Number(a) - to) - Math.abs(Number(b) - to))
+
+/** What else a decision of a point could be: the numbers on both sides of an ordered one, all others otherwise. */
+function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): readonly DecisionValue[] {
+  const at = values.indexOf(value)
+  return ordered ? [values[at - 1], values[at + 1]].filter((v) => v !== undefined) : without(values, value)
+}
+
+/** The decisions of a point, in order, each as it was open. @throws SptError as `check` */
+function* walked(
+  space: PointSpace,
+  point: Point,
+): Stepwise<readonly { readonly open: OpenDecision; readonly before: Point }[]> {
+  const out: { readonly open: OpenDecision; readonly before: Point }[] = []
+  let before: Point = {}
+  for (;;) {
+    const open = space.next(before)
+    yield
+    if (!open) return out
+    if (!Object.hasOwn(point, open.name)) missing(space, open)
+    const value = point[open.name]!
+    if (!open.values.includes(value)) refused(space, open, value)
+    out.push({ open, before })
+    before = withValue(before, open.name, value)
+  }
+}
+
+/** As `neighbours`. */
+export function* neighbouring(space: PointSpace, point: Point): Stepwise<readonly Point[]> {
+  const found = new Map<string, Point>()
+  for (const { open, before } of yield* walked(space, point))
+    for (const value of alternatives(open, point[open.name]!)) {
+      const near = yield* changed(space, point, withValue(before, open.name, value))
+      if (near) found.set(pointKey(near), near)
+    }
+  found.delete(pointKey(yield* checking(space, point)))
+  return [...found.values()]
+}
+
+/** `fixed`, and after it `point` as far as it is allowed. */
+function* changed(space: PointSpace, point: Point, fixed: Point, random?: Random): Stepwise<Point | null> {
+  const rest: PointSpace = {
+    name: space.name,
+    next: (partial) => space.next({ ...fixed, ...partial }),
+    ...(space.rest && { rest: (partial) => space.rest!({ ...fixed, ...partial }) }),
+  }
+  const more = yield* repairing(rest, point, random)
+  return more && { ...fixed, ...more }
+}
+
+/** As `mutate`. */
+export function* mutating(space: PointSpace, point: Point, random: Random): Stepwise<Point | null> {
+  const places = (yield* walked(space, point)).flatMap(({ open, before }) => {
+    const others = without(open.values, point[open.name]!)
+    return others.length > 0 ? [{ open, before, others }] : []
+  })
+  for (const place of shuffled(places, random))
+    for (const value of shuffled(place.others, random)) {
+      const other = yield* changed(space, point, withValue(place.before, place.open.name, value), random)
+      if (other) return other
+    }
+  return null
+}
+
+/** As `crossed`. */
+export function* crossing(space: PointSpace, a: Point, b: Point, random: Random): Stepwise<Point | null> {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  const mixed = [...names].map((name): [string, DecisionValue] => {
+    const [first, second] = random() < 0.5 ? [a, b] : [b, a]
+    return [name, Object.hasOwn(first, name) ? first[name]! : second[name]!]
+  })
+  return yield* repairing(space, Object.fromEntries(mixed), random)
+}
+
+/** As `check`. */
+export function* checking(space: PointSpace, point: Point): Stepwise<Point> {
+  checkSpace(space)
+  expectArgument(isRecord(point), 'a point', point, 'values by decision')
+  const decisions = (yield* walked(space, point)).map(({ open }) => open.name)
+  refuseOthers(space.name, point, new Set(decisions))
+  return Object.fromEntries(decisions.map((name) => [name, point[name]!]))
+}
+
+function missing(space: PointSpace, { name, values }: OpenDecision): never {
+  return fail({
+    code: 'space/point',
+    message: `the point of ${space.name} does not decide ${name}`,
+    expected: valuesText(values),
+  })
+}
+
+function refused(space: PointSpace, { name, values }: OpenDecision, value: unknown): never {
+  return fail({
+    code: 'space/point',
+    message: `${name} cannot be ${String(value)} in ${space.name} after the values before it`,
+    expected: valuesText(values),
+  })
+}
+
+const SHOWN = 12
+
+const valuesText = (values: readonly DecisionValue[]): string =>
+  values.length === 0
+    ? 'other values before it: none is allowed after these'
+    : `one of ${values.slice(0, SHOWN).join(', ')}${values.length > SHOWN ? `, … (${values.length})` : ''}`

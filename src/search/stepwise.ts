@@ -1,0 +1,34 @@
+/**
+ * Work that takes long, as steps: it pauses wherever others may have their turn, so that one text of it runs at once, or
+ * lets timers and signals be heard.
+ */
+import { EventTurns } from './measuring/event-turns.ts'
+
+/** Each `yield` is a pause; between two of them lies at most what a single point of a space takes. */
+export type Stepwise<T> = Generator<undefined, T, undefined>
+
+/** To its end, without a pause. */
+export function atOnce<T>(work: Stepwise<T>): T {
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+  }
+}
+
+/** To its end, while events have their turn every 20 ms. @throws what `signal` aborts with */
+export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promise<T> {
+  signal?.throwIfAborted()
+  const turns = new EventTurns(signal)
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+    if (turns.isDue) await turns.next()
+  }
+}
+
+/** Of each of a list, one after the other. */
+export function* eachOf<T, R>(list: Iterable<T>, work: (of: T) => Stepwise<R>): Stepwise<R[]> {
+  const out: R[] = []
+  for (const x of list) out.push(yield* work(x))
+  return out
+}
