@@ -9,7 +9,7 @@ import type { ThreadAxis } from '../ir/expr.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
-import { type Body, someStmt, walkStmts } from '../ir/tree.ts'
+import { type Body, bodiesOf, someStmt, walkStmts } from '../ir/tree.ts'
 
 export interface Lanes {
   /** How many threads; 1 where nothing is done together. */
@@ -18,27 +18,43 @@ export interface Lanes {
   readonly buffers: ReadonlySet<string>
 }
 
+/** Of what has no instruction and no such buffer: most. */
+const ALONE: Lanes = Object.freeze({ count: 1, buffers: new Set<string>() })
+
 export const lanesIn = (body: Body): Lanes => {
-  if (body.length === 1) return lanesOf(body[0]!)
-  const all = body.map(lanesOf)
-  return {
-    count: all.reduce((n, l) => Math.max(n, l.count), 1),
-    buffers: new Set(all.flatMap((l) => [...l.buffers])),
+  let out = ALONE
+  for (const s of body) out = together(out, lanesOf(s))
+  return out
+}
+
+const together = (a: Lanes, b: Lanes): Lanes =>
+  b === ALONE
+    ? a
+    : a === ALONE
+      ? b
+      : { count: Math.max(a.count, b.count), buffers: new Set([...a.buffers, ...b.buffers]) }
+
+function lanesOf(s: Stmt): Lanes {
+  switch (s.kind) {
+    case 'alloc':
+      return s.buffer.memory?.scope === 'register'
+        ? { count: s.buffer.memory.threads, buffers: new Set([s.buffer.name]) }
+        : ALONE
+    case 'instr':
+      return { count: s.threads, buffers: ALONE.buffers }
+    case 'for':
+    case 'if':
+    case 'while':
+      return lanesInside(s)
+    default:
+      return ALONE
   }
 }
 
-const lanesOf = remembered((top: Stmt): Lanes => {
-  let count = 1
-  const buffers = new Set<string>()
-  walkStmts([top], (s) => {
-    if (s.kind === 'alloc' && s.buffer.memory?.scope === 'register') {
-      buffers.add(s.buffer.name)
-      count = Math.max(count, s.buffer.memory.threads)
-    }
-    if (s.kind === 'instr') count = Math.max(count, s.threads)
-    if (s.kind === 'for' && s.mode.kind === 'instr') count = Math.max(count, s.mode.instr.threads)
-  })
-  return { count, buffers }
+const lanesInside = remembered((s: Stmt): Lanes => {
+  const inside = bodiesOf(s).map(lanesIn).reduce(together)
+  if (s.kind !== 'for' || s.mode.kind !== 'instr') return inside
+  return together(inside, { count: s.mode.instr.threads, buffers: ALONE.buffers })
 })
 
 /** How many threads of each axis a block of the launch has, where they are constant. */

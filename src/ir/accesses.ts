@@ -33,13 +33,13 @@ export interface BufferAccess {
 
 /**
  * Every access in evaluation order, a shared load once a statement. A reduction's targets are writes only (that they also
- * read is in the nature of the statement); loads in loop extents, guards and conditions count, as reads.
+ * read is in the nature of the statement); loads in loop extents, guards and conditions count, as reads. `only`: to these buffers.
  */
-export function accessesOf(body: Body): readonly BufferAccess[] {
+export function accessesOf(body: Body, only?: ReadonlySet<string>): readonly BufferAccess[] {
   const out: BufferAccess[] = []
   walkStmts(body, (s, path) => {
     for (const { buffer, index, mode, whole } of ownOf(s))
-      out.push({ buffer, index, mode, whole, stmt: s, path })
+      if (!only || only.has(buffer)) out.push({ buffer, index, mode, whole, stmt: s, path })
   })
   return out
 }

@@ -111,6 +111,20 @@ class Inside implements Definitions {
   }
 }
 
+/** Whether a statement, or one in it, binds a name. */
+export function binds(s: Stmt, name: string): boolean {
+  switch (s.kind) {
+    case 'for':
+      return s.var === name || s.body.some((x) => binds(x, name))
+    case 'while':
+      return s.body.some((x) => binds(x, name))
+    case 'if':
+      return s.then.some((x) => binds(x, name)) || s.else.some((x) => binds(x, name))
+    default:
+      return boundBy(s).includes(name)
+  }
+}
+
 /** The statement and those in it, outer before inner. */
 function eachInside(s: Stmt, visit: (s: Stmt) => void): void {
   visit(s)
@@ -196,17 +210,27 @@ function replacedIn(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body 
     const by = f(s)
     return Array.isArray(by) ? (by as Body) : [by as Stmt]
   }
-  const bodies = bodiesOf(s)
-  for (const [k, body] of bodies.entries())
-    for (let at = 0; at < body.length; at++) {
-      const inside = replacedIn(body[at]!, name, f)
-      if (inside)
-        return [
-          withBodies(
-            s,
-            bodies.map((b, j) => (j === k ? replacedAt(body, at, inside) : b)),
-          ),
-        ]
+  switch (s.kind) {
+    case 'for':
+    case 'while': {
+      const body = replacedInside(s.body, name, f)
+      return body && [withBodies(s, [body])]
     }
+    case 'if': {
+      const then = replacedInside(s.then, name, f)
+      if (then) return [withBodies(s, [then, s.else])]
+      const other = replacedInside(s.else, name, f)
+      return other && [withBodies(s, [s.then, other])]
+    }
+    default:
+      return undefined
+  }
+}
+
+function replacedInside(body: Body, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
+  for (let at = 0; at < body.length; at++) {
+    const by = replacedIn(body[at]!, name, f)
+    if (by) return replacedAt(body, at, by)
+  }
   return undefined
 }

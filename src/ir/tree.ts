@@ -57,6 +57,8 @@ export function bodiesOf(s: Stmt): readonly Body[] {
 export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   switch (s.kind) {
     case 'for':
+      // Its head is that of a statement already.
+      return bodies[0] === s.body ? s : Object.freeze(remembering({ ...s, body: bodies[0]! }))
     case 'while':
       return bodies[0] === s.body ? s : stmt({ ...s, body: bodies[0]! })
     case 'if': {

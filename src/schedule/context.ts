@@ -1,7 +1,7 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import { type FreshNames, unusedName } from '../ir/bound-names.ts'
-import { allocations, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
+import { allocations, binds, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { KernelNames } from './kernel-names.ts'
@@ -30,6 +30,13 @@ interface Around {
   /** What was asked of names. */
   readonly queries: NameQuery[]
 }
+
+/** So many are looked through faster than it is kept of all what they are called. */
+const FEW_NESTS = 8
+
+/** `agg.i` */
+const isNamed = ({ nest, name }: For, text: string): boolean =>
+  text.length === nest.length + 1 + name.length && text.startsWith(`${nest}.`) && text.endsWith(name)
 
 export class Context implements FreshNames {
   readonly kernel: Kernel2
@@ -62,7 +69,15 @@ export class Context implements FreshNames {
   }
 
   #isTaken(name: string): boolean {
-    return this.#own.has(name) || this.#names.has(name)
+    if (this.#own.has(name)) return true
+    const { params, buffers, body } = this.#whole
+    if (body.length > FEW_NESTS) return this.#names.has(name)
+    return (
+      body.some((s) => binds(s, name)) ||
+      params.some((p) => p.name === name) ||
+      buffers.some((b) => b.name === name) ||
+      this.consumed.some((c) => c.var === name)
+    )
   }
 
   /** The same context over a kernel that this step has already changed. */
@@ -137,7 +152,13 @@ export class Context implements FreshNames {
   }
 
   #named(name: string): readonly For[] {
-    return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
+    const { body } = this.#whole
+    if (body.length > FEW_NESTS)
+      return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
+    const out: For[] = []
+    for (const s of body)
+      for (const l of definitionsIn(s).loops) if (l.name === name || isNamed(l, name)) out.push(l)
+    return out
   }
 
   #refuseConsumed(gone: Consumed): never {
@@ -184,7 +205,8 @@ export class Context implements FreshNames {
 
   /** `base`, or `base_2` and so on where it is taken. */
   fresh(base: string): string {
-    const name = unusedName(base, (x) => this.#isTaken(x), this.#names.freeNumber(base))
+    const from = this.#whole.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
+    const name = unusedName(base, (x) => this.#isTaken(x), from)
     this.#own.add(name)
     this.#around?.queries.push((cx) => cx.fresh(base) === name)
     return name

@@ -6,7 +6,7 @@
  * where it is true, what is written in common is combined by a reducer.
  */
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
-import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
+import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../ir/accesses.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
@@ -38,11 +38,10 @@ export interface Shared {
 }
 
 /** The buffers that a loop's body writes and that outlive an iteration, with all accesses to them inside. */
-export function writtenIn(kernel: Kernel2, loop: For): readonly Shared[] {
-  const all = accessesOf([loop])
+export function writtenIn(kernel: Kernel2, loop: For, space = spaceIn(kernel, loop)): readonly Shared[] {
   const local = allocatedIn(loop.body)
-  const written = new Set(all.flatMap((a) => (a.mode === 'write' && !local.has(a.buffer) ? [a.buffer] : [])))
-  const space = spaceIn(kernel, loop)
+  const written = new Set([...writesOf([loop])].filter((b) => !local.has(b)))
+  const all = accessesOf([loop], written)
   return [...written].map((buffer) => {
     const accesses = all.filter((a) => a.buffer === buffer)
     const moving = accesses.some((a) => a.index.some((e) => readsAny(e, written)))
@@ -141,7 +140,7 @@ export interface IterationFacts {
 export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
   const space = spaceIn(kernel, loop)
   const combining: Reduce[] = []
-  for (const shared of writtenIn(kernel, loop)) {
+  for (const shared of writtenIn(kernel, loop, space)) {
     const { buffer, accesses } = shared
     if (shared.disjoint) continue
     const tied = (reason: string): IterationFacts => ({ dependence: { buffer, reason }, combining })

@@ -18,7 +18,16 @@ export interface NestOutcome {
 /** What a step may look at beside the nest. */
 type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span'>
 
-const aroundOf = ({ stage: _s, name: _n, body: _b, span: _p, ...around }: Kernel2): Around => around
+/** Each field by its name: the rest of all others takes V8 ten times as long. */
+const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[P] } => ({
+  params: k.params,
+  buffers: k.buffers,
+  facts: k.facts,
+  ascending: k.ascending,
+  permutations: k.permutations,
+  disjointWrites: k.disjointWrites,
+  lostWrites: k.lostWrites,
+})
 
 interface Known extends NestOutcome {
   readonly around: Around

@@ -124,6 +124,11 @@ function checkDepth(cx: Context, next: Kernel2): void {
 
 /** One index cannot be two loops' at once, wherever a step moved them. */
 function checkAxes(cx: Context, next: Kernel2): void {
+  const isRepeated = next.body.some((top) => {
+    const axes = loopsOf([top]).flatMap((l) => (l.mode.kind === 'bind' ? [l.mode.to] : []))
+    return new Set(axes).size < axes.length
+  })
+  if (!isRepeated) return
   walkStmts(next.body, (s, path) => {
     if (s.kind !== 'for' || s.mode.kind !== 'bind') return
     const { to } = s.mode
