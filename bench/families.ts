@@ -17,6 +17,7 @@ import {
   road,
   smallWorld,
 } from './families/graphs.ts'
+import { constraints, documents, stencil, triangular } from './families/tables.ts'
 
 const uniform = (degree: number): Family => ({
   about: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,
@@ -147,6 +148,10 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   geometric: geometric(8),
   citations: citations(3),
   windowed: windowed(32, 4),
+  stencil,
+  triangular: triangular(0.1),
+  documents: documents(40, 1.2),
+  constraints: constraints(16, 24),
 }
 
 /** Rows of a member where nothing else is said. */

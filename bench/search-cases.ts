@@ -3,7 +3,7 @@
  * of the kernel's space, the schedules by hand, what runs unasked and the libraries are measured, each compared with the
  * reference; processes beside each other prepare, one at a time uses the device.
  *
- *   node dist/bench/search-cases.js --out cases.jsonl [--device cuda] [--data FOLDER] [--minutes 4] [--points 400]
+ *   node dist/bench/search-cases.js --out cases.jsonl [--device cuda|webgpu] [--data FOLDER] [--minutes 4] [--points 400]
  *     [--cases spmm:ppi-pathways:128,spmv:hubs:30000:12:1,…] [--workers 14] [--seeds 20]
  *   node dist/bench/search-cases.js --report cases.jsonl
  *
@@ -33,6 +33,19 @@ const CASES =
   'spmm:ppi-pathways:128,sddmm:ppi-pathways:128,spmv:facebook-jhu:1,softmax:ppi-pathways:1,spmm:facebook-jhu:512,spmm:road:60000:11:32,spmm:hubs:30000:12:128,sddmm:finite-elements:30000:13:128,spmv:power-law:60000:14:1,softmax:r-mat:40000:15:1,spmm:bcsstk16:32,spmm:arxiv-like:128'
 /** Kernels of a case that are measured again: the fastest so far. */
 const FINALISTS = 5
+
+/** What the shares of the case at hand took. */
+let spent: Extract<Answer, { kind: 'spent' }>[] = []
+
+/** Means of the processes, but for the device, which one has at a time: all together. */
+function spentLine(): string {
+  const mean = (of: (s: (typeof spent)[number]) => number): string =>
+    (spent.reduce((n, s) => n + of(s), 0) / 1000 / Math.max(1, spent.length)).toFixed(1)
+  const held = spent.reduce((n, s) => n + s.held, 0) / 1000
+  const text = `each ${mean((s) => s.all)} s, until data were there ${mean((s) => s.opened)} s, ranking ${mean((s) => s.ranked)} s; the device was held ${held.toFixed(1)} s`
+  spent = []
+  return text
+}
 
 /** A process that measures, begun again where a fault of the device ended it. */
 class Worker {
@@ -72,6 +85,7 @@ class Worker {
       const heard = (a: Answer): void => {
         if (a.kind === 'tried') this.#on(a.tried)
         else if (a.kind === 'said') console.log(`  ${a.text}`)
+        else if (a.kind === 'spent') spent.push(a)
         else done(true)
       }
       child.on('message', heard).on('exit', exited)
@@ -147,7 +161,9 @@ if (report !== undefined) {
     const lines = await measured(of, workers, start + left, (t) => append(out, t))
     await tell(lines)
     const ok = lines.filter((t) => t.status === 'ok').length
-    console.log(`  ${((Date.now() - start) / 1000).toFixed(1)} s, ${ok} measured, ${lines.length - ok} not`)
+    console.log(
+      `  ${((Date.now() - start) / 1000).toFixed(1)} s, ${ok} measured, ${lines.length - ok} not; ${spentLine()}`,
+    )
   }
   for (const w of workers) w.close()
 }

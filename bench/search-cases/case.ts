@@ -40,6 +40,14 @@ export type Answer =
   | { readonly kind: 'tried'; readonly tried: Tried }
   | { readonly kind: 'done' }
   | { readonly kind: 'said'; readonly text: string }
+  /** Milliseconds that a share took: until the data were there, for ranking, with the device, and all together. */
+  | {
+      readonly kind: 'spent'
+      readonly opened: number
+      readonly ranked: number
+      readonly held: number
+      readonly all: number
+    }
 
 export const nameOf = (c: SearchCase): string =>
   `${c.suite} ${c.data}${c.suite === 'spmm' || c.suite === 'sddmm' ? ` ${c.width}` : ''}`

@@ -1,0 +1,145 @@
+/** Kernels of a case on the device: compared with the reference, and timed while no other process uses it. */
+import type { CompiledSchedule, PreparedKernel } from '../../src/api/compiled.ts'
+import { SptError, Workspace } from '../../src/node.ts'
+import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
+import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
+import { deviceIdentity, withDeviceLock } from '../../src/search.ts'
+import { messageOf } from '../gpu/ours.ts'
+import { summary } from '../model/records.ts'
+import { settled } from '../model/timed.ts'
+import { median } from '../support.ts'
+import type { Tried } from './case.ts'
+import type { Candidate, CaseKernels } from './kernels.ts'
+
+/** What takes so much longer than the fastest of this process is known well enough after three runs. */
+const FAR = 2
+/** Microseconds of work before samples count. */
+const WARM = 5000
+const REPEATS = 15
+/** Coordinates that the reference visits. */
+const VISITS = 2 ** 21
+
+type Timing = Pick<Tried, 'median' | 'low' | 'high' | 'samples'>
+
+export class CaseBench {
+  readonly kernels: CaseKernels
+  readonly #data: Workspace
+  readonly #evaluator: Evaluator
+  readonly #extent: Extent
+  #fastest = Number.POSITIVE_INFINITY
+  /** Holds the arrays that all have in common, so that they are brought to the device once. */
+  #anchor: Promise<PreparedKernel> | undefined
+  /** Milliseconds that the device was held. */
+  #held = 0
+
+  constructor(kernels: CaseKernels) {
+    const { kernel, inputs, device, space } = kernels
+    this.kernels = kernels
+    this.#data = new Workspace(device, kernel, inputs, { shareOutputs: true })
+    this.#extent = referenceExtent(this.#data, 1, VISITS)
+    this.#evaluator = new Evaluator({ space, kernel, inputs, device, timeout: 8000 })
+  }
+
+  async close(): Promise<void> {
+    ;(await this.#anchor)?.free()
+    this.#evaluator.close()
+  }
+
+  /** Milliseconds that the device was held since the last call. */
+  heldSince(): number {
+    const held = this.#held
+    this.#held = 0
+    return held
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    return withDeviceLock(deviceIdentity(this.kernels.device), async () => {
+      const start = performance.now()
+      try {
+        return await work()
+      } finally {
+        this.#held += performance.now() - start
+      }
+    })
+  }
+
+  #compiled({ kernel, compile }: Candidate): Promise<CompiledSchedule> {
+    return kernel ? this.#evaluator.compiled(kernel) : compile!()
+  }
+
+  /** @param onLoss called with what is told of it, where the device was lost */
+  async measure(candidate: Candidate, onLoss: (tried: Tried) => never): Promise<Tried> {
+    const { of, text, point, predicted } = candidate
+    const { device } = this.kernels
+    const head = {
+      device: device.kind,
+      chip: device.name,
+      ...this.kernels.case,
+      candidate: text,
+      of,
+      ...(point && { point }),
+      ...(predicted !== undefined && { predicted }),
+    }
+    let compiled: CompiledSchedule | undefined
+    try {
+      const ready = await this.#compiled(candidate)
+      compiled = ready
+      this.#data.bind(ready)
+      const timing = await this.#alone(() => this.#timed(ready))
+      return 'wrong' in timing
+        ? { ...head, status: 'wrong', note: timing.wrong }
+        : { ...head, status: 'ok', ...timing }
+    } catch (error) {
+      const tried = { ...head, status: 'failed', note: messageOf(error) } as const
+      if (error instanceof SptError && ['device/lost', 'device/fault'].includes(error.diagnostics[0]!.code))
+        onLoss(tried)
+      return tried
+    } finally {
+      compiled?.release()
+    }
+  }
+
+  async #timed(compiled: CompiledSchedule): Promise<Timing | { readonly wrong: string }> {
+    this.#anchor ??= this.#evaluator.compiled(this.kernels.kernel).then((k) => this.#data.prepare(k))
+    await this.#anchor
+    const prepared = await this.#data.prepare(compiled)
+    try {
+      const { ok, problems } = await prepared.verifyAgainst(this.#data.expected(this.#extent))
+      if (!ok) return { wrong: problems[0] ?? 'differs' }
+      const samples = async (options: Parameters<typeof prepared.measure>[0]): Promise<readonly number[]> =>
+        (await prepared.measure(options)).times.map((t) => 1000 * t)
+      const scouted = await samples({ warmups: 2, repeats: 3 })
+      const once = median(scouted)
+      if (once > FAR * this.#fastest) return summary(scouted)
+      await samples({ warmups: 0, repeats: 1, batch: Math.min(256, Math.max(1, Math.ceil(WARM / once))) })
+      const times = summary(await samples({ warmups: 2, repeats: REPEATS }))
+      this.#fastest = Math.min(this.#fastest, times.median!)
+      return times
+    } finally {
+      prepared.free()
+    }
+  }
+
+  /** In rounds until two agree, one after the other and again in the other order: the least of both. */
+  async finals(of: readonly Tried[]): Promise<readonly Tried[]> {
+    const compiled = await Promise.all(of.map((t) => this.#compiled(this.kernels.again(t))))
+    return this.#alone(async () => {
+      const prepared = []
+      for (const [k, t] of of.entries())
+        prepared.push({ t, prepared: await this.#data.prepare(compiled[k]!) })
+      const times = new Map<Tried, number>()
+      for (const order of [prepared, [...prepared].reverse()])
+        for (const { t, prepared: p } of order) {
+          const batch = Math.min(512, Math.max(1, Math.ceil((4 * WARM) / t.median!)))
+          const round = await settled(async () => {
+            await p.measure({ warmups: 0, repeats: 1, batch })
+            return (await p.measure({ warmups: 3, repeats: REPEATS })).times.map((x) => 1000 * x)
+          })
+          times.set(t, Math.min(times.get(t) ?? Number.POSITIVE_INFINITY, median(round)))
+        }
+      for (const p of prepared) p.prepared.free()
+      for (const c of compiled) c.release()
+      return of.map((t) => ({ ...t, median: times.get(t)!, isFinal: true as const }))
+    })
+  }
+}
