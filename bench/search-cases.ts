@@ -4,8 +4,10 @@
  * reference; processes beside each other prepare, one at a time uses the device.
  *
  *   node dist/bench/search-cases.js --out cases.jsonl [--device cuda|webgpu] [--data FOLDER] [--minutes 4] [--points 400]
- *     [--cases spmm:ppi-pathways:128,spmv:hubs:30000:12:1,…] [--workers 14] [--seeds 20]
+ *     [--cases spmm:ppi-pathways:128,spmv:hubs:30000:12:1,…] [--workers 14] [--seeds 20] [--also FILE]
  *   node dist/bench/search-cases.js --report cases.jsonl
+ *
+ * `--also`: a file with a candidate a line, `spmm.spt:spmm.vector(4,32,4,4)`, measured as those by hand are.
  *
  * A line of JSON for each kernel, as `collect` writes them, with what the model expected. `--report` prints the figures of
  * such a file again. Columns: the fastest's time over that of what is chosen, of the kernel that the model expects most of, of
@@ -151,7 +153,7 @@ if (report !== undefined) {
   const n = count('workers', Math.max(1, availableParallelism() - 2))
   const workers = Array.from(
     { length: n },
-    (_, k) => new Worker([kind, option('data') ?? 'data', `${k}`, `${n}`]),
+    (_, k) => new Worker([kind, option('data') ?? 'data', `${k}`, `${n}`, option('also') ?? '']),
   )
   const end = Date.now() + 60_000 * Number(option('minutes') ?? 4)
   for (const [k, of] of cases.entries()) {

@@ -5,7 +5,7 @@ import type { Random } from '../../src/run/bind/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
 import { costModel, draw, libraryRoutines, pointKey, predictor } from '../../src/search.ts'
-import { fieldOf, widthValues } from '../gpu/candidates.ts'
+import { fieldOf, parseCandidate, widthValues } from '../gpu/candidates.ts'
 import { inputs as inputsOf, structured } from '../gpu/declared.ts'
 import { sources } from '../gpu/matrix.ts'
 import { packageFile } from '../support.ts'
@@ -13,6 +13,8 @@ import type { SearchCase, Tried } from './case.ts'
 
 /** Of so many drawn points, the likeliest are measured. */
 const DRAWN_FOR_EACH = 3
+/** Small spaces have fewer points than are asked for: so many draws for each end it. */
+const DRAWS = 100
 /** Of the points of the space, those that the model expects most of, and those that chance picks. */
 const LIKELY = 0.5
 
@@ -103,11 +105,16 @@ export class CaseKernels {
     return this.#own('chosen', this.#called(chosen.schedule, chosen.args), kernel)
   }
 
-  /** By hand. */
-  listed(): Candidate[] {
+  /** By hand, and `also`, as candidates are written. */
+  listed(also: readonly string[] = []): Candidate[] {
     const { suite, width } = this.case
     if (this.device.kind === 'cpu') return []
-    return fieldOf(suite, [], widthValues(width)).candidates.flatMap((c) => {
+    const values = widthValues(width)
+    const all = [
+      ...fieldOf(suite, [], values).candidates,
+      ...also.map((text) => parseCandidate(text, values)),
+    ]
+    return all.flatMap((c) => {
       if (c.kernel !== suite || this.kernel.choices.includes(c.schedule)) return []
       try {
         const kernel = this.kernel.schedule(c.schedule, ...c.args)
@@ -118,14 +125,17 @@ export class CaseKernels {
     })
   }
 
-  /** Of the space: the likeliest of many, and as many that chance picks. */
-  drawn(count: number, random: Random, until: number): Candidate[] {
+  /**
+   * Of the space: the likeliest of many, and as many that chance picks.
+   * @param isMine others draw what is not
+   */
+  drawn(count: number, random: Random, until: number, isMine: (text: string) => boolean): Candidate[] {
     const all = new Map<string, Candidate>()
-    for (let k = 0; k < DRAWN_FOR_EACH * count && Date.now() < until; k++) {
+    for (let k = 0; k < DRAWS * count && all.size < DRAWN_FOR_EACH * count && Date.now() < until; k++) {
       const point = draw(this.space, () => random.next())
       if (!point) break
       const text = this.#textOf(point)
-      if (all.has(text)) continue
+      if (all.has(text) || !isMine(text)) continue
       try {
         all.set(text, { ...this.#own('drawn', text, this.space.kernel(point)), point })
       } catch (e) {

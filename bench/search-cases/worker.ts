@@ -2,6 +2,7 @@
  * Measures its share of a case's kernels: applied, compiled and brought into their formats beside others that do the same,
  * compared with the reference and timed while no other does.
  */
+import { readFileSync } from 'node:fs'
 import { devices } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { messageOf } from '../gpu/ours.ts'
@@ -12,7 +13,14 @@ import { CaseBench } from './measuring.ts'
 const answer = (a: Answer): void => void process.send!(a)
 const say = (text: string): void => answer({ kind: 'said', text })
 
-const [kind, folder = 'data', which = '0', all = '1'] = process.argv.slice(2)
+const [kind, folder = 'data', which = '0', all = '1', also = ''] = process.argv.slice(2)
+/** Besides those by hand. */
+const more =
+  also === ''
+    ? []
+    : readFileSync(also, 'utf8')
+        .split('\n')
+        .filter((text) => text !== '')
 // A context of CUDA is meant to keep the clock of an NVIDIA chip up while nothing runs.
 if (kind === 'webgpu') await devices.cuda().catch(() => undefined)
 const device = await devices[kind as 'cpu' | 'cuda' | 'webgpu']()
@@ -28,7 +36,7 @@ async function benchOf(of: SearchCase): Promise<CaseBench> {
   return bench.at
 }
 
-/** The same draws in every run. */
+/** The same draws and shares in every run. */
 const seedOf = (text: string): number =>
   [...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0
 
@@ -41,7 +49,8 @@ async function work(task: Task): Promise<void> {
     return
   }
   const [me, workers] = [Number(which), Number(all)]
-  const listed = at.kernels.listed().filter((_, k) => k % workers === me)
+  const isMine = (text: string): boolean => seedOf(text) % workers === me
+  const listed = at.kernels.listed(more).filter((c) => isMine(c.text))
   const first = me === 0 ? await at.kernels.others(say) : []
   const known = new Set(task.known)
   const each = async (list: readonly Candidate[]): Promise<void> => {
@@ -59,7 +68,7 @@ async function work(task: Task): Promise<void> {
   await each([...first, ...listed])
   const random = new Random(seedOf(`${task.case.suite} ${task.case.data} ${task.case.width} ${me}`))
   const drawing = Date.now()
-  const drawn = at.kernels.drawn(Math.ceil(task.points / workers), random, task.until - 2000)
+  const drawn = at.kernels.drawn(Math.ceil(task.points / workers), random, task.until - 2000, isMine)
   const ranked = Date.now() - drawing
   await each(drawn)
   answer({ kind: 'spent', opened, ranked, held: at.heldSince(), all: Date.now() - start })
