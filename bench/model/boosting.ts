@@ -21,9 +21,9 @@ export interface Boosting {
 }
 
 export const USUAL: Boosting = {
-  trees: 240,
-  depth: 5,
-  rate: 0.06,
+  trees: 500,
+  depth: 6,
+  rate: 0.05,
   least: 8,
   rowShare: 0.7,
   featureShare: 0.5,

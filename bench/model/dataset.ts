@@ -23,7 +23,7 @@ export interface Sample extends Measured {
 
 /** What was measured of an H100, by the kind of device. */
 const MEASURED: Readonly<Record<string, readonly string[]>> = {
-  cuda: ['h100', 'h100-cuda-choices'],
+  cuda: ['h100', 'h100-cuda-choices', 'h100-cuda-spaces'],
   webgpu: ['h100-webgpu-choices'],
 }
 

@@ -3,9 +3,10 @@ import { analyticTime, type Coefficients, partsOf } from '../../src/search/model
 import { FEATURE_NAMES, featuresOf } from '../../src/search/model/features.ts'
 import type { CostModel } from '../../src/search/model/trained.ts'
 import { type Trees, treesAt } from '../../src/search/model/trees.ts'
+import { together } from '../support.ts'
 import { type Boosting, boosted, USUAL } from './boosting.ts'
 import { coefficientsOf } from './coefficients.ts'
-import { familyOf, isDrawn, type Sample } from './dataset.ts'
+import { caseOf, familyOf, isDrawn, type Sample } from './dataset.ts'
 import type { Measured } from './records.ts'
 
 const LAUNCH_US = 2.6
@@ -30,19 +31,31 @@ const rowOf = (sample: Sample, coefficients: Coefficients): Row => {
   }
 }
 
-const learned = (rows: readonly Row[], options: Boosting): Trees =>
+const learned = (rows: readonly Row[], weights: readonly number[], options: Boosting): Trees =>
   boosted(
     rows.map((r) => r.features),
     rows.map((r) => Math.log(r.time / r.analytic)),
-    rows.map(() => 1),
+    weights,
     options,
   )
+
+/** Of what is much slower than the fastest of its case, so much counts at least. */
+const LEAST_WEIGHT = 0.05
+
+/** What may be chosen counts most: each as the fastest's time of its case over its own. */
+function weightsOf(samples: readonly Sample[]): readonly number[] {
+  const best = new Map(
+    [...together(samples, caseOf)].map(([name, own]) => [name, Math.min(...own.map(timeOf))]),
+  )
+  return samples.map((s) => Math.max(LEAST_WEIGHT, best.get(caseOf(s))! / timeOf(s)))
+}
 
 /** The same from the same samples in the same order. */
 export function trained(samples: readonly Sample[], options: Boosting = USUAL): CostModel {
   const coefficients = coefficientsOf(samples.map((s) => ({ terms: s.terms, milliseconds: timeOf(s) })))
   const trees = learned(
     samples.map((s) => rowOf(s, coefficients)),
+    weightsOf(samples),
     options,
   )
   return { version: 1, chip: samples[0]?.chip ?? '', features: FEATURE_NAMES, coefficients, trees }
