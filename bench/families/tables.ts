@@ -24,7 +24,7 @@ export const stencil: Family = {
 export const triangular = (filled: number): Family => ({
   about: `lower triangular, ${100 * filled} % of the last rows filled, less before`,
   make(size, random) {
-    const n = Math.max(16, Math.round(size / 8))
+    const n = Math.max(64, Math.round(size / 8))
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
       edges.add(i, i)
@@ -53,7 +53,7 @@ export const documents = (words: number, spread: number): Family => ({
 export const constraints = (columns: number, own: number): Family => ({
   about: `constraints: ${columns} columns a row, ${own} of its own; a tenth of the rows over all`,
   make(n, random) {
-    const rows = Math.max(4, Math.round(n / columns))
+    const rows = Math.max(64, Math.round(n / columns))
     const edges = new Edges()
     for (let i = 0; i < rows; i++)
       if (random.next() < 0.1) for (let k = 0; k < n / 16; k++) edges.add(i, random.below(n))
