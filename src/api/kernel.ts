@@ -29,6 +29,8 @@ import {
   isRecord,
   nameText,
 } from './argument-checks.ts'
+import { fastestForms } from './automatic-forms.ts'
+import { valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
   answer,
@@ -38,7 +40,8 @@ import {
   type ChosenKernel,
   type OpenChoice,
 } from './choose.ts'
-import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
+import { type CompiledKernel, CompiledSchedule, type RunInputs } from './compiled.ts'
+import { CompiledAutomatic } from './compiled-automatic.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { refuseTextsOf } from './instruction-lookup.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
@@ -227,20 +230,35 @@ export class Kernel extends Steps<Kernel> {
 
   /**
    * Steps on loops from their shape alone, where it has none: running sums in registers on cpu, threads for elements, lanes or
-   * shares elsewhere. The best guess of `sketches` (sparsetile/search); itself where a step of it is refused. `sizes`: those
-   * that it is for, by name: it may require them, or what they are multiples of.
+   * shares elsewhere. The best guess of `sketches` (sparsetile/search); itself where a step of it is refused.
+   * @param sizes - Those that it is for, by name: it may require them, or what they are multiples of
+   * @param tensors - Of its forms (`SketchSpace.forms`) the one that the cost model expects to be the fastest on these, where
+   *   there is a model: what runs where `compile` is not told more
    */
-  automatic(device: SketchDevice, sizes?: Readonly<Record<string, number>>): Kernel {
-    expectArgument(DEVICE_KINDS.includes(device), 'the kind of a device', device, DEVICE_KINDS.join(', '))
+  automatic(
+    device: SketchDevice | Device,
+    sizes?: Readonly<Record<string, number>>,
+    tensors?: RunInputs['tensors'],
+  ): Kernel {
+    const kind = typeof device === 'string' ? device : device?.kind
+    expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
+    if (tensors !== undefined && this.#isFree) {
+      const values = valuesIn(this.source, { tensors, ...(sizes ? { params: sizes } : {}) })
+      return fastestForms<Kernel>(this, device, values)[0] ?? this
+    }
     checkSizes(this.source, sizes)
-    const known = sizes ? undefined : this.#automatic.get(device)
+    const known = sizes ? undefined : this.#automatic.get(kind)
     if (known) return known
-    const { onLoops, loops } = this.#c
-    const given = onLoops || loops.body.length > MOST_NESTS
-    const made = given ? this : orRefused(() => bestGuess<Kernel>(this, { device, sizes }))
+    const made = this.#isFree ? orRefused(() => bestGuess<Kernel>(this, { device: kind, sizes })) : this
     const kernel = made instanceof SptError ? this : made
-    if (!sizes) this.#automatic.set(device, kernel)
+    if (!sizes) this.#automatic.set(kind, kernel)
     return kernel
+  }
+
+  /** Whether its loops have no steps, and are not too many to be looked at. */
+  get #isFree(): boolean {
+    const { onLoops, loops } = this.#c
+    return !onLoops && loops.body.length <= MOST_NESTS
   }
 
   /** Without the latest step. */
@@ -297,9 +315,9 @@ export class Kernel extends Steps<Kernel> {
   }
 
   /**
-   * Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does, on cpu one without
-   * steps on loops as `automatic('cpu')`. Where a choice is open, or no step has been applied and the program has a choice
-   * called `auto`, each binding chooses the schedule.
+   * Compiles for a device. One without steps on loops runs as `automatic` does, on devices with threads in the form that is
+   * chosen when data are bound; one whose steps bind no threads runs there as `parallel()` does. Where a choice is open, or no
+   * step has been applied and the program has a choice called `auto`, each binding chooses the schedule.
    */
   async compile(device: Device): Promise<CompiledKernel> {
     checkDevice(device)
@@ -307,21 +325,23 @@ export class Kernel extends Steps<Kernel> {
     return open ? new CompiledChoice(open, device) : (await this.compileUnasked(device)).compiled
   }
 
-  /** What `compile` takes where no choice is open, and the same compiled. */
+  /** What `compile` takes where no choice is open, as far as it is known without data, and the same compiled. */
   async compileUnasked(
     device: Device,
   ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
     checkDevice(device)
     const of = async (kernel: Kernel) => ({ kernel, compiled: await kernel.compileAsIs(device) })
-    const k = device.kind === 'cpu' ? this.automatic('cpu') : this
-    if (k === this) return of(this)
-    try {
-      return await of(k)
-    } catch (why) {
-      // What only lowering refuses: the kernel as it is has less to refuse.
-      if (!(why instanceof SptError)) throw why
-      return of(this)
-    }
+    const guess = this.automatic(device.kind)
+    const made = await (guess === this
+      ? of(this)
+      : of(guess).catch((why) => {
+          // What only lowering refuses: the kernel as it is has less to refuse.
+          if (!(why instanceof SptError)) throw why
+          return of(this)
+        }))
+    if (device.kind === 'cpu' || !this.#isFree) return made
+    const { compilation, program } = made.compiled
+    return { kernel: made.kernel, compiled: new CompiledAutomatic(this, compilation, program) }
   }
 
   /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */

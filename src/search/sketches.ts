@@ -5,8 +5,16 @@ import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
 import { check } from './points.ts'
-import { Decisions, openIn, type SketchDevice, type SketchTarget, sketch, sketched } from './sketch/index.ts'
-import { formsOf, nearOf } from './sketch/shortlist.ts'
+import {
+  Decisions,
+  formsOf,
+  nearOf,
+  openIn,
+  type SketchDevice,
+  type SketchTarget,
+  sketch,
+  sketched,
+} from './sketch/index.ts'
 import type { KernelSpace, OpenDecision, Point } from './types.ts'
 
 /** What it takes to bring a kernel into a format and to look at its nests, as values of decisions: some milliseconds. */

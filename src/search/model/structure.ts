@@ -71,6 +71,10 @@ export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampl
       (b) => b.table !== undefined || b.role !== 'in' || b.axes.some((a) => isStructured(axes, a)),
     ),
   }
+  // Scalars are given as well, and structure has nothing of them.
+  const sizes = Object.fromEntries(
+    bare.params.flatMap(({ name }) => (name in given.params ? [[name, given.params[name]!]] : [])),
+  )
   const built = (tensors: readonly (readonly [string, Tensor])[], rows?: readonly [string, number]): Found =>
     found(
       loops,
@@ -78,7 +82,7 @@ export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampl
         tensors: Object.fromEntries(
           tensors.map(([n, t]) => [n, t.kind === 'dense' ? t : { ...t, values: null }]),
         ),
-        params: rows ? { ...given.params, [rows[0]]: rows[1] } : given.params,
+        params: rows ? { ...sizes, [rows[0]]: rows[1] } : sizes,
       }),
     )
   const [only] = sparse

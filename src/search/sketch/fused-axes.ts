@@ -38,8 +38,16 @@ function chainLength(it: Iteration, kernel: Kernel1): number {
   return breaks < 0 ? it.iters.length : breaks
 }
 
-/** All that runs over different elements; what combines into others only where its segments do not. */
+/** Axes of a tree that is a matrix: deeper ones have few, uneven segments at the top. */
+const MATRIX = 2
+
+/**
+ * All that runs over different elements; what combines into others only where its segments do not. Of trees deeper than a
+ * matrix, where something combines, the whole chain: every stored element counts alike, however few its roots are.
+ */
 function guess({ iters }: Iteration, most: number): number {
+  const combines = iters.slice(0, most).some((x) => x.kind === 'R')
+  if (most > MATRIX && combines) return most
   const first = iters[0]!.kind === 'R' ? iters.findIndex((x) => x.kind !== 'R') : 0
   const sums = iters.findIndex((x, k) => k > first && x.kind === 'R')
   const spatial = sums < 0 ? iters.length : sums

@@ -16,6 +16,7 @@ import { nestShapes } from './strands.ts'
 
 export { Decisions, openIn } from './decisions.ts'
 export { Draft, type Schedulable } from './draft.ts'
+export { formsOf, nearOf } from './shortlist.ts'
 
 /** The kinds of devices that sketches are for. */
 export type SketchDevice = 'cpu' | 'webgpu' | 'cuda'

@@ -34,7 +34,7 @@ function segments(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): P
   const { name } = strand
   const rest = sums.filter((l) => l !== sum)
   const ragged = isRagged(middle)
-  const rows = ragged && !around.apart ? 1 : d.choose(`${name}.rows`, [1, 2, 4, 8, 16, 32], 4)
+  const rows = ragged && !around.apart ? 1 : d.choose(`${name}.rows`, [1, 2, 4, 8, 16, 32], inner ? 4 : 8)
   const room = around.threads / rows / (inner ? 4 : 1)
   const counts = within(GROUPS, ragged ? Math.min(room, WARP) : room)
   const groups = d.choose(`${name}.groups`, counts, atMost(counts, inner ? 4 : 16))

@@ -36,9 +36,11 @@ export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, ar
 /** Loops of a row are dealt out to neighbouring threads, which combine what they have and keep it. */
 export function rowPerGroup({ called, strands }: NestShape, row: StrandLoop, around: Around): Plan {
   const d = around.decisions
-  const rows = d.choose(`${called}.rows`, [1, 2, 4, 8, 16, 32], 4)
+  // A row that has vectors to go through is work for a block; else blocks of some short rows.
+  const isWide = strands.some((s) => contiguousIn(s) !== undefined)
+  const rows = d.choose(`${called}.rows`, [1, 2, 4, 8, 16, 32], isWide ? 1 : 8)
   const widths = within([4, 8, 16, 32, 64, 128, 256], around.threads / rows)
-  const lanes = d.choose(`${called}.lanes`, widths, atMost(widths, 32))
+  const lanes = d.choose(`${called}.lanes`, widths, atMost(widths, isWide ? 64 : 16))
   const plans = strands.map((s) => lanesOf(s, lanes, d))
   return (draft) => {
     const [blocks, group] = rows > 1 ? draft.split(row.var, rows) : ([row.var, undefined] as const)
@@ -56,14 +58,17 @@ export function rowPerGroup({ called, strands }: NestShape, row: StrandLoop, aro
   }
 }
 
+/** The loop over what lies side by side, whatever the row. */
+const contiguousIn = (strand: Strand): StrandLoop | undefined =>
+  ownLoops(strand).findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
+
 function lanesOf(
   strand: Strand,
   lanes: number,
   d: Decisions,
 ): { readonly strand: Strand; readonly plan: Plan } {
   const own = ownLoops(strand)
-  const contiguous = own.findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
-  const over = contiguous ?? own[0]
+  const over = contiguousIn(strand) ?? own[0]
   if (!over) return { strand, plan: () => ({ whole: undefined, finish: () => undefined }) }
   const rest = own.filter((l) => l !== over)
   const sum = over.reduce || rest.some((l) => l.reduce)

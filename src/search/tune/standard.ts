@@ -24,17 +24,19 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
   }
   const named = device.kind === 'cpu' ? 'cpu' : 'gpu'
   if (!kernel.schedules.includes(named))
-    return { kernel: await unasked(kernel, device), schedule: null, call: null }
-  const own = await unasked(kernel.schedule(named), device)
+    return { kernel: await unasked(kernel, device, inputs), schedule: null, call: null }
+  const own = await unasked(kernel.schedule(named), device, inputs)
   return { kernel: own, schedule: named, call: { name: named, args: [] } }
 }
 
 /** With the steps that `compile` gives it; what is refused when it is compiled is so as well where it is measured. */
-async function unasked(kernel: Kernel, device: Device): Promise<Kernel> {
+async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel> {
   try {
     const { kernel: taken, compiled } = await kernel.compileUnasked(device)
     compiled.release()
-    return taken
+    if (device.kind === 'cpu') return taken
+    const params = Object.entries(inputs.params ?? {}).map(([name, x]) => [name, Number(x)] as const)
+    return kernel.automatic(device, Object.fromEntries(params), inputs.tensors ?? {})
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     return kernel

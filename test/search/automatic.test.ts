@@ -1,0 +1,180 @@
+/** Kernels without a schedule on devices with threads: which form runs, and that it computes what the reference computes. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { coords, type Device, type Kernel, load, type Tensor } from '../../src/node.ts'
+import { Random } from '../../src/run/bind/random-tensors.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { useCostModel } from '../../src/search.ts'
+import { refusal } from '../support/refusal.ts'
+
+const AXES = `
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)`
+
+/** Loops over a matrix, or a tree, that meet, that do not, and that follow each other. */
+const KERNELS: Readonly<Record<string, string>> = {
+  rows: `kernel rows(m: size, n: size, d: size) {${AXES}
+    buffer A: f32[i, j] in
+    buffer B: f32[jd, f] in
+    buffer C: f32[i, f] out
+    iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+  }`,
+  columns: `kernel columns(m: size, n: size, d: size) {${AXES}
+    buffer A: f32[i, j] in
+    buffer B: f32[i, f] in
+    buffer C: f32[jd, f] out
+    iterate sum [i, j, f] as RRS { C[j, f] += A[i, j] * B[i, f] }
+  }`,
+  elements: `kernel elements(m: size, n: size, d: size) {${AXES}
+    buffer A: f32[i, j] in
+    buffer B: f32[i, f] in
+    buffer D: f32[jd, f] in
+    buffer E: f32[i, j] out
+    iterate dot [i, j, f] as SSR { E[i, j] += A[i, j] * B[i, f] * D[j, f] }
+  }`,
+  several: `kernel several(m: size, n: size, d: size) {${AXES}
+    buffer A: f32[i, j] in
+    buffer B: f32[jd, f] in
+    buffer M: f32[i] local
+    buffer C: f32[i, f] out
+    iterate row [i] as S {
+      iterate peak [j] as R { M[i] max= A[i, j] }
+      iterate mix [j, f] as RS { C[i, f] += max(A[i, j] - M[i], -2) * B[j, f] }
+    }
+  }`,
+  scaled: `kernel scaled(m: size, n: size, d: size, by: f32) {${AXES}
+    buffer A: f32[i, j] in
+    buffer B: f32[jd, f] in
+    buffer T: f32[i, f] local
+    buffer C: f32[i, f] out
+    iterate sum [i, j, f] as SRS { T[i, f] += A[i, j] * B[j, f] }
+    iterate scale [i, f] as SS { C[i, f] = by * T[i, f] }
+  }`,
+  tree: `kernel tree(m: size, n: size, l: size, d: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis k = sparse_variable(j, l)
+    axis kd = dense_fixed(l)
+    axis f = dense_fixed(d)
+    buffer A: f32[i, j, k] in
+    buffer B: f32[kd, f] in
+    buffer C: f32[i, f] out
+    iterate sum [i, j, k, f] as SRRS { C[i, f] += A[i, j, k] * B[k, f] }
+  }`,
+}
+const kernelOf = async (name: string): Promise<Kernel> => (await load(KERNELS[name]!)).kernel()
+
+/** Rows of `degree` elements, the first of `first`. */
+function matrix(m: number, n: number, degree: number, first: number): Tensor {
+  const random = new Random(5)
+  const rows: number[] = []
+  const columns: number[] = []
+  for (let i = 0; i < m; i++)
+    for (const j of new Set(Array.from({ length: i === 0 ? first : degree }, () => random.below(n)))) {
+      rows.push(i)
+      columns.push(j)
+    }
+  return coords([m, n], [rows, columns])
+}
+
+const traceOf = (kernel: Kernel): string => kernel.trace.join('; ')
+
+test('data say which form runs: a long row is shared out, even rows are not', async () => {
+  const kernel = await kernelOf('rows')
+  const [even, long] = [matrix(3000, 40_000, 8, 8), matrix(3000, 40_000, 8, 30_000)].map((A) =>
+    kernel.automatic('cuda', { d: 128 }, { A }),
+  )
+  const guess = kernel.automatic('cuda', { m: 3000, n: 40_000, d: 128 })
+  expect(traceOf(even!)).toBe(traceOf(guess))
+  expect(traceOf(long!)).toContain('fuse (sum.i, sum.j)')
+  try {
+    useCostModel('cuda', null)
+    const blind = kernel.automatic('cuda', { d: 128 }, { A: matrix(3000, 40_000, 8, 30_000) })
+    expect(traceOf(blind)).toBe(traceOf(guess))
+  } finally {
+    useCostModel('cuda', undefined)
+  }
+})
+
+test('scalars are no sizes, what has steps on loops stays as it is, and what does not fit is refused', async () => {
+  const kernel = await kernelOf('scaled')
+  const A = matrix(300, 200, 4, 4)
+  expect(traceOf(kernel.automatic('cuda', { d: 8, by: 2 }, { A }))).toContain('require d % 4 == 0')
+  const own = (await kernelOf('rows')).unroll('f', 4)
+  expect(own.automatic('cuda', { d: 8 }, { A })).toBe(own)
+  expect(refusal(() => kernel.automatic('cuda', { d: 8 }, { Z: A })).code).toBe('bind/unknown-name')
+})
+
+let device: Device
+beforeAll(async () => {
+  device = await createNodeWebGpu()
+}, 120_000)
+afterAll(async () => {
+  await device.dispose()
+})
+
+/** A tensor with some of the coordinates, and extents beside. */
+const drawn = (order: number) =>
+  fc.tuple(...Array.from({ length: order }, () => fc.integer({ min: 1, max: 9 }))).chain((shape) =>
+    fc
+      .uniqueArray(fc.tuple(...shape.map((n) => fc.nat(n - 1))), { maxLength: 40, selector: (c) => c.join() })
+      .map((list) =>
+        coords(
+          shape,
+          shape.map((_, k) => list.map((c) => c[k]!)),
+        ),
+      ),
+  )
+
+test('what runs unasked computes what the reference computes, with a model and without', async () => {
+  const compiled = new Map(
+    await Promise.all(
+      Object.keys(KERNELS).map(async (name) => [name, await (await kernelOf(name)).compile(device)] as const),
+    ),
+  )
+  const cases = fc.constantFrom(...Object.keys(KERNELS)).chain((name) =>
+    fc.record({
+      name: fc.constant(name),
+      A: drawn(name === 'tree' ? 3 : 2),
+      d: fc.constantFrom(1, 3, 4, 8, 32, 33),
+      seed: fc.nat(1000),
+      model: fc.boolean(),
+    }),
+  )
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ name, A, d, seed, model }) => {
+      useCostModel('webgpu', model ? undefined : null)
+      try {
+        const params = { d, ...(name === 'scaled' ? { by: 3 } : {}) }
+        const inputs = { tensors: { A }, params, seed }
+        const prepared = await compiled.get(name)!.prepare(inputs)
+        try {
+          const { ok, problems } = await prepared.verify()
+          expect(problems.slice(0, 1)).toEqual([])
+          expect(ok).toBe(true)
+        } finally {
+          prepared.free()
+        }
+      } finally {
+        useCostModel('webgpu', undefined)
+      }
+    }),
+    { numRuns: 25 },
+  )
+  for (const c of compiled.values()) c.release()
+}, 600_000)
+
+test('what is bound for it is prepared later, in the form that was chosen', async () => {
+  const kernel = await kernelOf('rows')
+  const compiled = await kernel.compile(device)
+  const A = matrix(60, 50, 5, 40)
+  const bound = compiled.bind({ tensors: { A }, params: { d: 8 }, seed: 1 })
+  const prepared = await compiled.prepare(bound)
+  expect((await prepared.verify()).ok).toBe(true)
+  const chosen = kernel.automatic(device, { d: 8 }, { A })
+  expect(prepared.kernel.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
+  prepared.free()
+  compiled.release()
+})
