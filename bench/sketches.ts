@@ -1,15 +1,15 @@
 /**
  * Whether the auto-scheduler's spaces contain what schedules by hand reach: for each kernel the best point of its space that
- * was found in the time given, the best guess without measuring, what `parallel()` gives, and the best schedule by hand, in
- * one process.
+ * was found in the time given, the best guess without measuring, what `compile` takes on the data, what `parallel()` gives,
+ * and the best schedule by hand, in one process.
  *
  *   node dist/bench/sketches.js [--device cpu|cuda|webgpu] [--kernels A,B] [--data FOLDER] [--sets A,B] [--rows N]
  *     [--width D] [--points N] [--listed N] [--minutes M] [--seed N] [--as-declared] [--json PATH] [--times PATH]
  *
  * The time is shared out among the kernels; a row is printed, and `--json` written, as each is done, and several processes
  * (`--kernels`) use the device in turn. `--times` gets a line of JSON for every schedule that was timed, with its steps.
- * `--sets`: files of the folder, or members of generated families (`road:20000:1`). `--as-declared`: formats are none of the decisions. By hand: the schedules of the package that need no arguments, its
- * choices, and what `candidates.json` lists. A point whose result differs from the reference is reported, and makes the
+ * `--sets`: files of the folder, or members of generated families (`road:20000:1`). `--as-declared`: formats are none of the
+ * decisions. By hand: the schedules of the package that need no arguments, its choices, and what `candidates.json` lists. A point whose result differs from the reference is reported, and makes the
  * process end with 1; where the reference takes too long, points are compared on an excerpt of the data. The best of each are
  * timed again, interleaved.
  */
@@ -65,6 +65,8 @@ interface Row {
   readonly handMs: number
   /** The kernel without steps, on threads as `parallel()`. */
   readonly plainMs: number
+  /** What `compile` runs on these data. */
+  readonly chosenMs: number
   readonly guessMs: number
   readonly bestMs: number
   readonly best: readonly string[]
@@ -91,6 +93,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   const formats = gpu && !options['as-declared'] ? of.formats : {}
   const space = sketches(kernel, { device: device.kind, sizes: sizesOf(params), formats })
   const until = performance.now() + minutes * 60_000
+  const unasked = kernel.automatic(device, params, tensors)
 
   const plain = await trials.time('no schedule', () => (gpu ? kernel.parallel() : kernel))
   const hand = [
@@ -105,10 +108,12 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   const { tried, found } = await explored(space, trials, limits, model ?? undefined)
   const best = [...found].sort((a, b) => a.ms - b.ms)
   const guess = best.find((c) => c.name === 'guess')
+  const chosen = await trials.time('chosen', () => unasked)
   const finalists = [
     ...[...hand].sort((a, b) => a.ms - b.ms).slice(0, FINAL),
     ...best.slice(0, FINAL),
     ...(guess && best.indexOf(guess) >= FINAL ? [guess] : []),
+    ...(chosen ? [chosen] : []),
   ]
   const final = await trials.again(finalists)
   const least = (among: readonly Timed[]): Timed | undefined =>
@@ -125,6 +130,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
     hand: byHandBest?.name ?? '',
     plainMs: plain ? plain.ms : Number.NaN,
     handMs: byHandBest ? final.get(byHandBest)! : Number.NaN,
+    chosenMs: chosen ? final.get(chosen)! : Number.NaN,
     guessMs: guess ? final.get(guess)! : Number.NaN,
     bestMs: bySketch ? final.get(bySketch)! : Number.NaN,
     best: bySketch?.kernel.trace ?? [],
@@ -181,6 +187,7 @@ const HEAD = [
   'best ms',
   'plain/hand',
   'guess/hand',
+  'chosen/hand',
   'best/hand',
 ]
 const cells = (r: Row): (string | number)[] => [
@@ -196,6 +203,7 @@ const cells = (r: Row): (string | number)[] => [
   r.bestMs.toFixed(4),
   r.plainMs / r.handMs,
   r.guessMs / r.handMs,
+  r.chosenMs / r.handMs,
   r.bestMs / r.handMs,
 ]
 const rows: Row[] = []

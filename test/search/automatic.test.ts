@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { coords, type Device, type Kernel, load, type Tensor } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { useCostModel } from '../../src/search.ts'
+import { predictor, useCostModel } from '../../src/search.ts'
 import { refusal } from '../support/refusal.ts'
 
 const AXES = `
@@ -102,6 +102,8 @@ test('scalars are no sizes, what has steps on loops stays as it is, and what doe
   const kernel = await kernelOf('scaled')
   const A = matrix(300, 200, 4, 4)
   expect(traceOf(kernel.automatic('cuda', { d: 8, by: 2 }, { A }))).toContain('require d % 4 == 0')
+  const predict = predictor(kernel, { inputs: { tensors: { A }, params: { d: 8, by: 2 } } })
+  expect(predict(kernel.parallel()).milliseconds).toBeGreaterThan(0)
   const own = (await kernelOf('rows')).unroll('f', 4)
   expect(own.automatic('cuda', { d: 8 }, { A })).toBe(own)
   expect(refusal(() => kernel.automatic('cuda', { d: 8 }, { Z: A })).code).toBe('bind/unknown-name')

@@ -94,7 +94,7 @@ export const run: CommandSpec = {
         const { used, compiled } = await orWithout(call, decided, source, async (s) => {
           lower(s.kernel, kind)
           laps.begin('compile')
-          return { used: s, compiled: await s.kernel.compileAsIs(device) }
+          return { used: s, compiled: (await s.kernel.compileUnasked(device)).compiled }
         })
         const stage1 = compiled.compilation.kernel
         laps.begin('build')
