@@ -46,7 +46,7 @@ export class OpenSpace<K extends Base<K>> {
     this.#texts = texts
     this.#space = space
     this.#base = base
-    this.#values = valuesOf(space, args)
+    this.#values = valuesOf(space, args, 'space')
     const given = args.length > 0 ? `(${[...this.#values.values()].join(', ')})` : ''
     this.name = `${space.kernel}.${space.name}${given}`
   }

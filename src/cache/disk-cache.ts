@@ -3,6 +3,7 @@
  * another key is ignored and rewritten; a cache that cannot be written is no error.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
@@ -122,5 +123,22 @@ export async function makeFolder(path: string): Promise<void> {
     await mkdir(path).catch((again: NodeJS.ErrnoException) => {
       if (again.code !== 'EEXIST') throw again
     })
+  }
+}
+
+/** The same at once. @param mode of those that are made */
+export function makeFolderSync(path: string, mode = 0o777): void {
+  try {
+    mkdirSync(path, { mode })
+  } catch (e) {
+    const { code } = e as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT' || dirname(path) === path) throw e
+    makeFolderSync(dirname(path), mode)
+    try {
+      mkdirSync(path, { mode })
+    } catch (again) {
+      if ((again as NodeJS.ErrnoException).code !== 'EEXIST') throw again
+    }
   }
 }

@@ -34,10 +34,11 @@ export function scheduleCall(
   return { name: match[1]!, args: placed.map((a) => Number(a![2])), named }
 }
 
-/** The arguments in the order of the schedule's parameters. @throws SptError `schedule/arguments` */
+/** The arguments in the order of the parameters of a schedule, or space. @throws SptError `schedule/arguments` */
 export function argumentsOf(
   kernel: Kernel,
   { name, args, named = new Map() }: ScheduleCall,
+  what: 'schedule' | 'space' = 'schedule',
 ): readonly (number | undefined)[] {
   if (named.size === 0) return args
   const params = kernel.parameters(name).map((p) => p.name)
@@ -46,8 +47,8 @@ export function argumentsOf(
       fail({
         code: 'schedule/arguments',
         message: params.includes(n)
-          ? `${n} of schedule ${name} is given by place and by name`
-          : `schedule ${name} has no parameter ${n}`,
+          ? `${n} of ${what} ${name} is given by place and by name`
+          : `${what} ${name} has no parameter ${n}`,
         ...(params.includes(n) ? {} : { lookup: { name: n, candidates: params } }),
         expected: params.length > 0 ? `some of ${params.join(', ')}` : 'no arguments',
         hint: 'give each parameter once',

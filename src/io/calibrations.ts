@@ -72,7 +72,8 @@ export function storedCalibration(chip: Chip, env: Env = process.env): unknown {
 
 function storedAt(path: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'))
+    // What JSON calls null is no calibration, and a file.
+    return JSON.parse(readFileSync(path, 'utf8')) ?? undefined
   } catch (e) {
     return (e as NodeJS.ErrnoException).code === 'ENOENT' ? null : undefined
   }

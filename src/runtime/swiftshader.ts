@@ -6,7 +6,6 @@
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
@@ -19,6 +18,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
+import { makeFolderSync } from '../cache/disk-cache.ts'
 
 const PACKAGE = '@sparticuz/chromium'
 /** 153 asks for Node 22.17; both carry the same files. */
@@ -131,7 +131,7 @@ function cacheFolders(archive: string): string[] {
 /** Unpacks into a fresh folder and moves it into place in one step, so that nobody sees half of it. */
 function unpack(archive: string, base: string, version: string): string {
   const dir = join(base, `swiftshader-${version}`)
-  mkdirSync(base, { recursive: true, mode: 0o700 })
+  makeFolderSync(base, 0o700)
   checkOwner(base)
   if (FILES.every((f) => existsSync(join(dir, f)))) return dir
   const fresh = mkdtempSync(join(base, 'unpack-'))

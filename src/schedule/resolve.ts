@@ -96,12 +96,13 @@ function tooManySteps(message: string, span: Span, hint: string): never {
 export function valuesOf(
   schedule: Pick<Schedule, 'name' | 'params'>,
   args: readonly (number | undefined)[],
+  what: 'schedule' | 'space' = 'schedule',
 ): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   if (args.length > schedule.params.length)
     fail({
       code: 'schedule/arguments',
-      message: `schedule ${schedule.name} is given ${args.length} arguments`,
+      message: `${what} ${schedule.name} is given ${args.length} arguments`,
       expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
       hint: 'leave out what it does not take',
     })
@@ -111,7 +112,7 @@ export function valuesOf(
       if (!Number.isSafeInteger(given))
         fail({
           code: 'schedule/argument',
-          message: `an argument is no integer: ${p.name} of schedule ${schedule.name} is ${nameText(given)}`,
+          message: `an argument is no integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
           expected: 'an integer',
         })
       values.set(p.name, given)
@@ -119,7 +120,7 @@ export function valuesOf(
     else
       fail({
         code: 'schedule/arguments',
-        message: `schedule ${schedule.name} needs a value for ${p.name}`,
+        message: `${what} ${schedule.name} needs a value for ${p.name}`,
         expected: `(${schedule.params.map((q) => q.name).join(', ')})`,
         hint: `give ${p.name} a value`,
       })

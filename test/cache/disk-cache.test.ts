@@ -6,7 +6,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cacheFolder, cacheKey, decodeEntry, encodeEntry, openCache } from '../../src/cache/disk-cache.ts'
+import {
+  cacheFolder,
+  cacheKey,
+  decodeEntry,
+  encodeEntry,
+  makeFolder,
+  makeFolderSync,
+  openCache,
+} from '../../src/cache/disk-cache.ts'
 import { decodeTree, encodeTree, treesIn } from '../../src/io/program-trees.ts'
 import { parse } from '../../src/schedule/language.ts'
 
@@ -15,6 +23,16 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sparsetile-cache-'))
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
+
+test('a folder is made with those around it, and where none can be, that is told at once', async () => {
+  for (const [k, make] of [makeFolder, async (path: string) => makeFolderSync(path)].entries()) {
+    const path = join(folder, String(k), 'a', 'b')
+    await make(path)
+    await make(path)
+    expect(await readdir(path)).toEqual([])
+    if (process.platform === 'linux') await expect(make('/proc/none/a')).rejects.toThrow(/ENOENT/)
+  }
+})
 
 /** Any that a program can hold, with halves of pairs. */
 const text = fc.string({ unit: 'binary' })

@@ -44,6 +44,7 @@ test('spt records lists, shows, exports and forgets what is in a file', async ()
     expect(await said('export', '--format', format, '--out', folder.at('out'))).toBe('')
     expect(readFileSync(folder.at('out'), 'utf8')).toBe(records.export(format))
   }
+  expect((await spt(['records', 'prune', '--db', db])).err).toContain('--older-than, --keep-best or --study')
   const wrong = kept.filter((t) => t.outcome.status === 'wrong').length
   expect(await said('prune', '--older-than', '0', '--json')).toBe(`{"removed":${kept.length - wrong}}\n`)
   expect(records.query({ status: ['rejected', 'failed', 'measured'] })).toEqual([])

@@ -1,5 +1,5 @@
 /** `spt tune`: the fastest schedule of a kernel on a matrix, kept, gone on with, written as a schedule that reads back. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
 import { reportWrong } from '../../src/cli/run/tuning.ts'
@@ -47,6 +47,11 @@ test('finds, writes, keeps and goes on', async () => {
   expect([first.code, first.err]).toEqual([0, ''])
   const found = JSON.parse(first.out)
   expect(found.trials).toHaveLength(4)
+  const times: number[] = found.finals.flatMap(
+    (f: { name: string; outcome: { timing?: { median: number } } }) =>
+      f.name.startsWith('best') && f.outcome.timing ? [f.outcome.timing.median] : [],
+  )
+  expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(found.finals.map((f: { name: string }) => f.name)).toEqual(
     expect.arrayContaining(['best', 'standard', 'A dense']),
   )
@@ -198,6 +203,43 @@ test('what is not possible is refused', async () => {
   )
   expect((await spt(['tune', empty, ...data])).err).toContain('space/empty')
   expect(existsSync('spt-bug-mul-1.json')).toBe(false)
+  expect(await codeOf('--space', 'sketches(4)')).toContain('sketches take no arguments')
+  expect(await codeOf('--space', 'cpu_space(4)')).toContain('space cpu_space is given 1 arguments')
+  expect(await codeOf('--space', 'cpu_space(n = 4)')).toContain('space cpu_space has no parameter n')
+  expect(await codeOf('--out', folder.at('x.ts'))).toContain('is no name of a program')
+})
+
+test('what a program imports is not written over, and what could not import it is not begun', async () => {
+  const text = readFileSync(program, 'utf8')
+  const user = folder.file('user.spt', 'import "./mul.spt"\nschedule mul.more { reorder (i, f, j) }\n')
+  const db = folder.at('over.db')
+  const over = await spt(['tune', user, '--kernel', 'mul', ...data, '--out', program, '--db', db])
+  expect([over.code, over.err]).toEqual([2, expect.stringContaining('would write over')])
+  const odd = folder.file('we"ird/mul.spt', PROGRAM)
+  const quoted = await spt(['tune', odd, ...data, '--out', folder.at('quoted.spt'), '--db', db])
+  expect([quoted.code, quoted.err]).toEqual([2, expect.stringContaining('no program can import')])
+  expect([existsSync(db), readFileSync(program, 'utf8')]).toEqual([false, text])
+})
+
+test('without a file of records it goes on with those of the user', async () => {
+  const env = { SPT_CACHE_DIR: folder.at('cache') }
+  const tuned = async (): Promise<{ readonly known: number; readonly trials: readonly unknown[] }> =>
+    JSON.parse((await spt(['tune', program, ...data, '--trials', '2', '--resume', '--json'], { env })).out)
+  expect([(await tuned()).known, (await tuned()).known]).toEqual([0, 2])
+  const none = await spt(['records', 'list', '--kernel', 'other'], { env })
+  expect(none.out).toContain('none of the 1 studies')
+})
+
+test('bugs of one run are not written over by another', async () => {
+  const bugs = folder.at('found')
+  mkdirSync(bugs)
+  const call = new Call('tune', [program], new Map([['bugs', [bugs]]]), { err: () => undefined } as never)
+  const given = { call, kernel: { name: 'mul' }, kind: 'cpu' } as never
+  const wrong = (message: string) => ({ space: 's', point: { by: 2 }, message, trace: '[]', seed: 5 })
+  await reportWrong(given, [wrong('first'), wrong('second')])
+  await reportWrong(given, [wrong('third')])
+  const said = [1, 2, 3].map((n) => JSON.parse(readFileSync(`${bugs}/spt-bug-mul-${n}.json`, 'utf8')).message)
+  expect(said).toEqual(['first', 'second', 'third'])
 })
 
 test('a folder for bugs that is none is refused before anything is measured', async () => {

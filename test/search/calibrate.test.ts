@@ -62,6 +62,7 @@ describe('a calibration', () => {
     await keep(own)
     expect(calibrationOf('cpu', cpu, env())).toEqual(own)
     expect(readdirSync(join(home, 'calibrations'))).toHaveLength(1)
+    expect(() => useCostModel('webgpu', own)).toThrow('not of webgpu')
     useCostModel('cpu', own)
     expect(costModel('cpu')).toBe(own)
     useCostModel('cpu', undefined)
@@ -70,6 +71,8 @@ describe('a calibration', () => {
   test('that is damaged, cut short, of another version or of another chip is ignored', async () => {
     const path = await keep(own)
     const whole = readFileSync(path, 'utf8')
+    writeFileSync(path, 'null')
+    expect(calibrationOf('cpu', cpu, env())).toBe('unusable')
     fc.assert(
       fc.property(fc.integer({ min: 0, max: whole.length - 2 }), (n) => {
         writeFileSync(path, whole.slice(0, n))

@@ -6,6 +6,7 @@ import { fail, SptError } from '../../src/ast/diagnostic.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Command, Device, Graph } from '../../src/runtime/device.ts'
+import { MOST_DRIFT, References } from '../../src/search/measuring/drift.ts'
 import { measureRounds } from '../../src/search/measuring/measure-rounds.ts'
 import { medianInterval } from '../../src/search/measuring/median-interval.ts'
 import { raced, type Timed } from '../../src/search/measuring/rounds.ts'
@@ -176,6 +177,20 @@ describe('rounds', () => {
       }),
       { numRuns: runs(60) },
     )
+  })
+
+  test('correct by a factor of two at most, whatever the reference was held up by', () => {
+    const reference = fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), {
+      minLength: 1,
+      maxLength: 12,
+    })
+    const bounded = fc.property(reference, (times) => {
+      const references = new References()
+      for (const t of times) references.add(t)
+      for (const f of references.factors([...times.keys(), times.length]))
+        expect(f >= 1 / MOST_DRIFT && f <= MOST_DRIFT).toBe(true)
+    })
+    fc.assert(bounded, { numRuns: runs(60) })
   })
 
   test('take off what happens to the device, by the reference', async () => {

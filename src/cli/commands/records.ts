@@ -140,7 +140,7 @@ async function list(opened: Records, call: Call): Promise<void> {
   const studies = opened.studies(filter)
   if (call.flag('json')) return call.io.out(`${JSON.stringify({ db: opened.path, studies })}\n`)
   const { studyTable } = await import('../../search/records/report.ts')
-  call.io.out(studyTable(studies, opened.path))
+  call.io.out(studyTable(studies, opened.path, opened.studies().length))
 }
 
 async function show(opened: Records, call: Call, id: string): Promise<void> {
@@ -189,6 +189,12 @@ async function prune(opened: Records, call: Call): Promise<void> {
   const days = call.integer('older-than', 0, MOST)
   const keepBest = call.integer('keep-best', 0, MOST)
   const { studies } = filterOf(opened, call)
+  if (days === undefined && keepBest === undefined && !studies)
+    misused({
+      command: call.command,
+      message: 'what is to be forgotten is missing',
+      expected: '--older-than, --keep-best or --study',
+    })
   const removed = opened.prune({
     ...(days === undefined ? {} : { olderThan: Date.now() - days * DAY_MS }),
     ...(keepBest === undefined ? {} : { keepBest }),

@@ -5,6 +5,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkWritable, checkWritableFolder } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'
+import { checkImportable } from '../run/out-file.ts'
 import { SPACE } from '../run/space-option.ts'
 import { casesOf } from '../run/tune-cases.ts'
 import { tuneOne } from '../run/tune-one.ts'
@@ -52,7 +53,11 @@ export const tune: CommandSpec = {
         "On one matrix, on cuda: leave out the routines of the vendor's libraries that compute the kernel",
     },
     { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'write' },
-    { flags: '--resume', about: 'With --db: what it holds of the same study is not measured again' },
+    {
+      flags: '--resume',
+      about:
+        "What the records hold of the same study is not measured again (default of --db: the user's records)",
+    },
     {
       flags: '--out <FILE>',
       about: 'Write the fastest schedule, or the choice, as a program (.spt) that imports the kernel',
@@ -105,6 +110,8 @@ export const tune: CommandSpec = {
     const cases = await casesOf(call)
     await checkWritten(call, cases.length)
     const parsed = await parseFile(call.args[0]!, call)
+    const out = call.one('out')
+    if (out !== undefined) checkImportable(call, parsed, out)
     const program = await programFrom(parsed, call)
     return within(program, () => {
       const kernel = chosenKernel(program, call)
@@ -144,6 +151,13 @@ async function checkWritten(call: Call, cases: number): Promise<void> {
       message: `--html is of one matrix and size, and these are ${cases} cases`,
       expected: 'one file of each buffer, and one value of each size',
       hint: 'leave it out; --json has all of it as data',
+    })
+  if (out !== undefined && !/\.spt$/i.test(out) && !out.startsWith('/dev/'))
+    misused({
+      command: call.command,
+      message: `--out ${out} is no name of a program`,
+      expected: 'a name that ends with .spt',
+      hint: 'the winner as TypeScript is printed; --json has its steps as data',
     })
   for (const path of [out, html]) if (path !== undefined) await checkWritable(path)
   const bugs = call.one('bugs')

@@ -1,9 +1,50 @@
 /** What `--out` writes: schedules in a file of their own, which imports what they name. */
+import { realpathSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 import type { Program } from '../../ast/linked-program.ts'
 import type { Decl, Kernel } from '../../ast/nodes.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { placeOf } from '../../io/package.ts'
+import type { Call } from '../command.ts'
+import { misused } from '../usage.ts'
+
+/**
+ * That a file at `out` can import what the program declares, and is none of its own files.
+ * @throws UsageError
+ */
+export function checkImportable(call: Call, program: Program, out: string): void {
+  const { kernels, formats, monoids, memories, instrs } = program
+  const declared = [kernels, formats, monoids, memories, instrs].flatMap((of: ReadonlyMap<string, Decl>) => [
+    ...of.values(),
+  ])
+  const schedules = [...program.schedules.values()].flatMap((of) => [...of.values()])
+  const files = new Set([...declared, ...schedules].map((d) => d.span.source).filter((f) => !inPackage(f)))
+  const place = placeOfFile(out)
+  for (const file of files) {
+    if (placeOfFile(placeOf(file)) === place)
+      misused({
+        command: call.command,
+        message: `--out ${out} would write over ${file}, which the program imports`,
+        expected: 'a path of its own for what is written',
+      })
+    if (/["\\\n\r]/.test(importPath(out, file)))
+      misused({
+        command: call.command,
+        message: `no program can import ${JSON.stringify(importPath(out, file))}`,
+        expected: 'a path without quotes, backslashes and line breaks',
+        hint: 'rename the folder or the file, or leave out --out',
+      })
+  }
+}
+
+/** Where a path leads, through links. */
+function placeOfFile(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}
 
 /** Names that a file can import from the one that declares them. */
 type Named = Exclude<Decl, { readonly kind: 'schedule' | 'choice' | 'space' }>

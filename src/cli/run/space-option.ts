@@ -30,7 +30,7 @@ export async function spaceOf(
   const name = asked?.name ?? (kernel.spaces.includes(own) ? own : SKETCHES)
   if (name !== SKETCHES || kernel.spaces.includes(name)) {
     if (asked && !kernel.spaces.includes(name)) kernel.space(name)
-    return kernel.space(name, ...(asked ? argumentsOf(kernel, asked) : [])).on(on, inputs)
+    return kernel.space(name, ...(asked ? argumentsOf(kernel, asked, 'space') : [])).on(on, inputs)
   }
   if (asked && (asked.args.length > 0 || (asked.named?.size ?? 0) > 0))
     misused({

@@ -86,7 +86,18 @@ function table(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-function ending(kernel: Kernel, { generalised: g, schedule, candidates }: TuneAllResult): string {
+/** Where what runs unasked is no slower on matrices that what was found was made without. */
+export function unaskedNote({ generalised: g, standard }: TuneAllResult): string {
+  if (!g || !standard) return ''
+  const kept = g.isBetter ? g.choice : g.single
+  const found = kept.leftOut ?? kept.fitted
+  const isSlower = found.refused > standard.refused || found.mean > standard.mean
+  if (standard.refused > 0 || !isSlower) return ''
+  return `// What runs unasked is better: ${factor(standard)} of the best time, and this takes ${factor(found)}${kept.leftOut ? ' on matrices that it was made without' : ''}.\n`
+}
+
+function ending(kernel: Kernel, r: TuneAllResult): string {
+  const { generalised: g, schedule, candidates } = r
   if (!schedule || !g) return 'It was ended before all candidates were tried on all: nothing is chosen.\n'
   const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
   const why = g.isBetter
@@ -98,7 +109,7 @@ function ending(kernel: Kernel, { generalised: g, schedule, candidates }: TuneAl
     g.isBetter || g.tree.kind === 'leaf'
       ? ''
       : `\n// The choice that was not taken:\n${commented(choiceText(kernel, g.choice.rules, choosable).text)}`
-  return `${why}\n${schedule.text}${other}`
+  return `${unaskedNote(r)}${why}\n${schedule.text}${other}`
 }
 
 const commented = (text: string): string =>

@@ -1,12 +1,13 @@
 /** What tuning on one matrix and on several have in common: device, budget, records, Ctrl-C, the space, workers. */
-import { writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { stat, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
+import { makeFolder } from '../../cache/disk-cache.ts'
 import { guarded } from '../../io/node-files.ts'
 import { placeOf } from '../../io/package.ts'
 import { devices } from '../../node.ts'
@@ -73,8 +74,12 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
       process.once('SIGINT', interrupt)
   }
   try {
-    const db = call.one('db')
-    if (db !== undefined) records = await (await import('../../search/records/index.ts')).openRecords(db)
+    if (call.one('db') !== undefined || call.flag('resume')) {
+      const { openRecords, usualPath } = await import('../../search/records/index.ts')
+      const usual = usualPath(call.io.env)
+      if (call.one('db') === undefined) await makeFolder(dirname(usual)).catch(() => undefined)
+      records = await openRecords(call.one('db') ?? usual)
+    }
     const options = {
       ...budget,
       strategy: call.one('strategy'),
@@ -100,6 +105,17 @@ export async function inputsOf({ call, kernel }: Given, { files, params }: TuneF
   }
 }
 
+const noted = new WeakMap<Call, Set<string>>()
+
+/** Of several cases each would say the same. */
+function noteOnce(call: Call, text: string): void {
+  const before = noted.get(call) ?? new Set()
+  noted.set(call, before)
+  if (before.has(text)) return
+  before.add(text)
+  call.io.err(`note: ${text}\n`)
+}
+
 /** What the cost model expects, where there is one for the device and nobody asks for a search without it. */
 export function priorOf(
   { call, kernel, device }: Pick<Tuning, 'call' | 'kernel' | 'device'>,
@@ -107,13 +123,19 @@ export function priorOf(
   inputs: RunInputs,
 ): StrategyOptions['prior'] {
   const named = call.one('strategy')
-  const isModelled = costModel(device.kind, device) !== null && (named === undefined || named === 'model')
-  if (!isModelled) return undefined
+  const model = costModel(device.kind, device)
+  if (!model || (named !== undefined && named !== 'model')) return undefined
+  const { chip } = model
+  if (device.kind !== 'cpu' && chip !== device.name)
+    noteOnce(
+      call,
+      `the cost model is of another device, ${chip}: spt calibrate --device ${device.kind} makes one`,
+    )
   const predict = orRefused(() => predictor(kernel, { device, inputs }))
   if (!(predict instanceof SptError)) return costPrior(space, predict)
   const [{ code, message }] = predict.diagnostics as [Diagnostic]
   if (code !== 'search/too-large' || named !== undefined) throw predict
-  call.io.err(`note: it is searched without the cost model: ${message}\n`)
+  noteOnce(call, `it is searched without the cost model: ${message}`)
   return undefined
 }
 
@@ -144,8 +166,12 @@ export async function reportWrong(
   { call, kernel, kind }: Given,
   wrong: readonly (WrongResult & { readonly case?: string })[],
 ): Promise<void> {
-  for (const [k, bug] of wrong.entries()) {
-    const path = join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${k + 1}.json`)
+  let number = 0
+  for (const bug of wrong) {
+    // Those of other runs stay.
+    const next = (): string => join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${++number}.json`)
+    let path = next()
+    while (await stat(path).catch(() => null)) path = next()
     const all = {
       kernel: kernel.name,
       file: call.args[0],
@@ -156,7 +182,7 @@ export async function reportWrong(
     }
     const text = `${JSON.stringify(all, null, 2)}\n`
     try {
-      await guarded(path, 'write', () => writeFile(path, text))
+      await guarded(path, 'write', () => writeFile(path, text, { flag: 'wx' }))
       call.io.err(`warning: a candidate differs from the reference: ${path}\n`)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
@@ -172,4 +198,7 @@ export async function writeOut({ call, parsed, kernel }: Given, text: string | u
   const out = call.one('out')
   if (out === undefined || text === undefined) return
   await guarded(out, 'write', () => writeFile(out, outFile(parsed, kernel.name, text, out)))
+  const [, name] = /^(?:schedule|choose) \w+\.(\w+)/m.exec(text) ?? []
+  if (name !== undefined && !call.flag('json'))
+    call.io.out(`\n// Written to ${out}: spt run ${out} --schedule ${name}\n`)
 }

@@ -8,6 +8,8 @@ import { medianInterval } from './median-interval.ts'
 const NEAR = 2
 /** Within so much of the usual, differences are the reference's own noise. */
 const USUAL = 0.03
+/** Corrections are no greater: a reference that takes many times as long was held up, and says nothing of its neighbours. */
+export const MOST_DRIFT = 2
 
 export interface Drift {
   /** Milliseconds of the reference, in order. */
@@ -38,7 +40,8 @@ export class References {
     const factor = (at: number): number => {
       // Single outliers are the reference's: the median of its neighbours follows what lasts.
       const near = medianOf(this.#samples.slice(Math.max(0, at - NEAR), at + NEAR)) / usual
-      return Number.isFinite(near) && near > 0 && Math.abs(near - 1) > USUAL ? near : 1
+      if (!(Number.isFinite(near) && near > 0 && Math.abs(near - 1) > USUAL)) return 1
+      return Math.min(MOST_DRIFT, Math.max(1 / MOST_DRIFT, near))
     }
     return before.map((at) => {
       const f = known.get(at) ?? factor(at)

@@ -88,6 +88,13 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
       message: `there is no kind of device ${String(kind)}`,
       expected: DEVICE_KINDS.join(', '),
     })
+  const made = (model as { readonly kind?: unknown } | null | undefined)?.kind
+  if (made !== undefined && made !== kind)
+    fail({
+      code: 'search/other-model',
+      message: `this is a cost model of ${String(made)}, not of ${kind}`,
+      expected: `a model that was made on ${kind}`,
+    })
   if (model === undefined) others.delete(kind)
   else if (model === null || isCostModel(model)) others.set(kind, model)
   else

@@ -28,8 +28,12 @@ function table(rows: readonly (readonly string[])[]): string {
     .join('')
 }
 
-export function studyTable(studies: readonly StudySummary[], path: string): string {
-  if (studies.length === 0) return `no studies in ${escapedLine(path)}\n`
+/** @param all how many there are, of which these were picked */
+export function studyTable(studies: readonly StudySummary[], path: string, all = studies.length): string {
+  if (studies.length === 0)
+    return all === 0
+      ? `no studies in ${escapedLine(path)}\n`
+      : `none of the ${all} studies in ${escapedLine(path)} is such a one\n`
   return table([
     [
       'study',

@@ -264,7 +264,16 @@ async function finalsOf(
     const more = isCounted ? await explained(evaluator, c.kernel) : {}
     finals.push({ point: null, ...c, outcome, ...more })
   }
-  return finals
+  return byPlace(finals)
+}
+
+/** Points are called by what the last comparison made of them: the fastest is the best. */
+function byPlace(finals: readonly Final[]): readonly Final[] {
+  const points = finals.filter((f) => f.point !== null)
+  const fastest = fastestOf(points)
+  const inOrder = [...fastest, ...points.filter((f) => !fastest.includes(f))]
+  const named = inOrder.map((f, k) => ({ ...f, name: k === 0 ? 'best' : `best ${k + 1}` }))
+  return [...named, ...finals.filter((f) => f.point === null)]
 }
 
 function check(kernel: unknown, options: TuneOptions): void {
