@@ -15,9 +15,9 @@ export interface AutomaticKernel extends Automatic<AutomaticKernel> {
 }
 
 /**
- * By itself it is compiled as the best guess is that needs no data. Data that are bound on the host are run by the form that
- * the cost model expects to be the fastest on them, compiled when it is needed first; without a model by the best guess for
- * their sizes.
+ * By itself it is compiled as `parallel()` is, which takes no data and little time. Data that are bound on the host are run by
+ * the form that the cost model expects to be the fastest on them, without a model by the best guess for their sizes; it is
+ * compiled when it is needed first.
  */
 export class CompiledAutomatic extends CompiledSchedule {
   readonly #kernel: AutomaticKernel

@@ -316,7 +316,7 @@ export class Kernel extends Steps<Kernel> {
 
   /**
    * Compiles for a device. One without steps on loops runs as `automatic` does, on devices with threads in the form that is
-   * chosen when data are bound; one whose steps bind no threads runs there as `parallel()` does. Where a choice is open, or no
+   * chosen when data are bound, and on what is resident there as `parallel()` does, as one whose steps bind no threads. Where a choice is open, or no
    * step has been applied and the program has a choice called `auto`, each binding chooses the schedule.
    */
   async compile(device: Device): Promise<CompiledKernel> {
@@ -331,17 +331,22 @@ export class Kernel extends Steps<Kernel> {
   ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
     checkDevice(device)
     const of = async (kernel: Kernel) => ({ kernel, compiled: await kernel.compileAsIs(device) })
-    const guess = this.automatic(device.kind)
-    const made = await (guess === this
-      ? of(this)
-      : of(guess).catch((why) => {
-          // What only lowering refuses: the kernel as it is has less to refuse.
-          if (!(why instanceof SptError)) throw why
-          return of(this)
-        }))
-    if (device.kind === 'cpu' || !this.#isFree) return made
-    const { compilation, program } = made.compiled
-    return { kernel: made.kernel, compiled: new CompiledAutomatic(this, compilation, program) }
+    if (device.kind !== 'cpu') {
+      const made = await of(this)
+      if (!this.#isFree) return made
+      // Forms are made and compiled once there are sizes: without them they are longer by a version for each remainder.
+      const { compilation, program } = made.compiled
+      return { kernel: this, compiled: new CompiledAutomatic(this, compilation, program) }
+    }
+    const guess = this.automatic('cpu')
+    if (guess === this) return of(this)
+    try {
+      return await of(guess)
+    } catch (why) {
+      // What only lowering refuses: the kernel as it is has less to refuse.
+      if (!(why instanceof SptError)) throw why
+      return of(this)
+    }
   }
 
   /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
