@@ -4,7 +4,7 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
-import { Kernel } from '../api/kernel.ts'
+import { Kernel, runOn } from '../api/kernel.ts'
 import { sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
@@ -57,7 +57,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled
   const values = valuesIn(source, inputs)
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
   const data = { ...modelDataOf(sparseTensors(source, values.tensors)), params }
-  return (scheduled) => predicted(model, scheduled.compilation, data)
+  return (scheduled) => predicted(model, runOn(scheduled, kind).compilation, data)
 }
 
 /** Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity. */

@@ -277,3 +277,20 @@ test('a device without a model is refused, and models are of the features that t
   }
   for (const kind of ['webgpu', 'cuda'] as const) expect(costModel(kind)!.features).toEqual(FEATURE_NAMES)
 })
+
+test('what is predicted of a kernel on threads is of what runs there: bound where its steps bind nothing', async () => {
+  const program = await load(`kernel totals(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate total [i, j] as SR { y[i] += A[i, j] }
+}`)
+  const kernel = program.kernel()
+  const is = Array.from({ length: 2000 }, (_, k) => k)
+  const A = coords([2000, 2000], [is, is])
+  const predict = predictor(kernel, { device: 'cuda', inputs: { tensors: { A } } })
+  const bare = predict(kernel)
+  expect(bare.terms).toEqual(predict(kernel.parallel()).terms)
+  expect(bare.terms.blockThreads).toBeGreaterThan(1)
+})

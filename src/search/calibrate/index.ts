@@ -2,7 +2,7 @@
  * What a device can do, learned from small kernels that are measured on it in half a minute: coefficients of the cost model
  * (`model/analytic.ts`), and ceilings for rooflines.
  */
-import type { Kernel } from '../../api/kernel.ts'
+import { type Kernel, runOn } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { chipOf } from '../../io/calibrations.ts'
@@ -119,7 +119,8 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
       if (!goesOn()) return
       const kernel = scheduled(program.kernel(of.kernel), device, of, drawn === 0 ? null : random)
       if (!kernel) continue
-      const terms = termsOn(kernel.compilation, { ...dataOf(of), params: of.params })
+      const { compilation } = runOn(kernel, device.kind)
+      const terms = termsOn(compilation, { ...dataOf(of), params: of.params })
       const compiled = await kernel.compileAsIs(device)
       const prepared = await compiled.prepare({ tensors: of.tensors, params: of.params })
       const release = (): void => {
