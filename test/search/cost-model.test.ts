@@ -61,6 +61,14 @@ law.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], {
     }
     const r = recurrenceOf(values, 13, per)
     expect(reuseWithin(r, window)).toBeCloseTo(elements / different)
+    // What goes on alike is looked at as far as it says something.
+    const often = Array.from({ length: 64 }, () => values).flat()
+    const whole = recurrenceOf(often, 13)
+    const part = recurrenceOf(often, 13, 1, 32 * values.length)
+    expect(part.elements).toBe(whole.elements)
+    expect(part.most).toBe(whole.most)
+    const near = Math.min(window, 4)
+    expect(Math.abs(reuseWithin(part, near) / reuseWithin(whole, near) - 1)).toBeLessThan(0.1)
     // What bitmaps are: few numbers of very many.
     expect(
       recurrenceOf(

@@ -16,8 +16,12 @@ const POWERS = 32
 /** Where values could be so many times as many as there are (bitmaps are), tables are of those that there are. */
 const SPARSE = 16
 
+/** Values that are gone through: beyond, they are taken to go on alike. Formats that pad without end have thousands of times more. */
+const LOOKED = 1 << 22
+
 /** One pass. Neighbouring values, `per` of them, count as one; values below 0 or from `below` on are none. */
-export function recurrenceOf(values: ArrayLike<number>, below: number, per = 1): Recurrence {
+export function recurrenceOf(all: ArrayLike<number>, below: number, per = 1, looked = LOOKED): Recurrence {
+  const values = all.length > looked ? sliceOf(all, looked) : all
   const span = Math.max(1, Math.ceil(below / per))
   const named = span > SPARSE * (values.length + 1) ? new Map<number, number>() : null
   const groups = named ? values.length : span
@@ -42,8 +46,20 @@ export function recurrenceOf(values: ArrayLike<number>, below: number, per = 1):
     last[g] = elements++
     if (++times[g]! > most) most = times[g]!
   }
-  return { elements, counts, distances, most }
+  const part = { elements, counts, distances, most }
+  return values === all ? part : scaled(part, all.length / looked)
 }
+
+/** The first of an array, of whichever kind. */
+const sliceOf = (all: ArrayLike<number>, length: number): ArrayLike<number> =>
+  Array.isArray(all) ? all.slice(0, length) : (all as Int32Array).subarray(0, length)
+
+const scaled = ({ elements, counts, distances, most }: Recurrence, by: number): Recurrence => ({
+  elements: elements * by,
+  counts: counts.map((n) => n * by),
+  distances: distances.map((n) => n * by),
+  most: most * by,
+})
 
 /** Those of several sequences, each weighted: what samples say of the whole. */
 export function weightedRecurrence(
