@@ -5,21 +5,21 @@
  *
  *   node dist/bench/search-cases.js --out cases.jsonl [--device cuda|webgpu] [--data FOLDER] [--minutes 4] [--points 400]
  *     [--cases spmm:ppi-pathways:128,spmv:hubs:30000:12:1,…] [--workers 14] [--seeds 20] [--also FILE]
- *   node dist/bench/search-cases.js --report cases.jsonl
+ *   node dist/bench/search-cases.js --report bench/search-cases/h100-unseen.jsonl.gz
  *
  * `--also`: a file with a candidate a line, `spmm.spt:spmm.vector(4,32,4,4)`, measured as those by hand are.
  *
  * A line of JSON for each kernel, as `collect` writes them, with what the model expected. `--report` prints the figures of
  * such a file again. Columns: the fastest's time over that of what is chosen, of the kernel that the model expects most of, of
  * the fastest schedule by hand and of the fastest library; Spearman's correlation of expected and measured times; what 16
- * trials find among what was measured, geometric mean and worst of `--seeds`, with the model and by chance. The time is shared
+ * trials find among what was measured, geometric mean and worst of `--seeds`, with the model (what runs unasked is one
+ * of them, as `tune` does) and by chance. The time is shared
  * out among the cases.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { append, recordsIn } from './model/records.ts'
+import { append, recordsIn, textOf } from './model/records.ts'
 import {
   type Answer,
   nameOf,
@@ -143,7 +143,7 @@ const tell = async (lines: readonly Tried[]): Promise<void> => {
 const report = option('report')
 console.log(headLine())
 if (report !== undefined) {
-  const all = recordsIn(readFileSync(report, 'utf8')) as Tried[]
+  const all = recordsIn(textOf(report)) as Tried[]
   for (const name of new Set(all.map(nameOf))) await tell(all.filter((t) => nameOf(t) === name))
 } else {
   const out = option('out')

@@ -1,6 +1,4 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
-import { readFileSync } from 'node:fs'
-import { gunzipSync } from 'node:zlib'
 import { BUILD } from '../../src/cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../src/cache/disk-cache.ts'
 import type { Kernel } from '../../src/node.ts'
@@ -13,7 +11,7 @@ import { kernelOf, parseCandidate } from '../gpu/candidates.ts'
 import { inputs, structured } from '../gpu/declared.ts'
 import { type Csr, sources } from '../gpu/matrix.ts'
 import { option, packageFile } from '../support.ts'
-import { type Measured, recordsIn } from './records.ts'
+import { type Measured, recordsIn, textOf } from './records.ts'
 
 export interface Sample extends Measured {
   readonly median: number
@@ -32,10 +30,7 @@ export function measured(): readonly Measured[] {
   const kind = option('device') ?? 'cuda'
   const own = (MEASURED[kind] ?? []).map((f) => packageFile(`bench/model/measured/${f}.jsonl.gz`))
   const files = option('measured')?.split(',') ?? own
-  const all = files.flatMap((f) => {
-    const bytes = readFileSync(f)
-    return recordsIn((f.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString())
-  })
+  const all = files.flatMap((f) => recordsIn(textOf(f)))
   return all.filter((r) => r.status === 'ok' && (option('device') === undefined || r.device === kind))
 }
 

@@ -1,5 +1,6 @@
 /** What `collect` writes and what models are trained from: one line of JSON for each kernel on each case. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
 import { medianInterval } from '../../src/search/measuring/median-interval.ts'
 
 export interface Measured {
@@ -31,6 +32,12 @@ export const keyOf = (m: Pick<Measured, 'device' | 'suite' | 'data' | 'width' | 
 export const readRecords = (path: string): Measured[] => linesOf<Measured>(path)
 
 export const recordsIn = (text: string): Measured[] => linesIn<Measured>(text)
+
+/** A file's text, of one that ends in `.gz` what was packed. */
+export function textOf(path: string): string {
+  const bytes = readFileSync(path)
+  return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
+}
 
 export const linesOf = <T>(path: string): T[] =>
   existsSync(path) ? linesIn<T>(readFileSync(path, 'utf8')) : []
