@@ -145,9 +145,9 @@ function reformatOf(kernel: Kernel1, tensor: string) {
   }
   return fail({
     code: 'convert/no-format',
-    message: `${kernel.name} stores ${tensor} in no format, or in one after the other`,
+    message: `${kernel.name} stores ${tensor} as it is declared, or in one format after the other`,
     expected: 'a tensor with one `as` in the schedule',
-    hint: 'bring it into one format or composition',
+    hint: `a schedule with \`${tensor} as csr\` takes it from the device; as declared it is bound from the host (prepare)`,
   })
 }
 
@@ -201,7 +201,12 @@ export async function prepareResident(
   expectOptions('prepareResident', inputs, ['tensors', 'params'])
   expectArgument(isRecord(tensors), 'resident tensors', tensors, 'resident tensors by name')
   for (const [name, t] of Object.entries(tensors))
-    expectArgument(t instanceof ResidentParts, `what is resident as ${name}`, t, 'what convertFor gives')
+    expectArgument(
+      t instanceof ResidentParts,
+      `what is resident as ${name}`,
+      t,
+      `what convertFor(kernel, '${name}', …) makes of what resident gives`,
+    )
   const { kernel } = compiled.compilation
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
   if (Object.keys(tensors).length === 0) return compiled.prepare(inputs)

@@ -1,4 +1,5 @@
 /** Where the package has formats. Who can read its files says which of them has one: the compiler knows none by name. */
+import { quotedPath } from './quoted-path.ts'
 
 /** Files of the package that declare a format, as they are imported. */
 type Find = (name: string) => readonly string[]
@@ -15,5 +16,5 @@ export function packagedFormat(name: string): string {
   const [file] = find(name)
   return file === undefined
     ? 'formats of the package are in files of its own: import "sparsetile/kernels/formats.spt" (those of several parts: formats-composed.spt, of tensors of any order: formats-tensors.spt)'
-    : `${name} is a format of the package: import "${file}"`
+    : `${name} is a format of the package: import ${quotedPath(file)}`
 }

@@ -29,6 +29,7 @@ import { partsDoc, printFormat } from './print-format.ts'
 import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
 import { axisDoc, exprs, names, optional, run, scheduleHead, tuple, values, widest } from './print-parts.ts'
 import { groupDoc, printSpace } from './print-spaces.ts'
+import { quotedPath } from './quoted-path.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
 export function print(file: File): string {
@@ -62,7 +63,7 @@ export const printGroup = (g: Pick<StepGroup, 'steps'>): string =>
 // Declarations -------------------------------------------------------------------------------------------------
 
 function importDoc(i: Import): Doc {
-  const path = `"${i.path.value}"`
+  const path = quotedPath(i.path.value)
   if (!i.names) return `import ${path}`
   const list = i.names.map((n) =>
     n.local.name === n.name.name ? n.name.name : `${n.name.name} as ${n.local.name}`,

@@ -3,14 +3,12 @@
  * option its value, and whether an option takes a value its own declaration says.
  */
 import type { Advice } from '../ast/diagnostic.ts'
-import { Call, type CommandSpec, type OptionSpec } from './command.ts'
+import { Call, type CommandSpec, longName, type OptionSpec } from './command.ts'
 import type { Io } from './io.ts'
 import { misused } from './usage.ts'
 
 export const HELP: OptionSpec = { flags: '-h, --help', about: 'Show this help' }
 
-/** The long name of an option, without dashes. */
-export const longName = (o: OptionSpec): string => /--([a-z-]+)/.exec(o.flags)![1]!
 const takesValue = (o: OptionSpec): boolean => o.flags.includes('<')
 
 interface Sorted {
@@ -84,5 +82,5 @@ export function parseArgs(command: CommandSpec, argv: readonly string[], io: Io)
       message: `there is no place for ${files.slice(most).join(' ')}`,
       expected: `spt ${command.name} ${command.args}`,
     })
-  return new Call(command.name, files, options, io)
+  return new Call(command.name, files, options, io, command.options)
 }

@@ -13,6 +13,16 @@ export interface OptionSpec {
   readonly file?: 'read' | 'write'
 }
 
+/** A file that the call names. */
+export interface PathArgument {
+  /** As typed: `--out C=c.npy`. */
+  readonly typed: string
+  readonly path: string
+}
+
+/** The long name of an option, without dashes. */
+export const longName = (o: OptionSpec): string => /--([a-z-]+)/.exec(o.flags)![1]!
+
 export interface CommandSpec {
   readonly name: string
   /** Positional arguments as help shows them. */
@@ -34,16 +44,19 @@ export class Call {
   readonly args: readonly string[]
   readonly io: Io
   readonly #options: ReadonlyMap<string, readonly string[]>
+  readonly #declared: readonly OptionSpec[]
 
   constructor(
     command: string,
     args: readonly string[],
     options: ReadonlyMap<string, readonly string[]>,
     io: Io,
+    declared: readonly OptionSpec[] = [],
   ) {
     this.command = command
     this.args = args
     this.#options = options
+    this.#declared = declared
     this.io = io
   }
 
@@ -59,6 +72,18 @@ export class Call {
 
   many(name: string): readonly string[] {
     return this.#options.get(name) ?? []
+  }
+
+  /** The files that options name which are read, or written. */
+  files(which: 'read' | 'write'): PathArgument[] {
+    return this.#declared
+      .filter((o) => o.file === which)
+      .flatMap((o) =>
+        this.many(longName(o)).map((text) => ({
+          typed: `--${longName(o)} ${text}`,
+          path: o.flags.includes('NAME=') ? text.slice(text.indexOf('=') + 1) : text,
+        })),
+      )
   }
 
   /** One of a few words. */

@@ -1,9 +1,9 @@
 /** `main`: the command without its process. */
 
-import { stat, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { version } from '../io/package.ts'
-import { longName, parseArgs } from './args.ts'
-import type { CommandSpec } from './command.ts'
+import { parseArgs } from './args.ts'
+import { type CommandSpec, longName } from './command.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import { type Io, withProgress } from './io.ts'
@@ -71,7 +71,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
       io.out(helpOf(command))
       return EXIT.ok
     }
-    await checkPaths(command, call)
+    await checkPaths(call)
     return await command.run(call)
   } catch (error) {
     const code = showFailure(error, io)
@@ -95,6 +95,12 @@ async function putFailure(argv: readonly string[], error: unknown, began: number
   const path = argv[at] === '--json' ? argv[at + 1]! : argv[at]!.slice('--json='.length)
   // Figures that were written before it failed stay; a path that cannot be written is the error itself.
   const before = await stat(path).catch(() => null)
-  if (before !== null && before.mtimeMs >= began) return
+  if (before !== null && (before.mtimeMs >= began || !(await isFigures(path)))) return
   await writeFile(path, failureJson(error)).catch(() => undefined)
+}
+
+/** Whether figures of before may lie there: of a program that could not be read nobody knows what it imports. */
+async function isFigures(path: string): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch(() => null)
+  return text !== null && (text === '' || /^\s*[[{]/.test(text))
 }

@@ -1,34 +1,17 @@
 /** What a command reads and writes by the paths of its call: nothing is written over what it reads, or twice to one place. */
-import { access, constants, realpath, stat } from 'node:fs/promises'
+import { access, constants, realpath, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import type { Program } from '../ast/linked-program.ts'
 import { guarded } from '../io/node-files.ts'
-import { longName } from './args.ts'
-import type { Call, CommandSpec } from './command.ts'
+import { placeOf } from '../io/package.ts'
+import type { Call, PathArgument } from './command.ts'
 import { misused } from './usage.ts'
 
-interface PathArgument {
-  /** As typed: `--out C=c.npy`. */
-  readonly typed: string
-  readonly path: string
-}
-
-/** @throws UsageError */
-export async function checkPaths(command: CommandSpec, call: Call): Promise<void> {
-  const written = await placesOf(optionsOf(command, call, 'write'))
-  if (written.length === 0) return
-  const read = await placesOf([
-    ...call.args.map((path) => ({ typed: path, path })),
-    ...optionsOf(command, call, 'read'),
-  ])
+/** What the command line itself names. @throws UsageError */
+export async function checkPaths(call: Call): Promise<void> {
+  const written = await placesOf(call.files('write'))
   for (const [k, { typed, place }] of written.entries()) {
-    const source = read.find((r) => r.place === place)
     const before = written.slice(0, k).find((w) => w.place === place)
-    if (source)
-      misused({
-        command: call.command,
-        message: `${typed} would write over ${source.typed}, which is read`,
-        expected: 'a path of its own for what is written',
-      })
     if (before)
       misused({
         command: call.command,
@@ -36,17 +19,42 @@ export async function checkPaths(command: CommandSpec, call: Call): Promise<void
         expected: 'a path of its own for each',
       })
   }
+  await refuseOverRead(call, written, [
+    ...call.args.map((path) => ({ typed: path, path })),
+    ...call.files('read'),
+  ])
 }
 
-function optionsOf(command: CommandSpec, call: Call, file: 'read' | 'write'): PathArgument[] {
-  return command.options
-    .filter((o) => o.file === file)
-    .flatMap((o) =>
-      call.many(longName(o)).map((text) => ({
-        typed: `--${longName(o)} ${text}`,
-        path: o.flags.includes('NAME=') ? text.slice(text.indexOf('=') + 1) : text,
-      })),
-    )
+/** That nothing is written over a file that a program was read from, imported ones too. @throws UsageError */
+export const checkSources = (
+  call: Call,
+  { sources }: Pick<Program, 'sources'>,
+  written: readonly PathArgument[] = call.files('write'),
+): Promise<void> =>
+  refuseOverRead(
+    call,
+    written,
+    [...sources.keys()].map((path) => ({ typed: path, path: placeOf(path) })),
+    'which the program imports',
+  )
+
+async function refuseOverRead(
+  call: Call,
+  written: readonly PathArgument[],
+  read: readonly PathArgument[],
+  why = 'which is read',
+): Promise<void> {
+  if (written.length === 0) return
+  const places = await placesOf(read)
+  for (const { typed, place } of await placesOf(written)) {
+    const source = places.find((r) => r.place === place)
+    if (source)
+      misused({
+        command: call.command,
+        message: `${typed} would write over ${source.typed}, ${why}`,
+        expected: 'a path of its own for what is written',
+      })
+  }
 }
 
 /** Where paths lead; devices, such as /dev/null, take anything. */
@@ -75,3 +83,23 @@ export const checkWritable = (path: string): Promise<void> =>
 /** That files could be written into a folder. @throws SptError `io/…` */
 export const checkWritableFolder = (folder: string, file: string): Promise<void> =>
   checkWritable(join(folder, file))
+
+/**
+ * Writes a file that is not there yet: the first of those that `pathOf` names, from `first` on, and gives its number. What
+ * others have written, at the same time too, stays. @throws SptError `io/…`
+ */
+export async function writeNew(pathOf: (n: number) => string, text: string, first = 1): Promise<number> {
+  for (let n = first; ; n++) {
+    const path = pathOf(n)
+    const isNew = await guarded(path, 'write', async () => {
+      try {
+        await writeFile(path, text, { flag: 'wx' })
+        return true
+      } catch (e) {
+        if ((e as NodeJS.ErrnoException).code !== 'EEXIST') throw e
+        return false
+      }
+    })
+    if (isNew) return n
+  }
+}

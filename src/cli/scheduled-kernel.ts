@@ -14,6 +14,7 @@ import { programTrees } from '../io/program-trees.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
+import { checkSources } from './paths.ts'
 import { checkNames, numbers } from './run/bind-options.ts'
 import { argumentsOf, type ScheduleCall } from './schedule-call.ts'
 import { misused } from './usage.ts'
@@ -23,10 +24,10 @@ export async function loadFile(path: string, call: Call): Promise<SptProgram> {
   return programFrom(await parseFile(path, call), call)
 }
 
-/** The same in two steps: its text, and what that means. */
+/** The same in two steps: its text, and what that means. What options write is none of its files. */
 export async function parseFile(path: string, call: Call): Promise<Program> {
   const root = call.one('import-root')
-  return readParsed(
+  const parsed = await readParsed(
     path,
     {
       files: readProgramText,
@@ -35,6 +36,8 @@ export async function parseFile(path: string, call: Call): Promise<Program> {
     },
     { instructions: !call.flag('no-instr') },
   )
+  await checkSources(call, parsed)
+  return parsed
 }
 
 /** `verify`: every stage is checked after each step and pass. */

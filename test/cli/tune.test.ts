@@ -2,7 +2,10 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
+import { outFile } from '../../src/cli/run/out-file.ts'
+import { leftUnasked, tunedAllReport } from '../../src/cli/run/tuned-all.ts'
 import { reportWrong } from '../../src/cli/run/tuning.ts'
+import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { load } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
@@ -122,22 +125,44 @@ test('several files and sizes: all candidates on all, and text that reads back',
     expect(foundOn === null || foundOn.every((g: string) => ['one', 'two', 'three'].includes(g))).toBe(true)
   }
   const text = readFileSync(out, 'utf8')
-  expect(text.endsWith(found.schedule.text)).toBe(true)
   const kernel = (await load(out)).kernel()
-  expect([...kernel.schedules, ...kernel.choices]).toContain(found.schedule.name)
+  if (found.verdict === 'unasked') expect(text).toMatch(/is left as it is\.\n$/)
+  else {
+    expect(text.endsWith(found.schedule.text)).toBe(true)
+    expect([...kernel.schedules, ...kernel.choices]).toContain(found.schedule.name)
+  }
 
   const report = (await spt([...argv, ...several, '--db', db, '--resume'])).out
-  for (const part of [
-    'cases     6;',
-    'unasked',
-    'single',
-    'choice',
-    'time / best',
-    'left out',
-    'three d=8',
-    '.tuned',
-  ])
+  for (const part of ['cases     6;', 'unasked', 'single', 'choice', 'time / best', 'left out', 'three d=8'])
     expect(report).toContain(part)
+  expect(report).toMatch(/schedule mul\.tuned|is left as it is/)
+})
+
+test('where what runs unasked is the best, a program leaves the kernel to that', async () => {
+  folder.file('base.spt', PROGRAM)
+  const path = folder.file(
+    'chosen.spt',
+    'import "./base.spt"\nschedule mul.tiled { split f by 2 }\nschedule mul.auto choose { otherwise tiled }\n',
+  )
+  const own = (await load(path)).kernel()
+  const tiled = own.schedule('tiled')
+  const taken = { kernel: tiled, call: { name: 'tiled', args: [] }, foundOn: ['a'], timings: [] }
+  const result = {
+    cases: [{ name: 'a', standard: 0, best: 0, single: 0, choice: 0, search: null, refused: null }],
+    candidates: [{ ...taken, timings: [{ median: 1 }] }],
+    generalised: { single: {}, choice: {} },
+    verdict: 'unasked',
+    standard: null,
+    schedule: null,
+    wrong: [],
+    seconds: 1,
+  } as never
+  const said = leftUnasked(own, result)
+  expect(tunedAllReport(own, 'cpu', result).endsWith(`\n\n${said}`)).toBe(true)
+  const parsed = await parseFile(path, new Call('tune', [path], new Map(), { env: {} } as never))
+  const left = folder.file('left.spt', outFile(parsed, 'mul', said, folder.at('left.spt')))
+  const again = (await load(left)).kernel()
+  expect([again.choice, again.schedules]).toEqual(['auto', own.schedules])
 })
 
 test('several files: what cannot be told apart, or is not there, is refused', async () => {

@@ -159,6 +159,34 @@ describe('a choice from measurements', () => {
       expect(made([...others, leak])).toEqual(made(evidence.candidates))
   })
 
+  law('stays out of the way of what runs unasked where it would save nothing', 60, (c) => {
+    const drawn = drawnEvidence(c)
+    const gain = c.below(2) * 0.01
+    const cases = drawn.cases.map((e) => ({ ...e, standard: c.below(drawn.candidates.length) }))
+    const found = generalise({ ...drawn, cases }, { gain })
+    const losses = lossesOf({ ...drawn, cases })
+    const sum = (of: readonly number[]): number => of.reduce((a, b) => a + b, 0)
+    const unasked = cases.map((e, n) => losses[e.standard]![n]!).filter((l) => l < 1e6)
+    expect([found.standard!.mean, found.standard!.refused]).toEqual([
+      unasked.length > 0 ? expect.closeTo(sum(unasked) / unasked.length, 9) : 0,
+      cases.length - unasked.length,
+    ])
+    const worth = ({ leftOut, fitted }: Generalised['choice']): number => {
+      const { mean, refused } = leftOut ?? fitted
+      return refused * 1e6 + mean
+    }
+    const stays = found.standard!.refused * 1e6 + found.standard!.mean
+    const least = Math.min(worth(found.single) + gain, stays)
+    // Nothing is taken that is worse, where it was left out, than doing nothing.
+    if (found.verdict === 'unasked') expect(stays).toBeLessThan(worth(found.single) + gain)
+    else expect(worth(found[found.verdict]) + gain).toBeLessThanOrEqual(stays)
+    if (found.verdict === 'single') expect(worth(found.single) + gain).toBe(least)
+    // What is the best on each is never given up.
+    const best = drawn.cases.map((e, n) => ({ ...e, standard: losses.findIndex((l) => l[n] === 0) }))
+    expect(generalise({ ...drawn, cases: best }).verdict).toBe('unasked')
+    expect(generalise(drawn).verdict).not.toBe('unasked')
+  })
+
   law('is a single schedule where one is the best', 40, (c) => {
     const drawn = drawnEvidence(c)
     const best = c.below(drawn.candidates.length)

@@ -1,3 +1,4 @@
+import { escapedLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
 import { devices } from '../../node.ts'
@@ -50,6 +51,7 @@ export const calibrate: CommandSpec = {
       })
       call.io.progress?.('')
       await writeCalibration(path, result)
+      call.io.err(doubts(result, path))
       call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
       return EXIT.ok
     } finally {
@@ -57,6 +59,15 @@ export const calibrate: CommandSpec = {
     }
   },
 }
+
+/** Beyond that, as a factor, a model says little; on machines with nothing else to do it is about 1.2. */
+const DOUBTFUL = 1.4
+
+/** What is said of a model that fits badly; empty for others. */
+export const doubts = ({ error }: Pick<Calibration, 'error'>, path: string): string =>
+  Math.exp(error) < DOUBTFUL
+    ? ''
+    : `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again, or delete ${escapedLine(path)}, so that choices go by the model of the package\n`
 
 const cacheIsOff = (): never =>
   misused({

@@ -12,6 +12,7 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
+import { checkSources } from '../paths.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
@@ -83,8 +84,17 @@ export const emit: CommandSpec = {
       call.io.out(together(texts))
       return EXIT.ok
     }
-    const written = await guarded(out, 'write', () => write(out, texts, extension))
-    for (const path of written) call.io.err(`wrote ${escapedLine(path)}\n`)
+    const files = await filesOf(out, texts, extension)
+    // In a folder they have names of their own.
+    await checkSources(
+      call,
+      program,
+      files.map(({ path }) => ({ typed: `--out ${out}`, path })),
+    )
+    await guarded(out, 'write', async () => {
+      for (const { path, text } of files) await writeFile(path, text)
+    })
+    for (const { path } of files) call.io.err(`wrote ${escapedLine(path)}\n`)
     return EXIT.ok
   },
 }
@@ -120,21 +130,17 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
   return `${call}\n//   in ${blocks} blocks of ${e.block.join(' × ')} threads`
 }
 
-async function write(out: string, texts: readonly Text[], ending: string): Promise<string[]> {
+/** Paths and what is to be written there; makes the folder. */
+async function filesOf(
+  out: string,
+  texts: readonly Text[],
+  ending: string,
+): Promise<readonly { readonly path: string; readonly text: string }[]> {
   const isFolder =
     /[/\\]$/.test(out) || extname(out) === '' || (await stat(out).catch(() => null))?.isDirectory()
-  if (!isFolder) {
-    await writeFile(out, together(texts))
-    return [out]
-  }
-  await makeFolder(out)
-  const paths: string[] = []
-  for (const t of texts) {
-    const path = join(out, `${t.name}${ending}`)
-    await writeFile(path, t.text)
-    paths.push(path)
-  }
-  return paths
+  if (!isFolder) return [{ path: out, text: together(texts) }]
+  await guarded(out, 'write', () => makeFolder(out))
+  return texts.map(({ name, text }) => ({ path: join(out, `${name}${ending}`), text }))
 }
 
 /** One text; several modules each under a line of their own. */

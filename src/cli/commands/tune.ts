@@ -1,7 +1,7 @@
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
-import { longName } from '../args.ts'
-import type { Call, CommandSpec } from '../command.ts'
+
+import { type Call, type CommandSpec, longName } from '../command.ts'
 import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkWritable, checkWritableFolder } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'

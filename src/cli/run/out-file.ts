@@ -1,15 +1,15 @@
 /** What `--out` writes: schedules in a file of their own, which imports what they name. */
-import { realpathSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 import type { Program } from '../../ast/linked-program.ts'
 import type { Decl, Kernel } from '../../ast/nodes.ts'
+import { isQuotable, quotedPath } from '../../ast/quoted-path.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { placeOf } from '../../io/package.ts'
 import type { Call } from '../command.ts'
 import { misused } from '../usage.ts'
 
 /**
- * That a file at `out` can import what the program declares, and is none of its own files.
+ * That a file at `out` can import what the program declares, before that is searched for.
  * @throws UsageError
  */
 export function checkImportable(call: Call, program: Program, out: string): void {
@@ -19,30 +19,14 @@ export function checkImportable(call: Call, program: Program, out: string): void
   ])
   const schedules = [...program.schedules.values()].flatMap((of) => [...of.values()])
   const files = new Set([...declared, ...schedules].map((d) => d.span.source).filter((f) => !inPackage(f)))
-  const place = placeOfFile(out)
   for (const file of files) {
-    if (placeOfFile(placeOf(file)) === place)
-      misused({
-        command: call.command,
-        message: `--out ${out} would write over ${file}, which the program imports`,
-        expected: 'a path of its own for what is written',
-      })
-    if (/["\\\n\r]/.test(importPath(out, file)))
+    if (!isQuotable(importPath(out, file)))
       misused({
         command: call.command,
         message: `no program can import ${JSON.stringify(importPath(out, file))}`,
         expected: 'a path without quotes, backslashes and line breaks',
         hint: 'rename the folder or the file, or leave out --out',
       })
-  }
-}
-
-/** Where a path leads, through links. */
-function placeOfFile(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return resolve(path)
   }
 }
 
@@ -66,7 +50,7 @@ export function outFile(program: Program, kernel: string, schedules: string, pat
     const text = decl.name.name === name ? name : `${decl.name.name} as ${name}`
     files.set(file, [...(files.get(file) ?? []), text])
   }
-  const from = (file: string): string => JSON.stringify(importPath(path, file))
+  const from = (file: string): string => quotedPath(importPath(path, file))
   return [
     ...[...files].map(([file, names]) => `import { ${names.join(', ')} } from ${from(file)}\n`),
     ...schedulesFrom(program, local, own, words).map((file) => `import ${from(file)}\n`),

@@ -3,7 +3,7 @@ import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { progressLine } from './tuned.ts'
-import { tunedAllJson, tunedAllReport, unaskedNote } from './tuned-all.ts'
+import { leftUnasked, tunedAllJson, tunedAllReport } from './tuned-all.ts'
 import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
 
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
@@ -35,6 +35,6 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
   // First: a disk may be full.
   call.io.out((call.flag('json') ? tunedAllJson : tunedAllReport)(kernel, device.name, result))
   await reportWrong(tuning, result.wrong)
-  await writeOut(tuning, result.schedule ? `${unaskedNote(result)}${result.schedule.text}` : undefined)
-  return result.schedule ? EXIT.ok : EXIT.failed
+  await writeOut(tuning, result.verdict === 'unasked' ? leftUnasked(kernel, result) : result.schedule?.text)
+  return result.verdict ? EXIT.ok : EXIT.failed
 }

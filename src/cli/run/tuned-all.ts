@@ -86,18 +86,9 @@ function table(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** Where what runs unasked is no slower on matrices that what was found was made without. */
-export function unaskedNote({ generalised: g, standard }: TuneAllResult): string {
-  if (!g || !standard) return ''
-  const kept = g.isBetter ? g.choice : g.single
-  const found = kept.leftOut ?? kept.fitted
-  const isSlower = found.refused > standard.refused || found.mean > standard.mean
-  if (standard.refused > 0 || !isSlower) return ''
-  return `// What runs unasked is better: ${factor(standard)} of the best time, and this takes ${factor(found)}${kept.leftOut ? ' on matrices that it was made without' : ''}.\n`
-}
-
-function ending(kernel: Kernel, r: TuneAllResult): string {
-  const { generalised: g, schedule, candidates } = r
+function ending(kernel: Kernel, result: TuneAllResult): string {
+  const { generalised: g, schedule, candidates, verdict } = result
+  if (g && verdict === 'unasked') return leftUnasked(kernel, result)
   if (!schedule || !g) return 'It was ended before all candidates were tried on all: nothing is chosen.\n'
   const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
   const why = g.isBetter
@@ -109,7 +100,17 @@ function ending(kernel: Kernel, r: TuneAllResult): string {
     g.isBetter || g.tree.kind === 'leaf'
       ? ''
       : `\n// The choice that was not taken:\n${commented(choiceText(kernel, g.choice.rules, choosable).text)}`
-  return `${unaskedNote(r)}${why}\n${schedule.text}${other}`
+  return `${why}\n${schedule.text}${other}`
+}
+
+/** What a program says where nothing is better than what runs unasked: what that is, as a comment. */
+export function leftUnasked(kernel: Kernel, { cases, candidates }: TuneAllResult): string {
+  const taken = cases.flatMap(({ standard }) => {
+    const { call } = (standard === null ? null : candidates[standard]) ?? { call: null }
+    return call ? [appliedName(call.name, call.args)] : []
+  })
+  const named = [...(kernel.choice === null ? [] : [kernel.choice]), ...new Set(taken)].join(', ')
+  return `// Nothing is better than what runs unasked${named && ` (${named})`}: ${kernel.name} is left as it is.\n`
 }
 
 const commented = (text: string): string =>

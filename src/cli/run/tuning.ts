@@ -1,5 +1,5 @@
 /** What tuning on one matrix and on several have in common: device, budget, records, Ctrl-C, the space, workers. */
-import { stat, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
@@ -19,6 +19,7 @@ import type { WrongResult } from '../../search/tally.ts'
 import type { TuneOptions } from '../../search/tune/index.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
+import { writeNew } from '../paths.ts'
 import { readInputs, seedOf } from './bind-options.ts'
 import { outFile } from './out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
@@ -166,12 +167,10 @@ export async function reportWrong(
   { call, kernel, kind }: Given,
   wrong: readonly (WrongResult & { readonly case?: string })[],
 ): Promise<void> {
-  let number = 0
+  const pathOf = (n: number): string => join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${n}.json`)
+  // Those of other runs stay: without records they are all that is left of a bug.
+  let last = 0
   for (const bug of wrong) {
-    // Those of other runs stay.
-    const next = (): string => join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${++number}.json`)
-    let path = next()
-    while (await stat(path).catch(() => null)) path = next()
     const all = {
       kernel: kernel.name,
       file: call.args[0],
@@ -182,8 +181,8 @@ export async function reportWrong(
     }
     const text = `${JSON.stringify(all, null, 2)}\n`
     try {
-      await guarded(path, 'write', () => writeFile(path, text, { flag: 'wx' }))
-      call.io.err(`warning: a candidate differs from the reference: ${path}\n`)
+      last = await writeNew(pathOf, text, last + 1)
+      call.io.err(`warning: a candidate differs from the reference: ${pathOf(last)}\n`)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
       // What else was found is not lost for that.

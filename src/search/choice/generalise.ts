@@ -29,7 +29,13 @@ export interface Generalised {
   readonly single: Judged
   /** Whether the choice is better than the single one on what it has not seen, by what a leaf has to save. */
   readonly isBetter: boolean
+  /** What runs when nobody says more, which nothing is made from; `null` where it is not known of all cases. */
+  readonly standard: Loss | null
+  /** The best of the three on what they have not seen: what is made has to save as much as a leaf. */
+  readonly verdict: Verdict
 }
+
+export type Verdict = 'choice' | 'single' | 'unasked'
 
 const GAIN = 0.01
 const LEAVES = 8
@@ -49,7 +55,17 @@ export function generalise(evidence: Evidence, options: GeneraliseOptions = {}):
   // Where sizes are not such as it requires there is nothing in its place.
   const single = judged(evidence, losses, (part) => leavesOf(grown(part, 1)))
   const tree = grown(whole(evidence), leaves)
-  return { tree, choice, single, isBetter: isLess(choice.leftOut, single.leftOut, gain) }
+  const isBetter = isLess(choice.leftOut, single.leftOut, gain)
+  const standard = standardLoss(evidence, losses)
+  const made = isBetter ? choice : single
+  const isWorth = standard === null || isLess(made.leftOut ?? made.fitted, standard, gain)
+  const verdict = isWorth ? (isBetter ? 'choice' : 'single') : 'unasked'
+  return { tree, choice, single, isBetter, standard, verdict }
+}
+
+function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Loss | null {
+  const all = cases.flatMap(({ standard }, c) => (standard === undefined ? [] : [losses[standard]![c]!]))
+  return all.length === cases.length ? lossFrom(all) : null
 }
 
 /** How rules are made of a part of the evidence. */
@@ -77,7 +93,7 @@ function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make)
 }
 
 /** Of log(time / best) for each case. */
-export function lossFrom(losses: readonly number[]): Loss {
+function lossFrom(losses: readonly number[]): Loss {
   const run = losses.filter((l) => l < CANNOT_RUN)
   return {
     mean: run.reduce((n, l) => n + l, 0) / Math.max(1, run.length),

@@ -10,14 +10,14 @@ import type { Kernel } from '../../api/kernel.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../ast/value-kinds.ts'
 import { questionsOf } from '../choice/conditions.ts'
-import { type EvidenceCandidate, lossesOf } from '../choice/evidence.ts'
+import type { EvidenceCandidate } from '../choice/evidence.ts'
 import {
   type Generalised,
   type GeneraliseOptions,
   generalise,
   type Judged,
   type Loss,
-  lossFrom,
+  type Verdict,
 } from '../choice/generalise.ts'
 import { decided } from '../choice/rules.ts'
 import { choiceText } from '../choice/text.ts'
@@ -82,7 +82,12 @@ export interface TuneAllResult {
   readonly generalised: Generalised | null
   /** Of what runs unasked. */
   readonly standard: Loss | null
-  /** The better of them, as the language writes it: `schedule k.tuned choose { … }`, or a schedule alone. */
+  /** The best of these three on data that it has not seen; `null` as `generalised`. */
+  readonly verdict: Verdict | null
+  /**
+   * The choice or the single schedule, as the language writes it: `schedule k.tuned choose { … }`, or a schedule alone. `null`
+   * as well where what runs unasked is the best.
+   */
   readonly schedule: { readonly name: string; readonly text: string } | null
   /** Bugs of the compiler. */
   readonly wrong: readonly (WrongResult & { readonly case: string })[]
@@ -94,7 +99,8 @@ const SHARED = 3
 /**
  * Tunes a kernel (without steps) on several data: each is searched by itself, then the fastest of each are measured on all, and
  * a small decision tree over what choices can ask (sizes, statistics, the device) says which of them is for which data. It is
- * judged leave-one-out, beside the best single schedule, which stays where the tree is no better on data it has not seen.
+ * judged leave-one-out, beside the best single schedule, which stays where the tree is no better on data it has not seen, and
+ * what runs unasked, which stays where neither is.
  * ```ts
  * const { schedule, generalised, standard } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device, trials: 64 })
  * ```
@@ -176,9 +182,14 @@ function resultOf(kernel: Kernel, options: TuneAllOptions, work: Work): TuneAllR
       return time !== null && (least === null || time < least) ? k : best
     }, null)
   const usable = places.filter((n) => bestOf(n) !== null)
+  const standards = searched.map((s) => (isDone(s) ? all.findIndex((c) => c.key === s.standard) : null))
   const evidence = {
     measures: questionsOf(kernel).measures,
-    cases: usable.map((n) => ({ group: studies[n]!.group, values: (comparedOf[n] as Compared).values })),
+    cases: usable.map((n) => ({
+      group: studies[n]!.group,
+      values: (comparedOf[n] as Compared).values,
+      standard: standards[n] ?? undefined,
+    })),
     candidates: all.map(
       (c, k): EvidenceCandidate => ({
         times: usable.map((n) => timeOf(k, n)),
@@ -191,13 +202,12 @@ function resultOf(kernel: Kernel, options: TuneAllOptions, work: Work): TuneAllR
   const isWhole =
     usable.length > 0 && places.every((n) => comparedOf[n] !== undefined || searched[n] instanceof SptError)
   const generalised = isWhole ? generalise(evidence, options) : null
-  const kept = generalised && (generalised.isBetter ? generalised.choice : generalised.single)
+  const verdict = generalised?.verdict ?? null
+  const kept = verdict && verdict !== 'unasked' ? generalised![verdict] : null
   const takenBy = (judged: Judged | undefined, at: number): number | null =>
     judged && at >= 0
       ? (decided(judged.rules, evidence.candidates, evidence.cases[at]!.values) ?? null)
       : null
-  const standards = searched.map((s) => (isDone(s) ? all.findIndex((c) => c.key === s.standard) : null))
-  const losses = lossesOf(evidence)
   return {
     cases: places.map((n): TunedCase => {
       const at = usable.indexOf(n)
@@ -216,7 +226,8 @@ function resultOf(kernel: Kernel, options: TuneAllOptions, work: Work): TuneAllR
     }),
     candidates,
     generalised,
-    standard: isWhole ? lossFrom(usable.map((n, at) => losses[standards[n]!]![at]!)) : null,
+    standard: generalised?.standard ?? null,
+    verdict,
     schedule:
       kept &&
       choiceText(
