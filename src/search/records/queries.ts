@@ -48,8 +48,12 @@ const worth = (t: 'trials' | 'excluded'): string => `(
   iif(${BOTH}, coalesce(${t}.share, 1), 0),
   iif(${BOTH}, length(${t}.samples), 0))`
 
+/** A point that has become other steps: its space was changed, and kept its name. */
+const OTHER_STEPS = "(trials.trace_hash <> excluded.trace_hash AND trials.status <> 'wrong')"
+
 /**
- * Which of two trials of a point is kept: a wrong result whatever else was seen, then what was decided rather than what
- * broke, then the larger share of a measurement, then the one with more samples, then the first.
+ * Which of two trials of a point is kept: a wrong result whatever else was seen, then the later one where the steps are
+ * others, then what was decided rather than what broke, then the larger share of a measurement, then the one with more
+ * samples, then the first.
  */
-export const KEPT = `${worth('excluded')} > ${worth('trials')}`
+export const KEPT = `${OTHER_STEPS} OR ${worth('excluded')} > ${worth('trials')}`

@@ -4,16 +4,16 @@ import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
-import { Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
+import { appliedAt, Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
 import type { Expected } from '../expected.ts'
 import { checking } from '../point-walks.ts'
-import { type Records, type StoredTrial, studyOf, trialId } from '../records/index.ts'
+import { type Records, type StoredTrial, studyOf, traceHash, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
 import type { Asked, EvaluateContext } from '../search.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
-import type { KernelSpace, Outcome, Point, PointSpace } from '../types.ts'
+import type { KernelSpace, Outcome, Point } from '../types.ts'
 import { RemoteEvaluator } from './remote-evaluator.ts'
 
 /** Workers do the trials, which they find on a server. */
@@ -146,9 +146,17 @@ export class Session {
   }
 }
 
-/** Trials of points that the space has; once `signal` aborts, those that were looked at. */
+/** Whether a trial was of what its point is now: a space of the same name may have had other steps for it. */
+function isOf(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {
+  const now = appliedAt(space, point)
+  if ('refused' in now) return trace === undefined
+  if (trace === undefined) return outcome.status !== 'rejected'
+  return traceHash(trace) === traceHash(now.tried.trace)
+}
+
+/** Trials of points that the space has, under the same steps; once `signal` aborts, those that were looked at. */
 async function within(
-  space: PointSpace,
+  space: KernelSpace<Kernel>,
   trials: readonly StoredTrial[],
   signal: AbortSignal | undefined,
 ): Promise<readonly StoredTrial[]> {
@@ -157,7 +165,7 @@ async function within(
     for (const t of trials)
       try {
         yield* checking(space, t.point)
-        out.push(t)
+        if (isOf(space, t)) out.push(t)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
       }

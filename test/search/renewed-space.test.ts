@@ -1,0 +1,43 @@
+/** A space that is changed and keeps its name: what was measured of other steps is not taken for what its points are now. */
+import { afterAll, expect, test } from 'vitest'
+import { coords, devices, load } from '../../src/node.ts'
+import { space } from '../../src/search/function-space.ts'
+import { openRecords } from '../../src/search/records/index.ts'
+import { tune } from '../../src/search/tune/index.ts'
+import { Folder } from '../cli/support.ts'
+import { PRODUCT } from '../support/product.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+
+test('trials of other steps are not known, and give way', async () => {
+  const kernel = (await load(PRODUCT)).kernel('product')
+  const device = await devices.cpu()
+  const records = await openRecords(folder.at('renewed.db'))
+  const A = coords(
+    [2, 3],
+    [
+      [0, 1],
+      [0, 2],
+    ],
+  )
+  const tuned = (axis: 'i' | 'f' | 'nowhere') =>
+    tune(kernel, {
+      device,
+      records,
+      resume: true,
+      strategy: 'exhaustive',
+      inputs: { tensors: { A }, params: { d: 4 }, seed: 1 },
+      space: space('tiles', kernel, (p) => {
+        const by = p.number('by', [2, 4])
+        return (k) => k.split(axis, by)
+      }),
+    })
+  const known = async (...of: Parameters<typeof tuned>) => (await tuned(...of)).known
+  expect([await known('i'), await known('i')]).toEqual([0, 2])
+  expect([await known('f'), await known('f')]).toEqual([0, 2])
+  expect(records.query().map((t) => JSON.stringify(t.trace).includes('"f"'))).toEqual([true, true])
+  expect([await known('nowhere'), await known('nowhere')]).toEqual([0, 0])
+  expect(await known('f')).toBe(2)
+  records.close()
+})
