@@ -92,7 +92,7 @@ export function fastestForms<K extends Automatic<K>>(
   if (!model || !isKnown) return automaticForms(kernel, kind, sizes, 1)
   const forms = automaticForms(kernel, kind, sizes)
   const compilations = forms.map((k) => k.compilation)
-  const times = expectedTimes(model, source, sparse, new Map(Object.entries(sizes)), compilations)
+  const times = expectedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
   const [guessed] = times
   if (guessed === null || guessed === undefined) return forms
   return forms

@@ -5,6 +5,7 @@ import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
+import type { DeviceKind } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
 import { type CostModel, costModel, type ModelledDevice } from '../search/model/trained.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
@@ -181,18 +182,19 @@ export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenF
   }
   // Where none is legal: what is wrong with the first.
   if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
-  return fastest(asked, model, sparse, legal)
+  return fastest(asked, model, kindOf(on), sparse, legal)
 }
 
 /** The one that is expected to be the fastest; the first where nothing is expected of any. */
 function fastest<K extends Schedulable<K>>(
   { open, statistics }: Question<K>,
   model: CostModel | null,
+  kind: DeviceKind,
   sparse: Readonly<Record<string, Tensor>>,
   legal: readonly ChosenKernel<K>[],
 ): ChosenKernel<K> {
   const kernels = legal.map((v) => v.kernel.compilation)
-  const times = expectedTimes(model, open.base.compilation.source, sparse, statistics.sizes, kernels)
+  const times = expectedTimes(model, kind, open.base.compilation.source, sparse, statistics.sizes, kernels)
   const order = legal
     .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
     .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))

@@ -2,17 +2,19 @@
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
+import type { DeviceKind } from '../runtime/device.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
 import type { CostModel } from '../search/model/trained.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /**
- * Expected milliseconds of kernels by a model; `null` of those whose formats the data do not fit, and of all where there is no
+ * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and of all where there is no
  * model or nothing with structure.
  * @param sparse - The tensors with structure, under the names of `source`
  */
 export function expectedTimes(
   model: CostModel | null,
+  kind: DeviceKind,
   source: Kernel1,
   sparse: Readonly<Record<string, Tensor>>,
   sizes: ReadonlyMap<string, number>,
@@ -29,15 +31,16 @@ export function expectedTimes(
     times.set(kernel, ofKernel)
     const before = ofKernel.get(key)
     if (before?.model === model) return before.milliseconds
-    const milliseconds = expected(model, kernel, { ...data, params })
+    const milliseconds = expected(model, kind, kernel, { ...data, params })
     ofKernel.set(key, { model, milliseconds })
     return milliseconds
   })
 }
 
-function expected(model: CostModel, kernel: Compilation, data: ModelData): number | null {
+/** Of what runs: nests that no step binds are on threads where there are some. */
+function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data: ModelData): number | null {
   try {
-    const { milliseconds } = predicted(model, kernel, data)
+    const { milliseconds } = predicted(model, kind === 'cpu' ? kernel : kernel.parallel(), data)
     return Number.isFinite(milliseconds) ? milliseconds : null
   } catch (e) {
     // Binding says it better.
