@@ -1,4 +1,5 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
+import { runOn } from '../../src/api/kernel.ts'
 import { BUILD } from '../../src/cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../src/cache/disk-cache.ts'
 import type { Kernel } from '../../src/node.ts'
@@ -116,7 +117,7 @@ async function knownOf(
       const structures = stored.get(r.suite) ?? new Map<string, Structure>()
       stored.set(r.suite, structures)
       const given = { tensors: operandOf(kernel, A), params: sizesOf(r, A), statistics, structures }
-      terms.push(termsOn(kernel.compilation, given))
+      terms.push(termsOn(runOn(kernel, r.device).compilation, given))
     } catch (error) {
       say(`${r.candidate} on ${A.name}: ${error instanceof Error ? error.message : error}`)
       terms.push(null)
