@@ -3,7 +3,7 @@ import { fail } from './diagnostic.ts'
 
 export function show(x: unknown): string {
   if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
-  if (Array.isArray(x)) return 'a list'
+  if (Array.isArray(x)) return x.length === 0 ? 'an empty list' : 'a list'
   if (typeof x === 'object' && x !== null) return 'an object'
   if (typeof x === 'bigint') return `${x}n`
   return typeof x === 'function' ? 'a function' : String(x)

@@ -8,6 +8,7 @@ import { counting } from './point-walks.ts'
 import { LISTED_POINTS } from './points.ts'
 import { inTurns, type Stepwise } from './stepwise.ts'
 import { strategyNamed } from './strategies/index.ts'
+import { AskedPoints, properStrategy } from './strategy-checks.ts'
 import { type Found, Tally, type WrongResult } from './tally.ts'
 import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
 
@@ -94,7 +95,7 @@ const EPSILON = 1e-9
  * ```ts
  * const { best, stoppedBy } = await search({ space, strategy: 'evolutionary', evaluate, trials: 64 })
  * ```
- * @throws SptError `search/budget`, `search/empty`, `search/strategy`, `search/outcomes`, and what the strategy and
+ * @throws SptError `search/budget`, `search/empty`, `search/strategy`, `space/point`, `search/outcomes`, and what the strategy and
  * `evaluate` throw
  */
 export async function search(options: SearchOptions): Promise<SearchResult> {
@@ -119,13 +120,16 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
     return { ...tally.found, trials, wrong, seconds: elapsed(), stoppedBy }
   }
   try {
-    const points = await inTime(countingPoints(options))
+    const counted = await inTime(countingPoints(options))
     const strategy = strategyOf(options)
-    const ask = (most: number): Stepwise<readonly Point[]> =>
-      strategy.asking?.(most) ?? whole(() => strategy.ask(most))
+    const points = new AskedPoints(space)
+    const ask = function* (most: number): Stepwise<readonly Point[]> {
+      const given = yield* strategy.asking?.(most) ?? whole(() => strategy.ask(most))
+      return yield* points.proper(given, most, strategy)
+    }
     const tell = (trials: readonly Trial[]): Stepwise<void> =>
       strategy.telling?.(trials) ?? whole(() => strategy.tell(trials))
-    tally = new Tally(space, points)
+    tally = new Tally(space, counted)
     tally.add(known)
     tally.sinceBest = 0
     const progress = (last: readonly Trial[]): void =>
@@ -170,9 +174,8 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
 }
 
 function strategyOf({ space, strategy, seed = 1, prior }: SearchOptions): Strategy {
-  if (typeof strategy === 'object') return strategy
-  const of = typeof strategy === 'string' ? strategyNamed(strategy) : strategy
-  return of(space, { seed, prior })
+  if (typeof strategy === 'string') return strategyNamed(strategy)(space, { seed, prior })
+  return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, { seed, prior }))
 }
 
 /** Of a strategy that has no steps. */

@@ -6,6 +6,7 @@ import type { SptError } from '../../src/ast/diagnostic.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { choiceText } from '../../src/search/choice/text.ts'
 import { openRecords } from '../../src/search/records/index.ts'
+import { inputsOf } from '../../src/search/tune/case-inputs.ts'
 import { type TuneAllOptions, type TuneAllResult, tuneAll } from '../../src/search/tune/tune-all.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
@@ -181,4 +182,37 @@ test('one case gives a schedule, of which nobody knows what it is elsewhere', as
   expect([result.generalised!.isBetter, result.generalised!.choice.leftOut]).toEqual([false, null])
   expect(result.schedule?.text ?? '').not.toContain('choose')
   expect(result.cases[0]!.single).toBe(result.cases[0]!.best)
+})
+
+test('inputs that throw or are none are told of, with the results of the other cases', async () => {
+  const throws = (): never => {
+    throw new TypeError('no such file')
+  }
+  const { result } = await tuned({
+    cases: [
+      ...cases,
+      { name: 'throws', inputs: throws },
+      { name: 'rejects', inputs: async () => throws() },
+      { name: 'none', inputs: (() => undefined) as never },
+    ],
+  })
+  expect(result.cases.map((c) => c.refused?.code ?? null)).toEqual([
+    null,
+    null,
+    null,
+    'search/inputs',
+    'search/inputs',
+    'search/inputs',
+  ])
+  expect(result.verdict).not.toBe(null)
+})
+
+test('inputs that never come end with the time and with the signal', async () => {
+  const never = { name: 'never', inputs: () => new Promise<never>(() => {}) }
+  await expect(inputsOf(never, { seconds: 0.01 })).rejects.toThrow('do not come in 0.01 s')
+  const stop = new AbortController()
+  const work = tuned({ cases: [never, ...cases], signal: stop.signal })
+  setTimeout(() => stop.abort(), 10)
+  const { result } = await work
+  expect(result.cases.map((c) => c.search)).toEqual([null, null, null, null])
 })

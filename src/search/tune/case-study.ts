@@ -9,6 +9,7 @@ import type { SharedInput } from '../studies/types.ts'
 import type { WrongResult } from '../tally.ts'
 import type { KernelSpace, Outcome, StrategyOptions } from '../types.ts'
 import { schedulesOf } from './candidates.ts'
+import { inputsOf, READING } from './case-inputs.ts'
 import type { TuneOptions, TuneProgress } from './index.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { pointOf, type SharedCandidates } from './shared-candidates.ts'
@@ -89,14 +90,14 @@ export class CaseStudy {
     this.#options = options
   }
 
-  /** @throws SptError as `Session.open`, and of spaces */
+  /** @throws SptError as `inputsOf`, `Session.open`, and of spaces */
   async #opened<T>(
     work: (session: Session, space: KernelSpace<Kernel>, inputs: RunInputs) => Promise<T>,
     shared?: SharedCandidates,
   ): Promise<T> {
-    const { inputs: given, files = {} } = this.#case
-    const { records, seed = 1, resume = true, reopen, timeout, queue } = this.#options
-    const inputs = typeof given === 'function' ? await given() : given
+    const { files = {} } = this.#case
+    const { records, seed = 1, resume = true, reopen, timeout, queue, signal, seconds } = this.#options
+    const inputs = await inputsOf(this.#case, { signal, seconds: seconds && seconds + READING })
     const space = await this.#space(inputs)
     const session = await Session.open(this.#kernel, {
       space: shared?.within(space) ?? space,

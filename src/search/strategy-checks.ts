@@ -1,0 +1,63 @@
+/** What strategies of users are, and ask for. */
+import { fail } from '../ast/diagnostic.ts'
+import { isRecord, show } from '../ast/expect-argument.ts'
+import { checking, pointKey } from './point-walks.ts'
+import type { Stepwise } from './stepwise.ts'
+import type { Point, PointSpace, Strategy } from './types.ts'
+
+/** @throws SptError `search/strategy` where it does not ask and tell */
+export function properStrategy(made: unknown): Strategy {
+  if (isRecord(made) && typeof made.ask === 'function' && typeof made.tell === 'function')
+    return made as unknown as Strategy
+  return fail({
+    code: 'search/strategy',
+    message: `a strategy is ${show(made)}`,
+    expected: '{ name, ask, tell }',
+  })
+}
+
+/** What a strategy asks for: points of the space, each once, or again for a greater share. */
+export class AskedPoints {
+  readonly #space: PointSpace
+  readonly #shares = new Map<string, number>()
+
+  constructor(space: PointSpace) {
+    this.#space = space
+  }
+
+  /** @throws SptError `search/strategy`, and `space/point` where one is not of the space */
+  *proper(given: unknown, most: number, strategy: Strategy): Stepwise<readonly Point[]> {
+    if (!Array.isArray(given) || given.length > most)
+      return fail({
+        code: 'search/strategy',
+        message: `a strategy that was asked for at most ${most} points gives ${Array.isArray(given) ? given.length : show(given)}`,
+        expected:
+          'a list of points, at once, with no more than it was asked for; an empty one ends the search',
+      })
+    const out: Point[] = []
+    for (const wanted of given as readonly Point[]) {
+      const point = yield* checking(this.#space, wanted)
+      const key = pointKey(point)
+      const [share, before] = [strategy.share?.(wanted) ?? 1, this.#shares.get(key) ?? 0]
+      if (!(share > before && share <= 1)) refuse(point, share, before)
+      this.#shares.set(key, share)
+      out.push(point)
+    }
+    return out
+  }
+}
+
+function refuse(point: Point, share: number, before: number): never {
+  return fail({
+    code: 'search/strategy',
+    message:
+      before > 0
+        ? `a strategy asks again for ${JSON.stringify(point)}`
+        : `a strategy asks for a share of ${show(share)} of the measurement of ${JSON.stringify(point)}`,
+    expected:
+      before > 0
+        ? `a point that it did not ask for before, or a share of more than ${before}`
+        : 'a share of more than 0, at most 1',
+    hint: 'a list without points ends the search',
+  })
+}
