@@ -6,6 +6,7 @@ import type { Diagnostic } from '../../src/ast/diagnostic.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { coords, devices, type Kernel, load, readTensor } from '../../src/node.ts'
 import { compilerVersion, openRecords, recordedDevice, studyOf } from '../../src/search/records/index.ts'
+import { connectEngine, PREFIX, queueName } from '../../src/search/studies/connection.ts'
 import {
   collectResults,
   forgetStudy,
@@ -231,6 +232,26 @@ describe.skipIf(!HAS_REDIS)(
         ])
         records.close()
       } finally {
+        await server.kill()
+      }
+    })
+
+    test('a worker is not idle while a trial of its queue may have to be taken over', async () => {
+      const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
+      const engine = await connectEngine(server.url)
+      try {
+        const { shared, kernel } = await some()
+        await publishStudy(server.url, shared, trialsOf(kernel, 1))
+        // As a worker that dies: it takes the trial, and says nothing more.
+        const name = queueName(device, compilerVersion())
+        const options = { connection: engine.redis, prefix: PREFIX, lockDuration: 1000 }
+        const dead = new engine.bullmq.Worker(name, null, options)
+        expect(await dead.getNextJob('of a dead one')).toBeDefined()
+        const evaluate = async () => ({ outcome: { status: 'wrong', message: 'of a test' } }) as const
+        expect(await runWorker(server.url, device, evaluate, { lockMs: 1000, idleSeconds: 0.1 })).toBe(1)
+        await dead.close(true)
+      } finally {
+        engine.close()
         await server.kill()
       }
     })

@@ -59,10 +59,15 @@ export class RemoteTrials {
 
   /**
    * What comes of trials, in their order. Those that are done already are not done again.
+   * @param onDone told of each by its place as soon as it came: it is not lost where the others are given up
    * @throws SptError `studies/no-workers` where there is nobody to do them, `studies/unreachable`, `studies/unknown` where the
    * study is forgotten meanwhile; what `signal` aborts with
    */
-  async done(trials: readonly SharedTrial[], signal?: AbortSignal): Promise<readonly Collected[]> {
+  async done(
+    trials: readonly SharedTrial[],
+    signal?: AbortSignal,
+    onDone?: (at: number, done: Collected) => void,
+  ): Promise<readonly Collected[]> {
     const { id } = this.#shared.study
     await this.#answered(addTrials(this.#engine, this.#queue, this.#shared, trials), signal)
     const out: Collected[] = []
@@ -77,7 +82,12 @@ export class RemoteTrials {
         signal,
       )
       if (found.includes(null)) unknownStudy(this.#engine, id)
-      for (const [n, k] of open.entries()) if (found[n]) out[k] = found[n]
+      for (const [n, k] of open.entries()) {
+        const done = found[n]
+        if (!done) continue
+        out[k] = done
+        onDone?.(k, done)
+      }
       const left = open.filter((_, n) => !found[n])
       if (left.length === 0) return out
       // Those that are there may be at trials of others.

@@ -5,7 +5,7 @@ import { fail, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, recordedDevice } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
-import { connectEngine, DEVICES_KEY, PREFIX, queueName } from './connection.ts'
+import { connectEngine, DEVICES_KEY, openQueue, PREFIX, queueName } from './connection.ts'
 import { sharedStudy, type TrialJob } from './queue.ts'
 import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './types.ts'
 
@@ -33,7 +33,10 @@ export type Evaluate = (
 export interface WorkerOptions {
   /** Ends it after the trial that it is at. */
   readonly signal?: AbortSignal | undefined
-  /** Ends it once there has been nothing to do for so long. Default: it waits for more. */
+  /**
+   * Ends it once there has been nothing to do for so long, and nobody is at a trial of its queue, which it may have to take
+   * over. Default: it waits for more.
+   */
   readonly idleSeconds?: number | undefined
   /** What records call it; default: host and process. */
   readonly name?: string | undefined
@@ -117,6 +120,13 @@ export async function runWorker(
       drainDelay: 1,
     },
   )
+  const jobs = openQueue(engine, queue)
+  // A server that does not answer has nothing to do.
+  const hasOpen = (): Promise<boolean> =>
+    Promise.race([
+      jobs.getJobCountByTypes('active', 'waiting', 'delayed').then((n) => n > 0),
+      new Promise<boolean>((resolve) => setTimeout(resolve, CLOSING_MS, false)),
+    ]).catch(() => false)
   let last = ''
   worker.on('error', (e) => {
     if (e.message !== last) onNote?.(e.message)
@@ -131,9 +141,14 @@ export async function runWorker(
         ending.signal.removeEventListener('abort', end)
         resolve()
       }
-      const timer = setInterval(() => {
-        const idle = own.busy ? 0 : Date.now() - own.since
-        if (idleSeconds !== undefined && idle >= 1000 * idleSeconds) end()
+      const isIdle = (): boolean =>
+        idleSeconds !== undefined && !own.busy && Date.now() - own.since >= 1000 * idleSeconds
+      let looks = false
+      const timer = setInterval(async () => {
+        if (looks || !isIdle()) return
+        looks = true
+        if (!(await hasOpen()) && isIdle()) end()
+        looks = false
       }, IDLE_LOOK_MS)
       signal?.addEventListener('abort', end)
       ending.signal.addEventListener('abort', end)

@@ -40,7 +40,7 @@ export class RemoteEvaluator implements Trier {
 
   readonly evaluate = async (
     asked: readonly Asked[],
-    { signal }: Partial<EvaluateContext> = {},
+    { signal, settle }: Partial<EvaluateContext> = {},
   ): Promise<readonly Outcome[]> => {
     const outcomes: Outcome[] = []
     const sent: { readonly at: number; readonly trial: SharedTrial; readonly tried: Tried }[] = []
@@ -56,14 +56,16 @@ export class RemoteEvaluator implements Trier {
     const done = await this.#trials.done(
       sent.map((s) => s.trial),
       signal,
+      (k, { record, report }) => {
+        const { at, trial, tried } = sent[k]!
+        outcomes[at] = record.outcome
+        const { worker, duration } = record
+        this.#tried.set(pointKey(trial.point), { ...tried, ...report?.compared, worker, duration })
+        // What no worker could do may be refused for all of them.
+        if (report) settle?.(at, record.outcome)
+      },
     )
     checkDone(done)
-    for (const [k, { record, report }] of done.entries()) {
-      const { at, trial, tried } = sent[k]!
-      outcomes[at] = record.outcome
-      const { worker, duration } = record
-      this.#tried.set(pointKey(trial.point), { ...tried, ...report?.compared, worker, duration })
-    }
     return outcomes
   }
 
