@@ -85,11 +85,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
 test('a fault on cuda names the kernel and the line of its statement', async () => {
   const { device, driver } = fakeDevice()
-  const kernel = (await load(PROGRAM, { name: 'twice.spt' })).kernel()
-  const entries = kernel
-    .parallel()
-    .emit('cuda')[0]!
-    .entries.map((e) => e.name)
+  const kernel = (await load(PROGRAM, { name: 'twice.spt' })).kernel().parallel()
+  const entries = kernel.emit('cuda')[0]!.entries.map((e) => e.name)
   expect(entries).toHaveLength(2)
   driver.kernels.set(entries[0]!, () => undefined)
   driver.kernels.set(entries[1]!, () => 700)

@@ -43,7 +43,9 @@ class Model {
     const more = (a: TrialRecord, b: TrialRecord) =>
       (a.share ?? 1) === (b.share ?? 1) ? samples(a) > samples(b) : (a.share ?? 1) > (b.share ?? 1)
     const both = before && samples(before) > 0 && samples(t) > 0
-    const better = !before || rank(t) > rank(before) || (both && more(t, before))
+    const others =
+      before?.trace && t.trace && JSON.stringify(before.trace) !== JSON.stringify(t.trace) && rank(before) < 2
+    const better = !before || others || rank(t) > rank(before) || (both && more(t, before))
     if (better) this.trials.set(id, { ...t, id })
   }
 
