@@ -1,5 +1,5 @@
 /** What a command writes takes nothing away: no file that it read, imported ones too, and nothing that others found. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
@@ -79,6 +79,7 @@ test('nor by the failure of a program that could not be read', async () => {
   expect([code, readFileSync(broken, 'utf8')]).toEqual([1, 'kernel {'])
   // Figures of before are.
   const old = folder.file('old.json', '{"launches": []}\n')
+  utimesSync(old, 1, 1)
   await spt(['explain', from, '--json', old])
   expect(JSON.parse(readFileSync(old, 'utf8'))).toHaveProperty('error')
 })
