@@ -1,8 +1,9 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
-import { runOn } from '../../src/api/kernel.ts'
+
 import { BUILD } from '../../src/cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../src/cache/disk-cache.ts'
 import type { Kernel } from '../../src/node.ts'
+import { runOn } from '../../src/run/compile.ts'
 import { termsOn } from '../../src/search/model/prediction.ts'
 import { type MatrixStatistics, statisticsOf } from '../../src/search/model/statistics.ts'
 import type { Structure } from '../../src/search/model/structure.ts'

@@ -1,15 +1,15 @@
 /** What the cost model expects of schedules on what is bound. */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import type { Compilation } from '../run/compile.ts'
+import { type Compilation, runOn } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
 import type { CostModel } from '../search/model/trained.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /**
- * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and of all where there is no
- * model or nothing with structure.
+ * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and
+ * of all where there is no model or nothing with structure.
  * @param sparse - The tensors with structure, under the names of `source`
  */
 export function expectedTimes(
@@ -40,7 +40,7 @@ export function expectedTimes(
 /** Of what runs: nests that no step binds are on threads where there are some. */
 function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data: ModelData): number | null {
   try {
-    const { milliseconds } = predicted(model, kind === 'cpu' ? kernel : kernel.parallel(), data)
+    const { milliseconds } = predicted(model, runOn(kernel, kind), data)
     return Number.isFinite(milliseconds) ? milliseconds : null
   } catch (e) {
     // Binding says it better.

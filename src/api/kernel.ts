@@ -9,10 +9,10 @@ import { print1 } from '../ir/print-stage1.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { print3 } from '../ir/print-stage3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { Compilation, type StepOf } from '../run/compile.ts'
+import { Compilation, runOn, type StepOf } from '../run/compile.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
-import type { Device, DeviceKind } from '../runtime/device.ts'
+import type { Device } from '../runtime/device.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { LoopRef } from '../schedule/loop-ref.ts'
 import { partsOf } from '../schedule/parts.ts'
@@ -354,7 +354,7 @@ export class Kernel extends Steps<Kernel> {
     checkDevice(device)
     const compiled = async (k: Kernel): Promise<CompiledSchedule> =>
       new CompiledSchedule(k.#c, await compileOn(device, k.#c.planFor(lanesOf(device)), this.#around.sources))
-    const k = runOn(this, device.kind)
+    const k = runOn<Kernel>(this, device.kind)
     if (k === this) return compiled(this)
     try {
       return await compiled(k)
@@ -423,7 +423,3 @@ function stillOpen({ kernel, name, branches }: Choice): never {
     hint: `name one of its schedules: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
   })
 }
-
-/** What runs on a kind of device of a kernel that is compiled as it is: on threads, where there are some. */
-export const runOn = (kernel: Kernel, kind: DeviceKind): Kernel =>
-  kind === 'cpu' ? kernel : kernel.parallel()

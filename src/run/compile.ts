@@ -4,6 +4,7 @@
  */
 import { fail, inPass } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
+import type { DeviceKind } from '../backends/target.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
@@ -261,3 +262,7 @@ const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions)
 
 /** Callers without types may give what is no step, which is refused where steps are checked. */
 const placeOf = (step: CoordStep | LoopStep | null | undefined): string => `step ${step?.kind}`
+
+/** What runs on a kind of device of what is compiled as it is: on threads, where there are some. */
+export const runOn = <K extends { parallel(): K }>(made: K, kind: DeviceKind): K =>
+  kind === 'cpu' ? made : made.parallel()

@@ -4,12 +4,13 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
-import { Kernel, runOn } from '../api/kernel.ts'
+import { Kernel } from '../api/kernel.ts'
 import { sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
+import { runOn } from '../run/compile.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { readStored } from './calibrate/stored.ts'
 import { modelDataOf, type Prediction, predicted, sparseTensors } from './model/prediction.ts'

@@ -2,11 +2,12 @@
  * What a device can do, learned from small kernels that are measured on it in half a minute: coefficients of the cost model
  * (`model/analytic.ts`), and ceilings for rooflines.
  */
-import { type Kernel, runOn } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { chipOf } from '../../io/calibrations.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
+import { runOn } from '../../run/compile.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
