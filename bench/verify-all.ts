@@ -155,7 +155,7 @@ async function runCase(
   )
   const prepared = await compiled.prepare(bound)
   try {
-    const v = await verifyAgainst(prepared.executable, shared.expected)
+    const v = await verifyAgainst(kernel.compilation.source, prepared.executable, shared.expected)
     // A first run on WebGPU compiles the pipeline.
     const again = v.runTime > OVERHEAD && compiled.device.kind === 'webgpu' ? await prepared.time(1) : []
     return {

@@ -284,7 +284,11 @@ export class PreparedKernel extends Uncloneable {
   /** As `verify`, with results of the reference that are at hand: they have to be those of what is bound. */
   verifyAgainst(expected: RefOutputs): Promise<Verification> {
     const executable = this.#within
-    return this.#turns.take(() => executable.preserving(['inout'], () => verifyAgainst(executable, expected)))
+    return this.#turns.take(() =>
+      executable.preserving(['inout'], () =>
+        verifyAgainst(this.kernel.compilation.source, executable, expected),
+      ),
+    )
   }
 
   /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */

@@ -24,7 +24,13 @@ export function elaborateKernel(
   report: Report,
 ): Kernel1 | null {
   const before = report.count
-  const d = nothingDeclared(report, monoid)
+  // Of a monoid that is wrong, errors may have been reported before this kernel.
+  let isWhole = true
+  const d = nothingDeclared(report, (name) => {
+    const found = monoid(name)
+    isWhole &&= found !== null
+    return found
+  })
   declareParams(d, k.params)
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)
@@ -57,6 +63,6 @@ export function elaborateKernel(
   }
   for (const wrong of checkKinds(kernel)) report.error(wrong)
   // With statements left out, what is never written would be guesswork.
-  if (report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
-  return report.count > before ? null : kernel
+  if (isWhole && report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
+  return isWhole && report.count === before ? kernel : null
 }

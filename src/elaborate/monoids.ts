@@ -4,7 +4,7 @@ import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
-import { violation } from './monoid-laws.ts'
+import { violation } from './monoid-samples.ts'
 import { coerce, plain } from './type-conversion.ts'
 
 export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {

@@ -2,6 +2,7 @@
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
+import type { Monoid } from '../ir/monoid.ts'
 import type { Level } from './axis-trees.ts'
 import type { Tensor } from './reference-buffers.ts'
 
@@ -35,6 +36,9 @@ export interface Scope {
   readonly open: readonly Open[]
 }
 
+/** Told what a declared reducer combines into an element of the first target's array, as it comes. */
+export type OnReduce = (reducer: Monoid, buffer: string, element: number, operand: readonly number[]) => void
+
 export interface Context {
   readonly axes: ReadonlyMap<string, Axis>
   readonly levels: ReadonlyMap<string, Level>
@@ -43,6 +47,7 @@ export interface Context {
   readonly doubt: Cell
   /** How many coordinates may still be visited; without it, all. */
   readonly visits?: Cell
+  readonly onReduce?: OnReduce
 }
 
 export function cellOf(scope: Scope, name: string): Cell {

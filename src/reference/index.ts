@@ -6,6 +6,7 @@ import { chainTo, isDenseChain } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { constant, type Expr } from '../ir/expr.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../ir/stage1.ts'
+import type { OnReduce } from './cells.ts'
 import { compileBody, type Restriction } from './compile-statements.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'
 import { allAxes, type Bound, bind, callerAxes } from './place-tensors.ts'
@@ -13,6 +14,7 @@ import { coordinatesOf, finished, resultOf, type Tensor } from './reference-buff
 import { backward, isTranslated, membership } from './reformatted-tensors.ts'
 import { pick, samplingOf } from './sample.ts'
 
+export type { OnReduce } from './cells.ts'
 export type {
   RefCoords,
   RefDense,
@@ -32,15 +34,37 @@ export type {
  */
 export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOptions = {}): RefOutputs {
   const bound = bind(kernel, inputs)
-  initialise(kernel, bound)
-  const { restriction, sampled } = restrict(kernel, bound, options)
-  const ctx = options.visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: options.visits } }
-  compileBody(kernel.body, bound.scope, ctx, restriction)()
+  const sampled = run(kernel, bound, options)
   const outputs = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
   return {
     buffers: Object.fromEntries(outputs.map((b) => [b.name, read(kernel, b, bound)])),
     sampled,
   }
+}
+
+/**
+ * The operands of the reducers that the program declares, in the order in which the reference combines them.
+ * @param sampled what is computed alone, as it was told of a result
+ * @throws as `reference`
+ */
+export function reductions(
+  kernel: Kernel1,
+  inputs: RefInputs,
+  { sampled, visits }: { readonly sampled: RefSample | null; readonly visits: number },
+  onReduce: OnReduce,
+): void {
+  const bound = bind(kernel, inputs)
+  const told = { ...bound, ctx: { ...bound.ctx, onReduce } }
+  run(kernel, told, { visits }, sampled?.coordinates)
+}
+
+/** Gives what it was restricted to. @param only coordinates of a sample that are known */
+function run(kernel: Kernel1, bound: Bound, options: RefOptions, only?: Int32Array): RefSample | null {
+  initialise(kernel, bound)
+  const { restriction, sampled } = restrict(kernel, bound, options, only)
+  const ctx = options.visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: options.visits } }
+  compileBody(kernel.body, bound.scope, ctx, restriction)()
+  return sampled
 }
 
 /** What elements of a buffer hold before the first statement: the identity of a reduction that comes first. */
@@ -90,12 +114,13 @@ function sumsOf(body: readonly Stmt1[], found = new Set<string>()): ReadonlySet<
 function restrict(
   kernel: Kernel1,
   bound: Bound,
-  options: RefOptions,
+  { sample }: RefOptions,
+  only?: Int32Array,
 ): { restriction: Restriction | null; sampled: RefSample | null } {
-  const sampling = options.sample && kernel.reformats.length === 0 ? samplingOf(kernel) : null
-  if (!sampling || !options.sample) return { restriction: null, sampled: null }
+  const sampling = (sample || only) && kernel.reformats.length === 0 ? samplingOf(kernel) : null
+  if (!sampling) return { restriction: null, sampled: null }
   const { extent } = bound.ctx.levels.get(sampling.axis)!
-  const coordinates = pick(extent, options.sample)
+  const coordinates = only ?? pick(extent, sample!)
   const mask = new Uint8Array(extent)
   for (const c of coordinates) mask[c] = 1
   return {

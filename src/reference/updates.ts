@@ -1,7 +1,7 @@
 /** Updates by reducers as closures: values, and how far results may lie apart when terms come in another order. */
 import { invariant } from '../ast/diagnostic.ts'
 import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
-import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
+import { isBuiltinReducer } from '../ir/monoid.ts'
 import { arithmetic, wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Reduce1 } from '../ir/stage1.ts'
@@ -37,8 +37,7 @@ export function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
   const [target] = targets
   const { doubt } = ctx
   const identity = s.reducer.identity.map((e) => compileExpr(e, NOTHING, ctx)())
-  if (!isBuiltinReducer(s.reducer.name))
-    return compileMonoid(s.reducer, identity, targets, values, types, ctx)
+  if (!isBuiltinReducer(s.reducer.name)) return compileMonoid(s, identity, targets, values, types, ctx)
   invariant(value && target, 'an operator reduces into one element')
   const update = updateOf(s.reducer.name, types[0]!, accumulate, target)
   return () => {
@@ -92,7 +91,7 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
 }
 
 function compileMonoid(
-  m: Monoid,
+  { reducer: m, targets: loads }: Reduce1,
   identity: readonly number[],
   targets: readonly Target[],
   values: readonly Thunk[],
@@ -112,6 +111,8 @@ function compileMonoid(
   const result = m.result.map((e) => compileBounded(e, { cells, open: [] }, ctx))
   const store = types.map(wrap)
   const errors = types.map(() => 0)
+  const { onReduce } = ctx
+  const { buffer } = loads[0]!
   return () => {
     values.forEach((v, k) => {
       right[k]!.v = v()
@@ -126,6 +127,12 @@ function compileMonoid(
       })
       return
     }
+    onReduce?.(
+      m,
+      buffer,
+      at[0]!,
+      right.map((r) => r.v),
+    )
     targets.forEach((t, k) => {
       left[k]!.v = t.data[at[k]!]!
       left[k]!.error = errorAt(t.bounds, at[k]!, types[k]!, computeType(types[k]!))

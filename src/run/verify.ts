@@ -14,6 +14,7 @@ import type { Bound } from './bind/index.ts'
 import { factorsNotFinite } from './bind/padding-factors.ts'
 import { expectedOf } from './bind/reference-inputs.ts'
 import type { Executable } from './execute.ts'
+import { type Place, reducerFault } from './reducer-faults.ts'
 
 export interface Verification {
   readonly ok: boolean
@@ -27,6 +28,11 @@ export interface Verification {
    * the jump, so that correct programs differ.
    */
   readonly undecided: number
+  /**
+   * Where it disagrees, and a reducer that the program declares violates its laws for the values here: which, and how. What
+   * schedules compute then depends on their order; none of them is wrong.
+   */
+  readonly reducerFault: string | null
   /** Where only some coordinates were compared: which. */
   readonly sampled: RefSample | null
   /** Milliseconds of the run that was compared, on the host's clock: a first run. */
@@ -46,11 +52,12 @@ export async function verify(
   options: RefOptions = {},
 ): Promise<Verification> {
   const bound = await executable.whole()
-  return verifyAgainst(executable, expectedOf(source, bound, options), bound)
+  return verifyAgainst(source, executable, expectedOf(source, bound, options), bound)
 }
 
 /** The same with results of the reference at hand, and what they were computed from. */
 export async function verifyAgainst(
+  source: Kernel1,
   executable: Executable,
   expected: RefOutputs,
   from?: Bound,
@@ -66,6 +73,7 @@ export async function verifyAgainst(
   let absolute = 0
   let undecided = 0
   const problems: string[] = []
+  const places: Place[] = []
   for (const [name, want] of Object.entries(expected.buffers)) {
     const got = await executable.read(name, bound)
     const c = compare(name, got, want, chosen(name, want, sampled))
@@ -73,13 +81,17 @@ export async function verifyAgainst(
     absolute = Math.max(absolute, c.absolute)
     undecided += c.undecided
     if (c.problem) problems.push(c.strange ? withCause(c.problem, bound) : c.problem)
+    if (c.element !== undefined) places.push({ buffer: name, element: c.element })
   }
+  const fault = problems.length > 0 ? reducerFault(source, bound, sampled, places) : null
+  if (fault) problems.push(fault)
   return {
     ok: problems.length === 0,
     maxRelativeError: relative,
     maxAbsoluteError: absolute,
     problems,
     undecided,
+    reducerFault: fault,
     sampled,
     runTime,
   }
@@ -118,6 +130,8 @@ interface Comparison {
   readonly absolute: number
   readonly undecided: number
   readonly problem: string | null
+  /** Which differs most. */
+  readonly element?: number
   /** One of the two is finite where they differ most, and the other not. */
   readonly strange?: boolean
 }
@@ -198,6 +212,7 @@ function compare(
     absolute,
     strange: !Number.isFinite(relative),
     undecided,
+    element: worst.at,
     problem: `${name}[${at}] is ${value}, the reference has ${want.values[worst.at]} (allowed error ${worst.allowed.toExponential(2)})`,
   }
 }

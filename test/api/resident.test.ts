@@ -166,7 +166,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const expected = expectedOf(source, await prepared.executable.whole())
     const { memory } = parts.A!.parts[0]!.values
     await device.upload(memory, Float32Array.of(100))
-    const found = await verifyAgainst(prepared.executable, expected)
+    const found = await verifyAgainst(prepared.kernel.compilation.source, prepared.executable, expected)
     expect(found.problems.join()).toMatch(/D\[0, 0\].*y\[0\]/)
     // What it holds now is what is taken for bound.
     if (prepared.executable.program.arenas.length === 0)

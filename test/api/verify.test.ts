@@ -19,7 +19,7 @@ async function verified(body: string, inputs: RunInputs, wrong = body) {
   const prepared = await compiled.prepare(inputs)
   try {
     const expected = expectedOf(right.compilation.source, prepared.executable.bound)
-    return await verifyAgainst(prepared.executable, expected)
+    return await verifyAgainst(prepared.kernel.compilation.source, prepared.executable, expected)
   } finally {
     prepared.free()
     compiled.release()

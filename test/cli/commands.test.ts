@@ -561,6 +561,7 @@ describe('a wrong result', () => {
       maxAbsoluteError: 2,
       problems: ['C[1, 2] is 5, the reference has 7'],
       undecided: 0,
+      reducerFault: null,
       sampled: null,
       runTime: 1,
     })

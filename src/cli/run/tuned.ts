@@ -57,6 +57,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     `space     ${space}${r.left === undefined ? '' : `, ${r.left} points left`}`,
     `trials    ${r.trials.length}${r.known > 0 ? `, ${r.known} of them known` : ''}; ended by ${r.stoppedBy} after ${r.seconds.toFixed(1)} s`,
     ...(rejected ? [`rejected  ${rejected}`] : []),
+    ...reducerFaults([...r.trials, ...r.finals].map((t) => t.outcome)),
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
     ...(r.sampled ? ['compared  a sample of the results'] : []),
@@ -70,6 +71,12 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
   const where = r.own.declares ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${where}\n${typescriptText(r.own.kernel)}\n`
   return `${lines.join('\n')}\n\n${winner(r)}\n${typescript}`
+}
+
+/** That the program is to blame for results that differ: how it is, which counts do not say. */
+export function reducerFaults(outcomes: readonly Outcome[]): string[] {
+  const fault = outcomes.find((o) => o.status === 'rejected' && o.code === 'check/monoid-law')
+  return fault?.status === 'rejected' ? [`          ${fault.message}`] : []
 }
 
 /** Which libraries have routines that compute the kernel, and which of them are not there. */

@@ -103,12 +103,14 @@ export class TestBench {
   }
 
   async #compared(prepared: PreparedKernel, key: string): Promise<Compared | Outcome> {
-    const { ok, problems, maxRelativeError, sampled } = await prepared.verifyAgainst(
+    const { ok, problems, reducerFault, maxRelativeError, sampled } = await prepared.verifyAgainst(
       this.data.expected(this.extent),
     )
     if (!ok) {
       const message = problems.join('; ')
-      const outcome: Outcome = { status: 'wrong', message, trace: key, seed: this.#seed }
+      const outcome: Outcome = reducerFault
+        ? { status: 'rejected', code: 'check/monoid-law', message: reducerFault }
+        : { status: 'wrong', message, trace: key, seed: this.#seed }
       this.#wrong.set(key, outcome)
       return outcome
     }

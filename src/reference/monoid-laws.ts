@@ -1,0 +1,77 @@
+/**
+ * A reducer's laws: schedules regroup and reorder combines, so one that is not associative and commutative, or whose identity
+ * is none, would change results.
+ */
+import type { Expr } from '../ir/expr.ts'
+import type { Monoid } from '../ir/monoid.ts'
+import type { Cell } from './cells.ts'
+import { compileExpr } from './compile-expressions.ts'
+
+/** Values of the components. */
+type Operand = readonly number[]
+
+const TOLERANCE = 1e-6
+
+export interface MonoidLaws {
+  combine(a: Operand, b: Operand): Operand
+  /** Which law three values violate, with numbers; `null`: none. */
+  violation(a: Operand, b: Operand, c: Operand): string | null
+}
+
+export function monoidLaws(m: Monoid): MonoidLaws {
+  const combine = evaluator(m)
+  const identity = m.identity.map(numberOf)
+  return {
+    combine,
+    violation(a, b, c) {
+      const differ = (law: string, x: Operand, y: Operand): string | null =>
+        same(x, y, [a, b, c]) ? null : `${law}: ${show(x)} is not ${show(y)}`
+      return (
+        differ(`the identity changes ${show(a)}`, combine(identity, a), a) ??
+        differ(`the identity changes ${show(a)}`, combine(a, identity), a) ??
+        differ(
+          `combine(a, b) and combine(b, a) differ for a = ${show(a)}, b = ${show(b)}`,
+          combine(a, b),
+          combine(b, a),
+        ) ??
+        differ(
+          `combine(combine(a, b), c) and combine(a, combine(b, c)) differ for a = ${show(a)}, b = ${show(b)}, c = ${show(c)}`,
+          combine(combine(a, b), c),
+          combine(a, combine(b, c)),
+        )
+      )
+    },
+  }
+}
+
+const show = (x: Operand): string => `(${x.map((v) => Number(v.toPrecision(4))).join(', ')})`
+
+/** But for what rounding does, of the results and of what they were made of. */
+const same = (x: Operand, y: Operand, of: readonly Operand[]): boolean =>
+  x.every((v, k) => {
+    const w = y[k]!
+    const sizes = [1, v, w, ...of.map((o) => o[k]!)].map(Math.abs).filter(Number.isFinite)
+    return (
+      v === w ||
+      (Number.isNaN(v) && Number.isNaN(w)) ||
+      (Number.isFinite(v) && Number.isFinite(w) && Math.abs(v - w) <= TOLERANCE * Math.max(...sizes))
+    )
+  })
+
+function evaluator(m: Monoid): (a: Operand, b: Operand) => Operand {
+  const cells = new Map<string, Cell>([...m.left, ...m.right].map((v) => [v.name, { v: 0 }]))
+  const results = m.result.map((e) => compileExpr(e, { cells, open: [] }, NOTHING))
+  return (a, b) => {
+    m.left.forEach((v, k) => {
+      cells.get(v.name)!.v = a[k]!
+    })
+    m.right.forEach((v, k) => {
+      cells.get(v.name)!.v = b[k]!
+    })
+    return results.map((r) => r())
+  }
+}
+
+const NOTHING = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
+
+const numberOf = (e: Expr): number => compileExpr(e, { cells: new Map(), open: [] }, NOTHING)()

@@ -1,0 +1,115 @@
+/**
+ * Whether a reducer that the program declares is one for the values that it reduces. Where it is not, what schedules compute
+ * depends on the order in which they combine, and none of them is wrong.
+ */
+import { SptError } from '../ast/diagnostic.ts'
+import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
+import type { Kernel1, Stmt1 } from '../ir/stage1.ts'
+import { type RefSample, reductions } from '../reference/index.ts'
+import { type MonoidLaws, monoidLaws } from '../reference/monoid-laws.ts'
+import { Random } from './bind/random-tensors.ts'
+import { referenceInputs } from './bind/reference-inputs.ts'
+import type { Bound } from './bind/types.ts'
+
+/** An element of a result, by its place there. */
+export interface Place {
+  readonly buffer: string
+  readonly element: number
+}
+
+/** Coordinates that the reference visits for it: a second or two. */
+const VISITS = 2 ** 25
+/** Operands that are kept of each reducer, beyond those of the elements that are asked about. */
+const KEPT = 2 ** 16
+/** Groupings of the operands of an element. */
+const GROUPINGS = 64
+
+type Operand = readonly number[]
+
+/** What is reduced into elements of one array. */
+interface Operands {
+  readonly reducer: Monoid
+  readonly of: Map<number, Operand[]>
+  kept: number
+}
+
+/**
+ * The reducer and the law that it violates, with the values; `null`: none does.
+ * @param places elements that differ, which are looked at first
+ */
+export function reducerFault(
+  source: Kernel1,
+  bound: Bound,
+  sampled: RefSample | null,
+  places: readonly Place[],
+): string | null {
+  if (!declaresReducer(source.body)) return null
+  const all = operandsOf(source, bound, sampled, places)
+  for (const [buffer, { reducer, of }] of all) {
+    const laws = monoidLaws(reducer)
+    const first = places.flatMap((p) => (p.buffer === buffer ? [p.element] : []))
+    for (const element of new Set([...first, ...of.keys()])) {
+      const wrong = brokenBy(laws, of.get(element) ?? [])
+      if (wrong) return `${reducer.name} is no reducer for these values: ${wrong}`
+    }
+  }
+  return null
+}
+
+const declaresReducer = (body: readonly Stmt1[]): boolean =>
+  body.some((s) => {
+    if (s.kind === 'iterate') return declaresReducer(s.body)
+    if (s.kind === 'if') return declaresReducer([...s.then, ...s.else])
+    return s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name)
+  })
+
+function operandsOf(
+  source: Kernel1,
+  bound: Bound,
+  sampled: RefSample | null,
+  places: readonly Place[],
+): ReadonlyMap<string, Operands> {
+  const all = new Map<string, Operands>()
+  const asked = new Set(places.map((p) => `${p.buffer} ${p.element}`))
+  const options = { sampled, visits: VISITS }
+  try {
+    reductions(source, referenceInputs(source, bound), options, (reducer, buffer, element, operand) => {
+      const known = all.get(buffer) ?? { reducer, of: new Map(), kept: 0 }
+      all.set(buffer, known)
+      if (known.kept >= KEPT && !asked.has(`${buffer} ${element}`)) return
+      const list = known.of.get(element) ?? []
+      known.of.set(element, list)
+      list.push(operand)
+      known.kept++
+    })
+  } catch (e) {
+    // What was told until then is looked at.
+    if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
+  }
+  return all
+}
+
+/** One after the other, as the reference combines them, and in groups of neighbours, as schedules do. */
+function brokenBy(laws: MonoidLaws, operands: readonly Operand[]): string | null {
+  if (operands.length < 2) return null
+  const fold = (list: readonly Operand[]): Operand => list.reduce((a, b) => laws.combine(a, b))
+  let before = operands[0]!
+  for (let k = 1; k < operands.length; k++) {
+    const [b, c] = [operands[k]!, operands[k + 1] ?? operands[k - 1]!]
+    const wrong = laws.violation(before, b, c)
+    if (wrong) return wrong
+    before = laws.combine(before, b)
+  }
+  const random = new Random(1)
+  const within = (from: number, to: number): number => from + random.below(to - from)
+  for (let k = 0; operands.length > 2 && k < GROUPINGS; k++) {
+    const end = within(3, operands.length + 1)
+    const second = within(2, end)
+    const first = within(1, second)
+    const parts = [operands.slice(0, first), operands.slice(first, second), operands.slice(second, end)]
+    const [a, b, c] = parts.map(fold) as [Operand, Operand, Operand]
+    const wrong = laws.violation(a, b, c)
+    if (wrong) return wrong
+  }
+  return null
+}
