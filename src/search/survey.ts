@@ -16,7 +16,7 @@ export interface Survey {
 export interface SurveyOptions {
   /** Points that are tried at most; 1000. */
   readonly limit?: number | undefined
-  /** Tries points that are drawn, not the first ones. */
+  /** Tries points that are drawn, not the first ones; none where none is found. */
   readonly random?: Random | undefined
 }
 
@@ -28,7 +28,7 @@ export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {})
   const rejected = new Map<string, number>()
   let tried = 0
   let legal = 0
-  let isWhole = true
+  let isWhole = random === undefined
   for (const point of random ? drawn(space, random) : points(space)) {
     if (tried++ >= limit) {
       isWhole = false

@@ -1,7 +1,9 @@
 /** What `spt show --space` says: what a space decides, how many points it has, and what refuses them. */
 import { Random } from '../../run/bind/random-tensors.ts'
 import { type Outline, type OutlinedDecision, outline } from '../../search/outline/index.ts'
-import { type Survey, survey } from '../../search/survey.ts'
+import { atOnce } from '../../search/stepwise.ts'
+import { anyPoint } from '../../search/strategies/unseen.ts'
+import { refusalOf, survey } from '../../search/survey.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { count } from '../figures.ts'
 import { byFrequency } from './tuned.ts'
@@ -21,14 +23,14 @@ type Row = readonly [string, string]
 /** @param tried points whose steps are applied at most; 0: none */
 export function spaceReport(space: KernelSpace<unknown>, name: string, on: string, tried: number): string {
   const found = outline(space)
-  const isSmall = found.isExact && found.points <= tried
-  const random = new Random(SEED)
-  const surveyed =
-    tried > 0 && survey(space, { limit: tried, ...(isSmall ? {} : { random: () => random.next() }) })
+  const generator = new Random(SEED)
+  const random = (): number => generator.next()
   const head: Row[] = [
     ['space', `${name} on ${on}`],
     ['points', pointsOf(found)],
-    ...(surveyed ? surveyRows(surveyed, isSmall) : []),
+    ...(!found.isExact && found.points === 0
+      ? rarePoint(space, random)
+      : surveyRows(space, found, tried, random)),
   ]
   const width = Math.max(
     ...[...head.map(([n]) => n), ...found.decisions.map((d) => d.name)].map((n) => n.length),
@@ -38,9 +40,30 @@ export function spaceReport(space: KernelSpace<unknown>, name: string, on: strin
 }
 
 const pointsOf = ({ points, isExact }: Outline): string =>
-  isExact ? count(points) : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
+  isExact
+    ? count(points)
+    : points === 0
+      ? 'few: a sample found none'
+      : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
 
-function surveyRows({ legal, rejected }: Survey, isAll: boolean): Row[] {
+/** Where none of the walks came to a point. @throws SptError `search/dead-ends` where a search would find none either */
+function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
+  const point = atOnce(anyPoint(space, random))
+  if (!point) return []
+  const refused = refusalOf(space, point)
+  const text = Object.entries(point).map(([name, value]) => `${name} = ${shortened(value)}`)
+  return [['rare', `one is ${text.join(', ')}${refused ? `, which is refused: ${refused}` : ''}`]]
+}
+
+function surveyRows(
+  space: KernelSpace<unknown>,
+  { isExact, points }: Outline,
+  tried: number,
+  random: () => number,
+): Row[] {
+  if (tried === 0) return []
+  const isAll = isExact && points <= tried
+  const { legal, rejected } = survey(space, { limit: tried, ...(isAll ? {} : { random }) })
   const all = [...rejected.values()].reduce((n, x) => n + x, legal)
   return [
     ['legal', `${count(legal)} of ${isAll ? `all ${count(all)}` : `${count(all)} that were drawn`}`],

@@ -141,6 +141,13 @@ export class Unseen {
   }
 }
 
+/**
+ * Any point of a space, however rare they are; `null`: it has none.
+ * @throws SptError `search/dead-ends`, `search/endless`
+ */
+export const anyPoint = (space: PointSpace, random: Random): Stepwise<Point | null> =>
+  new Unseen(space, random).any()
+
 export const failDeadEnds = (space: PointSpace): never =>
   fail({
     code: 'search/dead-ends',
