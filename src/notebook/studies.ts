@@ -31,8 +31,8 @@ export function best(trials: readonly Trial[], count = 10): Shown {
     sorted.slice(0, count).map(({ point, timing, trial, predicted: expected }) => ({
       trial,
       ms: timing.median,
-      from: timing.interval[0],
-      to: timing.interval[1],
+      from: timing.interval?.[0],
+      to: timing.interval?.[1],
       ...(predicted ? { predicted: expected } : {}),
       ...point,
     })),

@@ -4,7 +4,8 @@ import { isRecord, show } from '../ast/expect-argument.ts'
 import type { Outcome, Point, Timing } from './types.ts'
 
 /**
- * What came of points; a time that is none is an outcome that failed, so that what else was measured is not lost.
+ * What came of points; a time that no clock gives (NaN, negative) is an outcome that failed, so that what else was measured is
+ * not lost.
  * @throws SptError `search/outcomes` where there is not an outcome for each point
  */
 export function properOutcomes(
@@ -59,15 +60,25 @@ function faultOf(outcome: unknown): Fault | null {
   }
 }
 
-const TIMINGS = '{ median, interval: [low, high], samples }, in milliseconds'
+const TIMINGS =
+  '{ median, interval: [low, high] or null, samples }, in milliseconds, with the median in the interval'
 
 function timingFault(timing: unknown): Fault | null {
-  const wrong = (what: string): Fault => ({ what, expected: TIMINGS, isTime: true })
+  const wrong = (what: string, isTime = false): Fault => ({ what, expected: TIMINGS, isTime })
   if (!isRecord(timing)) return wrong(`a timing is ${show(timing)}`)
   const { median, interval, samples } = timing as Partial<Record<keyof Timing, unknown>>
-  const isTime = (t: unknown): t is number => typeof t === 'number' && Number.isFinite(t) && t >= 0
-  if (!isTime(median)) return wrong(`a median is ${show(median)}`)
-  const [low, high] = Array.isArray(interval) ? interval : []
-  if (!isTime(low) || !isTime(high) || low > high) return wrong('the interval of a median is no interval')
-  return Array.isArray(samples) ? null : wrong(`samples are ${show(samples)}`)
+  if (typeof median !== 'number') return wrong(`a median is ${show(median)}`)
+  const isTime = (t: unknown): boolean => typeof t === 'number' && Number.isFinite(t) && t >= 0
+  if (!isTime(median)) return wrong(`a median is ${median}`, true)
+  if (interval !== null && !isPair(interval)) return wrong(`the interval of a median is ${show(interval)}`)
+  if (!isNumbers(samples)) return wrong(`samples are ${show(samples)}`)
+  if (![...(interval ?? []), ...samples].every(isTime))
+    return wrong('a sample, or the end of an interval, is no time', true)
+  return interval === null || (interval[0] <= median && median <= interval[1])
+    ? null
+    : wrong(`the median is ${median}, and its interval [${interval.join(', ')}]`)
 }
+
+const isNumbers = (x: unknown): x is readonly number[] =>
+  Array.isArray(x) && x.every((t) => typeof t === 'number')
+const isPair = (x: unknown): x is readonly [number, number] => isNumbers(x) && x.length === 2

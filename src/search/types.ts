@@ -70,8 +70,11 @@ export type Outcome =
 /** Milliseconds of one run on the device. */
 export interface Timing {
   readonly median: number
-  /** Of the median, from order statistics of the samples. */
-  readonly interval: readonly [low: number, high: number]
+  /**
+   * Of the median, from order statistics of the samples, at 95 %; of two to five samples the least and the greatest, which is
+   * less sure. `null`: nothing is known, of a single sample.
+   */
+  readonly interval: readonly [low: number, high: number] | null
   readonly samples: readonly number[]
 }
 

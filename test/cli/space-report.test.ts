@@ -21,7 +21,9 @@ const space = (product: number): KernelSpace<unknown> => ({
 
 test('one is looked for, where a sample finds none', () => {
   const text = spaceReport(space(37 * 31 * 29 * 23), 'rare', 'cpu', 5)
-  expect(text).toMatch(/^points +few: a sample found none$\nrare +one is u = \d+, v = \d+, w = \d+, x = \d+$/m)
+  expect(text).toMatch(
+    /^points +few: a sample found none$\nrare +one is u = \d+, v = \d+, w = \d+, x = \d+$/m,
+  )
 })
 
 test('where a search finds none, that is what is said', () => {

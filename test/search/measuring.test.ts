@@ -8,7 +8,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Command, Device, Graph } from '../../src/runtime/device.ts'
 import { MOST_DRIFT, References } from '../../src/search/measuring/drift.ts'
 import { measureRounds } from '../../src/search/measuring/measure-rounds.ts'
-import { medianInterval } from '../../src/search/measuring/median-interval.ts'
+import { medianInterval, timingOf } from '../../src/search/measuring/median-interval.ts'
 import { raced, type Timed } from '../../src/search/measuring/rounds.ts'
 import type { Outcome, Timing } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
@@ -86,6 +86,7 @@ describe('intervals of medians', () => {
       }),
       { numRuns: runs(200) },
     )
+    expect([timingOf([3]).interval, timingOf([3, 4]).interval]).toEqual([null, [3, 4]])
     expect(medianInterval(Array.from({ length: 5000 }, (_, k) => k)).median).toBe(2499.5)
     expect(medianInterval(Array.from({ length: 5000 }, (_, k) => k)).confidence).toBeCloseTo(0.95, 2)
   })

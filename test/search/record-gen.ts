@@ -16,7 +16,11 @@ export const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
     const median = sorted[sorted.length >> 1]!
     return {
       status: 'measured' as const,
-      timing: { median, interval: [sorted[0]!, sorted.at(-1)!] as const, samples },
+      timing: {
+        median,
+        interval: sorted.length > 1 ? ([sorted[0]!, sorted.at(-1)!] as const) : null,
+        samples,
+      },
     }
   }),
 )

@@ -118,16 +118,29 @@ test('what is no outcome is told with its point, what is no time is a failure, a
     ['fast'],
     [{ status: 'great' }],
     [{ status: 'rejected' }],
+    [{ status: 'measured' }],
+    ...[
+      { median: '3' },
+      { interval: [3] },
+      { interval: [3, 1] },
+      { interval: ['1', 1] },
+      { interval: undefined },
+      { median: 10, interval: [1, 2] },
+      { samples: undefined },
+      { samples: ['1'] },
+    ].map((wrong) => [
+      { status: 'measured', timing: { median: 1, interval: [1, 1], samples: [1], ...wrong } },
+    ]),
   ])
     expect(await come(given)).toBe('search/outcomes')
-  const median = (m: unknown) => ({
+  const median = (m: number): Outcome => ({
     status: 'measured',
     timing: { median: m, interval: [1, 1], samples: [] },
   })
-  for (const given of [median(Number.NaN), median('3'), median(-5), { status: 'measured' }]) {
+  for (const given of [median(Number.NaN), median(-5), median(Number.POSITIVE_INFINITY)]) {
     const { best, failed } = await search({
       ...usual(space),
-      evaluate: async (asked) => asked.map(() => given as Outcome),
+      evaluate: async (asked) => asked.map(() => given),
     })
     expect([best, failed]).toEqual([null, 3])
   }

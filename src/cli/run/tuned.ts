@@ -4,7 +4,7 @@ import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
 import { finalText } from '../../search/tune/final-text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
-import type { Outcome } from '../../search/types.ts'
+import type { Outcome, Timing } from '../../search/types.ts'
 
 export const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
 /** `3 a/code, 1 b/code`. */
@@ -41,10 +41,13 @@ export function progressLine({
 
 const timeOf = (o: Outcome): string =>
   o.status === 'measured'
-    ? `${ms(o.timing.median)}  (${ms(o.timing.interval[0])} to ${ms(o.timing.interval[1])})`
+    ? `${ms(o.timing.median)}  (${intervalText(o.timing.interval)})`
     : o.status === 'wrong'
       ? 'differs from the reference'
       : o.code
+
+const intervalText = (interval: Timing['interval']): string =>
+  interval ? interval.map(ms).join(' to ') : 'one sample'
 
 const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${schedule}` : name)
 

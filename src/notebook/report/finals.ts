@@ -35,8 +35,8 @@ export function comparisonOf({ finals, best }: TuneResult): readonly string[] {
     return {
       kernel: finalName(f),
       ms: timing?.median,
-      from: timing?.interval[0],
-      to: timing?.interval[1],
+      from: timing?.interval?.[0],
+      to: timing?.interval?.[1],
       samples: timing?.samples.length,
       '× the fastest': timing && timing.median / fastest,
       ...(finals.some((x) => x.explanation) && {
@@ -65,9 +65,9 @@ function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
     timed.map(({ timing, ...f }) => ({
       kernel: finalName(f),
       ms: timing.median,
-      from: timing.interval[0],
-      to: timing.interval[1],
-      text: `${brief(timing.median)} ms${timing.median > fastest ? `, ${brief(timing.median / fastest)} × the fastest` : ''}`,
+      from: timing.interval?.[0] ?? timing.median,
+      to: timing.interval?.[1] ?? timing.median,
+      text: `${brief(timing.median)} ms${timing.median > fastest ? `, ${brief(timing.median / fastest)} × the fastest` : ''}${timing.interval ? '' : ', one sample'}`,
     })),
     {
       x: 'ms',
@@ -75,7 +75,9 @@ function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
       to: 'to',
       y: 'kernel',
       text: 'text',
-      log: Math.max(...medians) > FAR * Math.min(...medians) && timed.every((f) => f.timing.interval[0] > 0),
+      log:
+        Math.max(...medians) > FAR * Math.min(...medians) &&
+        timed.every((f) => (f.timing.interval?.[0] ?? f.timing.median) > 0),
       labels: { x: 'milliseconds' },
       title: 'Median times with 95 % confidence intervals',
       width: 900,

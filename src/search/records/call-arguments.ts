@@ -123,7 +123,8 @@ export function checkTrial(t: TrialRecord): void {
   }
   expectValue('the timing of an outcome', o.timing, { ...RECORD, expected: '{ median, interval, samples }' })
   const { median, interval, samples } = o.timing
-  const isInterval = Array.isArray(interval) && interval.length === 2 && interval.every(isMs)
+  const isInterval =
+    interval === null || (Array.isArray(interval) && interval.length === 2 && interval.every(isMs))
   expectArgument(isMs(median) && isInterval, 'the median and its interval', o.timing, 'milliseconds')
   const isSamples = Array.isArray(samples) && samples.length > 0 && samples.every(isMs)
   expectArgument(isSamples, 'the samples', samples, 'milliseconds')

@@ -1,5 +1,6 @@
 /** Records as people read them. */
 import { escapedLine } from '../../ast/render.ts'
+import type { Timing } from '../types.ts'
 import type { StoredTrial, StudySummary } from './types.ts'
 
 /** Characters of an id that are shown: enough for thousands of studies. */
@@ -93,10 +94,13 @@ export function studyReport(
   )
 }
 
+const intervalText = (interval: Timing['interval']): string =>
+  interval?.map(milliseconds).join(' … ') ?? 'unknown'
+
 function timesOf({ outcome, predicted }: StoredTrial): [string, string, string] {
   if (outcome.status !== 'measured') return ['', '', '']
   const { median, interval } = outcome.timing
-  return [milliseconds(median), interval.map(milliseconds).join(' … '), milliseconds(predicted ?? null)]
+  return [milliseconds(median), intervalText(interval), milliseconds(predicted ?? null)]
 }
 
 /** `what`: the kernel and the device. */
@@ -112,7 +116,7 @@ export function trialReport(t: StoredTrial, what: string): string {
     ...(o.status === 'measured'
       ? [
           ['median', `${milliseconds(o.timing.median)} ms`],
-          ['interval', `${o.timing.interval.map(milliseconds).join(' … ')} ms`],
+          ['interval', `${intervalText(o.timing.interval)}${o.timing.interval ? ' ms' : ''}`],
           ['samples', o.timing.samples.map(milliseconds).join(' ')],
         ]
       : []),

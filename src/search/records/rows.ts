@@ -112,8 +112,8 @@ export function trialRow(t: TrialRecord): Cell[] {
     'message' in o ? o.message : null,
     timing && samplesBlob(timing.samples),
     timing?.median ?? null,
-    timing?.interval[0] ?? null,
-    timing?.interval[1] ?? null,
+    timing?.interval?.[0] ?? null,
+    timing?.interval?.[1] ?? null,
     t.share ?? null,
     t.predicted ?? null,
     json(t.terms),
@@ -155,7 +155,7 @@ function outcomeFrom(row: Row): Outcome {
   const message = row.message as string
   if (status === 'wrong') return { status, message }
   if (status !== 'measured') return { status, code: row.code as string, message }
-  const interval = [row.low as number, row.high as number] as const
+  const interval = row.low === null ? null : ([row.low as number, row.high as number] as const)
   const samples = samplesFrom(row.samples as Buffer)
   return { status, timing: { median: row.median as number, interval, samples } }
 }
