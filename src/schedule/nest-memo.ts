@@ -3,7 +3,7 @@
  * and points of a space have nests in common far more often than kernels. A step is taken on a kernel of that nest alone,
  * so that it cannot see the others; what it asked of names, which are the whole kernel's, is asked again.
  */
-import type { Fact, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Kernel2, Stmt } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 import type { Context, NameQuery } from './context.ts'
 import type { Gone, Primitive } from './primitive.ts'
@@ -16,13 +16,12 @@ export interface NestOutcome {
 }
 
 /** What a step may look at beside the nest. */
-type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span'>
+type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span' | 'facts'>
 
 /** Each field by its name: the rest of all others takes V8 ten times as long. */
 const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[P] } => ({
   params: k.params,
   buffers: k.buffers,
-  facts: k.facts,
   ascending: k.ascending,
   permutations: k.permutations,
   disjointWrites: k.disjointWrites,
@@ -37,10 +36,11 @@ interface Known extends NestOutcome {
 /** By the nest and the step's text. */
 let known = new WeakMap<Stmt, Map<string, Known>>()
 let count = 0
-/** So many are kept, then none: nests of a kernel have some ten thousand bytes each. */
-const MOST = 4096
+/** So many are kept, then none: a thousand points of a space take some ten thousand steps; nests share most of their bytes. */
+const MOST = 16_384
 
-/** Where a step acts: the place of the nest in the kernel's body, and a text of the step that is equal for equal ones. */
+/** Where a step acts: the place of the nest in the kernel's body, and a text of the step, and of what is known of sizes,
+ * that is equal for equal ones. */
 interface Acts {
   readonly at: number
   readonly key: string
@@ -56,7 +56,9 @@ export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopSt
   const at = body.indexOf(top)
   if (at < 0 || found.some((f) => (f.path[0] ?? f.loop) !== top)) return null
   const vars = found.map((f) => f.loop.var)
-  return { at, key: JSON.stringify([vars, { ...step, span: undefined }]) }
+  // Of sizes it may be known otherwise: points differ in what they require.
+  const facts = (cx.kernel.facts ?? []).map((f) => [f.size, f.relation, f.by])
+  return { at, key: JSON.stringify([vars, { ...step, span: undefined }, facts]) }
 }
 
 /** What the step made of the nest before, where that is what it would make of it here. */
@@ -92,12 +94,6 @@ function isAlike(a: Around, b: Around): boolean {
     a.ascending === b.ascending &&
     a.permutations === b.permutations &&
     a.disjointWrites === b.disjointWrites &&
-    a.lostWrites === b.lostWrites &&
-    sameFacts(a.facts ?? [], b.facts ?? [])
+    a.lostWrites === b.lostWrites
   )
 }
-
-const sameFacts = (a: readonly Fact[], b: readonly Fact[]): boolean =>
-  a === b ||
-  (a.length === b.length &&
-    a.every((f, k) => f.size === b[k]!.size && f.relation === b[k]!.relation && f.by === b[k]!.by))
