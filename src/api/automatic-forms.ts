@@ -13,6 +13,7 @@ import {
   formsOf,
   type Schedulable,
   type SketchDevice,
+  type SketchTarget,
   sketch,
   sketched,
 } from '../search/sketch/index.ts'
@@ -41,28 +42,49 @@ export interface Automatic<K> extends Schedulable<K> {
   readonly compilation: Compilation
 }
 
-const known = new WeakMap<object, Map<string, readonly unknown[]>>()
+/** Beyond which nests are too many to look at each: parts of a format by the hundred. */
+const MOST_NESTS = 64
 
-/** Legal forms of a kernel that has no steps on loops, `most` at most, the best guess first; none where all are refused. */
+/** Whether a kernel's loops have no steps, and are not too many to be looked at. */
+export const isFree = ({ onLoops, loops }: Compilation): boolean =>
+  !onLoops && loops.body.length <= MOST_NESTS
+
+/** What is legal of the forms that have been looked at, the best guess first, and those that have not. */
+interface Forms {
+  readonly legal: unknown[]
+  readonly rest: Iterator<unknown>
+}
+const known = new WeakMap<object, Map<string, Forms>>()
+
+/**
+ * Legal forms of a kernel that has no steps on loops, `most` at most, the best guess first; none where all are refused. Those
+ * that are asked for again are the same.
+ */
 export function automaticForms<K extends Automatic<K>>(
   kernel: K,
   device: SketchDevice,
-  sizes: Readonly<Record<string, number>>,
+  sizes: Readonly<Record<string, number>> = {},
   most = MOST_FORMS,
 ): readonly K[] {
-  const ofKernel = known.get(kernel) ?? new Map<string, readonly unknown[]>()
+  const ofKernel = known.get(kernel) ?? new Map<string, Forms>()
   known.set(kernel, ofKernel)
-  const key = JSON.stringify([device, most, sizes])
-  const before = ofKernel.get(key) as readonly K[] | undefined
-  if (before) return before
-  const target = { device, sizes }
-  const forms = formsOf((d) => void sketch(kernel, target, d), most).flatMap((form): K[] => {
-    const made = orRefused(() => sketched(kernel, target, new Decisions(form, true)))
-    return made instanceof SptError ? [] : [made]
-  })
-  if (ofKernel.size >= MOST_SIZES) ofKernel.delete(ofKernel.keys().next().value!)
+  const key = JSON.stringify([device, sizes])
+  const forms = ofKernel.get(key) ?? { legal: [], rest: legalForms(kernel, { device, sizes }) }
+  if (!ofKernel.has(key) && ofKernel.size >= MOST_SIZES) ofKernel.delete(ofKernel.keys().next().value!)
   ofKernel.set(key, forms)
-  return forms
+  while (forms.legal.length < most) {
+    const next = forms.rest.next()
+    if (next.done) break
+    forms.legal.push(next.value)
+  }
+  return forms.legal.slice(0, most) as K[]
+}
+
+function* legalForms<K extends Automatic<K>>(kernel: K, target: SketchTarget): Generator<K> {
+  for (const form of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
+    const made = orRefused(() => sketched(kernel, target, new Decisions(form, true)))
+    if (!(made instanceof SptError)) yield made
+  }
 }
 
 /** Sizes among what is bound: scalars are none. */

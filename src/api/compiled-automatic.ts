@@ -9,7 +9,7 @@ import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from './compiled.ts'
 
 /** A kernel that can be compiled under the form that was chosen. */
-export interface AutomaticKernel extends Automatic<AutomaticKernel> {
+export interface AutomaticKernel<K> extends Automatic<K> {
   toJSON(): readonly object[]
   compileAsIs(device: Device): Promise<CompiledSchedule>
 }
@@ -19,15 +19,15 @@ export interface AutomaticKernel extends Automatic<AutomaticKernel> {
  * the form that the cost model expects to be the fastest on them, without a model by the best guess for their sizes; it is
  * compiled when it is needed first.
  */
-export class CompiledAutomatic extends CompiledSchedule {
-  readonly #kernel: AutomaticKernel
+export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSchedule {
+  readonly #kernel: K
   /** By steps: other sizes often give the same. */
   readonly #compiled = new Map<string, Promise<CompiledSchedule>>()
-  readonly #bound = new WeakMap<Bound, { readonly form: AutomaticKernel; readonly inputs: RunInputs }>()
+  readonly #bound = new WeakMap<Bound, { readonly form: K; readonly inputs: RunInputs }>()
 
   #isReleased = false
 
-  constructor(kernel: AutomaticKernel, compilation: Compilation, program: Program) {
+  constructor(kernel: K, compilation: Compilation, program: Program) {
     super(compilation, program)
     this.#kernel = kernel
   }
@@ -73,11 +73,11 @@ export class CompiledAutomatic extends CompiledSchedule {
     super.release()
   }
 
-  #forms(values: AutomaticInputs): readonly AutomaticKernel[] {
+  #forms(values: AutomaticInputs): readonly K[] {
     return fastestForms(this.#kernel, this.device, values)
   }
 
-  #compile(form: AutomaticKernel): Promise<CompiledSchedule> {
+  #compile(form: K): Promise<CompiledSchedule> {
     const key = JSON.stringify(form.toJSON())
     const known = this.#compiled.get(key)
     if (known) return known

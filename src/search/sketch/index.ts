@@ -6,7 +6,7 @@
 import type { Kernel2 } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import { Decisions } from './decisions.ts'
+import type { Decisions } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
 import { fusedName, fusions } from './fused-axes.ts'
 import { parallel } from './parallel.ts'
@@ -87,7 +87,3 @@ export function sketched<K extends Schedulable<K>>(base: K, target: SketchTarget
   steps(draft)
   return draft.kernel
 }
-
-/** The kernel under the best guess. @throws SptError where a step is refused */
-export const bestGuess = <K extends Schedulable<K>>(kernel: K, target: SketchTarget): K =>
-  sketched(kernel, target, new Decisions(null))

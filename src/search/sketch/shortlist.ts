@@ -12,13 +12,14 @@ function taken(rule: (d: Decisions) => void, point: Decided): Decisions | undefi
 }
 
 /** The best guess, and after it the same for all other ways to deal loops out (`Decisions.form`), `most` at most. */
-export function formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): readonly Decided[] {
-  const out: Decided[] = []
+export function* formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): Generator<Decided> {
+  let given = 0
   const open: { readonly fixed: Decided; readonly from: number }[] = [{ fixed: {}, from: 0 }]
-  for (let next = open.shift(); next && out.length < most; next = open.shift()) {
+  for (let next = open.shift(); next && given < most; next = open.shift()) {
     const d = taken(rule, next.fixed)
     if (!d) continue
-    out.push(d.taken)
+    given++
+    yield d.taken
     const before: Record<string, number | string> = {}
     for (const [k, name] of d.forms.entries()) {
       const value = d.taken[name]!
@@ -28,7 +29,6 @@ export function formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): readon
       before[name] = value
     }
   }
-  return out
 }
 
 /** Points of the form of `point` with one other decision: the numbers on both sides of an ordered one, all others else. */

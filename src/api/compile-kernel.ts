@@ -1,0 +1,51 @@
+/** Compiling a kernel where nothing is left to choose: under its own steps, or under those that `automatic` has for it. */
+import { SptError } from '../ast/diagnostic.ts'
+import { type Compilation, runOn } from '../run/compile.ts'
+import { isRefusedByDevice } from '../run/device-limits.ts'
+import { compileOn, lanesOf } from '../run/execute.ts'
+import type { Sources } from '../run/launch-spans.ts'
+import type { Device } from '../runtime/device.ts'
+import { automaticForms, isFree } from './automatic-forms.ts'
+import { CompiledSchedule } from './compiled.ts'
+import { type AutomaticKernel, CompiledAutomatic } from './compiled-automatic.ts'
+
+/** Under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
+export async function compileAsIs<K extends { readonly compilation: Compilation; parallel(): K }>(
+  kernel: K,
+  device: Device,
+  sources: Sources,
+): Promise<CompiledSchedule> {
+  const compiled = async ({ compilation }: K): Promise<CompiledSchedule> =>
+    new CompiledSchedule(compilation, await compileOn(device, compilation.planFor(lanesOf(device)), sources))
+  const onThreads = runOn<K>(kernel, device.kind)
+  if (onThreads === kernel) return compiled(kernel)
+  try {
+    return await compiled(onThreads)
+  } catch (why) {
+    if (!isRefusedByDevice(why)) throw why
+    return compiled(kernel)
+  }
+}
+
+/** What is compiled of a kernel that nobody gave a schedule, as far as it is known without data. */
+export async function compileUnasked<K extends AutomaticKernel<K>>(
+  kernel: K,
+  device: Device,
+): Promise<{ readonly kernel: K; readonly compiled: CompiledSchedule }> {
+  const of = async (k: K) => ({ kernel: k, compiled: await k.compileAsIs(device) })
+  if (!isFree(kernel.compilation)) return of(kernel)
+  if (device.kind !== 'cpu') {
+    const { compilation, program } = await kernel.compileAsIs(device)
+    // Forms are made and compiled once there are sizes: without them they are longer by a version for each remainder.
+    return { kernel, compiled: new CompiledAutomatic<K>(kernel, compilation, program) }
+  }
+  const [guess] = automaticForms(kernel, 'cpu', undefined, 1)
+  if (!guess) return of(kernel)
+  try {
+    return await of(guess)
+  } catch (why) {
+    // What only lowering refuses: the kernel as it is has less to refuse.
+    if (!(why instanceof SptError)) throw why
+    return of(kernel)
+  }
+}
