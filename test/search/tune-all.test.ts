@@ -6,7 +6,9 @@ import type { SptError } from '../../src/ast/diagnostic.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { choiceText } from '../../src/search/choice/text.ts'
 import { openRecords } from '../../src/search/records/index.ts'
+import { sketches } from '../../src/search/sketches.ts'
 import { inputsOf } from '../../src/search/tune/case-inputs.ts'
+import { tune } from '../../src/search/tune/index.ts'
 import { type TuneAllOptions, type TuneAllResult, tuneAll } from '../../src/search/tune/tune-all.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
@@ -105,6 +107,27 @@ test('each candidate is measured on each case, and is called by its name', async
     9,
   )
   expect(generalised!.choice.fitted.mean).toBeLessThanOrEqual(generalised!.single.fitted.mean + 1e-9)
+})
+
+test('where no space is given it is the own one for the device, else the sketches', async () => {
+  const own = `${PROGRAM}
+space product.cpu_space {
+  cols in 2, 4
+  use tiled(cols)
+}`
+  const options = { cases, device, trials: 3, strategy: 'random' as const }
+  const ofOwn = await tuneAll((await load(own)).kernel('product'), options)
+  expect(ofOwn.cases.map((c) => c.search!.trials.map((t) => Number(t.point.cols)).sort())).toEqual(
+    cases.map(() => [2, 4]),
+  )
+  const kernel = (await load(PROGRAM)).kernel('product')
+  const { name } = sketches(kernel, { device: 'cpu' }).next({})!
+  const all = await tuneAll(kernel, options)
+  const one = await tune(kernel, { inputs: cases[0]!.inputs as never, device, trials: 3, strategy: 'random' })
+  for (const { trials } of [...all.cases.map((c) => c.search!), one]) {
+    expect(trials.length).toBe(3)
+    for (const { point } of trials) expect(Object.keys(point)).toContain(name)
+  }
 })
 
 test('what is written reads back, and computes what the kernel does', async () => {

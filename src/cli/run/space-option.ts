@@ -15,7 +15,7 @@ export const SPACE: OptionSpec = {
 }
 
 /**
- * The space that was asked for; else the one of the kernel that is called after the device, else its sketches.
+ * The space that was asked for, else the usual one.
  * @throws SptError `api/unknown-space`, `space/empty`, `choose/…`, as `sketches`
  */
 export async function spaceOf(
@@ -24,20 +24,22 @@ export async function spaceOf(
   on: ChosenFor,
   inputs: ChoiceInputs,
 ): Promise<KernelSpace<Kernel>> {
-  const kind = kindOf(on)
-  const own = kind === 'cpu' ? 'cpu_space' : 'gpu_space'
   const asked = scheduleCall(call, 'space')
-  const name = asked?.name ?? (kernel.spaces.includes(own) ? own : SKETCHES)
-  if (name !== SKETCHES || kernel.spaces.includes(name)) {
-    if (asked && !kernel.spaces.includes(name)) kernel.space(name)
-    return kernel.space(name, ...(asked ? argumentsOf(kernel, asked, 'space') : [])).on(on, inputs)
+  if (!asked) {
+    const { usualSpace } = await import('../../search/usual-space.ts')
+    return usualSpace(kernel, on, inputs)
   }
-  if (asked && (asked.args.length > 0 || (asked.named?.size ?? 0) > 0))
+  const { name } = asked
+  if (name !== SKETCHES || kernel.spaces.includes(name)) {
+    if (!kernel.spaces.includes(name)) kernel.space(name)
+    return kernel.space(name, ...argumentsOf(kernel, asked, 'space')).on(on, inputs)
+  }
+  if (asked.args.length > 0 || (asked.named?.size ?? 0) > 0)
     misused({
       command: call.command,
       message: `--space ${call.one('space')}: ${SKETCHES} take no arguments`,
       expected: `--space ${SKETCHES}`,
     })
   const { sketches } = await import('../../search/sketches.ts')
-  return sketches(kernel, { device: kind })
+  return sketches(kernel, { device: kindOf(on) })
 }

@@ -8,7 +8,7 @@ import { type Asked, type SearchResult, search } from '../search.ts'
 import type { SharedInput } from '../studies/types.ts'
 import type { WrongResult } from '../tally.ts'
 import type { KernelSpace, Outcome, StrategyOptions } from '../types.ts'
-import { schedulesOf } from './candidates.ts'
+import { usualSpace } from '../usual-space.ts'
 import { inputsOf, READING } from './case-inputs.ts'
 import type { TuneOptions, TuneProgress } from './index.ts'
 import { type QueueOptions, Session } from './session.ts'
@@ -45,7 +45,7 @@ export interface CaseOptions
     | 'batch'
   > {
   readonly device: Device
-  /** Default: the schedules that the program has for the kernel. */
+  /** Default: `usualSpace`. */
   readonly space?:
     | KernelSpace<Kernel>
     | ((inputs: RunInputs, device: Device) => KernelSpace<Kernel> | Promise<KernelSpace<Kernel>>)
@@ -118,7 +118,8 @@ export class CaseStudy {
   }
 
   async #space(inputs: RunInputs): Promise<KernelSpace<Kernel>> {
-    const { space = schedulesOf(this.#kernel) } = this.#options
+    const { space } = this.#options
+    if (space === undefined) return usualSpace(this.#kernel, this.device, inputs)
     return typeof space === 'function' ? space(inputs, this.device) : space
   }
 

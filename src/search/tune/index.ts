@@ -14,7 +14,7 @@ import type { LibraryRoutine } from '../libraries/index.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
-import { schedulesOf } from './candidates.ts'
+import { usualSpace } from '../usual-space.ts'
 import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
@@ -24,7 +24,7 @@ import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
 
 export interface TuneOptions {
-  /** Default: the schedules that the program has for the kernel. */
+  /** Default: the kernel's own for this device (`cpu_space`, `gpu_space`), else its sketches. */
   readonly space?: KernelSpace<Kernel> | undefined
   /** As for `prepare`: random for what is not bound where there is a seed. */
   readonly inputs: RunInputs
@@ -154,7 +154,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   check(kernel, options)
   const { device, signal, seed = 1, resume = true } = options
   const { strategy = options.prior ? 'model' : 'surrogate' } = options
-  const { space = schedulesOf(kernel) } = options
+  const { space = await usualSpace(kernel, device, options.inputs) } = options
   const expected = options.prior && Expected.of(options.prior)
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
