@@ -45,7 +45,16 @@ test('every export is in it, types as well', () => {
 })
 
 /** Of a class and those that it extends; `protected` is for the compiler only. */
-const INTERNAL = new Set(['constructor', 'surroundings', 'onLoops', 'onCoord', 'onLoop', 'after', 'with', 'init'])
+const INTERNAL = new Set([
+  'constructor',
+  'surroundings',
+  'onLoops',
+  'onCoord',
+  'onLoop',
+  'after',
+  'with',
+  'init',
+])
 function membersOf(type: { readonly prototype: object }): string[] {
   const out: string[] = []
   for (let p = type.prototype; p !== Object.prototype; p = Object.getPrototypeOf(p) as object)
