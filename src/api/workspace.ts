@@ -1,5 +1,6 @@
 /** One set of inputs on one device for many schedules of a kernel: what they have in common is made once. */
 import { fail } from '../ast/diagnostic.ts'
+import { Allowance, allocatingWithin } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { RefOptions, RefOutputs } from '../reference/index.ts'
@@ -12,6 +13,7 @@ import { formatKey } from '../run/format-key.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
+import { mostMeasured } from '../search/model/allowed.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import { checkDevice, expectArgument, expectOptions } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
@@ -28,6 +30,8 @@ export interface WorkspaceOptions {
   readonly shareOutputs?: boolean
   /** Bytes of converted tensors that are kept on the host; 1 GiB. Beyond it, those that were not used for longest are made again. */
   readonly keep?: number
+  /** Refuses formats that multiply what there is (`bind/too-many-elements`): for searches, which try any. False. */
+  readonly bounded?: boolean
 }
 
 /** Memory on the device, and how many prepared kernels use it. */
@@ -68,11 +72,12 @@ export class Workspace extends Uncloneable {
     super()
     checkDevice(device)
     expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
-    expectOptions('Workspace', options, ['shareOutputs', 'keep'])
-    const { shareOutputs = false, keep = 2 ** 30 } = options
+    expectOptions('Workspace', options, ['shareOutputs', 'keep', 'bounded'])
+    const { shareOutputs = false, keep = 2 ** 30, bounded = false } = options
     expectArgument(typeof keep === 'number' && keep >= 0, 'keep', keep, 'bytes, 0 or more')
+    expectArgument(typeof bounded === 'boolean', 'bounded', bounded, 'true or false')
     this.device = device
-    this.#options = { shareOutputs, keep }
+    this.#options = { shareOutputs, keep, bounded }
     this.#source = kernel.source
     const { statistics: _, ...bound } = inputs
     const { tensors, params, seed } = valuesIn(this.#source, bound)
@@ -105,7 +110,7 @@ export class Workspace extends Uncloneable {
 
   /**
    * The inputs in the formats of a kernel.
-   * @throws SptError `run/other-kernel`, and as `CompiledKernel.bind`
+   * @throws SptError `run/other-kernel`, `bind/too-many-elements`, and as `CompiledKernel.bind`
    */
   bind({ compilation }: CompiledSchedule): Bound {
     if (compilation.source !== this.#source)
@@ -119,11 +124,16 @@ export class Workspace extends Uncloneable {
     const key = formatKey(compilation)
     if (key === '') return bound
     const known = this.#bounds.get(key)
-    const made = known ?? bindInputs(compilation.kernel, inputs)
+    const made = known ?? this.#bounded(() => bindInputs(compilation.kernel, inputs))
     this.#bounds.delete(key)
     this.#bounds.set(key, made)
     if (!known) this.#forget(made)
     return made
+  }
+
+  #bounded<T>(f: () => T): T {
+    if (!this.#options.bounded) return f()
+    return allocatingWithin(new Allowance(mostMeasured(Object.values(this.#inputs.tensors ?? {}))), f)
   }
 
   /** Drops what was not used for longest, but for `latest`. */

@@ -13,9 +13,78 @@ export function tooLarge(count: number, what: string): never {
   })
 }
 
-/** Typed-array allocation whose failure is the user's to read. @throws SptError `bind/too-large`, `bind/out-of-memory` */
+/** How many elements may be allocated while something runs: what data and sizes ask for, formats may multiply. */
+export class Allowance {
+  readonly most: number
+  #used = 0
+  #asked = 0
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  /** Elements that were allocated. */
+  get used(): number {
+    return this.#used
+  }
+
+  /** Elements that there should have been in all when there were too many; `null`: there were not. */
+  get refused(): number | null {
+    return this.#asked > this.most ? this.#asked : null
+  }
+
+  /** @throws SptError `bind/too-many-elements` */
+  take(length: number, what: string): void {
+    this.#asked = this.#used + length
+    if (this.#asked > this.most)
+      fail({
+        code: 'bind/too-many-elements',
+        message: `${length} ${what}: ${this.#asked} elements together are more than these data may take`,
+        expected: `at most ${this.most}`,
+        hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+      })
+    this.#used = this.#asked
+  }
+}
+
+let allowance: Allowance | null = null
+
+/**
+ * Runs f, within which no more is allocated; so what it visits of arrays is bounded as well.
+ * @throws SptError `bind/too-many-elements`
+ */
+export function allocatingWithin<T>(own: Allowance, f: () => T): T {
+  const outer = allowance
+  allowance = own
+  try {
+    return f()
+  } finally {
+    allowance = outer
+    outer?.take(own.used, 'elements')
+  }
+}
+
+/** Bytes beyond which it is asked whether there is memory. */
+const LARGE = 2 ** 26
+
+/**
+ * Called before any array is made whose length data and formats decide. Systems promise memory that they do not have, and end
+ * the process that writes to it.
+ * @throws SptError `bind/too-many-elements`, `bind/out-of-memory`
+ */
+export function checkAllocation(length: number, bytes: number, what: string): void {
+  allowance?.take(length, what)
+  if (bytes > LARGE && bytes > (globalThis.process?.availableMemory?.() ?? Number.POSITIVE_INFINITY))
+    noMemory(length, what)
+}
+
+/**
+ * Typed-array allocation whose failure is the user's to read.
+ * @throws SptError `bind/too-large`, `bind/out-of-memory`, `bind/too-many-elements`
+ */
 export function allocate(length: number, what: string): Int32Array {
   if (length > MAX_POSITIONS) tooLarge(length, what)
+  checkAllocation(length, 4 * length, what)
   try {
     return new Int32Array(length)
   } catch (e) {
@@ -42,6 +111,10 @@ export function gatherInto(out: Int32Array, from: Int32Array, at: Int32Array): I
 
 export function outOfMemory(e: unknown, length: number, what: string): never {
   if (!(e instanceof RangeError)) throw e as SptError
+  return noMemory(length, what)
+}
+
+function noMemory(length: number, what: string): never {
   fail({
     code: 'bind/out-of-memory',
     message: `no memory for ${length} ${what}`,

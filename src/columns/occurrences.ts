@@ -1,9 +1,12 @@
+import { checkAllocation } from './allocate.ts'
+
 /** Counting distinct numbers with a mark for each that has occurred. */
 export class Occurrences {
   readonly #seen: Uint8Array
 
   /** Of numbers from 0 to `size` - 1. */
   constructor(size: number) {
+    checkAllocation(size, size, 'numbers')
     this.#seen = new Uint8Array(size)
   }
 

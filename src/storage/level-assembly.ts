@@ -194,6 +194,8 @@ function padded<C extends Column>(frame: Frame<C>, d: Dimension, parent: Place, 
   const { axis } = d
   // The only rank is 0.
   if (width === 1) return fixed(frame, d, width, parent.at!, parent.positions)
+  // Before places are computed that would be too large for one.
+  checked(frame, axis, parent.positions * width)
   const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), variable(`@rank ${axis.name}`))
   return fixed(
     frame,

@@ -22,7 +22,7 @@ import type { Part } from './part-assembly.ts'
 import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import { takeColumns } from './stored-coords.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
-import { gatherValues } from './values.ts'
+import { gatherValues, newValues } from './values.ts'
 
 /** One part of a tensor: a buffer over the axes of its format. */
 export interface StoredPart {
@@ -176,7 +176,7 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
       positions: positions ?? ascending(n, 'positions'),
       coords: originalCoords(p, stored, entries.coords),
     }
-  const seen = new Uint8Array(size)
+  const seen = newValues('u8', size)
   const first = allocate(p.held!, 'entries')
   let k = 0
   for (let e = 0; e < n; e++) {

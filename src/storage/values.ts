@@ -1,6 +1,6 @@
 /** Value arrays by element type, and conversion between types through float64. */
 import { fail } from '../ast/diagnostic.ts'
-import { outOfMemory } from '../columns/allocate.ts'
+import { checkAllocation, outOfMemory } from '../columns/allocate.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
@@ -9,10 +9,12 @@ import type { ValueArray } from './tensor.ts'
 
 export { arrayClass } from '../ir/arrays.ts'
 
-/** A zeroed array. @throws SptError `bind/out-of-memory` */
+/** A zeroed array. @throws SptError `bind/out-of-memory`, `bind/too-many-elements` */
 export function newValues(dtype: Dtype, length: number): ValueArray {
+  const kind = arrayClass(dtype)
+  checkAllocation(length, kind.BYTES_PER_ELEMENT * length, `${dtype} values`)
   try {
-    return new (arrayClass(dtype))(length)
+    return new kind(length)
   } catch (e) {
     return outOfMemory(e, length, `${dtype} values`)
   }

@@ -2,7 +2,9 @@
  * Duplicate coordinates: entries of one coordinate that the kernel's text keeps apart (a `nonunique` axis), in formats
  * that cannot.
  */
+
 import { fail } from '../../ast/diagnostic.ts'
+import { allocate } from '../../columns/allocate.ts'
 import { type Axis, isNonunique, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { type Storage, treesOf } from '../../storage/storage.ts'
 import { storedAxis } from './caller-tensors.ts'
@@ -35,7 +37,7 @@ export function checkApart(
 }
 
 function checkDistinct(piece: Piece, positions: Int32Array, storage: Storage): void {
-  const first = new Int32Array(storage.size).fill(-1)
+  const first = allocate(storage.size, 'positions').fill(-1)
   for (let e = 0; e < positions.length; e++) {
     const at = positions[e]!
     const other = first[at]!

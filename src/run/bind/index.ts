@@ -47,13 +47,19 @@ import type { Bound, Inputs, Piece, Route, Source, TensorFormat } from './types.
 
 export type { Bound, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
 
+export interface BindOptions {
+  /** Without the arrays of values: what formats make of coordinates is all that is asked for. */
+  readonly structureOnly?: boolean
+}
+
 /**
  * Binds values to a (scheduled) kernel.
  * @throws SptError `bind/…`: missing sizes, buffers, lists and sets, shapes and types that differ, ready-made arrays
- * that break an axis' promises, structures that disagree, more than 2^31 - 1 elements; `format/…`: data that a format
+ * that break an axis' promises, structures that disagree, more than 2^31 - 1 elements, than there is memory for, or than are
+ * allowed (`allocatingWithin`); `format/…`: data that a format
  * or composition does not hold as it says.
  */
-export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
+export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
   const start = performance.now()
   const tensors = new Map(Object.entries(inputs.tensors ?? {}))
   const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
@@ -85,7 +91,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
   checkClaims(kernel, structure)
   const arrays = indexArrays(kernel, structure, params)
   for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
-  for (const t of callerTensors(kernel)) {
+  for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
     if (t.first.role !== 'in' && t.first.role !== 'inout') continue
     for (const b of t.buffers) arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, pieces, structure))
   }

@@ -61,7 +61,7 @@ export class TestBench {
 
   constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: MeasuringOptions) {
     this.device = device
-    this.data = new Workspace(device, kernel, inputs, { shareOutputs: true })
+    this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, bounded: true })
     this.#options = options
     this.#seed = inputs.seed
   }

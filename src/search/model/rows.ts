@@ -63,7 +63,7 @@ export interface Sample {
 /** Samples of tensors, each drawn once for all formats that are built from it. */
 export class Samples {
   readonly #rows = new Map<Tensor, Rows | null>()
-  readonly #samples = new Map<Tensor, Map<number, Sample>>()
+  readonly #samples = new Map<Tensor, Map<string, Sample>>()
 
   /** As `rowsOf`. */
   rowsOf(t: Tensor): Rows | null {
@@ -76,16 +76,17 @@ export class Samples {
   }
 
   /** As `strata`; `null` for what has no rows. @throws SptError `search/too-large` */
-  of(t: Tensor, elements: number): Sample | null {
+  of(t: Tensor, elements: number, most = Number.POSITIVE_INFINITY): Sample | null {
     const rows = this.rowsOf(t)
     if (!rows) return null
-    const ofTensor = this.#samples.get(t) ?? new Map<number, Sample>()
+    const ofTensor = this.#samples.get(t) ?? new Map<string, Sample>()
     this.#samples.set(t, ofTensor)
-    let sample = ofTensor.get(elements)
+    const key = `${elements} ${most}`
+    let sample = ofTensor.get(key)
     if (!sample) {
-      const all = strata(rows, elements)
-      sample = { strata: all, isWhole: isSmall(rows, elements), rows: rows.rows }
-      ofTensor.set(elements, sample)
+      const all = strata(rows, elements, most)
+      sample = { strata: all, isWhole: isSmall(rows, elements, most), rows: rows.rows }
+      ofTensor.set(key, sample)
     }
     return sample
   }
@@ -104,46 +105,58 @@ const UNEVEN = 2
 const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
 
 /** Whether strata would hold as much as the whole. */
-const isSmall = (m: Rows, elements: number): boolean => nonzerosOf(m) <= 2 * elements
+const isSmall = (m: Rows, elements: number, most: number): boolean =>
+  nonzerosOf(m) <= 2 * elements && m.rows <= most
 
 /**
  * Windows of neighbouring rows spread over the matrix; by themselves the long rows, which few windows would meet; and the
- * longest of these, all of them, since one may take longer than all else: about `elements` elements of each. The whole, where
- * it has no more.
+ * longest of these, all of them, since one may take longer than all else: about `elements` elements of each, and rows, at
+ * least one, `most` at most. The whole, where it has no more.
  */
-export function strata(m: Rows, elements: number): readonly Stratum[] {
+export function strata(m: Rows, elements: number, most = Number.POSITIVE_INFINITY): readonly Stratum[] {
   const all = Array.from({ length: m.rows }, (_, r) => r)
-  if (isSmall(m, elements)) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
+  if (isSmall(m, elements, most)) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
   const mean = nonzerosOf(m) / m.rows
   const bound = Math.max(LONG_LEAST, LONG * mean)
-  let most = 0
-  for (const r of all) if (length(r) > length(most)) most = r
-  const isLong = (r: number): boolean => length(r) > bound || (r === most && length(r) > UNEVEN * mean)
+  let longestRow = 0
+  for (const r of all) if (length(r) > length(longestRow)) longestRow = r
+  const isLong = (r: number): boolean => length(r) > bound || (r === longestRow && length(r) > UNEVEN * mean)
   const long = all.filter(isLong)
   const short = all.filter((r) => !isLong(r))
   const descending = long.toSorted((a, b) => length(b) - length(a))
   let [first, of] = [0, 0]
-  while (first < descending.length && (first === 0 || of + length(descending[first]!) <= elements))
+  while (
+    first < Math.min(most, descending.length) &&
+    (first === 0 || of + length(descending[first]!) <= elements)
+  )
     of += length(descending[first++]!)
   const longest = descending.slice(0, first).sort((a, b) => a - b)
   const others = descending.slice(first).sort((a, b) => a - b)
   return [
-    sampled(m, short, elements, WINDOW),
-    sampled(m, others, elements, 1),
-    sampled(m, longest, Number.POSITIVE_INFINITY, 1),
+    sampled(m, short, elements, most, WINDOW),
+    sampled(m, others, elements, most, 1),
+    sampled(m, longest, Number.POSITIVE_INFINITY, most, 1),
   ].filter((s) => s.rows > 0)
 }
 
 /** Places within equal shares that follow no period of the matrix: multiples of the golden ratio. */
 const apart = (k: number): number => (k * GOLDEN) % 1
 
-function sampled(m: Rows, rows: readonly number[], elements: number, window: number): Stratum {
+function sampled(
+  m: Rows,
+  rows: readonly number[],
+  elements: number,
+  most: number,
+  neighbours: number,
+): Stratum {
   const of = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
+  const window = Math.min(neighbours, most)
   const windows = Math.ceil(rows.length / window)
   const taken = Math.min(
     windows,
     Math.max(1, Math.ceil((windows * Math.min(elements, of)) / Math.max(1, of))),
+    Math.max(1, Math.floor(most / window)),
   )
   const chosen: number[] = []
   for (let k = 0; k < taken; k++) {

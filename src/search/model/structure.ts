@@ -11,9 +11,9 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { allAxesOf, isStructured } from '../../run/bind/caller-tensors.ts'
-import type { Bound } from '../../run/bind/index.ts'
-import { bindInputs } from '../../run/bind/index.ts'
+import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { allowanceFor, withFewerRows } from './allowed.ts'
 import { type Distribution, distributionOf, mixture } from './distribution.ts'
 import { type Recurrence, recurrenceOf, weightedRecurrence } from './recurrence.ts'
 import { Samples } from './rows.ts'
@@ -55,10 +55,16 @@ const SAMPLED = 1 << 15
 
 /**
  * @param kernel - Stage I after the steps on coordinates; `loops`: its loops, whose arrays are asked for
- * @throws SptError as `bindInputs`
+ * @param allowance - What building one sample may allocate
+ * @throws SptError as `bindInputs`; `bind/too-many-elements` where one row, or what has none, is too much
  */
-export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampled = SAMPLED): Structure {
-  const { samples = new Samples() } = given
+export function structureOf(
+  kernel: Kernel1,
+  loops: Kernel2,
+  { samples = new Samples(), ...given }: Given,
+  sampled = SAMPLED,
+  allowance = allowanceFor,
+): Structure {
   const axes = allAxesOf(kernel)
   const declared = new Set(kernel.params.map((p) => p.name))
   const counts = new Set(loops.params.map((p) => p.name).filter((n) => !declared.has(n)))
@@ -78,25 +84,32 @@ export function structureOf(kernel: Kernel1, loops: Kernel2, given: Given, sampl
   const built = (tensors: readonly (readonly [string, Tensor])[], rows?: readonly [string, number]): Found =>
     found(
       loops,
-      bindInputs(bare, {
-        tensors: Object.fromEntries(
-          tensors.map(([n, t]) => [n, t.kind === 'dense' ? t : { ...t, values: null }]),
-        ),
-        params: rows ? { ...sizes, [rows[0]]: rows[1] } : sizes,
-      }),
+      bindInputs(
+        bare,
+        {
+          tensors: Object.fromEntries(
+            tensors.map(([n, t]) => [n, t.kind === 'dense' ? t : { ...t, values: null }]),
+          ),
+          params: rows ? { ...sizes, [rows[0]]: rows[1] } : sizes,
+        },
+        { structureOnly: true },
+      ),
     )
   const [only] = sparse
-  const sample = only && sparse.length === 1 ? samples.of(only[1], sampled) : null
-  const rowSize = only && sizeOfRows(kernel, only[0])
-  if (!only || !sample || rowSize === undefined) return { ...whole(built(sparse)), counts }
-  const [all] = sample.strata
-  if (all && sample.isWhole) return { ...whole(built([[only[0], all.tensor]])), counts }
-  const parts = sample.strata.map((s) => ({
-    of: built([[only[0], s.tensor]], [rowSize, s.rows]),
-    weight: s.weight,
-  }))
-  const known = new Map([...Object.entries(given.params), [rowSize, sample.rows]] as const)
-  return { ...together(kernel, parts, known), counts }
+  const rowSize = only && sparse.length === 1 ? sizeOfRows(kernel, only[0]) : undefined
+  const of = withFewerRows((most, within): Omit<Structure, 'counts'> => {
+    const sample = only && rowSize !== undefined ? samples.of(only[1], sampled, most) : null
+    if (!only || rowSize === undefined || !sample)
+      return whole(within(1, Object.values(given.tensors), () => built(sparse)))
+    const parts = sample.strata.map((s) => ({
+      of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], [rowSize, s.rows])),
+      weight: s.weight,
+    }))
+    const [first] = parts
+    if (first && sample.isWhole) return whole(first.of)
+    return together(kernel, parts, new Map([...Object.entries(given.params), [rowSize, sample.rows]]))
+  }, allowance)
+  return { ...of, counts }
 }
 
 /** The size that is the extent of a tensor's first dimension. */

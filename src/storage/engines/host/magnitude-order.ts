@@ -1,10 +1,10 @@
 /** Order of magnitude: what queries ask of values. */
 
-import { allocate, gather, outOfMemory } from '../../../columns/allocate.ts'
+import { allocate, gather } from '../../../columns/allocate.ts'
 import { largest, nonNegative, starts } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import type { EntryValues } from '../../format-operands.ts'
-import { decoder } from '../../values.ts'
+import { decoder, newValues } from '../../values.ts'
 
 /** The value at each entry's coordinate as float64: the sum over equal coordinates; 1 in a pattern. */
 export function sumOfEqual(
@@ -13,7 +13,7 @@ export function sumOfEqual(
   distinct: boolean,
 ): Float64Array {
   const n = dims[0]?.length ?? 0
-  const out = reals(n)
+  const out = newValues('f64', n) as Float64Array
   if (!values) return out.fill(1)
   const read = decoder(values.dtype)
   for (let e = 0; e < n; e++) out[e] = read ? read(values.values[e]!) : values.values[e]!
@@ -82,12 +82,4 @@ function magnitudes(values: Float64Array, order: Int32Array | null): Int32Array[
     last[s] = rest & 1
   }
   return [high, low, last]
-}
-
-function reals(n: number): Float64Array {
-  try {
-    return new Float64Array(n)
-  } catch (e) {
-    return outOfMemory(e, n, 'float64 values')
-  }
 }

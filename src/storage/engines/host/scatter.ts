@@ -1,5 +1,4 @@
 /** Scatter of values to where their entries stand, with reduction where positions meet. */
-import { outOfMemory } from '../../../columns/allocate.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
@@ -7,7 +6,7 @@ import type { BuiltinReducer } from '../../../ir/monoid.ts'
 import type { Stored } from '../../engine-operands.ts'
 import type { Entries } from '../../storage.ts'
 import type { CoordTensor, ValueArray } from '../../tensor.ts'
-import { decoder, encoder, filled, misfitAt } from '../../values.ts'
+import { decoder, encoder, filled, misfitAt, newValues as zeroed } from '../../values.ts'
 import { columnOf, type F, newValues, valuesOf } from './map-reduce.ts'
 import { gathered } from './partition.ts'
 
@@ -78,7 +77,7 @@ function copyTo(out: ValueArray, values: ValueArray, positions: Int32Array): voi
 /** Whether two entries have one position. */
 function shared(positions: Int32Array, size: number): boolean {
   if (positions.length > size) return true
-  const seen = new Uint8Array(size)
+  const seen = zeroed('u8', size)
   for (let e = 0; e < positions.length; e++) {
     const p = positions[e]!
     if (seen[p] === 1) return true
@@ -111,8 +110,8 @@ function reduceInto(
     misfitAt(dtype, (p) => place(positions.indexOf(p))),
   )
   const combine = COMBINE[reduce]
-  const sums = wide(out.length)
-  const seen = new Uint8Array(out.length)
+  const sums = zeroed('f64', out.length)
+  const seen = zeroed('u8', out.length)
   for (let e = 0; e < positions.length; e++) {
     const p = positions[e]!
     const given = values === null ? 1 : read ? read(values[e]!) : values[e]!
@@ -123,12 +122,4 @@ function reduceInto(
   }
   for (let p = 0; p < out.length; p++) if (seen[p] === 1) out[p] = write ? write(sums[p]!, p) : sums[p]!
   return out
-}
-
-function wide(length: number): Float64Array {
-  try {
-    return new Float64Array(length)
-  } catch (e) {
-    return outOfMemory(e, length, 'float64 sums')
-  }
 }

@@ -1,0 +1,70 @@
+/** How much may be built of data: formats pad, and multiply what there is by whatever their parameters say. */
+import { Allowance, allocatingWithin } from '../../columns/allocate.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+
+interface Bound {
+  readonly least: number
+  /** For each entry, row and column. */
+  readonly each: number
+}
+/** Elements that predicting may allocate for one stratum. */
+const PREDICTED: Bound = { least: 1 << 22, each: 16 }
+/** The same of what is to be measured: what stores more than that is not the fastest, and takes seconds to make. */
+const MEASURED: Bound = { least: 1 << 27, each: 64 }
+/** Of fewer rows, those are taken that are expected to need so much less than is allowed: not all grows with rows. */
+const SLACK = 2
+
+const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
+
+const entriesOf = (t: Tensor): number => {
+  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
+  if (t.kind === 'dense') return t.values.length
+  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? 0))
+}
+
+const elementsFor = ({ least, each }: Bound, tensors: readonly Tensor[]): number =>
+  least + each * sum(tensors.map((t) => entriesOf(t) + sum(t.shape)))
+
+/** What predicting may allocate for formats of these tensors. */
+export const allowanceFor = (tensors: readonly Tensor[], least = PREDICTED.least): Allowance =>
+  new Allowance(elementsFor({ ...PREDICTED, least }, tensors))
+
+/** Elements that bringing these tensors into one format may allocate where it is tried. */
+export const mostMeasured = (tensors: readonly Tensor[]): number => elementsFor(MEASURED, tensors)
+
+/** Rows of a sample, of which too much would be built. */
+interface Over {
+  readonly rows: number
+  /** How many times as much as is allowed. */
+  readonly by: number
+}
+
+/**
+ * What is built from samples of rows: of fewer, as long as it is too much.
+ * @param build - With at most so many rows of each stratum; builds each by `within`
+ * @throws SptError `bind/too-many-elements` where one row is too much; what `build` throws
+ */
+export function withFewerRows<T>(
+  build: (most: number, within: <R>(rows: number, tensors: readonly Tensor[], f: () => R) => R) => T,
+  allowance = allowanceFor,
+): T {
+  let over: Over | null = null
+  const within = <R>(rows: number, tensors: readonly Tensor[], f: () => R): R => {
+    const own = allowance(tensors)
+    try {
+      return allocatingWithin(own, f)
+    } finally {
+      if (own.refused !== null) over = { rows, by: own.refused / own.most }
+    }
+  }
+  for (let most = Number.POSITIVE_INFINITY; ; ) {
+    over = null
+    try {
+      return build(most, within)
+    } catch (e) {
+      const found = over as Over | null
+      if (!found || found.rows <= 1) throw e
+      most = Math.max(1, Math.floor(found.rows / (SLACK * found.by)))
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { defineConfig } from 'vitest/config'
+import { nativeSources } from './test/support/native-sources.ts'
+
+// Every run draws a seed; `--mode long` (npm run test:long) takes ten times as many cases of every law.
+process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
+
+/** Files that replace modules, or variables of the process: each has a process of its own, the others share one a core. */
+const apart = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .map((f) => `test/${f}`)
+  .filter(
+    (f) =>
+      f.endsWith('.test.ts') &&
+      /\bvi\.(mock|hoisted|stub)|process\.env\.\w+ = /.test(readFileSync(f, 'utf8')),
+  )
+
+export default defineConfig(async ({ mode }) => {
+  const long = mode === 'long'
+  process.env.SPT_RUNS ??= long ? '10' : '1'
+  console.error(`SPT_SEED=${process.env.SPT_SEED} SPT_RUNS=${process.env.SPT_RUNS}`)
+  const common = {
+    setupFiles: ['/root/cpu/cpu-setup.ts', 'test/support/setup.ts'],
+    // Opening a software device takes seconds, on a busy machine many.
+    hookTimeout: 120_000,
+    testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
+    pool: 'forks' as const,
+    execArgv: [
+      // Programs are trees that are rewritten: most of what is allocated is short-lived.
+      '--min-semi-space-size=64',
+      '--max-semi-space-size=64',
+      // The other core has tests of its own.
+      '--single-threaded-gc',
+      // Most code of a compiler runs a few times a test: compiled well only after eight times as much work as usual.
+      '--interrupt-budget=540672',
+    ],
+  }
+  return {
+    test: {
+      // The machine that runs CI has two cores.
+      maxWorkers: 1,
+      projects: [
+        {
+          plugins: process.argv.includes('run') ? [await nativeSources()] : [],
+          test: { ...common, name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false },
+        },
+        { test: { ...common, name: 'apart', include: apart } },
+      ],
+    },
+  }
+})
