@@ -125,6 +125,22 @@ law.prop([fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({
   expect(alone).toBeDefined()
 })
 
+law.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 1, max: 5 })], {
+  numRuns: runs(4),
+})('rows that hold nothing, of which there are many, are few of a sample', (held, length) => {
+  const rows = 300_000
+  const lengths = new Uint8Array(rows)
+  for (const r of held) lengths[r] = length
+  const indptr = new Int32Array(rows + 1)
+  for (let r = 0; r < rows; r++) indptr[r + 1] = indptr[r]! + lengths[r]!
+  const indices = held.flatMap(() => Array.from({ length }, (_, k) => k))
+  const parts = strata({ rows, columns: length, indptr, indices }, 64)
+  expect(parts.reduce((n, p) => n + p.rows * p.weight, 0)).toBeCloseTo(rows)
+  expect(parts.reduce((n, p) => n + p.rows, 0)).toBeLessThanOrEqual(16 * (held.length + 1) + 1)
+  const stands = parts.reduce((n, p) => n + p.weight * p.tensor.coords[0]!.length, 0)
+  if (held.length * length <= 64) expect(stands).toBeCloseTo(held.length * length)
+})
+
 law.prop(
   [
     fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 9 })), {

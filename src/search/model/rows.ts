@@ -1,5 +1,6 @@
 /** A sparse tensor of two dimensions by rows, and samples of its rows. */
 import { fail } from '../../ast/diagnostic.ts'
+import { ascending } from '../../columns/allocate.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Rows } from './statistics.ts'
 
@@ -104,9 +105,12 @@ const UNEVEN = 2
 
 const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
 
+/** Beyond so many rows of a sample those that hold nothing, as do their neighbours, are apart: most of all in a matrix of few elements. */
+const MANY = 1 << 18
+
 /** Whether strata would hold as much as the whole. */
 const isSmall = (m: Rows, elements: number, most: number): boolean =>
-  nonzerosOf(m) <= 2 * elements && m.rows <= most
+  nonzerosOf(m) <= 2 * elements && m.rows <= Math.min(MANY, most)
 
 /**
  * Windows of neighbouring rows spread over the matrix; by themselves the long rows, which few windows would meet; and the
@@ -114,7 +118,7 @@ const isSmall = (m: Rows, elements: number, most: number): boolean =>
  * least one, `most` at most. The whole, where it has no more.
  */
 export function strata(m: Rows, elements: number, most = Number.POSITIVE_INFINITY): readonly Stratum[] {
-  const all = Array.from({ length: m.rows }, (_, r) => r)
+  const all = ascending(m.rows, 'rows')
   if (isSmall(m, elements, most)) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
   const mean = nonzerosOf(m) / m.rows
@@ -134,22 +138,27 @@ export function strata(m: Rows, elements: number, most = Number.POSITIVE_INFINIT
   const longest = descending.slice(0, first).sort((a, b) => a - b)
   const others = descending.slice(first).sort((a, b) => a - b)
   return [
-    sampled(m, short, elements, most, WINDOW),
+    ...shortRows(m, short, elements, most),
     sampled(m, others, elements, most, 1),
     sampled(m, longest, Number.POSITIVE_INFINITY, most, 1),
   ].filter((s) => s.rows > 0)
 }
 
+function shortRows(m: Rows, rows: Int32Array, elements: number, most: number): readonly Stratum[] {
+  if (rows.length * Math.min(1, elements / Math.max(1, nonzerosOf(m))) <= MANY)
+    return [sampled(m, rows, elements, most, WINDOW)]
+  const isHeld = (r: number): boolean => {
+    const from = r - (r % WINDOW)
+    return m.indptr[Math.min(m.rows, from + WINDOW)]! > m.indptr[from]!
+  }
+  const parts = [rows.filter(isHeld), rows.filter((r) => !isHeld(r))]
+  return parts.map((own) => sampled(m, own, elements, most, WINDOW))
+}
+
 /** Places within equal shares that follow no period of the matrix: multiples of the golden ratio. */
 const apart = (k: number): number => (k * GOLDEN) % 1
 
-function sampled(
-  m: Rows,
-  rows: readonly number[],
-  elements: number,
-  most: number,
-  neighbours: number,
-): Stratum {
+function sampled(m: Rows, rows: Int32Array, elements: number, most: number, neighbours: number): Stratum {
   const of = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
   const window = Math.min(neighbours, most)
   const windows = Math.ceil(rows.length / window)
@@ -158,19 +167,20 @@ function sampled(
     Math.max(1, Math.ceil((windows * Math.min(elements, of)) / Math.max(1, of))),
     Math.max(1, Math.floor(most / window)),
   )
-  const chosen: number[] = []
+  const chosen = new Int32Array(Math.min(rows.length, taken * window))
+  let n = 0
   for (let k = 0; k < taken; k++) {
     const from = Math.floor(((k + apart(k)) * windows) / taken) * window
-    for (let r = from; r < Math.min(rows.length, from + window); r++) chosen.push(rows[r]!)
+    for (let r = from; r < Math.min(rows.length, from + window); r++) chosen[n++] = rows[r]!
   }
   return {
-    tensor: part(m, chosen),
-    rows: chosen.length,
-    weight: chosen.length > 0 ? rows.length / chosen.length : 0,
+    tensor: part(m, chosen.subarray(0, n)),
+    rows: n,
+    weight: n > 0 ? rows.length / n : 0,
   }
 }
 
-function part(m: Rows, rows: readonly number[]): CoordTensor {
+function part(m: Rows, rows: Int32Array): CoordTensor {
   const count = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
   const [i, j] = [new Int32Array(count), new Int32Array(count)]
   let at = 0

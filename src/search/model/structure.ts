@@ -81,7 +81,7 @@ export function structureOf(
   const sizes = Object.fromEntries(
     bare.params.flatMap(({ name }) => (name in given.params ? [[name, given.params[name]!]] : [])),
   )
-  const built = (tensors: readonly (readonly [string, Tensor])[], rows?: readonly [string, number]): Found =>
+  const built = (tensors: readonly (readonly [string, Tensor])[], others = {}): Found =>
     found(
       loops,
       bindInputs(
@@ -90,7 +90,7 @@ export function structureOf(
           tensors: Object.fromEntries(
             tensors.map(([n, t]) => [n, t.kind === 'dense' ? t : { ...t, values: null }]),
           ),
-          params: rows ? { ...sizes, [rows[0]]: rows[1] } : sizes,
+          params: { ...sizes, ...others },
         },
         { structureOnly: true },
       ),
@@ -102,7 +102,7 @@ export function structureOf(
     if (!only || rowSize === undefined || !sample)
       return whole(within(1, Object.values(given.tensors), () => built(sparse)))
     const parts = sample.strata.map((s) => ({
-      of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], [rowSize, s.rows])),
+      of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], { [rowSize]: s.rows })),
       weight: s.weight,
     }))
     const [first] = parts
@@ -140,18 +140,18 @@ const GROUPS = 12
 
 /** Of 2^k neighbouring segments the longest, the mean over all such groups, by k. */
 export function longestOfGroups(offsets: ArrayLike<number>): number[] {
-  let lengths = Array.from(
-    { length: Math.max(0, offsets.length - 1) },
-    (_, s) => offsets[s + 1]! - offsets[s]!,
-  )
-  const out: number[] = []
-  for (let k = 0; k < GROUPS; k++) {
-    out.push(lengths.length === 0 ? 0 : lengths.reduce((a, b) => a + b, 0) / lengths.length)
-    const next: number[] = []
-    for (let s = 0; s < lengths.length; s += 2) next.push(Math.max(lengths[s]!, lengths[s + 1] ?? 0))
-    lengths = next
-  }
-  return out
+  let n = Math.max(0, offsets.length - 1)
+  const longest = new Float64Array(n + 1)
+  for (let s = 0; s < n; s++) longest[s] = offsets[s + 1]! - offsets[s]!
+  return Array.from({ length: GROUPS }, () => {
+    let sum = 0
+    for (let s = 0; s < n; s++) sum += longest[s]!
+    const mean = n === 0 ? 0 : sum / n
+    longest[n] = 0
+    n = Math.ceil(n / 2)
+    for (let s = 0; s < n; s++) longest[s] = Math.max(longest[2 * s]!, longest[2 * s + 1]!)
+    return mean
+  })
 }
 
 function found(loops: Kernel2, bound: Bound): Found {
