@@ -5,7 +5,6 @@ import type { Dtype } from '../ir/dtype.ts'
 import type { RefOptions, RefOutputs } from '../reference/index.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
 import { callerTensor } from '../run/bind/caller-tensors.ts'
-import { isAlone } from '../run/bind/gather-results.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
 import { type BareValues, withValues } from '../run/bind/update-values.ts'
 import { Turns } from '../run/call-queue.ts'
@@ -256,10 +255,9 @@ export class PreparedKernel extends Uncloneable {
   /** All that it writes, as `read`, by name. */
   outputs(): Promise<Record<string, Tensor>> {
     return this.#turns.take(async () => {
-      const { bound } = this.#within
       const { buffers } = this.kernel.compilation.source
       const names = buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
-      const whole = names.every((name) => isAlone(bound.kernel, name)) ? bound : await this.#within.whole()
+      const whole = await this.#within.boundFor(names)
       const out: [string, Tensor][] = []
       for (const name of names) out.push([name, await this.#within.read(name, whole)])
       return Object.fromEntries(out)

@@ -1,14 +1,11 @@
 /** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
-import { fail, invariant } from '../ast/diagnostic.ts'
-import { countOf, hasIndptr, indicesOf, indptrOf, maskOf, type StoredAxis } from '../ir/axis.ts'
+import { fail } from '../ast/diagnostic.ts'
+import type { StoredAxis } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
-import type { Device, DeviceBuffer } from '../runtime/device.ts'
+import type { Device } from '../runtime/device.ts'
 import {
   type ConvertPlan,
-  type DevicePart,
   convertPlan as planOf,
   type Resident,
   ResidentParts,
@@ -16,9 +13,7 @@ import {
   resident as upload,
 } from '../storage/engines/device/index.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
-import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
-import { newValues } from '../storage/values.ts'
 import {
   checkDevice,
   checkTensor,
@@ -27,11 +22,9 @@ import {
   expectOptions,
   isRecord,
 } from './argument-checks.ts'
-import { valuesIn } from './bound-inputs.ts'
 import { CompiledKernel, PreparedKernel } from './compiled.ts'
-import { checkAgree, checkFormat, checkResident, checkShared } from './resident-check.ts'
-import { type PlacedPart, residentsOf } from './resident-entries.ts'
-import type { Bindable } from './tensors.ts'
+import { boundResidents, type ResidentInputs, reformatOf } from './resident-binding.ts'
+import { checkFormat, checkResident } from './resident-check.ts'
 
 export {
   type ConvertPlan,
@@ -40,6 +33,7 @@ export {
   ResidentParts,
   type ResidentStored,
 } from '../storage/engines/device/index.ts'
+export type { ResidentInputs } from './resident-binding.ts'
 
 /**
  * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
@@ -121,12 +115,6 @@ function expectKernel(kernel: CompiledKernel): void {
   expectArgument(kernel instanceof CompiledKernel, 'the kernel', kernel, 'what kernel.compile(device) gives')
 }
 
-/** Tensors and sizes beside the resident ones; as for `CompiledKernel.prepare`. */
-export interface ResidentInputs {
-  readonly tensors?: Readonly<Record<string, Bindable>>
-  readonly params?: Readonly<Record<string, number>>
-}
-
 /**
  * The format or composition that a compiled kernel stores a tensor in: what to convert it to.
  * @throws SptError `convert/no-format` where it is stored as declared
@@ -135,20 +123,6 @@ export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
   expectKernel(kernel)
   expectName('a tensor', tensor)
   return reformatOf(kernel.compilation.kernel, tensor).reformat.instance
-}
-
-function reformatOf(kernel: Kernel1, tensor: string) {
-  for (const reformat of kernel.reformats) {
-    const buffer = reformat.buffers.find((b) => b.name === tensor)
-    const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
-    if (buffer && there) return { reformat, parts: buffer.parts }
-  }
-  return fail({
-    code: 'convert/no-format',
-    message: `${kernel.name} stores ${tensor} as it is declared, or in one format after the other`,
-    expected: 'a tensor with one `as` in the schedule',
-    hint: `a schedule with \`${tensor} as csr\` takes it from the device; as declared it is bound from the host (prepare)`,
-  })
 }
 
 /**
@@ -210,10 +184,6 @@ export async function prepareResident(
   const { kernel } = compiled.compilation
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
   if (Object.keys(tensors).length === 0) return compiled.prepare(inputs)
-  const buffers = new Map<string, DeviceBuffer>()
-  const placed: PlacedPart[] = []
-  // Names are the user's: `__proto__` is one of them.
-  const empty: Record<string, Tensor> = Object.create(null)
   for (const [name, tensor] of Object.entries(tensors)) {
     if (Object.hasOwn(inputs.tensors ?? {}, name))
       fail({
@@ -221,76 +191,8 @@ export async function prepareResident(
         message: `${name} is resident, and bound from the host as well`,
         expected: 'one of the two',
       })
-    const { reformat, parts } = reformatOf(kernel, name)
-    checkFormat(compiled, name, tensor, reformat.instance)
-    empty[name] = emptyTensor(tensor)
-    parts.forEach((buffer, k) => {
-      const part = tensor.parts[k]
-      invariant(part, `${name} has no part ${k}`)
-      placed.push({ tensor: name, buffer, part })
-      buffers.set(buffer, part.values.memory)
-      for (const [array, memory] of arraysOf(part)) buffers.set(array, memory)
-    })
+    checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
-  // Bare values have the shapes that the resident ones give.
-  const { tensors: all, params } = valuesIn(kernel, { ...inputs, tensors: { ...inputs.tensors, ...empty } })
-  const given = { tensors: all, params }
-  const bound = bindInputs(kernel, given)
-  const within = withParts(
-    bound,
-    placed.map((p) => p.part),
-  )
-  checkShared(kernel, Object.keys(tensors), bound)
-  await checkAgree(tensors, placed)
-  const resident = residentsOf(kernel, tensors, placed, buffers, given)
-  return new PreparedKernel(compiled, await Executable.create(compiled.program, within, { resident }))
-}
-
-/** Its shape, so that sizes are known. */
-const emptyTensor = (t: ResidentParts): CoordTensor => ({
-  kind: 'coords',
-  shape: t.shape,
-  coords: t.shape.map(() => new Int32Array(0)),
-  values: newValues(t.dtype, 0),
-  dtype: t.dtype,
-})
-
-/** Index arrays and tables by the names of their buffers. */
-function arraysOf(part: DevicePart): [name: string, memory: DeviceBuffer][] {
-  const out: [string, DeviceBuffer][] = []
-  for (const [axis, level] of part.levels) {
-    if (level.indptr) out.push([indptrOf(axis), level.indptr.memory])
-    if (level.indices) out.push([indicesOf(axis), level.indices.memory])
-    if (level.mask) out.push([maskOf(axis), level.mask.memory])
-  }
-  for (const [name, table] of part.tables) out.push([name, table.memory])
-  return out
-}
-
-/** What was bound without the parts' entries, with the sizes that they have. */
-function withParts(bound: Bound, parts: readonly DevicePart[]): Bound {
-  const params = new Map(bound.params)
-  const levels = new Map<string, Level>()
-  for (const part of parts) {
-    for (const [name, value] of part.measured) params.set(name, value)
-    for (const [name, level] of part.levels) {
-      if (hasIndptr(level.axis)) params.set(countOf(name), level.positions)
-      levels.set(name, { ...level, indptr: null, indices: null, mask: null })
-    }
-  }
-  const storages = new Map<string, Storage>()
-  for (const [name, s] of bound.storages)
-    storages.set(
-      name,
-      s.axes.some((a) => levels.has(a.name))
-        ? makeStorage(
-            s.axes,
-            s.trees.map((t) => t.map((a) => s.axes.find((x) => x.name === a)!)),
-            new Map([...s.levels].map(([a, l]) => [a, levels.get(a) ?? l])),
-            null,
-          )
-        : s,
-    )
-  // What is reported of formats is found on the host.
-  return { ...bound, params, storages, report: [] }
+  const { bound, resident } = await boundResidents(kernel, tensors, inputs)
+  return new PreparedKernel(compiled, await Executable.create(compiled.program, bound, { resident }))
 }

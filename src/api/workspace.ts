@@ -15,24 +15,16 @@ import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
-import { checkDevice, expectArgument, expectOptions } from './argument-checks.ts'
+import { checkDevice, expectArgument } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
 import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { Kernel } from './kernel.ts'
 import { Uncloneable } from './uncloneable.ts'
+import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
+import { WorkspaceResidents } from './workspace-residents.ts'
 
-export interface WorkspaceOptions {
-  /**
-   * Outputs and temporary arrays of the same size share memory as well: what one kernel has computed is gone when another
-   * runs. For kernels that are measured, not read.
-   */
-  readonly shareOutputs?: boolean
-  /** Bytes of converted tensors that are kept on the host; 1 GiB. Beyond it, those that were not used for longest are made again. */
-  readonly keep?: number
-  /** Refuses formats that multiply what there is (`bind/too-many-elements`): for searches, which try any. False. */
-  readonly bounded?: boolean
-}
+export type { WorkspaceOptions } from './workspace-options.ts'
 
 /** Memory on the device, and how many prepared kernels use it. */
 interface Shared {
@@ -59,6 +51,7 @@ export class Workspace extends Uncloneable {
   readonly #source: Kernel1
   readonly #inputs: Inputs
   readonly #options: Required<WorkspaceOptions>
+  readonly #residents: WorkspaceResidents
   #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
   /** By format; the last was used last. */
   readonly #bounds = new Map<string, Bound>()
@@ -72,12 +65,9 @@ export class Workspace extends Uncloneable {
     super()
     checkDevice(device)
     expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
-    expectOptions('Workspace', options, ['shareOutputs', 'keep', 'bounded'])
-    const { shareOutputs = false, keep = 2 ** 30, bounded = false } = options
-    expectArgument(typeof keep === 'number' && keep >= 0, 'keep', keep, 'bytes, 0 or more')
-    expectArgument(typeof bounded === 'boolean', 'bounded', bounded, 'true or false')
     this.device = device
-    this.#options = { shareOutputs, keep, bounded }
+    this.#options = checkedOptions(device, options)
+    this.#residents = new WorkspaceResidents(device, this.#options.convertThere)
     this.#source = kernel.source
     const { statistics: _, ...bound } = inputs
     const { tensors, params, seed } = valuesIn(this.#source, bound)
@@ -112,14 +102,9 @@ export class Workspace extends Uncloneable {
    * The inputs in the formats of a kernel.
    * @throws SptError `run/other-kernel`, `bind/too-many-elements`, and as `CompiledKernel.bind`
    */
-  bind({ compilation }: CompiledSchedule): Bound {
-    if (compilation.source !== this.#source)
-      fail({
-        code: 'run/other-kernel',
-        message: `the workspace has inputs of kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
-        expected: 'a schedule of the kernel that the workspace was made for',
-        hint: 'load the program once: each load gives kernels of its own',
-      })
+  bind(compiled: CompiledSchedule): Bound {
+    this.#check(compiled)
+    const { compilation } = compiled
     const { bound, inputs } = this.#all()
     const key = formatKey(compilation)
     if (key === '') return bound
@@ -134,6 +119,16 @@ export class Workspace extends Uncloneable {
   #bounded<T>(f: () => T): T {
     if (!this.#options.bounded) return f()
     return allocatingWithin(new Allowance(mostMeasured(Object.values(this.#inputs.tensors ?? {}))), f)
+  }
+
+  #check({ compilation }: CompiledSchedule): void {
+    if (compilation.source !== this.#source)
+      fail({
+        code: 'run/other-kernel',
+        message: `the workspace has inputs of kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
+        expected: 'a schedule of the kernel that the workspace was made for',
+        hint: 'load the program once: each load gives kernels of its own',
+      })
   }
 
   /** Drops what was not used for longest, but for `latest`. */
@@ -151,26 +146,31 @@ export class Workspace extends Uncloneable {
 
   /** Binds, and brings to the device what is not there. @throws SptError as `CompiledKernel.prepare` */
   async prepare(compiled: CompiledSchedule): Promise<PreparedKernel> {
-    const bound = this.bind(compiled)
+    this.#check(compiled)
     const { program, compilation } = compiled
+    const { kernel } = compilation
+    const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })
     const used: Shared[] = []
     let open = true
     const release = (): void => {
       if (open) for (const s of used) this.#drop(s)
+      there?.release()
       open = false
     }
     try {
+      const bound = there?.bound ?? this.bind(compiled)
       const buffers = new Map<string, DeviceBuffer>()
       const packed = new Set(program.arenas.map((a) => a.buffer.name))
       const outputs = new Map<string, number>()
       for (const b of program.plan.buffers) {
-        if (packed.has(b.name)) continue
+        if (packed.has(b.name) || there?.resident.buffers.has(b.name)) continue
         const memory = await this.#memoryOf(b, bound, outputs, used)
         if (memory) buffers.set(b.name, memory)
       }
       const executable = await Executable.create(program, bound, {
         source: compilation.source,
         shared: { buffers, release },
+        ...(there && { resident: there.resident }),
       })
       return new PreparedKernel(compiled, executable)
     } catch (error) {
@@ -221,6 +221,11 @@ export class Workspace extends Uncloneable {
       if (ways.size === 0) this.#uploaded.delete(array)
     }
     for (const [key, s] of this.#outputs) if (s === shared) this.#outputs.delete(key)
+  }
+
+  /** Frees what it keeps on the device beside what prepared kernels use; it is made again where it is needed. */
+  free(): void {
+    this.#residents.free()
   }
 
   /**

@@ -77,6 +77,11 @@ export class Executable {
     )
   }
 
+  /** The same as far as reading these outputs needs it. @throws SptError `run/resident` */
+  async boundFor(names: readonly string[]): Promise<Bound> {
+    return names.every((name) => isAlone(this.bound.kernel, name)) ? this.#bound : this.whole()
+  }
+
   /**
    * Allocates and uploads.
    * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
@@ -220,7 +225,7 @@ export class Executable {
    * @throws SptError `run/resident`
    */
   async read(name: string, whole?: Bound): Promise<Tensor> {
-    const bound = whole ?? (isAlone(this.bound.kernel, name) ? this.bound : await this.whole())
+    const bound = whole ?? (await this.boundFor([name]))
     const values = new Map<string, ValueArray>()
     for (const b of buffersOf(this.bound.kernel, name)) values.set(b, await this.values(b))
     return readTensor(bound, name, values)

@@ -1,7 +1,7 @@
 /** Schedules of a kernel that share inputs compute what they compute by themselves, and hold them once. */
 import { fc, test as law } from '@fast-check/vitest'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, type Kernel, load, Workspace } from '../../src/node.ts'
+import { coords, type Device, type Kernel, load, releaseConversions, Workspace } from '../../src/node.ts'
 import { type Counted, countedDevice } from '../support/counted-device.ts'
 import { complaint, TEXT } from './support.ts'
 
@@ -47,16 +47,17 @@ const matrices = fc
     })),
   )
 
-law.prop([matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean()], {
-  numRuns: 25,
-})(
-  'kernels of a workspace, prepared side by side, give what each gives alone',
-  async ({ A, B, d }, order, shareOutputs) => {
+law.prop(
+  [matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean(), fc.boolean()],
+  { numRuns: 25 },
+)(
+  'kernels of a workspace, prepared side by side, give what each gives alone, wherever formats are made',
+  async ({ A, B, d }, order, shareOutputs, there) => {
     const data = new Workspace(
       device,
       kernel,
       { tensors: { A, B }, params: { d } },
-      { shareOutputs, keep: 0 },
+      { shareOutputs, keep: 0, ...(there && { convertThere: 0 }) },
     )
     const before = counted.held()
     const prepared = []
@@ -71,7 +72,28 @@ law.prop([matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }
       p.free()
       p.free()
     }
+    data.free()
+    await releaseConversions(device)
     expect([counted.held() - before, data.bytes]).toEqual([0, 0])
+  },
+)
+
+law.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: 25 })(
+  'what is made on the device has the arrays of the host',
+  async ({ A, B, d }, which) => {
+    const inputs = { tensors: { A, B }, params: { d } }
+    const compiled = await CANDIDATES[which]!(kernel).compileAsIs(device)
+    const data = new Workspace(device, kernel, inputs, { convertThere: 0 })
+    const prepared = await data.prepare(compiled)
+    const { executable } = prepared
+    const isStored = compiled.compilation.kernel.reformats.length > 0
+    expect(executable.residents).toEqual(isStored ? ['A'] : [])
+    const bound = data.bind(compiled)
+    for (const { name, role } of compiled.program.plan.buffers)
+      if (role === 'in' || role === 'index')
+        expect([name, [...(await executable.values(name))]]).toEqual([name, [...bound.arrays.get(name)!]])
+    prepared.free()
+    data.free()
   },
 )
 

@@ -186,5 +186,6 @@ export class TestBench {
     this.#reference?.free()
     this.#reference?.kernel.release()
     this.#reference = undefined
+    this.data.free()
   }
 }

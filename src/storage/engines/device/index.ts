@@ -38,5 +38,7 @@ export {
   ResidentParts,
   type ResidentStored,
   releaseConversions,
+  releaseSpare,
   resident,
+  residentStorage,
 } from './resident-tensors.ts'

@@ -9,7 +9,7 @@ import { type Coroutine, waitFor } from '../../coroutines.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import type { Part } from '../../part-assembly.ts'
 import { storedValues, validateStored } from '../../ready/validate.ts'
-import { type Level, makeStorage, treesOf } from '../../storage.ts'
+import { type Level, makeStorage, type Storage, treesOf } from '../../storage.ts'
 import type { StoredParts } from '../../stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../tensor.ts'
 import type { Column } from './column-types.ts'
@@ -62,6 +62,9 @@ export async function releaseConversions(device: Device): Promise<void> {
   await queue?.dispose()
 }
 
+/** Gives the device back the memory that no column holds. */
+export const releaseSpare = (device: Device): void => queues.get(device)?.trim()
+
 /**
  * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
  * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
@@ -79,6 +82,19 @@ export async function resident(
 
 const up = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>
   waitFor(queue.upload(...array))
+
+/**
+ * Uploads arrays that are known to be right; values in position order.
+ * @throws SptError `device/out-of-memory`, `device/buffer-too-large`
+ */
+export const residentStorage = (
+  device: Device,
+  storage: Storage,
+  tensor: Pick<StoredTensor, 'shape' | 'dtype' | 'values'>,
+): Promise<ResidentStored> => {
+  const queue = queueOf(device)
+  return queue.transaction(uploadStorage(queue, storage, tensor))
+}
 
 function* uploadCoords(queue: Queue, tensor: CoordTensor): Coroutine<ResidentCoords> {
   const { shape, dtype } = tensor
@@ -103,6 +119,16 @@ function* uploadStored(
       hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
     })
   const storage = validateStored(axes, new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0])), tensor)
+  const values = tensor.values ? storedValues(storage, tensor, 0) : null
+  return yield* uploadStorage(queue, storage, { ...tensor, values })
+}
+
+/** Values in position order. */
+function* uploadStorage(
+  queue: Queue,
+  storage: Storage,
+  tensor: Pick<StoredTensor, 'shape' | 'dtype' | 'values'>,
+): Coroutine<ResidentStored> {
   const levels = new Map<string, Level<Column>>()
   const index = function* (a: Int32Array | null): Coroutine<Column | null> {
     return a ? yield* up(queue, a, 'i32', 'index') : null
@@ -114,11 +140,9 @@ function* uploadStored(
       indices: yield* index(level.indices),
       mask: yield* index(level.mask),
     })
-  const values = tensor.values
-    ? yield* up(queue, storedValues(storage, tensor, 0), tensor.dtype, 'values')
-    : null
+  const values = tensor.values ? yield* up(queue, tensor.values, tensor.dtype, 'values') : null
   const { shape, dtype } = tensor
-  const { size } = storage
+  const { size, axes } = storage
   const columns = [...columnsOf(levels), values]
   return owning({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
 }
