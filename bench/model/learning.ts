@@ -58,7 +58,15 @@ export function trained(samples: readonly Sample[], options: Boosting = USUAL): 
     weightsOf(samples),
     options,
   )
-  return { version: 1, chip: samples[0]?.chip ?? '', features: FEATURE_NAMES, coefficients, trees }
+  const [first] = samples
+  return {
+    version: 1,
+    kind: first?.device ?? 'cuda',
+    chip: first?.chip ?? '',
+    features: FEATURE_NAMES,
+    coefficients,
+    trees,
+  }
 }
 
 /** Milliseconds that a model expects. */

@@ -29,6 +29,11 @@ export interface Chosen {
   readonly because: string
   /** Of `fastest { … }`, what the cost model expects of those that are legal, the fastest first; empty where none was asked. */
   readonly expected: readonly Expected[]
+  /**
+   * The chip that the cost model of `expected` was made on. Of another than the device, the times are to be compared with each
+   * other, not to be believed. `null`: none was asked.
+   */
+  readonly expectedBy: string | null
   /** What the conditions up to it, and the arguments, asked for. */
   readonly values: Readonly<Record<string, number | boolean>>
   /** Where the branch stands. */
@@ -108,6 +113,7 @@ export function decide({ choice, values, text }: ChoiceUse, known: Lookup): read
         text: callText(call.schedule, given),
         because,
         expected: [],
+        expectedBy: null,
         values: Object.fromEntries(seen),
         span: call.span,
         refused,

@@ -202,7 +202,7 @@ function fastest<K extends Schedulable<K>>(
   const expected = order.flatMap(({ chosen: { text }, milliseconds }) =>
     Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
   )
-  return { kernel, chosen: { ...chosen, expected } }
+  return { kernel, chosen: { ...chosen, expected, expectedBy: expected.length > 0 ? model!.chip : null } }
 }
 
 /** Sparse tensors that are bound. */

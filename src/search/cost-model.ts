@@ -14,7 +14,7 @@ import { runOn } from '../run/compile.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { readStored } from './calibrate/stored.ts'
 import { modelDataOf, type Prediction, predicted, sparseTensors } from './model/prediction.ts'
-import { type CostModel, costModel } from './model/trained.ts'
+import { type CostModel, costModel, expectModel } from './model/trained.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 export type { Prediction } from './model/prediction.ts'
@@ -37,7 +37,7 @@ export interface PredictorOptions {
  * const predict = predictor(kernel, { device: 'cuda', inputs })
  * predict(kernel.schedule('balanced')).milliseconds
  * ```
- * @throws SptError `search/no-model` where the package has none for the device, `search/too-large`; as `bindInputs`
+ * @throws SptError `search/no-model` where the package has none for the device, `search/other-model`, `search/too-large`; as `bindInputs`
  */
 export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled: Kernel) => Prediction {
   expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
@@ -46,6 +46,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled
   expectValue('device', typeof device === 'string' ? device : device?.kind, oneOf(DEVICE_KINDS))
   expectValues(options, { model: RECORD })
   const kind = typeof device === 'string' ? device : device.kind
+  if (options.model) expectModel(options.model, kind)
   const model = options.model ?? costModel(kind, typeof device === 'string' ? undefined : device)
   if (!model)
     return fail({

@@ -2,7 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, devices, type Kernel, load, resident, useCostModel } from '../../src/node.ts'
-import { costModel, predictor } from '../../src/search.ts'
+import { type CostModel, costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
 import { complaint } from './support.ts'
@@ -68,7 +68,7 @@ describe('where nothing is expected', () => {
   test('for want of a model it is the first', async () => {
     useCostModel('cuda', null)
     const { chosen } = await (await choosing(LIST)).choose('cuda', inputs)
-    expect([chosen.text, chosen.expected]).toEqual(['gpu(8, 32)', []])
+    expect([chosen.text, chosen.expected, chosen.expectedBy]).toEqual(['gpu(8, 32)', [], null])
   })
 
   test('for want of data it is the first', async () => {
@@ -92,7 +92,7 @@ describe('where nothing is expected', () => {
 })
 
 test('a kernel chosen so is right, and its variants are those that were chosen', async () => {
-  const model = costModel('cuda')!
+  const model = { ...costModel('cuda')!, kind: 'cpu' } as const
   useCostModel('cpu', model)
   const compiled = await (await choosing(['cpu', 'hyb(1, 3, 64, 8, 32)', 'gpu(2, 8)'])).compile(cpu)
   for (const m of [3, 50]) {
@@ -102,6 +102,7 @@ test('a kernel chosen so is right, and its variants are those that were chosen',
     })
     expect((await prepared.verify()).problems).toEqual([])
     expect(prepared.choice!.expected).toHaveLength(3)
+    expect(prepared.choice!.expectedBy).toBe(model.chip)
     expect((compiled as unknown as { variants: string[] }).variants).toContain(prepared.choice!.text)
     prepared.free()
   }
@@ -110,7 +111,7 @@ test('a kernel chosen so is right, and its variants are those that were chosen',
 })
 
 test('tensors that a device has are compared by their structure', async () => {
-  useCostModel('cpu', costModel('cuda')!)
+  useCostModel('cpu', { ...costModel('cuda')!, kind: 'cpu' })
   const A = matrix(50, 3)
   const k = await choosing(LIST)
   const here = await k.choose(cpu, { tensors: { A }, params: { d: 8 } })
@@ -161,10 +162,23 @@ schedule spmm.pick choose {
   expect((await on('webgpu')).schedule).toBe('cpu')
 })
 
+test('models of the package, and those that are given, are of the kind of device that they are for', async () => {
+  const kinds = ['cpu', 'webgpu', 'cuda'] as const
+  expect(kinds.map((k) => costModel(k)!.kind)).toEqual(kinds)
+  const kernel = (await load('import "sparsetile/kernels/spmm.spt"')).kernel('spmm')
+  const inputs = { tensors: { A: matrix(9, 1) }, params: { d: 8 } }
+  const given = async () => predictor(kernel, { device: 'webgpu', inputs, model: costModel('cuda')! })
+  expect(await complaint(given)).toContain('search/other-model')
+})
+
 test('what is no list, and what is no model, is told', async () => {
   expect(await complaint(() => choosing([]))).toContain('check/empty-choice')
   expect(await complaint(() => choosing(['gpu(8, 32)', 'nowhere(3)']))).toContain('check/unknown-schedule')
-  const other = { ...costModel('cuda')!, version: 99 }
-  expect(await complaint(async () => useCostModel('cuda', other))).toContain('search/other-model')
+  const model = costModel('cuda')!
+  const { kind: _, ...kindless } = model
+  for (const other of [{ ...model, version: 99 }, kindless, costModel('webgpu')!])
+    expect(await complaint(async () => useCostModel('cuda', other as CostModel))).toContain(
+      'search/other-model',
+    )
   expect(await complaint(async () => useCostModel('tpu' as never, null))).toContain('api/argument')
 })

@@ -35,6 +35,17 @@ test('without a device it tells what is known', async () => {
   expect(out).toContain('blocks × threads  6 × 2 (2 × 3 × 1 of 1 × 2 × 1)')
 })
 
+test('a choice by a model of another chip is told of', async () => {
+  const files = ['--bind', `A=${matrix}`, '--size', 'd=128', '--device', 'webgpu']
+  const { code, out } = await spt(['explain', 'sparsetile/kernels/spmm.spt', ...files])
+  expect(code).toBe(0)
+  const [, device] = /^device +(.*)$/m.exec(out)!
+  if (!device!.includes('h100'))
+    expect(out).toMatch(
+      /^chosen by auto: .*; [\d.]+ ms are expected, and [\d.]+ ms of .* by a model of (another device, )?nvidia-h100/m,
+    )
+})
+
 test.each([
   [['--device', 'tpu'], 2, '--device tpu is not possible'],
   [['--schedule', 'fast'], 1, 'fast'],

@@ -80,7 +80,7 @@ export const explain: CommandSpec = {
         const e = device ? await measured(runs, device, inputs) : model(runs, kind, inputs)
         const path = call.one('json')
         if (path !== undefined) await write(path, { ...e, schedule: decided.schedule })
-        call.io.out(explained(e, decided.schedule, reason))
+        call.io.out(explained(e, decided, reason))
         return EXIT.ok
       } finally {
         await device?.dispose()

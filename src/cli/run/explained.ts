@@ -1,5 +1,6 @@
 /** An explanation as people read it. */
 
+import type { Chosen } from '../../api/choice-conditions.ts'
 import type {
   Achieved,
   Explanation,
@@ -10,7 +11,9 @@ import type {
 } from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf, MEASURED } from '../../runtime/ceilings.ts'
+import { otherChip } from '../../search/model/trained.ts'
 import { count, ms, percent } from '../figures.ts'
+import type { Scheduled } from '../scheduled-kernel.ts'
 
 type Row = readonly [string, string]
 
@@ -134,8 +137,26 @@ function lines(rows: readonly Row[], indent: string, least: number): string {
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
 }
 
+/** By which condition, and which model of what was measured, a schedule was chosen. */
+function chosenBy({ choice, because, expected, expectedBy }: Chosen, e: Explanation): string {
+  const [first, ...others] = expected
+  if (!first) return `${choice}: ${because}`
+  const chip = expectedBy && otherChip(expectedBy, e.device, e.deviceName ?? undefined)
+  const by = !chip
+    ? ''
+    : e.deviceName === null
+      ? ` by a model of ${chip}`
+      : ` by a model of another device, ${chip}, which tells what is faster, not how long it takes (spt calibrate makes one of this)`
+  const than = others[0] ? `, and ${ms(others[0].milliseconds)} of ${others[0].text}` : ''
+  return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${by}`
+}
+
 /** `notMeasured`: why there are no times. */
-export function explained(e: Explanation, schedule: string | null, notMeasured: string | null): string {
+export function explained(
+  e: Explanation,
+  { schedule, chosen }: Pick<Scheduled, 'schedule' | 'chosen'>,
+  notMeasured: string | null,
+): string {
   const sizes = Object.entries(e.sizes).map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
   const all = e.steps.length > 1
   const head: Row[] = [
@@ -145,6 +166,7 @@ export function explained(e: Explanation, schedule: string | null, notMeasured: 
       e.deviceName === null || e.deviceName === e.device ? e.device : `${e.device} (${e.deviceName})`,
     ],
     ['schedule', schedule ?? 'none'],
+    ...(chosen ? [['chosen by', chosenBy(chosen, e)] as const] : []),
     ['sizes', sizes.join(', ') || 'none'],
     ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
     ...ceilingsRow(e),

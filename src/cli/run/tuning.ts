@@ -13,6 +13,7 @@ import { placeOf } from '../../io/package.ts'
 import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import { costModel, costPrior, predictor } from '../../search/cost-model.ts'
+import { otherChip } from '../../search/model/trained.ts'
 import type { Records } from '../../search/records/index.ts'
 import type { SharedInput } from '../../search/studies/types.ts'
 import type { WrongResult } from '../../search/tally.ts'
@@ -126,8 +127,8 @@ export function priorOf(
   const named = call.one('strategy')
   const model = costModel(device.kind, device)
   if (!model || (named !== undefined && named !== 'model')) return undefined
-  const { chip } = model
-  if (device.kind !== 'cpu' && chip !== device.name)
+  const chip = otherChip(model.chip, device.kind, device.name)
+  if (chip !== null)
     noteOnce(
       call,
       `the cost model is of another device, ${chip}: spt calibrate --device ${device.kind} makes one`,

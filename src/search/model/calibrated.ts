@@ -7,7 +7,6 @@ import { type CostModel, isCostModel, packagedModel } from './trained.ts'
 
 /** A cost model of one device, with what was found beside it. */
 export interface Calibration extends CostModel {
-  readonly kind: DeviceKind
   /** What runs its texts, with its version. */
   readonly driver: string
   readonly ceilings: Pick<Ceilings, 'memory' | 'cache' | 'cacheBytes' | 'f32'>
@@ -44,13 +43,12 @@ const positive = (x: unknown): boolean => typeof x === 'number' && x > 0 && Numb
 /** Whether it is a calibration that this version can use. */
 export function isCalibration(given: unknown): given is Calibration {
   if (!isCostModel(given)) return false
-  const { kind, driver, ceilings, coefficients } = given as Partial<Calibration>
+  const { driver, ceilings, coefficients } = given as Partial<Calibration>
   const { memory, cache, cacheBytes, f32 } = ceilings ?? {}
   return (
-    typeof kind === 'string' &&
     typeof driver === 'string' &&
     [memory, cache, cacheBytes, f32].every(positive) &&
-    hasAll(coefficients!, startOf(kind).coefficients)
+    hasAll(coefficients!, startOf(given.kind).coefficients)
   )
 }
 

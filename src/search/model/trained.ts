@@ -12,6 +12,8 @@ const VERSION = 1
 /** A trained model, as `data/models/KIND.json` holds it. */
 export interface CostModel {
   readonly version: number
+  /** Of devices of this kind: others are told by other terms. */
+  readonly kind: DeviceKind
   /** What it was measured on. */
   readonly chip: string
   /** What the trees look at, in their order. */
@@ -26,6 +28,13 @@ export interface ModelledDevice {
   readonly name: string
   readonly driver?: string | undefined
 }
+
+/**
+ * The chip that a model was made on, where that is not the device's: what it expects of schedules is to be compared, not to be
+ * believed. Processors are not told apart: their devices are called as what runs the texts.
+ */
+export const otherChip = (chip: string, kind: DeviceKind, device: string | undefined): string | null =>
+  kind === 'cpu' || chip === device ? null : chip
 
 let read: (kind: DeviceKind) => unknown = () => null
 let readCalibrated: (kind: DeviceKind, device: ModelledDevice | undefined) => CostModel | null = () => null
@@ -70,7 +79,7 @@ export function packagedModel(kind: DeviceKind): CostModel | null {
   let known = packaged.get(kind)
   if (known === undefined) {
     const given = read(kind)
-    known = isCostModel(given) ? given : null
+    known = isCostModel(given) && given.kind === kind ? given : null
     packaged.set(kind, known)
   }
   return known
@@ -88,21 +97,25 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
       message: `there is no kind of device ${String(kind)}`,
       expected: DEVICE_KINDS.join(', '),
     })
-  const made = (model as { readonly kind?: unknown } | null | undefined)?.kind
-  if (made !== undefined && made !== kind)
-    fail({
-      code: 'search/other-model',
-      message: `this is a cost model of ${String(made)}, not of ${kind}`,
-      expected: `a model that was made on ${kind}`,
-    })
+  if (model) expectModel(model, kind)
   if (model === undefined) others.delete(kind)
-  else if (model === null || isCostModel(model)) others.set(kind, model)
-  else
+  else others.set(kind, model)
+}
+
+/** @throws SptError `search/other-model` */
+export function expectModel(model: unknown, kind: DeviceKind): asserts model is CostModel {
+  if (!isCostModel(model))
     fail({
       code: 'search/other-model',
       message: 'this is no cost model of this version of sparsetile',
-      expected: `version ${VERSION}, with the features ${FEATURE_NAMES.join(', ')}`,
+      expected: `version ${VERSION}, a kind of device, and the features ${FEATURE_NAMES.join(', ')}`,
       hint: 'train it anew (bench/train-model.ts)',
+    })
+  if (model.kind !== kind)
+    fail({
+      code: 'search/other-model',
+      message: `this is a cost model of ${model.kind}, not of ${kind}`,
+      expected: `a model that was made on ${kind}`,
     })
 }
 
@@ -111,6 +124,7 @@ export function isCostModel(given: unknown): given is CostModel {
   const model = given as Partial<CostModel> | null | undefined
   return (
     model?.version === VERSION &&
+    DEVICE_KINDS.includes(model.kind as DeviceKind) &&
     Array.isArray(model.features) &&
     model.features.join() === FEATURE_NAMES.join() &&
     Array.isArray(model.trees?.roots) &&
