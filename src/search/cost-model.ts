@@ -18,7 +18,7 @@ import { type CostModel, costModel, expectModel } from './model/trained.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 export type { Prediction } from './model/prediction.ts'
-export { type CostModel, costModel } from './model/trained.ts'
+export { type CostModel, costModel, otherChip } from './model/trained.ts'
 
 readStored()
 

@@ -52,7 +52,10 @@ export interface SearchOptions {
   readonly signal?: AbortSignal | undefined
   /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
   readonly grace?: number | undefined
-  /** Once before anything is asked, and after the trials of each batch. */
+  /**
+   * Once before anything is asked, and after the trials of each batch; of one in which `evaluate` threw, of what it told of
+   * before.
+   */
   readonly onProgress?: ((progress: SearchProgress) => void) | undefined
   /** Milliseconds, of which the differences count; the host's clock. */
   readonly now?: (() => number) | undefined
@@ -150,20 +153,38 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
       if (asked.length === 0) return ended('exhausted')
       const settled = new Map<number, Outcome>()
       const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
-      const given = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal, settle }))
+      const add = (tried: readonly Asked[], given: unknown): readonly Trial[] => {
+        const outcomes = properOutcomes(tried, given)
+        const told = tried.map(({ point, share }, k): Trial => {
+          const outcome = outcomes[k]!
+          return share === 1 ? { point, outcome } : { point, outcome, share }
+        })
+        done += told.length
+        spent += tried.reduce((sum, { share }) => sum + share, 0)
+        tally.add(told)
+        progress(told)
+        return told
+      }
+      const addSettled = (): readonly Trial[] => {
+        const tried = asked.filter((_, k) => settled.has(k))
+        return tried.length === 0
+          ? []
+          : add(
+              tried,
+              tried.map((a) => settled.get(asked.indexOf(a))),
+            )
+      }
+      let given: readonly Outcome[] | undefined
+      try {
+        given = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal, settle }))
+      } catch (e) {
+        // What was told of before it broke has come nevertheless.
+        addSettled()
+        throw e
+      }
       // Given up halfway: what would have come of the others is not known.
-      const isHalf = !given && ending.signal.aborted
-      const tried = isHalf ? asked.filter((_, k) => settled.has(k)) : asked
-      if (tried.length === 0) continue
-      const outcomes = properOutcomes(tried, isHalf ? tried.map((a) => settled.get(asked.indexOf(a))) : given)
-      const told = tried.map(({ point, share }, k): Trial => {
-        const outcome = outcomes[k]!
-        return share === 1 ? { point, outcome } : { point, outcome, share }
-      })
-      done += told.length
-      spent += tried.reduce((sum, { share }) => sum + share, 0)
-      tally.add(told)
-      progress(told)
+      const told = !given && ending.signal.aborted ? addSettled() : add(asked, given)
+      if (told.length === 0) continue
       await inTime(tell(told))
       if (told.every(({ outcome }) => outcome.status === 'failed' && outcome.code === 'device/lost'))
         return ended('device')

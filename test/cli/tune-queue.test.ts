@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { SptError } from '../../src/ast/diagnostic.ts'
+import { devices } from '../../src/node.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { forgetStudy, runWorker } from '../../src/search/studies/index.ts'
 import { bundled } from '../search/bundled.ts'
@@ -245,7 +246,7 @@ describe.skipIf(!HAS_REDIS)(
     test('no worker, workers of other devices and a server that goes away: told, after a while', async () => {
       const data = mkdtempSync(folder.at('redis-'))
       const server = await RedisServer.start(data)
-      const stop = new AbortController()
+      const [stop, leaving] = [new AbortController(), new AbortController()]
       const other = { kind: 'cuda', name: 'another chip', driver: '1' } as const
       const listening = runWorker(server.url, other, () => Promise.reject(new Error('not for it')), {
         signal: stop.signal,
@@ -266,8 +267,43 @@ describe.skipIf(!HAS_REDIS)(
         expect(lost.code).toBe(1)
         expect(lost.err).toContain('[studies/unreachable]')
         expect(lost.err).toContain('has not answered for 2 s')
+
+        // What came before it went away is told.
+        await server.start()
+        let count = 0
+        const one = { median: 3, interval: null, samples: [3] }
+        const doing = runWorker(
+          server.url,
+          await devices.cpu(),
+          async () => {
+            if (count++ > 0) await new Promise((r) => setTimeout(r, 4000))
+            return { outcome: { status: 'measured', timing: one } }
+          },
+          { signal: leaving.signal },
+        )
+        const found = spt([
+          'tune',
+          ...asked,
+          '--queue',
+          server.url,
+          '--idle',
+          '2',
+          '--db',
+          folder.at('gone.db'),
+        ])
+        while (count < 2) await new Promise((r) => setTimeout(r, 50))
+        await new Promise((r) => setTimeout(r, 500))
+        await server.kill()
+        const gone = await found
+        expect(gone.code).toBe(1)
+        expect(gone.err).toMatch(/^note: until then, the best of 5 trials took 3 ms/m)
+        expect(gone.err).toMatch(/^schedule mul\.tuned \{/m)
+        expect(gone.err).toContain('[studies/unreachable]')
+        leaving.abort()
+        await doing
       } finally {
         stop.abort()
+        leaving.abort()
         await server.kill()
         rmSync(data, { recursive: true, force: true })
       }

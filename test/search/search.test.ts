@@ -250,6 +250,21 @@ describe('ends', () => {
       throw new Error('no kernel')
     }
     await expect(search({ ...usual(grid(2, 2)), evaluate })).rejects.toThrow('no kernel')
+    // What came before it is told.
+    let last: SearchProgress | undefined
+    const breaking = search({
+      ...usual(grid(2, 2)),
+      batch: 3,
+      onProgress: (p) => {
+        last = p
+      },
+      evaluate: async (_, { settle }) => {
+        settle!(1, measured(7))
+        throw new Error('no worker')
+      },
+    })
+    await expect(breaking).rejects.toThrow('no worker')
+    expect(last).toMatchObject({ done: 1, best: { outcome: measured(7) } })
     expect(await refused({ ...usual(grid(2, 2)), evaluate: async () => [] })).toBe('search/outcomes')
   })
 })

@@ -11,7 +11,7 @@ import type {
 } from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf, MEASURED } from '../../runtime/ceilings.ts'
-import { otherChip } from '../../search/model/trained.ts'
+import { otherChip } from '../../search/cost-model.ts'
 import { count, ms, percent } from '../figures.ts'
 import type { Scheduled } from '../scheduled-kernel.ts'
 

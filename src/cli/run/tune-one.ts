@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import { drawnInputs } from '../../api/workspace.ts'
 import { guarded } from '../../io/node-files.ts'
-import type { TuneResult } from '../../search/tune/index.ts'
+import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { progressLine, tuneJson, tuneText, winner } from './tuned.ts'
+import { foundUntilThen, progressLine, tuneJson, tuneText, winner } from './tuned.ts'
 import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
 
 export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number> {
@@ -17,7 +17,8 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   const space = await spaceOf(call, kernel, device, inputs)
   const queue = await queueOf(tuning)
   const html = call.one('html')
-  const result = await tune(kernel, {
+  let last: TuneProgress | undefined
+  const searched = tune(kernel, {
     ...options,
     space,
     inputs,
@@ -28,8 +29,17 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     queue: queue && { ...queue, tensors: sharedFiles(files) },
     onProgress(p) {
       tuning.searching()
+      last = p
       call.io.progress?.(progressLine(p))
     },
+  })
+  const result = await searched.catch(async (e: unknown) => {
+    call.io.progress?.('')
+    if (last) {
+      call.io.err(foundUntilThen(last, space))
+      await reportWrong(tuning, last.wrong)
+    }
+    throw e
   })
   call.io.progress?.('')
   // First: a disk may be full.

@@ -1,15 +1,22 @@
 /** `spt tune` on several matrices, and sizes. */
+import type { Kernel } from '../../api/kernel.ts'
+import type { TuneProgress } from '../../search/tune/index.ts'
+import type { KernelSpace } from '../../search/types.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { progressLine } from './tuned.ts'
+import { foundUntilThen, progressLine } from './tuned.ts'
 import { leftUnasked, tunedAllJson, tunedAllReport } from './tuned-all.ts'
 import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
 
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
   const { call, kernel, device, options } = tuning
   const { tuneAll } = await import('../../search/tune/tune-all.ts')
-  const result = await tuneAll(kernel, {
+  let last:
+    | { readonly name: string; readonly search: TuneProgress; readonly space: KernelSpace<Kernel> }
+    | undefined
+  let space: KernelSpace<Kernel> | undefined
+  const searched = tuneAll(kernel, {
     ...options,
     // Large ones are read when it is their turn.
     cases: cases.map((c) => ({
@@ -19,15 +26,27 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
       files: sharedFiles(c),
     })),
     device,
-    space: (inputs) => spaceOf(call, kernel, device, inputs),
+    space: async (inputs) => {
+      space = await spaceOf(call, kernel, device, inputs)
+      return space
+    },
     prior: (space, inputs) => priorOf(tuning, space, inputs),
     queue: await queueOf(tuning),
     onProgress({ case: name, at, of, search }) {
       tuning.searching()
+      if (search && space) last = { name, search, space }
       call.io.progress?.(
         `${name} (${at} of ${of}): ${search ? progressLine(search) : 'the candidates of all are tried'}`,
       )
     },
+  })
+  const result = await searched.catch(async (e: unknown) => {
+    call.io.progress?.('')
+    if (last) {
+      call.io.err(foundUntilThen(last.search, last.space, last.name))
+      await reportWrong(tuning, last.search.wrong)
+    }
+    throw e
   })
   call.io.progress?.('')
   for (const { name, refused } of result.cases)

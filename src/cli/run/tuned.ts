@@ -4,7 +4,7 @@ import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
 import { finalText } from '../../search/tune/final-text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
-import type { Outcome, Timing } from '../../search/types.ts'
+import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 
 export const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
 /** `3 a/code, 1 b/code`. */
@@ -37,6 +37,17 @@ export function progressLine({
     `${failed} failed`,
     ...(left === undefined ? [] : [`${left} left`]),
   ].join(', ')
+}
+
+/** Of a search that an error ended: what it had found. Empty where that is nothing. */
+export function foundUntilThen(
+  { done, known, best }: Pick<TuneProgress, 'done' | 'known' | 'best'>,
+  space: KernelSpace<Kernel>,
+  name = '',
+): string {
+  if (best?.outcome.status !== 'measured') return ''
+  const { median } = best.outcome.timing
+  return `note: until then, the best of ${done + known} trials${name && ` of ${name}`} took ${ms(median)}, not compared with what runs unasked:\n${finalText({ kernel: space.kernel(best.point) })}`
 }
 
 const timeOf = (o: Outcome): string =>

@@ -18,6 +18,8 @@ export interface RemoteOptions {
 
 const IDLE_SECONDS = 60
 const EVERY_MS = 200
+/** Milliseconds without a worker, after there was one, until that is told. */
+const GONE_MS = 5000
 
 export class RemoteTrials {
   readonly #engine: Engine
@@ -72,6 +74,7 @@ export class RemoteTrials {
     await this.#answered(addTrials(this.#engine, this.#queue, this.#shared, trials), signal)
     const out: Collected[] = []
     let open = [...trials.keys()]
+    let seen = false
     for (let since = Date.now(); ; ) {
       const found = await this.#answered(
         resultsOf(
@@ -91,9 +94,14 @@ export class RemoteTrials {
       const left = open.filter((_, n) => !found[n])
       if (left.length === 0) return out
       // Those that are there may be at trials of others.
-      if (left.length < open.length || (await this.workers(signal)) > 0) since = Date.now()
-      else if (Date.now() - since > this.#idleMs) await this.#noWorkers()
-      else this.#note(`no worker takes trials of ${this.queue} yet: waits for one`)
+      if (left.length < open.length || (await this.workers(signal)) > 0) {
+        since = Date.now()
+        seen = true
+      } else if (Date.now() - since > this.#idleMs) await this.#noWorkers()
+      else if (!seen) this.#note(`no worker takes trials of ${this.queue} yet: waits for one`)
+      // After a restart of the server they come back one by one.
+      else if (Date.now() - since > GONE_MS)
+        this.#note(`no worker takes trials of ${this.queue} any more: waits for one`)
       open = left
       await pause(this.#everyMs, signal)
       signal?.throwIfAborted()
