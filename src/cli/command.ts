@@ -102,14 +102,23 @@ export class Call {
 
   /** An integer in a range. */
   integer(name: string, least: number, most: number): number | undefined {
+    return this.#number(name, /^[+-]?\d+$/, least, most, 'an integer')
+  }
+
+  /** A number in a range, which may have a fraction. */
+  decimal(name: string, least: number, most: number): number | undefined {
+    return this.#number(name, /^[+-]?\d*\.?\d+$/, least, most, 'a number')
+  }
+
+  #number(name: string, form: RegExp, least: number, most: number, what: string): number | undefined {
     const text = this.one(name)
     if (text === undefined) return undefined
-    const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
+    const value = form.test(text) ? Number(text) : Number.NaN
     if (value >= least && value <= most) return value
     return misused({
       command: this.command,
       message: `--${name} ${text} is not possible`,
-      expected: `an integer from ${least} to ${most}`,
+      expected: `${what} from ${least} to ${most}`,
     })
   }
 

@@ -226,7 +226,7 @@ describe.skipIf(!HAS_REDIS)(
         expect(barred.process.exitCode).toBe(null)
         barred.process.kill('SIGTERM')
         expect([await barred.ended(), barred.out]).toEqual([0, '0 trials done\n'])
-        workers.push(new Worker(file, ['--worker', server.url, '--idle', '3']))
+        workers.push(new Worker(file, ['--worker', server.url]))
         expect((await spt(['tune', ...asked, '--queue', server.url])).code).toBe(0)
         // Shares of a measurement are trials of their own.
         const short = [...study, '--strategy', 'halving', '--trials', '4', '--json', '--queue', server.url]
@@ -236,6 +236,7 @@ describe.skipIf(!HAS_REDIS)(
         const shares = trials.filter((t) => t.outcome.status === 'measured').map((t) => t.share ?? 1)
         expect(new Set(shares)).toEqual(new Set([0.25, 0.5, 1]))
         const whole = 4 + shares.filter((s) => s < 1).length
+        workers[1]!.process.kill('SIGINT')
         expect([await workers[1]!.ended(), workers[1]!.out]).toEqual([0, `${whole} trials done\n`])
       } finally {
         for (const w of workers) w.process.kill('SIGKILL')

@@ -32,6 +32,26 @@ const data = [
   '5',
 ]
 
+test('minutes may be a part of one', async () => {
+  const ended = await spt([
+    'tune',
+    program,
+    ...data,
+    '--minutes',
+    '0.5',
+    '--trials',
+    '1',
+    '--json',
+    '--strategy',
+    'random',
+  ])
+  expect([ended.code, JSON.parse(ended.out).trials.length]).toEqual([0, 1])
+  for (const none of ['0', '-0.5', '1e3', '.', '20000'])
+    expect((await spt(['tune', program, ...data, '--minutes', none])).err).toContain(
+      'a number from 0.01 to 10080',
+    )
+})
+
 test('finds, writes, keeps and goes on', async () => {
   const db = folder.at('r.db')
   const out = folder.at('fast.spt')

@@ -41,7 +41,7 @@ export const tune: CommandSpec = {
       flags: '--trials <N>',
       about: `Points that are measured at most, of each file and size (default: ${USUAL_TRIALS})`,
     },
-    { flags: '--minutes <M>', about: 'Ends it after that' },
+    { flags: '--minutes <M>', about: 'Ends it after that: 5, 0.5' },
     {
       flags: '--strategy <S>',
       about: `${Object.keys(STRATEGIES).join(', ')} (default: model where there is one for the device, else surrogate)`,

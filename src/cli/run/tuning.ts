@@ -27,6 +27,7 @@ import { idleOf } from './tune-worker.ts'
 
 export const USUAL_TRIALS = 64
 const MOST = 1_000_000
+const LEAST_MINUTES = 0.01
 const MOST_MINUTES = 7 * 24 * 60
 
 export type Budget = Pick<TuneOptions, 'trials' | 'seconds'>
@@ -34,7 +35,7 @@ export type Budget = Pick<TuneOptions, 'trials' | 'seconds'>
 /** `--trials` and `--minutes`. */
 export function budgetOf(call: Call): Budget {
   const trials = call.integer('trials', 1, MOST)
-  const minutes = call.integer('minutes', 1, MOST_MINUTES)
+  const minutes = call.decimal('minutes', LEAST_MINUTES, MOST_MINUTES)
   if (minutes === undefined) return { trials: trials ?? USUAL_TRIALS }
   return { trials, seconds: 60 * minutes }
 }

@@ -167,15 +167,15 @@ export async function runWorker(
 const isOwn = (e: unknown): boolean =>
   !(e instanceof SptError) || e.diagnostics.some((d) => d.code.startsWith('device/'))
 
-/** Closes it after the trial that it is at; where the server is away, its connection would be waited for without an end. */
+/**
+ * Closes it after the trial that it is at; where the server is away, its connection would be waited for without an end. What
+ * BullMQ is at then cannot be called off: it ends by itself once the server is there again.
+ */
 async function closed(worker: Worker, busy: () => boolean): Promise<void> {
   const ended = worker.close().then(() => true)
   const late = (): Promise<boolean> => new Promise((resolve) => setTimeout(resolve, CLOSING_MS, false))
-  while (!(await Promise.race([ended, late()])))
-    if (!busy()) {
-      await worker.close(true)
-      return
-    }
+  ended.catch(() => {})
+  while (!(await Promise.race([ended, late()]))) if (!busy()) return
 }
 
 function broken(fault: unknown): never {

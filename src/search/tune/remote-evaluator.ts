@@ -46,8 +46,10 @@ export class RemoteEvaluator implements Trier {
     const sent: { readonly at: number; readonly trial: SharedTrial; readonly tried: Tried }[] = []
     for (const [at, { point, share }] of asked.entries()) {
       const applied = appliedAt(this.#space, point)
-      if ('refused' in applied) outcomes[at] = applied.refused
-      else {
+      if ('refused' in applied) {
+        outcomes[at] = applied.refused
+        settle?.(at, applied.refused)
+      } else {
         const { tried } = applied
         this.#tried.set(pointKey(point), tried)
         sent.push({ at, tried, trial: { point, trace: tried.trace, ...(share === 1 ? {} : { share }) } })
