@@ -45,7 +45,8 @@ export async function display(...values: readonly Shown[]): Promise<void> {
   const jupyter = inNotebook() ? (globalThis as JupyterHost).Deno?.jupyter : undefined
   for (const value of values)
     if (jupyter) await jupyter.display(value)
-    else console.log(value.toString())
+    // Whatever else is given is shown as elsewhere.
+    else console.log(value instanceof Shown ? value.toString() : value)
 }
 
 function inNotebook(): boolean {

@@ -1,5 +1,5 @@
 /** Results of a search: the best points, how it came to them, what was refused, and predictions against measurements. */
-import { expectOptions } from '../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
 import { rankCorrelation } from '../search/rank-correlation.ts'
 import type { Point, Timing, Trial } from '../search/types.ts'
@@ -25,10 +25,14 @@ const measured = (trials: readonly Trial[]): Measured[] =>
 
 /** The fastest measured points, first the best: median milliseconds with the interval, the prediction, their decisions. */
 export function best(trials: readonly Trial[], count = 10): Shown {
-  const sorted = measured(trials).sort((a, b) => a.timing.median - b.timing.median)
+  checkTrials(trials)
+  expectArgument(Number.isSafeInteger(count) && count >= 0, 'how many', count, 'a whole number')
+  const sorted = measured(trials)
+    .sort((a, b) => a.timing.median - b.timing.median)
+    .slice(0, count)
   const predicted = sorted.some((m) => m.predicted !== undefined)
   return table(
-    sorted.slice(0, count).map(({ point, timing, trial, predicted: expected }) => ({
+    sorted.map(({ point, timing, trial, predicted: expected }) => ({
       trial,
       ms: timing.median,
       from: timing.interval?.[0],
@@ -36,8 +40,18 @@ export function best(trials: readonly Trial[], count = 10): Shown {
       ...(predicted ? { predicted: expected } : {}),
       ...point,
     })),
+    { digits: digitsOf(sorted.map((m) => m.timing.median)) },
   )
 }
+
+/** Columns have the decimals of their median: so many digits that the fastest has three as well. */
+function digitsOf(times: readonly number[]): number {
+  const sizes = times.filter((t) => t > 0).map((t) => Math.floor(Math.log10(t)))
+  return 3 + Math.max(0, (sizes[sizes.length >> 1] ?? 0) - (sizes[0] ?? 0))
+}
+
+const checkTrials = (trials: readonly Trial[]): void =>
+  expectArgument(Array.isArray(trials), 'trials', trials, 'a list of trials: those of a search')
 
 type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
 /** A trial; of results of `tune`, with the seconds after which it was done. */
@@ -124,6 +138,7 @@ function bestOf(times: readonly Time[]): readonly Time[] {
 
 /** How many trials ended in which way: measured, or refused, failed or wrong, by code with one of the messages. */
 export function outcomes(trials: readonly Trial[]): Shown {
+  checkTrials(trials)
   const groups = new Map<string, { outcome: string; code: string; trials: number; example: string }>()
   for (const { outcome } of trials) {
     const code = 'code' in outcome ? outcome.code : ''
@@ -147,6 +162,7 @@ export function predictions(
   trials: readonly Trial[],
   { width }: { readonly width?: number | undefined } = {},
 ): Figure {
+  checkTrials(trials)
   const rows = measured(trials).flatMap(({ timing, predicted }) =>
     predicted === undefined ? [] : [{ predicted, measured: timing.median }],
   )

@@ -1,7 +1,7 @@
 /** What notebooks show: text that loses and injects nothing, tables, charts and PNG files. */
 import { test as law } from '@fast-check/vitest'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { isPng } from '../../scripts/notebooks/check.mjs'
 import { coords, load } from '../../src/node.ts'
 import { scaleOf } from '../../src/notebook/chart/scale.ts'
@@ -11,6 +11,7 @@ import {
   code,
   comparison,
   convergence,
+  display,
   emitted,
   heatmap,
   lines,
@@ -182,6 +183,20 @@ const trials = fc.array(
 )
 
 describe('studies', () => {
+  test('the fastest is told from others that take much longer, and what is no list of trials is told', async () => {
+    const timed = [0.361, 0.354, 113, 164].map((ms, k): Trial => {
+      const timing = { median: ms, interval: [ms, ms], samples: [ms] } as const
+      return { point: { k }, outcome: { status: 'measured', timing } }
+    })
+    expect(best(timed).toString().split('\n')[1]).toMatch(/^ +2 +0\.354 +0\.354 +0\.354 +1$/)
+    for (const shown of [best, outcomes, predictions])
+      expect(refusal(() => shown({ a: timed } as never)).code).toBe('api/argument')
+    const log = vi.spyOn(console, 'log').mockImplementation(() => {})
+    await display(null as never, best(timed, 1))
+    expect(log.mock.calls[0]).toEqual([null])
+    log.mockRestore()
+  })
+
   law.prop([trials], { numRuns: 40 })('the best come first, the best so far never gets worse', (drawn) => {
     const study = drawn.map(({ ms, predicted }, k): Trial => {
       const outcome: Trial['outcome'] =
