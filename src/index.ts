@@ -19,6 +19,7 @@ import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
+export type { AutomaticForm } from './api/automatic-forms.ts'
 export type { Chosen, Expected } from './api/choice-conditions.ts'
 export type { ChoiceInputs, ChosenFor } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'

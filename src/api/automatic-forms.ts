@@ -49,10 +49,19 @@ const MOST_NESTS = 64
 export const isFree = ({ onLoops, loops }: Compilation): boolean =>
   !onLoops && loops.body.length <= MOST_NESTS
 
+/** A way to deal a kernel's loops out. */
+export interface AutomaticForm<K> {
+  readonly kernel: K
+  /** What was decided of how loops are dealt out; empty where there is one way. */
+  readonly text: string
+  /** What the cost model expects on what is bound; `null` where it was not asked or does not know. */
+  readonly milliseconds: number | null
+}
+
 /** What is legal of the forms that have been looked at, the best guess first, and those that have not. */
 interface Forms {
-  readonly legal: unknown[]
-  readonly rest: Iterator<unknown>
+  readonly legal: AutomaticForm<unknown>[]
+  readonly rest: Iterator<AutomaticForm<unknown>>
 }
 const known = new WeakMap<object, Map<string, Forms>>()
 
@@ -65,7 +74,7 @@ export function automaticForms<K extends Automatic<K>>(
   device: SketchDevice,
   sizes: Readonly<Record<string, number>> = {},
   most = MOST_FORMS,
-): readonly K[] {
+): readonly AutomaticForm<K>[] {
   const ofKernel = known.get(kernel) ?? new Map<string, Forms>()
   known.set(kernel, ofKernel)
   const key = JSON.stringify([device, sizes])
@@ -77,13 +86,14 @@ export function automaticForms<K extends Automatic<K>>(
     if (next.done) break
     forms.legal.push(next.value)
   }
-  return forms.legal.slice(0, most) as K[]
+  return forms.legal.slice(0, most) as AutomaticForm<K>[]
 }
 
-function* legalForms<K extends Automatic<K>>(kernel: K, target: SketchTarget): Generator<K> {
-  for (const form of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
-    const made = orRefused(() => sketched(kernel, target, new Decisions(form, true)))
-    if (!(made instanceof SptError)) yield made
+function* legalForms<K extends Automatic<K>>(kernel: K, target: SketchTarget): Generator<AutomaticForm<K>> {
+  for (const { forms, taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
+    const made = orRefused(() => sketched(kernel, target, new Decisions(taken, true)))
+    const text = forms.map((name) => `${name} = ${taken[name]}`).join(', ')
+    if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null }
   }
 }
 
@@ -104,21 +114,22 @@ export function fastestForms<K extends Automatic<K>>(
   kernel: K,
   on: AutomaticFor,
   inputs: AutomaticInputs,
-): readonly K[] {
+): readonly AutomaticForm<K>[] {
   const { source } = kernel.compilation
   const [kind, named] = typeof on === 'string' ? [on, undefined] : [on.kind, on]
   const sizes = boundSizes(source, inputs)
   const model = costModel(kind, named)
   const sparse = sparseTensors(source, inputs.tensors)
   const isKnown = Object.values(sparse).some((t) => t.shape.length === 2)
-  if (!model || !isKnown) return automaticForms(kernel, kind, sizes, 1)
-  const forms = automaticForms(kernel, kind, sizes)
-  const compilations = forms.map((k) => k.compilation)
+  const forms = automaticForms(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)
+  if (!model || forms.length < 2) return forms
+  const compilations = forms.map((f) => f.kernel.compilation)
   const times = expectedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
-  const [guessed] = times
-  if (guessed === null || guessed === undefined) return forms
-  return forms
-    .map((form, k) => ({ form, ms: k === 0 ? guessed * SURE : (times[k] ?? Number.POSITIVE_INFINITY) }))
-    .toSorted((a, b) => (a.ms === b.ms ? 0 : a.ms - b.ms))
-    .map(({ form }) => form)
+  const told = forms.map((f, k) => ({ ...f, milliseconds: times[k] ?? null }))
+  if (told[0]!.milliseconds === null) return told
+  const rank = told.map(
+    ({ milliseconds }, k) => (milliseconds ?? Number.POSITIVE_INFINITY) * (k === 0 ? SURE : 1),
+  )
+  const order = [...told.keys()].sort((a, b) => (rank[a] === rank[b] ? 0 : rank[a]! - rank[b]!))
+  return order.map((k) => told[k]!)
 }

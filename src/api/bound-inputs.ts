@@ -1,5 +1,6 @@
 /** What callers bind, as tensors. */
 import { fail } from '../ast/diagnostic.ts'
+import { arrayClass } from '../ir/arrays.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -7,6 +8,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { bindingOf } from '../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { convertDense } from '../run/bind/dense-order.ts'
+import type { BareValues } from '../run/bind/update-values.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import {
   checkTensor,
@@ -81,6 +83,18 @@ export function valuesIn(
   }
   for (const [name, values] of flat) tensors[name] = shaped(kernel, name, values, tensors, params)
   return { tensors, params, seed }
+}
+
+/** New values of an input: 16 bits and bytes are of the buffer's type where that has such elements. */
+export function updateOf(kernel: Kernel1, name: string, values: Bindable): Tensor | BareValues {
+  if (!Array.isArray(values) && !isTyped(values)) {
+    checkTensor(name, values)
+    return values
+  }
+  const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
+  const dtype = callerTensor(kernel, name)?.first.dtype
+  const isOwn = dtype !== undefined && array instanceof arrayClass(dtype)
+  return { values: array, dtype: isOwn ? dtype : dtypeOf(array) }
 }
 
 /** Bare values take the shape that sizes and the other tensors give their buffer. */

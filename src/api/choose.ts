@@ -86,10 +86,8 @@ export async function broughtQuestion<K extends Schedulable<K>>(
   const resident = Object.entries(given.resident ?? {}).filter(([name]) => isDeclared(source, name))
   if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
   const structure = structuredIn(asked)
-  for (const [name, t] of resident) {
-    const brought = await residentStructure(t)
-    if (brought) structure[name] = brought
-  }
+  // Arrays in several parts are not those of the kernel's axes.
+  for (const [name, t] of resident) if (t.kind !== 'parts') structure[name] = await residentStructure(t)
   return { ...asked, structure }
 }
 

@@ -32,17 +32,24 @@ export async function compileUnasked<K extends AutomaticKernel<K>>(
   kernel: K,
   device: Device,
 ): Promise<{ readonly kernel: K; readonly compiled: CompiledSchedule }> {
+  if (!isFree(kernel.compilation)) return { kernel, compiled: await kernel.compileAsIs(device) }
+  const { kernel: early, compiled } = await withoutData(kernel, device)
+  return { kernel: early, compiled: new CompiledAutomatic<K>(kernel, compiled) }
+}
+
+/**
+ * On devices with threads no form: those are made and compiled once there are sizes, without which they are longer by a version
+ * for each remainder.
+ */
+async function withoutData<K extends AutomaticKernel<K>>(
+  kernel: K,
+  device: Device,
+): Promise<{ readonly kernel: K; readonly compiled: CompiledSchedule }> {
   const of = async (k: K) => ({ kernel: k, compiled: await k.compileAsIs(device) })
-  if (!isFree(kernel.compilation)) return of(kernel)
-  if (device.kind !== 'cpu') {
-    const { compilation, program } = await kernel.compileAsIs(device)
-    // Forms are made and compiled once there are sizes: without them they are longer by a version for each remainder.
-    return { kernel, compiled: new CompiledAutomatic<K>(kernel, compilation, program) }
-  }
-  const [guess] = automaticForms(kernel, 'cpu', undefined, 1)
+  const guess = device.kind === 'cpu' ? automaticForms(kernel, 'cpu', undefined, 1)[0] : undefined
   if (!guess) return of(kernel)
   try {
-    return await of(guess)
+    return await of(guess.kernel)
   } catch (why) {
     // What only lowering refuses: the kernel as it is has less to refuse.
     if (!(why instanceof SptError)) throw why

@@ -1,41 +1,45 @@
-/** A kernel without a schedule, compiled for a device with threads: what is bound says how its loops are dealt out. */
+/** A kernel without a schedule, compiled: what is bound says how its loops are dealt out, however it is bound. */
 import { SptError } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
-import type { Program } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
+import type { ResidentParts } from '../storage/engines/device/index.ts'
 import { type Automatic, type AutomaticInputs, fastestForms } from './automatic-forms.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from './compiled.ts'
+import { traceOf } from './printed-trace.ts'
+import { residentStructure } from './resident-structure.ts'
 
 /** A kernel that can be compiled under the form that was chosen. */
 export interface AutomaticKernel<K> extends Automatic<K> {
-  toJSON(): readonly object[]
   compileAsIs(device: Device): Promise<CompiledSchedule>
 }
 
 /**
- * By itself it is compiled as `parallel()` is, which takes no data and little time. Data that are bound on the host are run by
- * the form that the cost model expects to be the fastest on them, without a model by the best guess for their sizes; it is
- * compiled when it is needed first.
+ * By itself it is what takes no data and little time: on cpu the best guess, on others `parallel()`. Data are run by the form
+ * that the cost model expects to be the fastest on them, without a model by the best guess for their sizes; it is compiled when
+ * it is needed first.
  */
 export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSchedule {
   readonly #kernel: K
-  /** By steps: other sizes often give the same. */
+  readonly #early: CompiledSchedule
   readonly #compiled = new Map<string, Promise<CompiledSchedule>>()
   readonly #bound = new WeakMap<Bound, { readonly form: K; readonly inputs: RunInputs }>()
 
   #isReleased = false
 
-  constructor(kernel: K, compilation: Compilation, program: Program) {
-    super(compilation, program)
+  /** `early`: what it is without data. */
+  constructor(kernel: K, early: CompiledSchedule) {
+    super(early.compilation, early.program)
     this.#kernel = kernel
+    this.#early = early
+    this.#compiled.set(keyOf(early), Promise.resolve(early))
   }
 
   override bind(inputs: RunInputs): Bound {
     const { source } = this.#kernel.compilation
     const values = valuesIn(source, inputs)
-    const [form] = this.#forms(values)
+    const form = this.#formFor(values)
     if (!form) return super.bind(inputs)
     this.estimate(inputs)
     const { tensors, params, seed } = values
@@ -62,6 +66,25 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     }
   }
 
+  override async variantFor(
+    inputs: RunInputs,
+    resident: Readonly<Record<string, ResidentParts>> = {},
+  ): Promise<CompiledSchedule> {
+    if (this.#isReleased) return this.#early
+    try {
+      // Names are the user's: `__proto__` is one of them.
+      const tensors: Record<string, NonNullable<RunInputs['tensors']>[string]> = Object.create(null)
+      Object.assign(tensors, inputs.tensors)
+      for (const [name, parts] of Object.entries(resident)) tensors[name] = await residentStructure(parts)
+      const form = this.#formFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
+      return form ? await this.#compile(form) : this.#early
+    } catch (why) {
+      // As in `prepare`; what is wrong with what is bound is said when it is.
+      if (!(why instanceof SptError)) throw why
+      return this.#early
+    }
+  }
+
   override release(): void {
     this.#isReleased = true
     for (const pending of this.#compiled.values())
@@ -73,12 +96,12 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     super.release()
   }
 
-  #forms(values: AutomaticInputs): readonly K[] {
-    return fastestForms(this.#kernel, this.device, values)
+  #formFor(values: AutomaticInputs): K | undefined {
+    return fastestForms(this.#kernel, this.device, values)[0]?.kernel
   }
 
   #compile(form: K): Promise<CompiledSchedule> {
-    const key = JSON.stringify(form.toJSON())
+    const key = keyOf(form)
     const known = this.#compiled.get(key)
     if (known) return known
     const pending = form.compileAsIs(this.device)
@@ -87,3 +110,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     return pending
   }
 }
+
+/** By its steps: kernels of other sizes often have the same. */
+const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
+  JSON.stringify(traceOf(compilation))

@@ -1,12 +1,9 @@
 /** A compiled kernel, and the same with data. */
 import { fail } from '../ast/diagnostic.ts'
-import { arrayClass } from '../ir/arrays.ts'
-import type { Dtype } from '../ir/dtype.ts'
 import type { RefOptions, RefOutputs } from '../reference/index.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
-import { callerTensor } from '../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
-import { type BareValues, withValues } from '../run/bind/update-values.ts'
+import { withValues } from '../run/bind/update-values.ts'
 import { Turns } from '../run/call-queue.ts'
 import type { Compilation } from '../run/compile.ts'
 import { checkFits, Executable, type Program } from '../run/execute.ts'
@@ -16,21 +13,13 @@ import { type Verification, verify, verifyAgainst } from '../run/verify.ts'
 import { MAX_RUNS } from '../runtime/check-calls.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
-import type { Tensor, ValueArray } from '../storage/tensor.ts'
-import {
-  checkTensor,
-  expectArgument,
-  expectName,
-  expectOptions,
-  isRecord,
-  isTyped,
-  nameText,
-  numbersOf,
-} from './argument-checks.ts'
-import { type RunInputs, valuesIn } from './bound-inputs.ts'
+import type { ResidentParts } from '../storage/engines/device/index.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { expectArgument, expectName, expectOptions, isRecord, nameText } from './argument-checks.ts'
+import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
 import type { Chosen } from './choice-conditions.ts'
-import { type Bindable, dtypeOf } from './tensors.ts'
+import type { Bindable } from './tensors.ts'
 import { Uncloneable } from './uncloneable.ts'
 
 export type { RunInputs } from './bound-inputs.ts'
@@ -110,6 +99,17 @@ export class CompiledSchedule extends CompiledKernel {
     )
   }
 
+  /**
+   * Of a kernel without a schedule the form that runs on these data, compiled; otherwise itself. What is resident in the formats
+   * of `formatOf` goes by its name.
+   */
+  async variantFor(
+    _inputs: RunInputs,
+    _resident?: Readonly<Record<string, ResidentParts>>,
+  ): Promise<CompiledSchedule> {
+    return this
+  }
+
   release(): void {
     this.program.release()
   }
@@ -171,24 +171,11 @@ export class PreparedKernel extends Uncloneable {
         expected: `a tensor that was bound from the host`,
         hint: `bring the new values to the device (resident, convertFor), and prepare the kernel with them (prepareResident)`,
       })
-    let update: Tensor | BareValues
-    if (Array.isArray(values) || isTyped(values)) {
-      const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
-      update = { values: array, dtype: this.#elementOf(name, array) }
-    } else {
-      checkTensor(name, values)
-      update = values
-    }
+    const update = updateOf(this.executable.bound.kernel, name, values)
     return this.#turns.take(async () => {
       const written = withValues(this.#within.bound, name, update)
       await this.#within.rebind(written.bound, written.buffers)
     })
-  }
-
-  /** 16 bits and bytes are of the buffer's type where that has such elements. */
-  #elementOf(name: string, array: ValueArray): Dtype {
-    const dtype = callerTensor(this.executable.bound.kernel, name)?.first.dtype
-    return dtype !== undefined && array instanceof arrayClass(dtype) ? dtype : dtypeOf(array)
   }
 
   /** Runs all launches; resolves when they have finished. */

@@ -8,7 +8,7 @@ import type { Device } from '../runtime/device.ts'
 import { type Step, stepsOf } from '../schedule/resolve.ts'
 import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
-import { automaticForms, fastestForms, isFree } from './automatic-forms.ts'
+import { type AutomaticForm, automaticForms, fastestForms, isFree } from './automatic-forms.ts'
 import { valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
@@ -137,15 +137,36 @@ export class Kernel extends SteppedKernel<Kernel> {
     sizes?: Readonly<Record<string, number>>,
     tensors?: RunInputs['tensors'],
   ): Kernel {
+    return this.#forms(device, sizes, tensors, 1)[0]?.kernel ?? this
+  }
+
+  /**
+   * What `automatic` takes the first of, with what is expected of each; the others are those of its forms that were looked at.
+   * None where it has steps on loops, and where all are refused.
+   */
+  automaticForms(
+    device: SketchDevice | Device,
+    sizes?: Readonly<Record<string, number>>,
+    tensors?: RunInputs['tensors'],
+  ): readonly AutomaticForm<Kernel>[] {
+    return this.#forms(device, sizes, tensors)
+  }
+
+  #forms(
+    device: SketchDevice | Device,
+    sizes?: Readonly<Record<string, number>>,
+    tensors?: RunInputs['tensors'],
+    most?: number,
+  ): readonly AutomaticForm<Kernel>[] {
     const kind = typeof device === 'string' ? device : device?.kind
     expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
     const free = isFree(this.compilation)
     if (free && tensors !== undefined) {
       const values = valuesIn(this.source, { tensors, ...(sizes ? { params: sizes } : {}) })
-      return fastestForms<Kernel>(this, device, values)[0] ?? this
+      return fastestForms<Kernel>(this, device, values)
     }
     checkSizes(this.source, sizes)
-    return (free ? automaticForms<Kernel>(this, kind, sizes, 1)[0] : undefined) ?? this
+    return free ? automaticForms<Kernel>(this, kind, sizes, most) : []
   }
 
   /**

@@ -1,20 +1,19 @@
 /** The structure of tensors that a device has, on the host: for what is expected of schedules before they are chosen. */
-import type { Column, Resident } from '../storage/engines/device/index.ts'
+import type { Column, Resident, ResidentParts } from '../storage/engines/device/index.ts'
+import { partsToCoords } from '../storage/stored-parts.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /** Downloaded once. */
 const known = new WeakMap<Resident, Promise<Tensor>>()
 
-/** Coordinates or arrays without values; `null` of a tensor in several parts, whose arrays are not those of the kernel's axes. */
-export function residentStructure(t: Resident): Promise<Tensor> | null {
+/** Coordinates or arrays without values; of a tensor in a format the coordinates that its parts hold. */
+export function residentStructure(t: Resident): Promise<Tensor> {
   const before = known.get(t)
   if (before) return before
-  const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : null
-  if (made) {
-    known.set(t, made)
-    // What was lost once may be there later.
-    made.catch(() => known.delete(t))
-  }
+  const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t)
+  known.set(t, made)
+  // What was lost once may be there later.
+  made.catch(() => known.delete(t))
   return made
 }
 
@@ -38,4 +37,8 @@ async function arrays(t: Extract<Resident, { kind: 'stored' }>): Promise<Tensor>
       ...(mask ? { mask: await download(t, mask) } : {}),
     }
   return { kind: 'stored', shape, arrays: out, values: null, dtype }
+}
+
+async function held(t: ResidentParts): Promise<Tensor> {
+  return { ...partsToCoords(await t.download()), values: null }
 }

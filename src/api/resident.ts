@@ -22,7 +22,7 @@ import {
   expectOptions,
   isRecord,
 } from './argument-checks.ts'
-import { CompiledKernel, PreparedKernel } from './compiled.ts'
+import { CompiledKernel, CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { boundResidents, type ResidentInputs, reformatOf } from './resident-binding.ts'
 import { checkFormat, checkResident } from './resident-check.ts'
 
@@ -193,6 +193,7 @@ export async function prepareResident(
       })
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
-  const { bound, resident } = await boundResidents(kernel, tensors, inputs)
-  return new PreparedKernel(compiled, await Executable.create(compiled.program, bound, { resident }))
+  const variant = compiled instanceof CompiledSchedule ? await compiled.variantFor(inputs, tensors) : compiled
+  const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
+  return new PreparedKernel(variant, await Executable.create(variant.program, bound, { resident }))
 }

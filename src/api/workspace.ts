@@ -145,8 +145,9 @@ export class Workspace extends Uncloneable {
   }
 
   /** Binds, and brings to the device what is not there. @throws SptError as `CompiledKernel.prepare` */
-  async prepare(compiled: CompiledSchedule): Promise<PreparedKernel> {
-    this.#check(compiled)
+  async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
+    this.#check(given)
+    const compiled = await given.variantFor(this.given)
     const { program, compilation } = compiled
     const { kernel } = compilation
     const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })

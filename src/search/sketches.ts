@@ -77,7 +77,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   const space: SketchSpace = {
     guess: guessed.taken,
     name: kernel.name,
-    forms: () => [...formsOf(rule)],
+    forms: () => [...formsOf(rule)].map((d) => d.taken),
     near: (point) => nearOf(rule, check(space, point)),
     // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {

@@ -269,9 +269,35 @@ describe('spt emit', () => {
       expect(out).toMatch(/^\/\/ {3}in \(.*m.*\) \* \(d\) \* \(1\) blocks of 1 × 4 × 1 threads$/m)
   })
 
-  test('a kernel without a schedule still runs in parallel on GPUs', async () => {
+  test('a kernel without a schedule is printed in the form that runs, which sizes say', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
-    expect((await spt(['emit', path, '--target', 'cuda'])).out).toContain('blocks of 32 × 4 × 1 threads')
+    const printed = async (target: string, ...sizes: string[]) => {
+      const { code, out, err } = await spt(['emit', path, '--target', target, ...sizes])
+      expect([code, err]).toEqual([0, ''])
+      expect(out.split('\n')[0]).toMatch(/^\/\/ form: .*: the best guess from its loops$/)
+      return out
+    }
+    for (const target of ['cuda', 'wgsl']) {
+      const wide = await printed(target, '--size', 'd=256')
+      expect(wide).toMatch(/blocks of [1-9]\d+ × /)
+      // With a vector for each lane, and nothing left over.
+      expect(wide).not.toBe(await printed(target))
+    }
+    expect(await printed('js', '--size', 'd=4')).toContain('new Float64Array(4)')
+    expect(await printed('js', '--size', 'd=64')).toContain('new Float64Array(8)')
+    const statistic = await spt(['emit', path, '--target', 'cuda', '--size', 'longest(j)=4'])
+    expect(statistic.err).toContain('decides nothing')
+  })
+
+  test('what runs without a schedule is said, with what is expected of each form', async () => {
+    const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
+    const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
+    const told = /^form {6}.* are expected, of .*$/m
+    expect((await spt(['run', path, ...bound, '--device', 'webgpu', '--seed', '1'])).out).toMatch(told)
+    expect((await spt(['explain', path, ...bound, '--device', 'cuda'])).out).toMatch(told)
+    expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
+      /^form {6}the only one: the best guess from its loops$/m,
+    )
   })
 
   test('several modules: headers on standard output, files in a folder', async () => {
@@ -324,6 +350,7 @@ describe('spt run', () => {
       'device',
       'schedule',
       'choice',
+      'form',
       'sizes',
       'nnz',
       'zeros',

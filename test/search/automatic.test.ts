@@ -1,7 +1,25 @@
 /** Kernels without a schedule on devices with threads: which form runs, and that it computes what the reference computes. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { coords, type Device, type Kernel, load, type Tensor } from '../../src/node.ts'
+import { isDense } from '../../src/ir/axis.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import {
+  type CompiledKernel,
+  type CoordTensor,
+  convertFor,
+  coords,
+  type Device,
+  devices,
+  type Kernel,
+  load,
+  type PreparedKernel,
+  prepareResident,
+  type RunInputs,
+  releaseConversions,
+  resident,
+  type Tensor,
+  Workspace,
+} from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { predictor, useCostModel } from '../../src/search.ts'
@@ -64,10 +82,13 @@ const KERNELS: Readonly<Record<string, string>> = {
     iterate sum [i, j, k, f] as SRRS { C[i, f] += A[i, j, k] * B[k, f] }
   }`,
 }
-const kernelOf = async (name: string): Promise<Kernel> => (await load(KERNELS[name]!)).kernel()
+const FORMATS = `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"`
+const kernelOf = async (name: string): Promise<Kernel> =>
+  (await load(`${KERNELS[name]!}\n${FORMATS}`)).kernel()
 
 /** Rows of `degree` elements, the first of `first`. */
-function matrix(m: number, n: number, degree: number, first: number): Tensor {
+function matrix(m: number, n: number, degree: number, first: number): CoordTensor {
   const random = new Random(5)
   const rows: number[] = []
   const columns: number[] = []
@@ -130,28 +151,87 @@ const drawn = (order: number) =>
       ),
   )
 
-test('what runs unasked computes what the reference computes, with a model and without', async () => {
-  const compiled = new Map(
-    await Promise.all(
-      Object.keys(KERNELS).map(async (name) => [name, await (await kernelOf(name)).compile(device)] as const),
-    ),
+/** Ways to bind a matrix to a kernel that has no schedule, but a format for what is resident. */
+const WAYS: Readonly<
+  Record<string, (kernel: Kernel, compiled: CompiledKernel, inputs: Bindings) => Promise<PreparedKernel>>
+> = {
+  'the host': async (_, compiled, inputs) => compiled.prepare(inputs),
+  'bound before': async (_, compiled, inputs) => compiled.prepare(compiled.bind(inputs)),
+  async 'a workspace'(kernel, compiled, inputs) {
+    const data = new Workspace(compiled.device, kernel, inputs)
+    return data.prepare((await kernel.compileUnasked(compiled.device)).compiled)
+  },
+  async 'the device'(_, compiled, { tensors: { A, ...others }, params, seed }) {
+    if (!compiled.compilation.kernel.reformats.length)
+      return compiled.prepare({ tensors: { A }, params, seed })
+    const uploaded = await resident(compiled.device, A)
+    const there = await convertFor(compiled, 'A', uploaded)
+    uploaded.free()
+    return prepareResident(
+      compiled,
+      { A: there },
+      { tensors: { ...denseOf(compiled, params, A), ...others }, params },
+    )
+  },
+}
+interface Bindings extends RunInputs {
+  readonly tensors: { readonly A: CoordTensor }
+  readonly params: Readonly<Record<string, number>>
+  readonly seed: number
+}
+
+/** Beside resident tensors nothing is random. */
+function denseOf(
+  { compilation }: CompiledKernel,
+  params: Readonly<Record<string, number>>,
+  { shape }: Tensor,
+) {
+  const sizes: Readonly<Record<string, number>> = { m: shape[0]!, n: shape[1]!, l: shape[2] ?? 0, ...params }
+  const { buffers, axes } = compilation.source
+  const random = new Random(11)
+  return Object.fromEntries(
+    buffers
+      .filter((b) => b.role === 'in' && b.name !== 'A')
+      .map((b) => {
+        const over = b.axes.map((name) => axes.find((a) => a.name === name))
+        const size = over.reduce(
+          (n, a) => n * (isDense(a) ? evaluate(a.extent, new Map(Object.entries(sizes))) : 1),
+          1,
+        )
+        return [b.name, Float32Array.from({ length: size }, () => random.below(9) - 4)]
+      }),
   )
-  const cases = fc.constantFrom(...Object.keys(KERNELS)).chain((name) =>
+}
+
+test('what runs unasked computes what the reference computes, on each device, however it is bound, with a model and without', async () => {
+  const cpu = await devices.cpu()
+  const kernels = new Map<string, { readonly kernel: Kernel; readonly on: Map<Device, CompiledKernel> }>()
+  for (const name of Object.keys(KERNELS))
+    for (const format of name === 'tree' ? [''] : ['', 'csr', 'hyb(1, 2)']) {
+      const plain = await kernelOf(name)
+      const kernel = format === '' ? plain : plain.as('A', format)
+      const on = new Map<Device, CompiledKernel>()
+      for (const d of [cpu, device]) on.set(d, await kernel.compile(d))
+      kernels.set(`${name} ${format}`.trim(), { kernel, on })
+    }
+  const cases = fc.constantFrom(...kernels.keys()).chain((name) =>
     fc.record({
       name: fc.constant(name),
       A: drawn(name === 'tree' ? 3 : 2),
       d: fc.constantFrom(1, 3, 4, 8, 32, 33),
       seed: fc.nat(1000),
       model: fc.boolean(),
+      on: fc.constantFrom(cpu, device),
+      way: fc.constantFrom(...Object.keys(WAYS)),
     }),
   )
   await fc.assert(
-    fc.asyncProperty(cases, async ({ name, A, d, seed, model }) => {
-      useCostModel('webgpu', model ? undefined : null)
+    fc.asyncProperty(cases, async ({ name, A, d, seed, model, on, way }) => {
+      useCostModel(on.kind, model ? undefined : null)
       try {
-        const params = { d, ...(name === 'scaled' ? { by: 3 } : {}) }
-        const inputs = { tensors: { A }, params, seed }
-        const prepared = await compiled.get(name)!.prepare(inputs)
+        const params = { d, ...(name.startsWith('scaled') ? { by: 3 } : {}) }
+        const { kernel, on: compiled } = kernels.get(name)!
+        const prepared = await WAYS[way]!(kernel, compiled.get(on)!, { tensors: { A }, params, seed })
         try {
           const { ok, problems } = await prepared.verify()
           expect(problems.slice(0, 1)).toEqual([])
@@ -160,13 +240,54 @@ test('what runs unasked computes what the reference computes, with a model and w
           prepared.free()
         }
       } finally {
-        useCostModel('webgpu', undefined)
+        useCostModel(on.kind, undefined)
       }
     }),
-    { numRuns: 25 },
+    { numRuns: 50 },
   )
-  for (const c of compiled.values()) c.release()
+  for (const { on } of kernels.values()) for (const c of on.values()) c.release()
+  await releaseConversions(device)
 }, 600_000)
+
+test('the form is the same however data are bound: of the host, of a workspace, of the device', async () => {
+  const kernel = (await kernelOf('rows')).as('A', 'csr')
+  const compiled = await kernel.compile(device)
+  const A = matrix(300, 4000, 8, 3000)
+  const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
+  const chosen = kernel.automatic(device, { d: 8 }, { A })
+  expect(traceOf(chosen)).not.toBe(traceOf(kernel.automatic(device, { m: 300, n: 4000, d: 8 })))
+  for (const way of Object.values(WAYS)) {
+    const prepared = await way(kernel, compiled, inputs)
+    expect(prepared.kernel.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
+    prepared.free()
+  }
+  compiled.release()
+})
+
+test('on cpu sizes say how wide tiles are', async () => {
+  const kernel = await kernelOf('rows')
+  const compiled = await kernel.compile(await devices.cpu())
+  const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, seed: 1 }
+  const widths: string[] = []
+  for (const d of [4, 64]) {
+    const prepared = await compiled.prepare({ ...inputs, params: { d } })
+    widths.push(prepared.kernel.compilation.printedLoopSteps.find((s) => s.startsWith('split f'))!)
+    prepared.free()
+  }
+  expect(widths).toEqual(['split f by 4 -> (fo, fi)', 'split f by 8 -> (fo, fi)'])
+})
+
+test('forms are told with what is expected of each, the one that runs first', async () => {
+  const kernel = await kernelOf('rows')
+  const A = matrix(3000, 40_000, 8, 30_000)
+  const forms = kernel.automaticForms('cuda', { d: 128 }, { A })
+  expect(traceOf(forms[0]!.kernel)).toBe(traceOf(kernel.automatic('cuda', { d: 128 }, { A })))
+  expect(new Set(forms.map((f) => f.text)).size).toBe(forms.length)
+  expect(forms.every((f) => (f.milliseconds ?? 0) > 0)).toBe(true)
+  // Without data nothing is expected.
+  expect(kernel.automaticForms('cuda', { d: 128 }).map((f) => f.milliseconds)).toContain(null)
+  expect(kernel.unroll('f', 4).automaticForms('cuda')).toEqual([])
+})
 
 test('what is bound for it is prepared later, in the form that was chosen', async () => {
   const kernel = await kernelOf('rows')

@@ -11,6 +11,7 @@ import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
+import { formsOn, formText, withForm } from '../forms.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import { checkSources } from '../paths.ts'
 import { scheduleCall } from '../schedule-call.ts'
@@ -49,7 +50,9 @@ export const emit: CommandSpec = {
     },
     ...TRUST,
   ],
-  notes: ['On wgsl and cuda, a kernel whose schedule binds no threads gets its outer loops bound.'],
+  notes: [
+    'A kernel without a schedule is printed in the form that is the best guess for --size; with data it may run in another\n(spt explain --bind). On wgsl and cuda, a kernel whose schedule binds no threads gets its outer loops bound.',
+  ],
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
@@ -69,15 +72,19 @@ export const emit: CommandSpec = {
       const isGiven =
         requested !== undefined ||
         ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
-      if (!isChosen(plain, requested)) checkDeciding(call, plain, false)
       const decided =
         isGiven && isChosen(plain, requested)
           ? await chosen(plain, requested, scheduledAs, sizes)
           : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
-      reportPassedOver(call, decided)
       const { kernel } = decided
-      const emitted = parallel ? kernel.parallel() : kernel
-      return withPlan(emitted.emit(target), emitted.compilation.planFor(lowering))
+      const all = formsOn(kernel, scheduledAs, sizes)
+      if (!isChosen(plain, requested)) checkDeciding(call, plain, all.length > 0)
+      reportPassedOver(call, decided)
+      return withForm(kernel, all, (k, forms) => {
+        const emitted = parallel ? k.parallel() : k
+        const texts = withPlan(emitted.emit(target), emitted.compilation.planFor(lowering))
+        return forms.length > 0 ? withHead(texts, `form: ${formText(forms)}`) : texts
+      })
     })
     const out = call.one('out')
     if (out === undefined) {
@@ -129,6 +136,10 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
   const blocks = launch.grid.map((x) => `(${printExpr(x)})`).join(' * ')
   return `${call}\n//   in ${blocks} blocks of ${e.block.join(' × ')} threads`
 }
+
+/** The first with a comment before all. */
+const withHead = ([first, ...others]: readonly Text[], head: string): Text[] =>
+  first ? [{ ...first, text: `// ${head}\n${first.text}` }, ...others] : []
 
 /** Paths and what is to be written there; makes the folder. */
 async function filesOf(

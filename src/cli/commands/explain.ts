@@ -5,10 +5,12 @@ import { SptError } from '../../ast/diagnostic.ts'
 import { guarded } from '../../io/node-files.ts'
 import { devices } from '../../node.ts'
 import { bindInputs } from '../../run/bind/index.ts'
+import { runOn } from '../../run/compile.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
+import { formJson, formsOn, withForm } from '../forms.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
 import { checkNames, given, readInputs } from '../run/bind-options.ts'
 import { explained } from '../run/explained.ts'
@@ -76,11 +78,16 @@ export const explain: CommandSpec = {
       try {
         const decided = fixed ?? (await chosen(source, requested, device ?? kind, { ...inputs, ...known }))
         reportPassedOver(call, decided)
-        const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
-        const e = device ? await measured(runs, device, inputs) : model(runs, kind, inputs)
+        const { kernel } = decided
+        const all = formsOn(kernel, device ?? kind, inputs)
+        const { e, forms } = await withForm(kernel, all, async (k, forms) => {
+          const runs = runOn(k, kind)
+          return { e: device ? await measured(runs, device, inputs) : model(runs, kind, inputs), forms }
+        })
         const path = call.one('json')
-        if (path !== undefined) await write(path, { ...e, schedule: decided.schedule })
-        call.io.out(explained(e, decided, reason))
+        const form = forms.length > 0 ? { form: formJson(forms) } : {}
+        if (path !== undefined) await write(path, { ...e, schedule: decided.schedule, ...form })
+        call.io.out(explained(e, { ...decided, forms }, reason))
         return EXIT.ok
       } finally {
         await device?.dispose()

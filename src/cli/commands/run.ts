@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os'
+import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
@@ -7,11 +8,13 @@ import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { devices } from '../../node.ts'
 import { allAxesOf } from '../../run/bind/caller-tensors.ts'
+import { runOn } from '../../run/compile.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
+import { type Form, formsOn } from '../forms.ts'
 import { BIND, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
 import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from '../run/bind-options.ts'
 import { Laps } from '../run/laps.ts'
@@ -125,6 +128,7 @@ export const run: CommandSpec = {
           deviceName: device.name,
           schedule: used.schedule,
           choice: used.chosen,
+          forms: formsOf(used.kernel, prepared, inputs),
           sizes: sizesOf(stage1, bound.params),
           ...sparse,
           zeros: paddingOf(tensors),
@@ -154,6 +158,19 @@ export const run: CommandSpec = {
 }
 
 const open = (kind: DeviceKind): Promise<Device> => devices[kind]()
+
+/** Those of a kernel without a schedule, where one of them runs. */
+function formsOf(
+  kernel: Kernel,
+  { kernel: { compilation, device } }: PreparedKernel,
+  of: RunInputs,
+): readonly Form[] {
+  const forms = formsOn(kernel, device, of)
+  const [first] = forms
+  const ran = (k: Kernel): boolean =>
+    runOn(k, device.kind).compilation.printedLoopSteps.join() === compilation.printedLoopSteps.join()
+  return first && ran(first.kernel) ? forms : []
+}
 
 /** With the plan made that runs on a device. */
 function lower(kernel: Kernel, kind: DeviceKind): Kernel {

@@ -13,6 +13,7 @@ import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf, MEASURED } from '../../runtime/ceilings.ts'
 import { otherChip } from '../../search/cost-model.ts'
 import { count, ms, percent } from '../figures.ts'
+import { type Form, formText } from '../forms.ts'
 import type { Scheduled } from '../scheduled-kernel.ts'
 
 type Row = readonly [string, string]
@@ -151,10 +152,10 @@ function chosenBy({ choice, because, expected, expectedBy }: Chosen, e: Explanat
   return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${by}`
 }
 
-/** `notMeasured`: why there are no times. */
+/** `forms`: of a kernel without a schedule, the one that runs first. `notMeasured`: why there are no times. */
 export function explained(
   e: Explanation,
-  { schedule, chosen }: Pick<Scheduled, 'schedule' | 'chosen'>,
+  { schedule, chosen, forms }: Pick<Scheduled, 'schedule' | 'chosen'> & { readonly forms: readonly Form[] },
   notMeasured: string | null,
 ): string {
   const sizes = Object.entries(e.sizes).map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
@@ -167,6 +168,7 @@ export function explained(
     ],
     ['schedule', schedule ?? 'none'],
     ...(chosen ? [['chosen by', chosenBy(chosen, e)] as const] : []),
+    ...(forms.length > 0 ? [['form', formText(forms)] as const] : []),
     ['sizes', sizes.join(', ') || 'none'],
     ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
     ...ceilingsRow(e),

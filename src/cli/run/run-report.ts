@@ -3,6 +3,7 @@ import type { Chosen } from '../../api/choice-conditions.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { count, ms, size } from '../figures.ts'
+import { type Form, formJson, formText } from '../forms.ts'
 import type { Phase } from './laps.ts'
 
 export interface Report {
@@ -12,6 +13,8 @@ export interface Report {
   readonly schedule: string | null
   /** Why it is this one, where a choice says so. */
   readonly choice: Chosen | null
+  /** Of a kernel without one: the forms that were looked at, the one that ran first; empty where none did. */
+  readonly forms: readonly Form[]
   readonly sizes: Readonly<Record<string, number>>
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
@@ -57,6 +60,7 @@ export function json(r: Report): string {
     device,
     schedule,
     choice,
+    form: r.forms.length > 0 ? formJson(r.forms) : null,
     sizes,
     nnz,
     zeros,
@@ -126,6 +130,7 @@ export function human(r: Report): string {
     ['device', r.deviceName === r.device ? r.device : `${r.device} (${r.deviceName})`],
     ['schedule', r.schedule ?? 'none'],
     ['chosen by', r.choice ? why(r.choice) : ''],
+    ['form', r.forms.length > 0 ? formText(r.forms) : ''],
     ['sizes', list(r.sizes) || 'none'],
     ['nnz', sparse(r)],
     [

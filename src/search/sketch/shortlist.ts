@@ -11,15 +11,15 @@ function taken(rule: (d: Decisions) => void, point: Decided): Decisions | undefi
   return orRefused(() => rule(d)) instanceof SptError ? undefined : d
 }
 
-/** The best guess, and after it the same for all other ways to deal loops out (`Decisions.form`), `most` at most. */
-export function* formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): Generator<Decided> {
+/** The best guess, and after it the same for all other ways to deal loops out (`forms` of what it gives), `most` at most. */
+export function* formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): Generator<Decisions> {
   let given = 0
   const open: { readonly fixed: Decided; readonly from: number }[] = [{ fixed: {}, from: 0 }]
   for (let next = open.shift(); next && given < most; next = open.shift()) {
     const d = taken(rule, next.fixed)
     if (!d) continue
     given++
-    yield d.taken
+    yield d
     const before: Record<string, number | string> = {}
     for (const [k, name] of d.forms.entries()) {
       const value = d.taken[name]!

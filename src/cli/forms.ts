@@ -1,0 +1,52 @@
+/** What runs of a kernel whose loops have no steps: the form that `compile` takes, and why it is this one. */
+import type { AutomaticForm } from '../api/automatic-forms.ts'
+import type { RunInputs } from '../api/bound-inputs.ts'
+import type { Kernel } from '../api/kernel.ts'
+import { SptError } from '../ast/diagnostic.ts'
+import type { Device, DeviceKind } from '../runtime/device.ts'
+import { ms } from './figures.ts'
+
+export type Form = AutomaticForm<Kernel>
+
+/** On what is bound, or sizes alone; the one that runs first. None of a kernel with steps on loops. */
+export function formsOn(
+  kernel: Kernel,
+  on: Device | DeviceKind,
+  { params = {}, tensors = {} }: Pick<RunInputs, 'params' | 'tensors'>,
+): readonly Form[] {
+  const numbers = Object.entries(params).map(([name, x]) => [name, Number(x)] as const)
+  return kernel.automaticForms(on, Object.fromEntries(numbers), tensors)
+}
+
+/** As programs read it; times in milliseconds. */
+export const formJson = (forms: readonly Form[]) => ({
+  form: forms[0]!.text,
+  expected: forms.flatMap(({ text, milliseconds }) =>
+    milliseconds === null ? [] : [{ text, milliseconds }],
+  ),
+})
+
+export function formText([first, ...others]: readonly Form[]): string {
+  const name = ({ text }: Form): string => text || 'the only one'
+  if (first!.milliseconds === null) return `${name(first!)}: the best guess from its loops`
+  const told = others.map((f) => `${name(f)} ${f.milliseconds === null ? 'unknown' : ms(f.milliseconds)}`)
+  const of = told.length > 0 ? `, of ${told.join('; ')}` : ''
+  return `${name(first!)}: ${ms(first!.milliseconds)} are expected${of}`
+}
+
+/** What `use` makes of the form that runs; of the kernel as it is where there is none, or it is refused later. */
+export async function withForm<T>(
+  kernel: Kernel,
+  forms: readonly Form[],
+  use: (kernel: Kernel, forms: readonly Form[]) => T | Promise<T>,
+): Promise<T> {
+  const [first] = forms
+  if (!first) return use(kernel, [])
+  try {
+    return await use(first.kernel, forms)
+  } catch (why) {
+    // As `compile` does. What is wrong with what is bound is so for both.
+    if (!(why instanceof SptError)) throw why
+    return use(kernel, [])
+  }
+}
