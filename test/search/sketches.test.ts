@@ -183,6 +183,23 @@ const BY_HAND: readonly {
     sizes: {},
     point: { 'normalise.rows': 8, 'normalise.lanes': 16 },
   },
+  {
+    of: 'softmax',
+    schedule: 'by_length',
+    args: [1024, 8, 32, 4],
+    sizes: {},
+    point: {
+      'A.format': 'rows_by_length(1024)',
+      ...{ 'normalise_by_length.sketch': 'a group a row', 'normalise_dcsr.sketch': 'a block a row' },
+      ...{ 'normalise.launches': 'merged', 'normalise.rows': 8, 'normalise.lanes': 32 },
+      ...Object.fromEntries(
+        ['M_short', 'Z_short', 'P_short', 'M_long', 'Z_long', 'P_long'].map((of) => [
+          `normalise_${of.endsWith('long') ? 'dcsr' : 'by_length'}.${of}.ahead`,
+          4,
+        ]),
+      ),
+    },
+  },
 ]
 
 test.each(BY_HAND)('$schedule of $of is a point', async ({ of, schedule, args, sizes, point }) => {

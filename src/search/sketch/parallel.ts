@@ -20,7 +20,8 @@ interface Candidate {
   readonly atomic: readonly string[]
   /** Whether a thread has whole elements at some time. */
   readonly holds: boolean
-  readonly plan: () => Plan
+  /** `shape`: what decisions of a block's threads begin with, where nests of one launch have the same. */
+  readonly plan: (shape: string) => Plan
 }
 
 function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decisions): Candidate {
@@ -46,8 +47,11 @@ export function parallel(
     const fitting = chosen.has(nest) || moved.has(nest.name) ? [] : candidates(nest, around)
     if (fitting.length > 0) chosen.set(nest, chooseAmong(fitting, nest, d))
   }
-  const plans = [...chosen].map(([nest, { atomic, plan }]) => ({ nest, atomic, plan: plan() }))
   const merged = mergers(chosen, kernel.disjointWrites ?? [], d)
+  const plans = [...chosen].map(([nest, { atomic, plan }]) => {
+    const isTogether = merged.some((names) => names.includes(nest.name))
+    return { nest, atomic, plan: plan(isTogether ? nest.stem : nest.called) }
+  })
   return (draft) => {
     for (const buffer of new Set(plans.flatMap((p) => p.atomic))) draft.step({ kind: 'atomic', buffer })
     const arranged = plans.map(({ nest, plan }) => ({ nest, arranged: plan(draft) }))
@@ -104,9 +108,11 @@ function candidates(nest: NestShape, around: Around): readonly Candidate[] {
   if (others.length > 0) {
     const row = rowsOf(nest)
     if (!row) return []
+    const grouped = (whole: boolean) => (shape: string) => rowPerGroup(nest, row, around, shape, whole)
     return [
-      { name: 'a group a row', atomic: [], holds: false, plan: () => rowPerGroup(nest, row, around) },
+      { name: 'a group a row', atomic: [], holds: false, plan: grouped(false) },
       { name: 'a thread a row', atomic: [], holds: false, plan: () => rowPerThread(nest, row, around) },
+      { name: 'a block a row', atomic: [], holds: false, plan: grouped(true) },
     ]
   }
   const of = dealt(strand)

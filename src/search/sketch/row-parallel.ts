@@ -33,17 +33,27 @@ export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, ar
   }
 }
 
-/** Loops of a row are dealt out to neighbouring threads, which combine what they have and keep it. */
-export function rowPerGroup({ called, strands }: NestShape, row: StrandLoop, around: Around): Plan {
+/**
+ * Loops of a row are dealt out to neighbouring threads, which combine what they have and keep it: those of a group, or of all
+ * groups of a block (`whole`), which then has as many threads as where it has a row for each group.
+ * @param shape what decisions of a block's threads begin with: nests of one launch have the same
+ */
+export function rowPerGroup(
+  { strands }: NestShape,
+  row: StrandLoop,
+  around: Around,
+  shape: string,
+  whole: boolean,
+): Plan {
   const d = around.decisions
   // A row that has vectors to go through is work for a block; else blocks of some short rows.
   const isWide = strands.some((s) => contiguousIn(s) !== undefined)
-  const rows = d.choose(`${called}.rows`, [1, 2, 4, 8, 16, 32], isWide ? 1 : 8)
+  const rows = d.choose(`${shape}.rows`, [1, 2, 4, 8, 16, 32], isWide ? 1 : 8)
   const widths = within([4, 8, 16, 32, 64, 128, 256], around.threads / rows)
-  const lanes = d.choose(`${called}.lanes`, widths, atMost(widths, isWide ? 64 : 16))
-  const plans = strands.map((s) => lanesOf(s, lanes, d))
+  const lanes = d.choose(`${shape}.lanes`, widths, atMost(widths, isWide ? 64 : 16))
+  const plans = strands.map((s) => lanesOf(s, lanes, whole ? rows : 1, d))
   return (draft) => {
-    const [blocks, group] = rows > 1 ? draft.split(row.var, rows) : ([row.var, undefined] as const)
+    const [blocks, group] = rows > 1 && !whole ? draft.split(row.var, rows) : ([row.var, undefined] as const)
     draft.bind([[blocks, 'block.x'], ...(group === undefined ? [] : [[group, 'thread.y'] as const])])
     const arranged = plans.map((plan): readonly [Strand, Arranged] => [plan.strand, plan.plan(draft)])
     return {
@@ -62,9 +72,11 @@ export function rowPerGroup({ called, strands }: NestShape, row: StrandLoop, aro
 const contiguousIn = (strand: Strand): StrandLoop | undefined =>
   ownLoops(strand).findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
 
+/** `groups`: that share a row. */
 function lanesOf(
   strand: Strand,
   lanes: number,
+  groups: number,
   d: Decisions,
 ): { readonly strand: Strand; readonly plan: Plan } {
   const own = ownLoops(strand)
@@ -77,9 +89,10 @@ function lanesOf(
   return {
     strand,
     plan(draft) {
-      const [turns, lane] = draft.split(over.var, lanes)
-      draft.reorder([turns, lane, ...rest.map((l) => l.var)])
-      draft.bind([[lane, 'thread.x']])
+      const [turns, thread] = draft.split(over.var, groups * lanes)
+      const [group, lane] = groups > 1 ? draft.split(thread, lanes) : [undefined, thread]
+      draft.reorder([turns, ...(group === undefined ? [] : [group]), lane, ...rest.map((l) => l.var)])
+      draft.bind([...(group === undefined ? [] : [[group, 'thread.y'] as const]), [lane, 'thread.x']])
       return {
         whole: undefined,
         finish(late) {
