@@ -8,7 +8,7 @@ import { elementParallel } from './element-parallel.ts'
 import { epilogues, makerOf } from './epilogues.ts'
 import { laneParallel } from './lane-parallel.ts'
 import type { Plan } from './plan.ts'
-import { rowPerGroup, rowPerThread, rowsOf } from './row-parallel.ts'
+import { hasVectors, rowPerGroup, rowPerThread, rowsOf } from './row-parallel.ts'
 import { isShared, shareParallel } from './share-parallel.ts'
 import type { NestShape, Strand } from './strands.ts'
 import { type Around, type Dealt, dealt } from './threads.ts'
@@ -112,7 +112,10 @@ function candidates(nest: NestShape, around: Around): readonly Candidate[] {
     return [
       { name: 'a group a row', atomic: [], holds: false, plan: grouped(false) },
       { name: 'a thread a row', atomic: [], holds: false, plan: () => rowPerThread(nest, row, around) },
-      { name: 'a block a row', atomic: [], holds: false, plan: grouped(true) },
+      // Where a group's row is work for a block, it is the same.
+      ...(hasVectors(nest.strands)
+        ? []
+        : [{ name: 'a block a row', atomic: [], holds: false, plan: grouped(true) }]),
     ]
   }
   const of = dealt(strand)

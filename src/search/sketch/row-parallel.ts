@@ -11,6 +11,10 @@ export function rowsOf({ strands }: NestShape): StrandLoop | undefined {
   return plain && strands.every((s) => s.shared === 1) ? row : undefined
 }
 
+/** Whether rows have vectors to go through. */
+export const hasVectors = (strands: readonly Strand[]): boolean =>
+  strands.some((s) => contiguousIn(s) !== undefined)
+
 /** Loops of a row stay in its thread. */
 export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, around: Around): Plan {
   const threads = around.decisions.choose(`${called}.threads`, within([32, 64, 128, 256], around.threads), 64)
@@ -47,7 +51,7 @@ export function rowPerGroup(
 ): Plan {
   const d = around.decisions
   // A row that has vectors to go through is work for a block; else blocks of some short rows.
-  const isWide = strands.some((s) => contiguousIn(s) !== undefined)
+  const isWide = hasVectors(strands)
   const rows = d.choose(`${shape}.rows`, [1, 2, 4, 8, 16, 32], isWide ? 1 : 8)
   const widths = within([4, 8, 16, 32, 64, 128, 256], around.threads / rows)
   const lanes = d.choose(`${shape}.lanes`, widths, atMost(widths, isWide ? 64 : 16))
