@@ -108,6 +108,37 @@ test('finds, writes, keeps and goes on', async () => {
   expect([ran.code, ran.err]).toEqual([0, ''])
 })
 
+test('where what runs unasked is refused, what was found is told all the same', async () => {
+  const space = 'space mul.cpu_space { by in 2, 4 split f by by -> (fo, fi) }'
+  const usual = folder.file(
+    'usual.spt',
+    `${PROGRAM}\n${space}\nschedule mul.cpu(w) { split f by w -> (fo, fi) }`,
+  )
+  const choice = folder.file(
+    'choice.spt',
+    `${PROGRAM}\n${space}\nschedule mul.five { require d % 5 == 0 }\nschedule mul.auto choose { otherwise five }`,
+  )
+  const told = async (file: string, ...more: string[]) => {
+    const { code, out } = await spt(['tune', file, ...data, ...more, '--strategy', 'exhaustive', '--json'])
+    return { code, ...JSON.parse(out) }
+  }
+  // As a run does, it takes the kernel without a schedule that is refused.
+  const first = await told(usual)
+  expect([first.code, first.standard.schedule, first.standard.outcome.status]).toEqual([0, null, 'measured'])
+  const second = await told(choice)
+  expect([second.code, second.standard.schedule, second.standard.outcome.code]).toEqual([
+    0,
+    'auto',
+    'choose/requirement',
+  ])
+  const both = await told(choice, '--size', 'd=4')
+  expect([both.code, both.verdict, both.cases.map((c: { standard: unknown }) => c.standard)]).toEqual([
+    0,
+    'single',
+    [null, null],
+  ])
+})
+
 test('says how it was, for readers', async () => {
   const { code, out } = await spt(['tune', program, ...data, '--trials', '2'])
   expect(code).toBe(0)

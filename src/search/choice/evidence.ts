@@ -8,8 +8,8 @@ export interface EvidenceCase {
   /** What is left out together: the same matrix with other sizes beside it. */
   readonly group: string
   readonly values: Values
-  /** The candidate that runs there when nobody says more. */
-  readonly standard?: number | undefined
+  /** The candidate that runs there when nobody says more; `null`: nothing does. */
+  readonly standard?: number | null | undefined
 }
 
 export interface EvidenceCandidate {

@@ -64,7 +64,9 @@ export function generalise(evidence: Evidence, options: GeneraliseOptions = {}):
 }
 
 function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Loss | null {
-  const all = cases.flatMap(({ standard }, c) => (standard === undefined ? [] : [losses[standard]![c]!]))
+  const all = cases.flatMap(({ standard }, c) =>
+    standard === undefined ? [] : [standard === null ? CANNOT_RUN : losses[standard]![c]!],
+  )
   return all.length === cases.length ? lossFrom(all) : null
 }
 

@@ -1,6 +1,7 @@
 /** One of several data that a kernel is tuned on: searched by itself, then candidates of all are tried on it. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import { SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Questions, Values } from '../choice/conditions.ts'
 import { fastestTrials } from '../fastest.ts'
@@ -128,7 +129,7 @@ export class CaseStudy {
     shared: SharedCandidates,
     count: number,
     onProgress: (p: TuneProgress) => void,
-  ): Promise<Searched & { readonly standard: string }> {
+  ): Promise<Searched & { readonly standard: string | null }> {
     return this.#opened(async (session, space, inputs) => {
       const { seed = 1, trials, seconds, patience, signal, batch } = this.#options
       const prior = this.#options.prior?.(space, inputs, this.device)
@@ -148,12 +149,22 @@ export class CaseStudy {
         onProgress: (p) => onProgress({ ...p, known: known.length }),
       })
       const { tensors = {} } = session.evaluator.bench.data.given
-      const { kernel, call } = await standardOf(this.#kernel, this.device, { ...inputs, tensors })
-      const standard = shared.add(kernel, this.group, call)
+      const standard = await this.#standard(shared, { ...inputs, tensors })
       for (const { point } of fastestTrials(found).slice(0, count))
         shared.add(space.kernel(point), this.group, space.call?.(point))
       return { ...found, known: known.length, study: session.study, standard }
     })
+  }
+
+  /** Adds what runs unasked; `null`: the kernel's choice refuses these data. */
+  async #standard(shared: SharedCandidates, inputs: RunInputs): Promise<string | null> {
+    try {
+      const { kernel, call } = await standardOf(this.#kernel, this.device, inputs)
+      return shared.add(kernel, this.group, call)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      return null
+    }
   }
 
   /** Tries candidates: those of other cases too. */

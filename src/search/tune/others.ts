@@ -2,6 +2,7 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { parseProgram } from '../../api/program.ts'
+import { SptError } from '../../ast/diagnostic.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
@@ -22,19 +23,32 @@ export interface Other {
 /** Elements of a tensor that is stored dense: beyond, it is not tried. */
 const MOST_DENSE = 2 ** 26
 
-/** The standard choice comes first. @throws SptError as `Kernel.choose` */
+/** The standard choice comes first; where it refuses these data, what it refuses them for is what comes of it. */
 export async function others(
   kernel: Kernel,
   device: Device,
   { tensors = {} }: Inputs,
   inputs: RunInputs,
 ): Promise<readonly Other[]> {
-  const standard = await standardOf(kernel, device, { ...inputs, tensors })
   return [
-    { name: 'standard', schedule: standard.schedule, kernel: () => standard.kernel },
+    await standardIn(kernel, device, { ...inputs, tensors }),
     { name: 'as written', kernel: () => kernel },
     ...denseOf(kernel, tensors),
   ]
+}
+
+async function standardIn(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Other> {
+  const name = 'standard'
+  try {
+    const standard = await standardOf(kernel, device, inputs)
+    return { name, schedule: standard.schedule, kernel: () => standard.kernel }
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    const refuse = (): never => {
+      throw e
+    }
+    return { name, schedule: kernel.choice, kernel: refuse }
+  }
 }
 
 /** Each sparse input, stored dense, where it is not too large. */

@@ -1,7 +1,7 @@
 /** What a kernel runs under when nobody says more: what tuning is compared with. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { Kernel } from '../../api/kernel.ts'
+import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ScheduleCall } from '../types.ts'
 
@@ -14,7 +14,8 @@ export interface Standard {
 }
 
 /**
- * The kernel's own choice where it has one, else the schedule called like the device, else none: as `spt run` does.
+ * The kernel's own choice where it has one, else the schedule called like the device where it is legal, else none: as
+ * `spt run` does.
  * @throws SptError as `Kernel.choose`
  */
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
@@ -23,14 +24,14 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
     return { kernel: chosen, schedule: why.text, call: { name: why.schedule, args: why.args } }
   }
   const named = device.kind === 'cpu' ? 'cpu' : 'gpu'
-  if (!kernel.schedules.includes(named))
-    return { kernel: await unasked(kernel, device, inputs), schedule: null, call: null }
-  const own = await unasked(kernel.schedule(named), device, inputs)
-  return { kernel: own, schedule: named, call: { name: named, args: [] } }
+  const own = kernel.schedules.includes(named) ? orRefused(() => kernel.schedule(named)) : null
+  const usual = own instanceof Kernel ? await unasked(own, device, inputs) : null
+  if (usual) return { kernel: usual, schedule: named, call: { name: named, args: [] } }
+  return { kernel: (await unasked(kernel, device, inputs)) ?? kernel, schedule: null, call: null }
 }
 
-/** With the steps that `compile` gives it; what is refused when it is compiled is so as well where it is measured. */
-async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel> {
+/** With the steps that `compile` gives it; `null`: it is refused. */
+async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
   try {
     const { kernel: taken, compiled } = await kernel.compileUnasked(device)
     compiled.release()
@@ -39,6 +40,6 @@ async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promi
     return kernel.automatic(device, Object.fromEntries(params), inputs.tensors ?? {})
   } catch (e) {
     if (!(e instanceof SptError)) throw e
-    return kernel
+    return null
   }
 }

@@ -67,7 +67,7 @@ export interface TunedCase {
   readonly values: Readonly<Record<string, number>> | null
   /** The fastest candidate. */
   readonly best: number | null
-  /** What runs unasked. */
+  /** What runs unasked; `null` as well where the kernel's choice refuses the data. */
   readonly standard: number | null
   /** What the choice takes. */
   readonly choice: number | null
@@ -165,7 +165,7 @@ const isOfData = ({ diagnostics: [d] }: SptError): boolean =>
 interface Work {
   readonly studies: readonly CaseStudy[]
   readonly shared: SharedCandidates
-  readonly searched: readonly Found<Searched & { readonly standard: string }>[]
+  readonly searched: readonly Found<Searched & { readonly standard: string | null }>[]
   readonly comparedOf: readonly Found<Compared>[]
   readonly start: number
 }
@@ -182,13 +182,15 @@ function resultOf(kernel: Kernel, options: TuneAllOptions, work: Work): TuneAllR
       return time !== null && (least === null || time < least) ? k : best
     }, null)
   const usable = places.filter((n) => bestOf(n) !== null)
-  const standards = searched.map((s) => (isDone(s) ? all.findIndex((c) => c.key === s.standard) : null))
+  const standards = searched.map((s) =>
+    isDone(s) && s.standard !== null ? all.findIndex((c) => c.key === s.standard) : null,
+  )
   const evidence = {
     measures: questionsOf(kernel).measures,
     cases: usable.map((n) => ({
       group: studies[n]!.group,
       values: (comparedOf[n] as Compared).values,
-      standard: standards[n] ?? undefined,
+      standard: standards[n] ?? null,
     })),
     candidates: all.map(
       (c, k): EvidenceCandidate => ({
