@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
+import { tuneText } from '../../src/cli/run/tuned.ts'
 import { leftUnasked, tunedAllReport } from '../../src/cli/run/tuned-all.ts'
 import { reportWrong } from '../../src/cli/run/tuning.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
@@ -214,6 +215,49 @@ test('where what runs unasked is the best, a program leaves the kernel to that',
   const left = folder.file('left.spt', outFile(parsed, 'mul', said, folder.at('left.spt')))
   const again = (await load(left)).kernel()
   expect([again.choice, again.schedules]).toEqual(['auto', own.schedules])
+})
+
+test('ended before there is a result, it tells what came of it', async () => {
+  const own = (await load(program)).kernel()
+  const ended = { status: 'failed', code: 'search/ended', message: 'x' }
+  const none = {
+    rejectedByCode: {},
+    failed: 0,
+    wrong: [],
+    seconds: 1,
+    known: 0,
+    libraries: { trials: [], absent: [] },
+  }
+  const text = (stoppedBy: string): string =>
+    tuneText(own, 'cpu', 's', {
+      ...none,
+      stoppedBy,
+      trials: [],
+      best: null,
+      finals: [{ name: 'standard', outcome: ended }],
+    } as never)
+  expect(text('aborted')).toMatch(/ended by aborted after 1\.0 s\n\nIt was ended before the first trial\.\n$/)
+  expect(text('seconds')).toContain('Its time was over before the first trial')
+  const timing = (median: number) => ({
+    status: 'measured',
+    timing: { median, interval: null, samples: [median] },
+  })
+  const trials = [4, 3].map((ms, k) => ({ point: { by: k, F: 'csr' }, outcome: timing(ms) }))
+  const cases = [
+    { name: 'one', search: { ...none, trials }, refused: null },
+    { name: 'two', search: null, refused: null },
+  ]
+  const all = {
+    ...none,
+    cases,
+    candidates: [],
+    generalised: null,
+    standard: null,
+    verdict: null,
+    schedule: null,
+  }
+  const said = tunedAllReport(own, 'cpu', all as never)
+  expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nIt was ended before all/m)
 })
 
 test('several files: what cannot be told apart, or is not there, is refused', async () => {

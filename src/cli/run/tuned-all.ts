@@ -2,8 +2,9 @@
 
 import type { Kernel } from '../../api/kernel.ts'
 import { appliedName } from '../../ast/applied-name.ts'
-import type { Loss } from '../../search/choice/generalise.ts'
+import type { Generalised, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/text.ts'
+import { fastestTrials } from '../../search/fastest.ts'
 import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all.ts'
 import { byFrequency, ms } from './tuned.ts'
 
@@ -26,7 +27,7 @@ const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
 
 /** What came of it, for a reader. */
 export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {
-  const { generalised: g, standard } = r
+  const { generalised: g } = r
   const searches = r.cases.flatMap((c) => c.search ?? [])
   const rejected: Record<string, number> = {}
   for (const s of searches)
@@ -41,6 +42,13 @@ export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult)
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
     '',
   ]
+  const shown = g ? compared(r, g) : foundByCase(r)
+  return `${[...head, ...table(shown)].join('\n')}\n\n${ending(kernel, r)}`
+}
+
+/** Of each case the times that count, and how far off they are. */
+function compared(r: TuneAllResult, g: Generalised): (readonly string[])[] {
+  const { standard } = r
   const rows = [
     ['', 'unasked', 'single', 'choice', 'best', ''],
     ...r.cases.map((c, n) => [
@@ -49,28 +57,38 @@ export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult)
       c.best === null ? (c.refused?.code ?? '') : nameOf(r.candidates[c.best]!, c.best),
     ]),
   ]
-  const losses =
-    g && standard
-      ? [
-          ['', '', '', '', '', ''],
-          [
-            'time / best',
-            factor(standard),
-            factor(g.single.fitted),
-            factor(g.choice.fitted),
-            '1',
-            '(geometric mean)',
-          ],
-          [
-            'left out',
-            factor(standard),
-            ...[g.single, g.choice].map((j) => (j.leftOut ? factor(j.leftOut) : 'not known')),
-            '1',
-            '(on matrices that it was made without)',
-          ],
-        ]
-      : []
-  return `${[...head, ...table([...rows, ...losses])].join('\n')}\n\n${ending(kernel, r)}`
+  const losses = standard
+    ? [
+        ['', '', '', '', '', ''],
+        [
+          'time / best',
+          factor(standard),
+          factor(g.single.fitted),
+          factor(g.choice.fitted),
+          '1',
+          '(geometric mean)',
+        ],
+        [
+          'left out',
+          factor(standard),
+          ...[g.single, g.choice].map((j) => (j.leftOut ? factor(j.leftOut) : 'not known')),
+          '1',
+          '(on matrices that it was made without)',
+        ],
+      ]
+    : []
+  return [...rows, ...losses]
+}
+
+/** Where it was ended before all was tried on all: what the searches had found. */
+function foundByCase({ cases }: TuneAllResult): string[][] {
+  const rows = cases.map(({ name, search, refused }) => {
+    const [best] = search ? fastestTrials(search) : []
+    const time = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
+    const point = Object.entries(best?.point ?? {}).map(([decision, value]) => `${decision} = ${value}`)
+    return [name, String(search?.trials.length ?? 0), time, point.join(', ') || (refused?.code ?? '')]
+  })
+  return [['', 'trials', 'best so far', ''], ...rows]
 }
 
 /** Columns side by side: the first to the left, numbers to the right, the last as it is. */
@@ -89,7 +107,8 @@ function table(rows: readonly (readonly string[])[]): string[] {
 function ending(kernel: Kernel, result: TuneAllResult): string {
   const { generalised: g, schedule, candidates, verdict } = result
   if (g && verdict === 'unasked') return leftUnasked(kernel, result)
-  if (!schedule || !g) return 'It was ended before all candidates were tried on all: nothing is chosen.\n'
+  if (!schedule || !g)
+    return 'It was ended before all candidates were tried on all: nothing is chosen. With --db, --resume goes on.\n'
   const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
   const why = g.isBetter
     ? '// Chosen by what is known of the data:'

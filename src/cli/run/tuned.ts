@@ -2,7 +2,7 @@
 import type { Kernel } from '../../api/kernel.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
-import { finalText } from '../../search/tune/final-text.ts'
+import { finalText, nothingText } from '../../search/tune/final-text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 
@@ -66,6 +66,8 @@ const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${sc
 export function tuneText(kernel: Kernel, device: string, space: string, r: TuneResult): string {
   const width = Math.max(...r.finals.map((f) => nameOf(f).length))
   const rejected = byFrequency(r.rejectedByCode)
+  // Nothing was compared.
+  const isEnded = r.finals.every(({ outcome: o }) => o.status === 'failed' && o.code === 'search/ended')
   const lines = [
     `kernel    ${kernel.name} on ${device}`,
     `space     ${space}${r.left === undefined ? '' : `, ${r.left} points left`}`,
@@ -77,10 +79,9 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(r.sampled ? ['compared  a sample of the results'] : []),
     ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
-    '',
-    ...r.finals.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}`),
+    ...(isEnded ? [] : ['', ...r.finals.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}`)]),
   ]
-  if (!r.best) return `${lines.join('\n')}\n\nNothing could be measured.\n`
+  if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
   if (!r.own) return `${lines.join('\n')}\n\n${noteOf(r)}No schedule could be measured.\n`
   const where = r.own.declares ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${where}\n${typescriptText(r.own.kernel)}\n`

@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import { typescriptText } from '../../search/text.ts'
-import { finalText } from '../../search/tune/final-text.ts'
+import { finalText, nothingText } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
@@ -59,8 +59,9 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
   )
 }
 
-function verdict({ best, standard, finals }: TuneResult): string {
-  if (!best) return 'Nothing could be measured.'
+function verdict(result: TuneResult): string {
+  const { best, standard, finals } = result
+  if (!best) return nothingText(result)
   const others = [standard, ...finals.filter((f) => f.name === 'as written')]
   const than = times(others)
     .filter((f) => f.name !== best.name)

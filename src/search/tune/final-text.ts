@@ -1,6 +1,6 @@
-/** A kernel of the last comparison as text. */
+/** A kernel of the last comparison as text, or why there is none. */
 import { choiceText } from '../choice/text.ts'
-import type { Final } from './index.ts'
+import type { Final, TuneResult } from './index.ts'
 
 const SOLE = [{ conditions: [], candidate: 0 }]
 
@@ -8,4 +8,12 @@ const SOLE = [{ conditions: [], candidate: 0 }]
 export function finalText({ kernel, declares }: Pick<Final, 'kernel' | 'declares'>): string {
   const { text } = choiceText(kernel, SOLE, [{ kernel, call: null, requires: [] }])
   return declares ? `${declares}\n${text}` : text
+}
+
+/** Why there is no fastest. Where nothing was tried, nothing is to blame but the end. */
+export function nothingText({ trials, stoppedBy }: Pick<TuneResult, 'trials' | 'stoppedBy'>): string {
+  if (trials.length === 0 && stoppedBy === 'aborted') return 'It was ended before the first trial.'
+  if (trials.length === 0 && stoppedBy === 'seconds')
+    return 'Its time was over before the first trial: give it more.'
+  return 'Nothing could be measured.'
 }
