@@ -102,7 +102,7 @@ export function valuesOf(
   if (args.length > schedule.params.length)
     fail({
       code: 'schedule/arguments',
-      message: `${what} ${schedule.name} is given ${args.length} arguments`,
+      message: `${what} ${schedule.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
       expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
       hint: 'leave out what it does not take',
     })

@@ -324,7 +324,7 @@ test('what is not possible is refused', async () => {
   expect((await spt(['tune', empty, ...data])).err).toContain('space/empty')
   expect(existsSync('spt-bug-mul-1.json')).toBe(false)
   expect(await codeOf('--space', 'sketches(4)')).toContain('sketches take no arguments')
-  expect(await codeOf('--space', 'cpu_space(4)')).toContain('space cpu_space is given 1 arguments')
+  expect(await codeOf('--space', 'cpu_space(4)')).toContain('space cpu_space is given 1 argument')
   expect(await codeOf('--space', 'cpu_space(n = 4)')).toContain('space cpu_space has no parameter n')
   expect(await codeOf('--out', folder.at('x.ts'))).toContain('is no name of a program')
 })

@@ -71,7 +71,7 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOptio
   const range = least === format.params.length ? String(least) : `${least} to ${format.params.length}`
   fail({
     code: 'format/arguments',
-    message: `format ${format.name} is given ${args.length} arguments`,
+    message: `format ${format.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
     ...spanOf(at.span, format.span),
     expected: `${range}: ${signature(format)}`,
     hint: 'parameters with a default, measured ones (`w: size`), lists and sets may be left out, from the end',
