@@ -284,7 +284,7 @@ describe('spt emit', () => {
       expect(wide).not.toBe(await printed(target))
     }
     expect(await printed('js', '--size', 'd=4')).toContain('new Float64Array(4)')
-    expect(await printed('js', '--size', 'd=64')).toContain('new Float64Array(8)')
+    expect(await printed('js', '--size', 'd=64')).toContain('new Float64Array(16)')
     const statistic = await spt(['emit', path, '--target', 'cuda', '--size', 'longest(j)=4'])
     expect(statistic.err).toContain('decides nothing')
   })

@@ -269,12 +269,12 @@ test('on cpu sizes say how wide tiles are', async () => {
   const compiled = await kernel.compile(await devices.cpu())
   const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, seed: 1 }
   const widths: string[] = []
-  for (const d of [4, 64]) {
+  for (const d of [4, 12, 24, 33, 64]) {
     const prepared = await compiled.prepare({ ...inputs, params: { d } })
     widths.push(prepared.kernel.compilation.printedLoopSteps.find((s) => s.startsWith('split f'))!)
     prepared.free()
   }
-  expect(widths).toEqual(['split f by 4 -> (fo, fi)', 'split f by 8 -> (fo, fi)'])
+  expect(widths).toEqual([4, 4, 8, 8, 16].map((by) => `split f by ${by} -> (fo, fi)`))
 })
 
 test('forms are told with what is expected of each, the one that runs first', async () => {

@@ -26,7 +26,7 @@ export function runningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
   const around = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
   return contiguous && sums.length > 0
     ? tiled({ strand, heads, sums, contiguous, around }, d, sizes)
-    : scalar({ strand, sums, around }, d)
+    : scalar({ strand, sums, around }, d, sizes)
 }
 
 interface Scalar {
@@ -41,9 +41,18 @@ interface Tiled extends Scalar {
   readonly contiguous: StrandLoop
 }
 
+const UNROLLS = [1, 2, 4, 8] as const
+
+/** Of segments, which may be short, less than of a size: what is left over runs by itself. */
+function unrollGuess({ size }: StrandLoop, sizes: Sizes): number {
+  const most = size === null ? 4 : 8
+  return atMost(UNROLLS, Math.min(most, (size === null ? undefined : sizes.get(size)) ?? most))
+}
+
 /** A sum of its own for each element. */
-function scalar({ strand, sums, around }: Scalar, d: Decisions): Plan {
-  const unroll = sums.length > 0 ? d.choose(`${strand.name}.unroll`, [1, 2, 4, 8], 4) : 1
+function scalar({ strand, sums, around }: Scalar, d: Decisions, sizes: Sizes): Plan {
+  const unroll =
+    sums.length > 0 ? d.choose(`${strand.name}.unroll`, UNROLLS, unrollGuess(sums.at(-1)!, sizes)) : 1
   return () => ({
     whole: around,
     finish(draft) {
@@ -54,9 +63,9 @@ function scalar({ strand, sums, around }: Scalar, d: Decisions): Plan {
 }
 
 function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions, sizes: Sizes): Plan {
-  // What a narrower result would leave of a tile costs more than a tile saves.
+  const dense = heads.length > 0 && repeats(heads.at(-1)!, sums)
   const given = contiguous.size === null ? undefined : sizes.get(contiguous.size)
-  const tile = d.choose(`${strand.name}.tile`, TILES, atMost(TILES, Math.min(8, given ?? 8)))
+  const tile = d.choose(`${strand.name}.tile`, TILES, tileGuess(dense, given))
   const heads_ = heads.map((l) => l.var)
   const sums_ = sums.map((l) => l.var)
   if (tile === 0) {
@@ -67,7 +76,6 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions,
     }
   }
   // Panels: all rows go through one tile of columns before the next one.
-  const dense = heads.length > 0 && repeats(heads.at(-1)!, sums)
   const even = dense && heads.every((l) => l.needs.size === 0)
   const orders = even ? ['panels', 'rows'] : ['rows', 'panels']
   const panels = heads.length > 0 && d.choose(`${strand.name}.order`, orders) === 'panels'
@@ -90,6 +98,15 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions,
       },
     }
   }
+}
+
+/**
+ * What a tile would leave of the result costs more than a wider one saves. Where several rows are under way, their tiles are in
+ * registers together.
+ */
+function tileGuess(dense: boolean, width: number | undefined): number {
+  const even = width && [SMALL, 8, 4].find((t) => width % t === 0 && !(dense && t === SMALL))
+  return even || atMost(TILES, Math.min(8, width ?? 8))
 }
 
 /** Whether all rows run through the same sums, so that several at a time read what they read once. */
