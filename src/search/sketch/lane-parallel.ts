@@ -1,5 +1,7 @@
 /** Several threads for each element: a reduction is dealt out to them, and their sums are combined at its end. */
 import type { ThreadAxis } from '../../ir/expr.ts'
+import { someExpr } from '../../ir/expr-tree.ts'
+import { exprsOf } from '../../ir/tree.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'
 import {
@@ -75,12 +77,16 @@ function segments(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): P
   }
 }
 
+/** Whether each thread of an element finds out where it is: a search of a dozen reads, one after the other. */
+const isSearched = ({ writes }: Strand): boolean =>
+  writes.some((w) => exprsOf(w).some((e) => someExpr(e, (x) => x.kind === 'search')))
+
 /** A dot product for a few threads, each with vectors of it; several of them under way in a thread. */
 function features(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): Plan {
   const { lead, outer, middle, sums, inner } = of
   const d = around.decisions
   const { name } = strand
-  const lanes = d.choose(`${name}.lanes`, [2, 4, 8, 16, 32], 8)
+  const lanes = d.choose(`${name}.lanes`, [2, 4, 8, 16, 32], isSearched(strand) ? 4 : 8)
   const counts = within([1, 2, 4, 8, 16, 32], around.threads / lanes)
   const ragged = isRagged([...middle, ...(inner ? [inner] : [])])
   const alone = ragged && !around.apart
