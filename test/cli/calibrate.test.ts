@@ -1,8 +1,28 @@
 /** What `spt calibrate` says of a model that fits badly. */
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { doubts } from '../../src/cli/commands/calibrate.ts'
+import { tell } from '../../src/cli/commands/calibrate.ts'
+import type { Calibration } from '../../src/search/model/calibrated.ts'
 
-test('a model that is far off is told of, with the file to delete', () => {
-  expect(doubts({ error: Math.log(1.24) }, 'cpu.json')).toBe('')
-  expect(doubts({ error: Math.log(1.515) }, 'cpu.json')).toMatch(/51\.5\s?% off.*delete cpu\.json/)
+/** The model of the package, as if it had been measured and were off by a factor. */
+const off = (factor: number): Calibration => ({
+  ...JSON.parse(readFileSync('data/models/cpu.json', 'utf8')),
+  error: Math.log(factor),
 })
+
+test.each([true, false])(
+  'a model that is far off is told of, with the file to delete (as JSON: %s)',
+  (json) => {
+    const told = (factor: number): { readonly out: string; readonly err: string } => {
+      let [out, err] = ['', '']
+      const io = { out: (t: string) => (out += t), err: (t: string) => (err += t) }
+      tell({ io, flag: () => json } as never, off(factor), 'cpu.json')
+      return { out, err }
+    }
+    expect(told(1.24).err).toBe('')
+    const { out, err } = told(1.515)
+    expect(err).toMatch(/51\.5\s?% off.*delete cpu\.json/)
+    if (json) expect(JSON.parse(out).error).toBe(Math.log(1.515))
+    else expect(out).toContain('cpu.json')
+  },
+)

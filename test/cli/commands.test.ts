@@ -249,7 +249,11 @@ import "sparsetile/kernels/formats-composed.spt"
   })
 
   test('sketches, which are too many to be gone through', async () => {
-    const out = await show('sketches', '--device', 'cuda', '--survey', '3')
+    const few = folder.file(
+      'few.spt',
+      `${PROGRAM}import { bsr, sell, strips } from "sparsetile/kernels/formats.spt"\n`,
+    )
+    const { out } = await spt(['show', few, '--space', 'sketches', '--device', 'cuda', '--survey', '3'])
     expect(out).toMatch(/^points +about [\d,]+, estimated from a sample$/m)
     expect(out).toMatch(/^sum\.sketch +one of 3/m)
   })

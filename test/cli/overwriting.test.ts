@@ -9,7 +9,7 @@ import { Call } from '../../src/cli/command.ts'
 import { reportWrong } from '../../src/cli/run/tuning.ts'
 import { load } from '../../src/node.ts'
 import { parse } from '../../src/schedule/language.ts'
-import { runs } from '../support/cases.ts'
+import { runs, sample } from '../support/cases.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()
@@ -121,7 +121,8 @@ test('paths are read as they are printed', () => {
 })
 
 test('what is tuned is written wherever its program lies, or refused before anything is measured', async () => {
-  for (const name of ["we'ird/a b.spt", 'per%20cent#/é.spt', 'tab\there/k.spt', 'quo"te/k.spt']) {
+  const legal = ["we'ird/a b.spt", 'per%20cent#/é.spt', 'tab\there/k.spt']
+  for (const name of [...sample(legal, 1), 'quo"te/k.spt']) {
     const program = folder.file(name, `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
     const argv = ['tune', program, ...data, '--strategy', 'random', '--trials', '1', '--seed', '1', '--out']
     const out = folder.at('fast.spt')

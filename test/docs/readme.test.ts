@@ -35,7 +35,7 @@ test.each(commands)(
     const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
     const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
     // A search that was asked for no number of trials takes a minute.
-    if (words[0] === 'tune') words.push('--trials', '8')
+    if (words[0] === 'tune') words.push('--trials', '2')
     const isWritten = (k: number): boolean => ['--svg', '--html'].includes(words[k - 1] ?? '')
     const { code, err } = await spt(words.map((w, k) => (isWritten(k) ? join(folder, w) : w)))
     rmSync(folder, { recursive: true })

@@ -126,7 +126,7 @@ const SAMPLED = [
   ['bulk64', [3], 64, 64],
   ['bulk128', [2], 128, 64],
 ] as const
-test.each(sample(SAMPLED, 5))(
+test.each(sample(SAMPLED, 3))(
   'blocks under %s(%j), every step of it interpreted',
   async (schedule, args, b, d) => {
     const rows = [0, 0, 2, 2, 2].slice(0, b > 32 ? 2 : 5)
@@ -190,7 +190,7 @@ const PRODUCTS = [
   ['mma8', [128, 64, 2, 3], 8],
   ['mma8', [128, 128, 3, 2], 8],
 ] as const
-test.each(sample(PRODUCTS, 7))(
+test.each(sample(PRODUCTS, 4))(
   'a product with blocks under %s(%j), every step of it interpreted',
   (schedule, args, b) => {
     const d = 128

@@ -194,6 +194,41 @@ describe('rounds', () => {
     fc.assert(bounded, { numRuns: runs(60) })
   })
 
+  test('correct by the median of two references before and two after a sample, over that of all', () => {
+    const middle = (xs: readonly number[]): number => {
+      const sorted = xs.toSorted((a, b) => a - b)
+      const half = sorted.length >> 1
+      return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2
+    }
+    const around = fc.property(
+      fc.array(
+        fc.oneof(
+          fc.double({ min: 0.95, max: 1.05, noNaN: true }),
+          fc.double({ min: 0.2, max: 5, noNaN: true }),
+        ),
+        {
+          minLength: 1,
+          maxLength: 20,
+        },
+      ),
+      fc.array(fc.nat(19), { minLength: 1, maxLength: 30 }),
+      (times, places) => {
+        const references = new References()
+        for (const t of times) references.add(t)
+        const before = places.map((p) => Math.min(p, times.length))
+        const expected = before.map((p) => {
+          const near = middle(times.slice(Math.max(0, p - 2), p + 2)) / middle(times)
+          return Math.abs(near - 1) <= 0.03 ? 1 : Math.min(MOST_DRIFT, Math.max(1 / MOST_DRIFT, near))
+        })
+        expect(references.factors(before)).toEqual(expected)
+        const { disturbed, slowest } = references.drift(before)
+        expect(disturbed).toBeCloseTo(expected.filter((f) => f !== 1).length / before.length, 9)
+        expect(slowest).toBe(Math.max(1, ...expected))
+      },
+    )
+    fc.assert(around, { numRuns: runs(100) })
+  })
+
   test('take off what happens to the device, by the reference', async () => {
     // Throttled by a half for a while, and a neighbour now and then.
     const speed = (k: number): number => (k > 60 && k < 130 ? 1.5 : 1) * (k % 37 === 0 ? 1.4 : 1)

@@ -38,6 +38,28 @@ law.prop([rows, fc.constantFrom(1, 2, 4, 8)], { numRuns: runs(60) })(
   },
 )
 
+law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(40) })(
+  'padding is asked for at each position of a row',
+  (lengths) => {
+    const padded = (more: number): Terms => on(vectors!.as('A', 'ell', Math.max(...lengths) + more), lengths)
+    const [few, many] = [padded(2), padded(5)]
+    // A condition that reads a coordinate, and nothing where there is none.
+    expect(many.branches - few.branches).toBeCloseTo(3 * lengths.length)
+  },
+)
+
+law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+  'an array that a loop goes through is none of registers',
+  (lengths) => {
+    const unrolled = products!.schedule('cpu', 4)
+    const looped = products!.replay(unrolled.toJSON().slice(0, -1))
+    const [fast, slow] = [unrolled, looped].map((k) => on(k, lengths, { d: 8 }).spills)
+    // Tiles are written, once for each row, by loops of their own.
+    expect(fast).toBeLessThanOrEqual(8 * lengths.length)
+    expect(slow! - fast!).toBeGreaterThanOrEqual(8 * sum(lengths))
+  },
+)
+
 law.prop([rows], { numRuns: runs(40) })('functions are counted apart from operations', (lengths) => {
   const t = on(shares!.schedule('cpu'), lengths)
   expect(t.functions).toBeCloseTo(2 * sum(lengths))

@@ -35,9 +35,9 @@ test('trials of other steps are not known, and give way', async () => {
     })
   const known = async (...of: Parameters<typeof tuned>) => (await tuned(...of)).known
   expect([await known('i'), await known('i')]).toEqual([0, 2])
-  expect([await known('f'), await known('f')]).toEqual([0, 2])
+  expect(await known('f')).toBe(0)
   expect(records.query().map((t) => JSON.stringify(t.trace).includes('"f"'))).toEqual([true, true])
-  expect([await known('nowhere'), await known('nowhere')]).toEqual([0, 0])
+  expect(await known('nowhere')).toBe(0)
   expect(await known('f')).toBe(2)
   records.close()
 })

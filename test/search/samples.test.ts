@@ -17,14 +17,21 @@ const scheduled = [
   spmm.schedule('hyb', 1, 3),
 ]
 
-const matrices = fc
-  .record({ rows: fc.integer({ min: 1, max: 40 }), columns: fc.integer({ min: 1, max: 40 }) })
-  .chain(({ rows, columns }) =>
-    fc.uniqueArray(fc.integer({ min: 0, max: rows * columns - 1 }), { maxLength: 200 }).map((cells) => {
-      const at = cells.sort((a, b) => a - b).map((c) => [Math.floor(c / columns), c % columns] as const)
-      return { rows, columns, i: at.map(([i]) => i), j: at.map(([, j]) => j) }
-    }),
-  )
+const matricesOf = (least: number, elements: { readonly minLength: number; readonly maxLength: number }) =>
+  fc
+    .record({
+      rows: fc.integer({ min: least, max: least + 40 }),
+      columns: fc.integer({ min: least, max: 40 }),
+    })
+    .chain(({ rows, columns }) =>
+      fc.uniqueArray(fc.integer({ min: 0, max: rows * columns - 1 }), elements).map((cells) => {
+        const at = cells.sort((a, b) => a - b).map((c) => [Math.floor(c / columns), c % columns] as const)
+        return { rows, columns, i: at.map(([i]) => i), j: at.map(([, j]) => j) }
+      }),
+    )
+const matrices = matricesOf(1, { minLength: 0, maxLength: 200 })
+/** Of several windows of rows, and of more elements than small samples have. */
+const large = matricesOf(33, { minLength: 40, maxLength: 200 })
 const orders = fc.shuffledSubarray(
   scheduled.map((_, k) => k),
   { minLength: 2 },
@@ -53,16 +60,19 @@ law.prop([matrices, orders], { numRuns: runs(12) })(
   },
 )
 
-law.prop([matrices, orders, fc.constantFrom(4, 16, 1000)], { numRuns: runs(12) })(
-  'samples that are drawn once say the same as those drawn for each format',
-  ({ rows, columns, i, j }, order, sampled) => {
+const sizes = fc.shuffledSubarray([4, 16, 1000], { minLength: 2 })
+
+law.prop([large, orders, sizes], { numRuns: runs(12) })(
+  'samples that are drawn once, some small and some large, say the same as those drawn for each format',
+  ({ rows, columns, i, j }, order, of) => {
     const given = {
       tensors: { A: coords([rows, columns], [i, j]) },
       params: { m: rows, n: columns, d: 32 },
     }
     const samples = new Samples()
-    for (const k of order) {
+    for (const [turn, k] of order.entries()) {
       const { kernel, loops } = scheduled[k]!.compilation
+      const sampled = of[turn % of.length]!
       const shared = structureOf(kernel, loops, { ...given, samples }, sampled)
       expect(shared).toEqual(structureOf(kernel, loops, given, sampled))
     }

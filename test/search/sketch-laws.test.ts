@@ -18,6 +18,6 @@ for (const device of ['cpu', 'webgpu', 'cuda'] as const)
           expect(await agreeOnDevice(cpu, k.compilation, k.bound, k.expected)).toBe(true)
         })
       }),
-      parameters(25),
+      parameters(16),
     )
   }, 600_000)

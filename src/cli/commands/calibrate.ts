@@ -3,7 +3,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
 import { devices } from '../../node.ts'
 import type { Calibration } from '../../search/calibrate/index.ts'
-import type { CommandSpec } from '../command.ts'
+import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { count, percent } from '../figures.ts'
 import { checkWritable } from '../paths.ts'
@@ -51,8 +51,7 @@ export const calibrate: CommandSpec = {
       })
       call.io.progress?.('')
       await writeCalibration(path, result)
-      call.io.err(doubts(result, path))
-      call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
+      tell(call, result, path)
       return EXIT.ok
     } finally {
       await device.dispose()
@@ -60,11 +59,17 @@ export const calibrate: CommandSpec = {
   },
 }
 
+/** What was measured, and on the other output what is doubtful of it. */
+export function tell(call: Pick<Call, 'io' | 'flag'>, result: Calibration, path: string): void {
+  call.io.err(doubts(result, path))
+  call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
+}
+
 /** Beyond that, as a factor, a model says little; on machines with nothing else to do it is about 1.2. */
 const DOUBTFUL = 1.4
 
 /** What is said of a model that fits badly; empty for others. */
-export const doubts = ({ error }: Pick<Calibration, 'error'>, path: string): string =>
+const doubts = ({ error }: Pick<Calibration, 'error'>, path: string): string =>
   Math.exp(error) < DOUBTFUL
     ? ''
     : `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again, or delete ${escapedLine(path)}, so that choices go by the model of the package\n`

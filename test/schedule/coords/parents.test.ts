@@ -111,7 +111,7 @@ test('every iterator stays under the one that it stood under', () => {
         throw new Error(`${e instanceof Error ? e.message : e}\n${text}\n${JSON.stringify(steps)}`)
       }
     }),
-    parameters(100),
+    parameters(64),
   )
   expect(done.reorder).toBeGreaterThan(20)
   expect(done.fuse).toBeGreaterThan(0)
