@@ -56,6 +56,8 @@ export interface AutomaticForm<K> {
   readonly text: string
   /** What the cost model expects on what is bound; `null` where it was not asked or does not know. */
   readonly milliseconds: number | null
+  /** The chip of that model; `null` as `milliseconds`. */
+  readonly expectedBy: string | null
 }
 
 /** What is legal of the forms that have been looked at, the best guess first, and those that have not. */
@@ -93,7 +95,7 @@ function* legalForms<K extends Automatic<K>>(kernel: K, target: SketchTarget): G
   for (const { forms, taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
     const made = orRefused(() => sketched(kernel, target, new Decisions(taken, true)))
     const text = forms.map((name) => `${name} = ${taken[name]}`).join(', ')
-    if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null }
+    if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null, expectedBy: null }
   }
 }
 
@@ -125,7 +127,10 @@ export function fastestForms<K extends Automatic<K>>(
   if (!model || forms.length < 2) return forms
   const compilations = forms.map((f) => f.kernel.compilation)
   const times = expectedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
-  const told = forms.map((f, k) => ({ ...f, milliseconds: times[k] ?? null }))
+  const told = forms.map((f, k) => {
+    const milliseconds = times[k] ?? null
+    return { ...f, milliseconds, expectedBy: milliseconds === null ? null : model.chip }
+  })
   if (told[0]!.milliseconds === null) return told
   const rank = told.map(
     ({ milliseconds }, k) => (milliseconds ?? Number.POSITIVE_INFINITY) * (k === 0 ? SURE : 1),

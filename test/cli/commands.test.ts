@@ -298,7 +298,10 @@ describe('spt emit', () => {
     const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
     const told = /^form {6}.* are expected, of .*$/m
     expect((await spt(['run', path, ...bound, '--device', 'webgpu', '--seed', '1'])).out).toMatch(told)
-    expect((await spt(['explain', path, ...bound, '--device', 'cuda'])).out).toMatch(told)
+    for (const device of ['cuda', 'webgpu'])
+      expect((await spt(['explain', path, ...bound, '--device', device])).out).toMatch(
+        /^form {6}.* are expected, of .* by a model of /m,
+      )
     expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
       /^form {6}the only one: the best guess from its loops$/m,
     )

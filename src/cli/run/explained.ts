@@ -138,18 +138,21 @@ function lines(rows: readonly Row[], indent: string, least: number): string {
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
 }
 
+/** Of whose model what is expected is, where that is not the device's own. */
+function byModel(of: string | null, e: Explanation): string {
+  const chip = of && otherChip(of, e.device, e.deviceName ?? undefined)
+  if (!chip) return ''
+  return e.deviceName === null
+    ? ` by a model of ${chip}`
+    : ` by a model of another device, ${chip}, which tells what is faster, not how long it takes (spt calibrate makes one of this)`
+}
+
 /** By which condition, and which model of what was measured, a schedule was chosen. */
 function chosenBy({ choice, because, expected, expectedBy }: Chosen, e: Explanation): string {
   const [first, ...others] = expected
   if (!first) return `${choice}: ${because}`
-  const chip = expectedBy && otherChip(expectedBy, e.device, e.deviceName ?? undefined)
-  const by = !chip
-    ? ''
-    : e.deviceName === null
-      ? ` by a model of ${chip}`
-      : ` by a model of another device, ${chip}, which tells what is faster, not how long it takes (spt calibrate makes one of this)`
   const than = others[0] ? `, and ${ms(others[0].milliseconds)} of ${others[0].text}` : ''
-  return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${by}`
+  return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${byModel(expectedBy, e)}`
 }
 
 /** `forms`: of a kernel without a schedule, the one that runs first. `notMeasured`: why there are no times. */
@@ -168,7 +171,7 @@ export function explained(
     ],
     ['schedule', schedule ?? 'none'],
     ...(chosen ? [['chosen by', chosenBy(chosen, e)] as const] : []),
-    ...(forms.length > 0 ? [['form', formText(forms)] as const] : []),
+    ...(forms.length > 0 ? [['form', formText(forms) + byModel(forms[0]!.expectedBy, e)] as const] : []),
     ['sizes', sizes.join(', ') || 'none'],
     ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
     ...ceilingsRow(e),
