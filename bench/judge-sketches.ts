@@ -4,8 +4,9 @@
  * to the best schedule by hand. A form that was not measured has no figure. Needs no device.
  *
  * ```
- * node dist/bench/judge-sketches.js [--measured FILE.jsonl.gz]
+ * node dist/bench/judge-sketches.js [--measured FILE.jsonl.gz] [--device cuda|webgpu] [--data FOLDER]
  * ```
+ * `--data`: of the files that the times are of; members of families need none.
  */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
@@ -15,6 +16,7 @@ import { geometricMean } from './gpu/statistics.ts'
 import { linesIn } from './model/records.ts'
 import { JUDGED, memberSets, tensorsFor } from './sketches/judged.ts'
 import { option, packageFile, table, together } from './support.ts'
+import { readData } from './verify-all/data.ts'
 
 /** A line of `--times`. */
 interface PointTime {
@@ -26,6 +28,10 @@ interface PointTime {
   readonly steps: readonly TraceStep[]
 }
 
+const device = option('device') ?? 'cuda'
+if (device !== 'cuda' && device !== 'webgpu') throw new Error(`--device is cuda or webgpu, not ${device}`)
+const folder = option('data')
+const files = folder === undefined ? [] : await readData(folder)
 const path = option('measured') ?? packageFile('bench/model/measured/h100-sketches.jsonl.gz')
 const bytes = readFileSync(path)
 const times = linesIn<PointTime>((path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString())
@@ -39,9 +45,10 @@ const rows: (string | number)[][] = []
 for (const [name, list] of together(times, (t) => `${t.kernel} ${t.data}`)) {
   const { kernel: called, data, params } = list[0]!
   const of = JUDGED.find((j) => j.kernel === called)
-  const set = of && memberSets(data).find((d) => tensorsFor(of, d))
-  const tensors = set && tensorsFor(of, set)
-  if (!tensors) continue
+  const sets = [...files.filter((d) => d.name === data), ...memberSets(data)]
+  const set = of && sets.find((d) => tensorsFor(of, d))
+  const tensors = of?.order === 0 ? {} : set && tensorsFor(of, set)
+  if (!of || !tensors) continue
   const kernel = (await load(packageFile(`kernels/${of.file}.spt`))).kernel(called)
   const points = list.filter(isPoint)
   const timeOf = (k: Kernel): number | undefined => {
@@ -50,11 +57,11 @@ for (const [name, list] of together(times, (t) => `${t.kernel} ${t.data}`)) {
   }
   const hand = Math.min(...list.filter((t) => t.name !== PLAIN && !isPoint(t)).map((t) => t.ms))
   const start = performance.now()
-  const chosen = kernel.automatic('cuda', params, tensors)
+  const chosen = kernel.automatic(device, params, tensors)
   const took = performance.now() - start
-  useCostModel('cuda', null)
-  const guess = kernel.automatic('cuda', params, tensors)
-  useCostModel('cuda', undefined)
+  useCostModel(device, null)
+  const guess = kernel.automatic(device, params, tensors)
+  useCostModel(device, undefined)
   const ms: Readonly<Record<(typeof WAYS)[number], number | undefined>> = {
     'parallel()': list.find((t) => t.name === PLAIN)?.ms,
     guess: timeOf(guess),

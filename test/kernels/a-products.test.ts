@@ -1,6 +1,6 @@
 /** Sparse matrix times vector and matrix, sampled products, dense products. */
 import { expect, test } from 'vitest'
-import { devices, load, readTensor } from '../../src/node.ts'
+import { devices, load, readTensor, useCostModel } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import {
   integers,
@@ -39,11 +39,16 @@ function isTwoOfFour(p: Pattern): boolean {
   return [...found.values()].every((n) => n <= 2)
 }
 
+/** Elements of the longest row. */
+const longest = (p: Pattern): number =>
+  Math.max(0, ...Array.from({ length: p.m }, (_, i) => p.rows.filter((r) => r === i).length))
+
 kernelSuite({
   file: 'kernels/spmm.spt',
   cases: (kernel, schedule) => [
     ...patterns().flatMap((p, k) => {
       if (schedule === 'nm' && !isTwoOfFour(p)) return []
+      if (schedule === 'even' && (p.n === 0 || longest(p) > 32)) return []
       return [[1, 33, 40, 7][k % 4]!, 0].slice(0, k === 5 ? 2 : 1).map((d): KernelCase => {
         const B = integers(p.n * d, 3)
         const params = { d, n: p.n }
@@ -51,7 +56,7 @@ kernelSuite({
         return { name: `${p.name}, d = ${d}`, inputs, exact: kernel !== 'spmm_mean' }
       })
     }),
-    ...(schedule === 'nm'
+    ...(schedule === 'nm' || schedule === 'even'
       ? []
       : [
           {
@@ -84,6 +89,30 @@ test.each(sample([1, 2, 5, 40], 2))(
     }
   },
 )
+
+/** As many groups as divide the row, and others; the last block of threads has fewer rows. */
+test.each(sample([1, 3, 8, 12], 2))('spmm of rows of %i elements, on both devices', async (w) => {
+  const [m, n, d] = [7, 31, 12]
+  const rows = Array.from({ length: m * w }, (_, e) => Math.floor(e / w))
+  const cols = rows.map((i, e) => (i * 5 + (e % w) * 2) % n)
+  const of = { name: `${w} a row`, m, n, rows: Int32Array.from(rows), cols: Int32Array.from(cols) }
+  const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
+  const tensors = { A: matrix(of, integers(rows.length, 2)), B: integers(n * d, 3) }
+  const equal = { tensors, params: { m, n, d } }
+  useCostModel('cuda', null)
+  expect((await spmm.choose('cuda', equal)).chosen.schedule).toBe('even')
+  useCostModel('cuda', undefined)
+  for (const kind of ['cpu', 'webgpu'] as const) {
+    const device = await devices[kind]()
+    const compiled = await spmm.schedule('even', w, 4, 2, 4, 2).compile(device)
+    const prepared = await compiled.prepare(equal)
+    const v = await prepared.verify()
+    expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
+    prepared.free()
+    compiled.release()
+    await device.dispose()
+  }
+})
 
 kernelSuite({
   file: 'kernels/sddmm.spt',
