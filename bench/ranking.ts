@@ -3,13 +3,14 @@
  *
  * ```
  * npm run build && node dist/bench/ranking.js [--kernel spmm] [--space gpu_space] [--matrices NAMES] [--data FOLDER]
- *   [--width 128] [--points 1000] [--json PATH]
+ *   [--width 128] [--points 1000] [--threads 0,1,3] [--json PATH]
  * ```
  * Points of a space, drawn at random, ranked without measuring (`costPrior`), and the first choice of a kernel's schedule
  * (`auto`): in a new process, on other data afterwards, and on the same again. Milliseconds of CPU, garbage collection
  * included. `--matrices` are names of the families (`power-law:3000`) or of files in `--data`. The digest is of what was
  * predicted: a change of the compiler that is to leave the predictions alone leaves it alone. `node --cpu-prof` says where
- * the time goes: with `--stage ranking` all in one process.
+ * the time goes: with `--stage ranking` all in one process. `--threads` prints seconds of the clock instead, of the same points
+ * with so many threads beside the first, which have to begin and to compile themselves: each in a new process.
  */
 import { createHash } from 'node:crypto'
 import { type Kernel, load, type Tensor } from '../src/node.ts'
@@ -114,9 +115,33 @@ async function ranking(matrix: string): Promise<Ranking> {
     predict: predicted,
     total,
     refused: costs.filter((c) => c === Number.POSITIVE_INFINITY).length,
-    digest: createHash('sha256').update(new Float64Array(costs)).digest('hex').slice(0, 16),
+    digest: digestOf(costs),
   }
 }
+
+/** Seconds of the clock, for all points together. */
+async function threaded(
+  matrix: string,
+  threads: number,
+): Promise<{ seconds: number; cpu: number; digest: string }> {
+  const kernel = await kernelOf()
+  const given = boundTo(kernel, await matrixOf(matrix))
+  const predict = predictor(kernel, { device: 'cuda', inputs: given })
+  const space = await kernel.space(spaceName).on('cuda', { ...given, processors: 132 })
+  const random = new Random(7)
+  const points = Array.from({ length: wanted }, () => draw(space, () => random.next())!) as readonly Point[]
+  const prior = costPrior(space, predict, { threads })
+  const [start, before] = [performance.now(), cpu()]
+  const costs = prior(points)
+  return {
+    seconds: (performance.now() - start) / 1000,
+    cpu: (cpu() - before) / 1000,
+    digest: digestOf(costs),
+  }
+}
+
+const digestOf = (costs: readonly number[]): string =>
+  createHash('sha256').update(new Float64Array(costs)).digest('hex').slice(0, 16)
 
 /** On `matrix` first, then on `other`, and on that again. */
 async function choice(matrix: string, other: string): Promise<Choice> {
@@ -133,7 +158,31 @@ async function choice(matrix: string, other: string): Promise<Choice> {
 if (isMain(import.meta.url)) {
   const stage = option('stage')
   if (stage === 'ranking') process.stdout.write(JSON.stringify(await ranking(names[0]!)))
-  else if (stage === 'choice')
+  else if (stage === 'threads')
+    process.stdout.write(JSON.stringify(await threaded(names[0]!, Number(option('with')))))
+  else if (option('threads') !== undefined) {
+    const passed = process.argv.slice(2)
+    const rows = names.flatMap((matrix) =>
+      option('threads')!
+        .split(',')
+        .map((n) => {
+          const own = ['--stage', 'threads', '--with', n, '--matrices', matrix]
+          return {
+            matrix,
+            threads: n,
+            ...child<Awaited<ReturnType<typeof threaded>>>([...own, ...passed], import.meta.url),
+          }
+        }),
+    )
+    console.log(`${wanted} points of ${name}.${spaceName}, width ${width}: threads beside the first\n`)
+    console.log(
+      table(
+        ['matrix', 'threads', 'seconds', 'of CPU', 'digest'],
+        rows.map((r) => [r.matrix, r.threads, r.seconds, r.cpu, r.digest]),
+      ),
+    )
+    writeJson({ rows })
+  } else if (stage === 'choice')
     process.stdout.write(JSON.stringify(await choice(names[0]!, names[1] ?? names[0]!)))
   else {
     const passed = process.argv.slice(2)

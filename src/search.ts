@@ -9,6 +9,7 @@ export {
   costPrior,
   type Prediction,
   type PredictorOptions,
+  type PriorOptions,
   predictor,
 } from './search/cost-model.ts'
 export { type Decisions, type Make, space } from './search/function-space.ts'

@@ -23,6 +23,7 @@ import { compileAsIs, compileUnasked } from './compile-kernel.ts'
 import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
+import type { TraceStep } from './printed-trace.ts'
 import { OpenSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
 
@@ -30,6 +31,12 @@ export type { TraceStep } from './printed-trace.ts'
 
 /** A kernel under the schedule that was chosen. */
 export type Variant = ChosenKernel<Kernel>
+
+/** A kernel of a program, and its steps. */
+export interface KernelOrigin extends Pick<Surroundings, 'sources' | 'instructions'> {
+  readonly name: string
+  readonly trace: readonly TraceStep[]
+}
 
 export class Kernel extends SteppedKernel<Kernel> {
   /** Decides the rest of its schedule when data are bound. */
@@ -53,6 +60,13 @@ export class Kernel extends SteppedKernel<Kernel> {
   /** Names of the schedules that the program has for it. */
   get schedules(): readonly string[] {
     return [...this.surroundings.schedules.keys()]
+  }
+
+  /** What another thread makes it of again; `null` where its steps are observed, or still to be chosen. */
+  get origin(): KernelOrigin | null {
+    const { sources, instructions, observer } = this.surroundings
+    if (observer || this.#choice) return null
+    return { name: this.name, sources, instructions, trace: this.toJSON() }
   }
 
   /** Names of its schedules that are chosen when data are bound. */

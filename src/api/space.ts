@@ -1,6 +1,6 @@
 /** Spaces of schedules as values: points are decided one value at a time, and applied by ordinary steps. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail, orRefused } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import {
   decidedIn,
@@ -14,10 +14,10 @@ import {
   scheduleIn,
   soleUse,
 } from '../elaborate/index.ts'
-import type { Var } from '../ir/expr.ts'
+import { type Var, variable } from '../ir/expr.ts'
 import type { Compilation } from '../run/compile.ts'
 import { type Step, stepsOf, valuesOf } from '../schedule/resolve.ts'
-import { type ChoiceInputs, type ChosenFor, type Facts, factsFor, lookupOf } from './choose.ts'
+import { type ChoiceInputs, type ChosenFor, factsFor, lookupOf } from './choose.ts'
 import { kindOf } from './choose-device.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
 
@@ -85,8 +85,31 @@ export class OpenSpace<K extends Base<K>> {
         notes: [...found].map(([name, value]) => `${name} is ${value}`),
         hint: 'leave out a condition, or give more values',
       })
-    return new Space(this.name, use, this.#base, facts)
+    return new Space(this.name, use, this.#base, facts.statistics.sizes)
   }
+
+  /** The one that an origin is of, in another thread: `kernel.space(name, ...args).again(origin)`. */
+  again({ answers, sizes }: Pick<SpaceOrigin<K>, 'answers' | 'sizes'>): Space<K> {
+    const known = (v: Var): number =>
+      answers.get(v.name) ??
+      fail({
+        code: 'choose/unknown-name',
+        message: `nothing is known of ${v.name}`,
+        lookup: { name: v.name, candidates: [...answers.keys()] },
+      })
+    return new Space(this.name, { space: this.#space, params: this.#values, known }, this.#base, sizes)
+  }
+}
+
+/** A space for a device and data, as data. */
+export interface SpaceOrigin<K> {
+  readonly base: K
+  /** Of the space in its program. */
+  readonly name: string
+  readonly args: readonly number[]
+  /** To all that its conditions may ask for, where it is known. */
+  readonly answers: ReadonlyMap<string, number>
+  readonly sizes: ReadonlyMap<string, number>
 }
 
 /** A space for a device and data: a `KernelSpace` of `sparsetile/search`. */
@@ -94,13 +117,30 @@ export class Space<K extends Base<K>> {
   readonly name: string
   readonly #use: SpaceUse
   readonly #base: K
-  readonly #facts: Facts
+  readonly #sizes: ReadonlyMap<string, number>
 
-  constructor(name: string, use: SpaceUse, base: K, facts: Facts) {
+  constructor(name: string, use: SpaceUse, base: K, sizes: ReadonlyMap<string, number>) {
     this.name = name
     this.#use = use
     this.#base = base
-    this.#facts = facts
+    this.#sizes = sizes
+  }
+
+  /** What another thread makes it of again. */
+  origin(): SpaceOrigin<K> {
+    const { space, params, known } = this.#use
+    const asked = [
+      ...space.statistics.keys(),
+      ...space.device.keys(),
+      ...this.#base.compilation.source.params.map((p) => p.name),
+    ]
+    const args = [...params.values()].flatMap((v) => v ?? [])
+    const answers = new Map<string, number>()
+    for (const name of asked) {
+      const answer = orRefused(() => known(variable(name)))
+      if (typeof answer === 'number') answers.set(name, answer)
+    }
+    return { base: this.#base, name: space.name, args, answers, sizes: this.#sizes }
   }
 
   /** The decision after these, `null` for a whole point. @throws SptError `choose/unknown-…` */
@@ -123,7 +163,7 @@ export class Space<K extends Base<K>> {
   kernel(point: SpacePoint): K {
     const { schedule, args } = this.#whole(point)
     const kernel = this.#base.apply(stepsOf(schedule, args))
-    const { sizes } = this.#facts.statistics
+    const sizes = this.#sizes
     const broken = brokenFact(kernel.compilation.loops.facts, sizes)
     if (broken)
       fail({

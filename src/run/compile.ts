@@ -111,12 +111,17 @@ export class Compilation {
   }
 
   get state(): ScheduleState {
-    this.#lowered ??= this.#loops ?? this.#positions()
+    this.#lowered ??= this.#loops ?? this.#atPositions()
     return this.#lowered
   }
 
-  #positions(): ScheduleState {
-    const state = start(positionsOf(this.source)(this.kernel))
+  /** Stage II, before steps on loops. */
+  get positions(): Kernel2 {
+    return positionsOf(this.source)(this.kernel)
+  }
+
+  #atPositions(): ScheduleState {
+    const state = start(this.positions)
     this.#tell('positions', state.kernel)
     return state
   }

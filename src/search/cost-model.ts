@@ -8,13 +8,19 @@ import { Kernel } from '../api/kernel.ts'
 import { sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
-import { expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
+import { COUNT, expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { runOn } from '../run/compile.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { readStored } from './calibrate/stored.ts'
-import { modelDataOf, type Prediction, predicted, sparseTensors } from './model/prediction.ts'
+import { priorOf } from './expected.ts'
+import { sentData } from './model/data-between-threads.ts'
+import { modelDataOf, predicted, sparseTensors } from './model/prediction.ts'
 import { type CostModel, costModel, expectModel } from './model/trained.ts'
+import { counting } from './point-walks.ts'
+import { LEAST, Ranking } from './ranking/index.ts'
+import { type Predict, rankingOrigin, sentBy } from './ranking/origin.ts'
+import { atOnce } from './stepwise.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 export type { Prediction } from './model/prediction.ts'
@@ -39,7 +45,7 @@ export interface PredictorOptions {
  * ```
  * @throws SptError `search/no-model` where the package has none for the device, `search/other-model`, `search/too-large`; as `bindInputs`
  */
-export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled: Kernel) => Prediction {
+export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
   expectOptions('predictor', options, ['device', 'inputs', 'model'])
   const { device = 'cuda', inputs } = options
@@ -59,22 +65,51 @@ export function predictor(kernel: Kernel, options: PredictorOptions): (scheduled
   const values = valuesIn(source, inputs)
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
   const data = { ...modelDataOf(sparseTensors(source, values.tensors)), params }
-  return (scheduled) => predicted(model, runOn(scheduled, kind).compilation, data)
+  const predict: Predict = (scheduled) => predicted(model, runOn(scheduled, kind).compilation, data)
+  sentBy(predict, () => {
+    const sent = sentData(source, data)
+    return sent && { kind, model, data: sent }
+  })
+  return predict
 }
 
-/** Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity. */
+export interface PriorOptions {
+  /** Threads beside this one, for 128 points and more; default: one for each other processor where there are 4 and more, 15 at most. */
+  readonly threads?: number | undefined
+}
+
+/**
+ * Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity.
+ * What `predictor` gave is asked in several threads where the space is a program's or of `sketches`.
+ */
 export function costPrior(
   space: KernelSpace<Kernel>,
-  predict: (scheduled: Kernel) => Prediction,
+  predict: Predict,
+  options: PriorOptions = {},
 ): (points: readonly Point[]) => readonly number[] {
   expectArgument(typeof space?.kernel === 'function', 'space', space, 'a space of schedules')
   expectValue('what predicts', predict, { ...FUNCTION, expected: 'what predictor gives' })
-  return (points) =>
-    points.map((point) => {
+  expectOptions('costPrior', options, ['threads'])
+  expectValues(options, { threads: COUNT })
+  const ranking = new Ranking({
+    cost(point) {
       try {
         return predict(space.kernel(point)).milliseconds
       } catch {
         return Number.POSITIVE_INFINITY
       }
-    })
+    },
+    origin() {
+      return rankingOrigin(space, predict)
+    },
+    threads: options.threads,
+  })
+  return priorOf({
+    costs: (points) => ranking.costs(points),
+    begin() {
+      // Where points can be counted without going through all of them.
+      const { points, isExact } = space.rest ? atOnce(counting(space)) : { points: LEAST, isExact: false }
+      if (!isExact || points >= LEAST) ranking.begin()
+    },
+  })
 }

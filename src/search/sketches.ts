@@ -91,5 +91,16 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
       return sketched(base(d), target, d)
     },
   }
+  origins.set(space, { base: kernel, options })
   return space
+}
+
+/** What a space of sketches was made of. */
+export const sketchOrigin = (space: object): SketchOrigin | undefined => origins.get(space)
+
+const origins = new WeakMap<object, SketchOrigin>()
+
+interface SketchOrigin {
+  readonly base: Kernel
+  readonly options: SketchOptions
 }

@@ -19,10 +19,15 @@ export function atOnce<T>(work: Stepwise<T>): T {
 export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promise<T> {
   signal?.throwIfAborted()
   const turns = new EventTurns(signal)
-  for (;;) {
-    const step = work.next()
-    if (step.done) return step.value
-    if (turns.isDue) await turns.next()
+  try {
+    for (;;) {
+      const step = work.next()
+      if (step.done) return step.value
+      if (turns.isDue) await turns.next()
+    }
+  } finally {
+    // What it has others do ends with it.
+    work.return(undefined as never)
   }
 }
 

@@ -1,11 +1,9 @@
 /** Lowering in threads beside this one, which may take as long as they are given. */
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
-import { packageFolder } from '../../io/package.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import { type LowerOptions, lowerToMemory } from '../../lower/pipeline.ts'
+import { threadScript } from '../thread-scripts.ts'
 import type { LoweringAnswer, LoweringTask } from './lowering-worker.ts'
 
 export interface LoweringOptions {
@@ -24,24 +22,11 @@ interface Job {
   stop?: () => void
 }
 
-const SCRIPT = 'lowering-worker.js'
-
-/** Beside this file, or in the package where this file is part of one script; sources have no thread to run in. */
-function script(): string | null {
-  if (import.meta.url.endsWith('.ts')) return null
-  const folder = packageFolder()
-  const places = [
-    new URL(SCRIPT, import.meta.url),
-    ...(folder ? [new URL(`dist/src/search/evaluate/${SCRIPT}`, folder)] : []),
-  ]
-  return places.map((p) => fileURLToPath(p)).find((p) => existsSync(p)) ?? null
-}
-
 /** Kernels are data: a thread gets loops, and gives the plan. */
 export class Lowering {
   readonly #timeout: number
   readonly #most: number
-  readonly #script = script()
+  readonly #script = threadScript('evaluate/lowering-worker.js')
   readonly #idle: Worker[] = []
   readonly #waiting: Job[] = []
   readonly #busy = new Set<Worker>()

@@ -60,7 +60,8 @@ export function modelDataOf(tensors: Readonly<Record<string, Tensor>>): Omit<Mod
 export function termsOn(compilation: Compilation, { structures, ...data }: ModelData): Terms {
   const { kernel, loops } = compilation
   const key = formatKey(compilation)
-  const known = structures.get(key) ?? structureOf(kernel, loops, data)
+  // Of the loops before any step on them: whichever schedule comes first, the format's structure is the same.
+  const known = structures.get(key) ?? structureOf(kernel, compilation.positions, data)
   structures.set(key, known)
   const structure = { ...known, params: new Map([...known.params, ...Object.entries(data.params)]) }
   return termsOf(loops, workOf(loops, structure), structure, data.statistics)

@@ -1,5 +1,5 @@
 /** A sparse tensor of two dimensions by rows, and samples of its rows. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Rows } from './statistics.ts'
@@ -65,6 +65,7 @@ export interface Sample {
 export class Samples {
   readonly #rows = new Map<Tensor, Rows | null>()
   readonly #samples = new Map<Tensor, Map<string, Sample>>()
+  readonly #withoutElements = new Set<Tensor>()
 
   /** As `rowsOf`. */
   rowsOf(t: Tensor): Rows | null {
@@ -76,22 +77,36 @@ export class Samples {
     return known
   }
 
+  /** One that was drawn elsewhere, of a tensor without its elements: no other can be drawn of it. */
+  put(t: Tensor, elements: number, sample: Sample): void {
+    this.#withoutElements.add(t)
+    this.#samples.set(t, new Map([[keyOf(elements), sample]]))
+  }
+
+  expectElements(t: Tensor): void {
+    invariant(!this.#withoutElements.has(t), 'only a sample of the tensor is here')
+  }
+
   /** As `strata`; `null` for what has no rows. @throws SptError `search/too-large` */
   of(t: Tensor, elements: number, most = Number.POSITIVE_INFINITY): Sample | null {
+    const key = keyOf(elements, most)
+    const ofTensor = this.#samples.get(t) ?? new Map<string, Sample>()
+    const known = ofTensor.get(key)
+    if (known) return known
+    this.expectElements(t)
     const rows = this.rowsOf(t)
     if (!rows) return null
-    const ofTensor = this.#samples.get(t) ?? new Map<string, Sample>()
-    this.#samples.set(t, ofTensor)
-    const key = `${elements} ${most}`
-    let sample = ofTensor.get(key)
-    if (!sample) {
-      const all = strata(rows, elements, most)
-      sample = { strata: all, isWhole: isSmall(rows, elements, most), rows: rows.rows }
-      ofTensor.set(key, sample)
+    const sample = {
+      strata: strata(rows, elements, most),
+      isWhole: isSmall(rows, elements, most),
+      rows: rows.rows,
     }
+    this.#samples.set(t, ofTensor.set(key, sample))
     return sample
   }
 }
+
+const keyOf = (elements: number, most = Number.POSITIVE_INFINITY): string => `${elements} ${most}`
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 

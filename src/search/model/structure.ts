@@ -51,7 +51,7 @@ export interface Given {
 }
 
 /** Elements of each stratum of a sample. */
-const SAMPLED = 1 << 15
+export const SAMPLED = 1 << 15
 
 /**
  * @param kernel - Stage I after the steps on coordinates; `loops`: its loops, whose arrays are asked for
@@ -99,6 +99,7 @@ export function structureOf(
   const rowSize = only && sparse.length === 1 ? sizeOfRows(kernel, only[0]) : undefined
   const of = withFewerRows((most, within): Omit<Structure, 'counts'> => {
     const sample = only && rowSize !== undefined ? samples.of(only[1], sampled, most) : null
+    if (!sample) for (const [, t] of sparse) samples.expectElements(t)
     if (!only || rowSize === undefined || !sample)
       return whole(within(1, Object.values(given.tensors), () => built(sparse)))
     const parts = sample.strata.map((s) => ({
@@ -113,7 +114,7 @@ export function structureOf(
 }
 
 /** The size that is the extent of a tensor's first dimension. */
-function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
+export function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
   const first = axesOfBinding(kernel, tensor)[0]
   const axis = first === undefined ? undefined : allAxesOf(kernel).get(first)
   return axis && 'extent' in axis && axis.extent.kind === 'var' ? axis.extent.name : undefined

@@ -1,11 +1,13 @@
 /** Studies that several machines measure, over queues of BullMQ on Redis. */
+
+export { shareProgram } from './carried-program.ts'
 export {
   type CollectOptions,
   collectResults,
   forgetStudy,
   publishStudy,
 } from './publish.ts'
-export { type RebuildOptions, type Rebuilt, rebuildStudy, shareProgram } from './rebuild.ts'
+export { type RebuildOptions, type Rebuilt, rebuildStudy } from './rebuild.ts'
 export {
   type StudyEvaluator,
   type StudyEvaluatorOptions,

@@ -1,21 +1,15 @@
-/** A program and its data, packed by whoever publishes a study and put together again by a worker. */
+/** A program and its data, put together again by a worker of a study. */
 import { realpath } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import type { Kernel } from '../../api/kernel.ts'
-import { readProgram, type SptProgram } from '../../api/program.ts'
+import type { SptProgram } from '../../api/program.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { readTensor } from '../../io/index.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { dataFingerprint, kernelHash } from '../records/identity.ts'
-import type { SharedInput, SharedProgram, SharedStudy } from './types.ts'
-
-/** A program's own text, with all that it imports. */
-export function shareProgram(program: SptProgram): SharedProgram {
-  const sources = [...program.sources.values()].map(({ name, text }) => ({ name, text }))
-  // The first is the one that imports the others.
-  return { entry: sources[0]!.name, sources }
-}
+import { carriedProgram } from './carried-program.ts'
+import type { SharedInput, SharedStudy } from './types.ts'
 
 export interface RebuildOptions {
   /** `false`: texts of instructions and memories, which run on devices as they are written, are refused. */
@@ -39,18 +33,7 @@ export interface Rebuilt {
  * `studies/outside-root`, `studies/family`, `import/…`, `check/…`, `io/…`
  */
 export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions = {}): Promise<Rebuilt> {
-  const texts = new Map(shared.program.sources.map((s) => [s.name, s.text]))
-  const carried = async (path: string): Promise<string> =>
-    texts.get(path) ??
-    fail({
-      code: 'studies/incomplete',
-      message: `the study does not carry the text of '${path}'`,
-      hint: 'publish it again',
-    })
-  const host = { files: carried, imports: carried }
-  const entry = { name: shared.program.entry, text: await carried(shared.program.entry) }
-  const { instructions } = options
-  const program = await readProgram(entry, host, instructions === undefined ? {} : { instructions })
+  const program = await carriedProgram(shared.program, options.instructions)
   const kernel = program.kernel(shared.kernel)
   if (kernelHash(kernel) !== shared.study.kernel)
     fail({

@@ -156,6 +156,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const { strategy = options.prior ? 'model' : 'surrogate' } = options
   const { space = await usualSpace(kernel, device, options.inputs) } = options
   const expected = options.prior && Expected.of(options.prior)
+  if (strategy === 'model') expected?.begin()
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
   const told = new Map<Trial, number>()

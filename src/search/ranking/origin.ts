@@ -1,0 +1,80 @@
+/** A space and what predicts its points, as another thread gets them, and there again. */
+import type { Kernel, KernelOrigin } from '../../api/kernel.ts'
+import { Space, type SpaceOrigin } from '../../api/space.ts'
+import type { Source } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostic.ts'
+import { print1 } from '../../ir/print-stage1.ts'
+import { runOn } from '../../run/compile.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import { receivedData, type SentData } from '../model/data-between-threads.ts'
+import { type Prediction, predicted } from '../model/prediction.ts'
+import type { CostModel } from '../model/trained.ts'
+import { type SketchOptions, sketches, sketchOrigin } from '../sketches.ts'
+import { carriedProgram, shareProgram } from '../studies/carried-program.ts'
+import type { SharedProgram } from '../studies/types.ts'
+import type { KernelSpace, Point } from '../types.ts'
+
+/** What predicts. */
+export interface PredictorOrigin {
+  readonly kind: DeviceKind
+  readonly model: CostModel
+  readonly data: SentData
+}
+
+export interface RankingOrigin extends PredictorOrigin {
+  readonly program: SharedProgram
+  readonly kernel: Pick<KernelOrigin, 'name' | 'instructions' | 'trace'>
+  /** The kernel with its steps as it prints: what is not of this one predicts nothing. */
+  readonly printed: string
+  readonly space:
+    | ({ readonly of: 'text' } & Omit<SpaceOrigin<Kernel>, 'base'>)
+    | { readonly of: 'sketches'; readonly options: SketchOptions }
+}
+
+export type Predict = (scheduled: Kernel) => Prediction
+
+const predictors = new WeakMap<Predict, () => PredictorOrigin | null>()
+
+/** `origin`: asked for once it is needed; `null`: too much to send. */
+export const sentBy = (predict: Predict, origin: () => PredictorOrigin | null): void =>
+  void predictors.set(predict, origin)
+
+/** `null`: what is no data, as a space of functions, or another prediction. */
+export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): RankingOrigin | null {
+  const sketched = sketchOrigin(space)
+  const text = space instanceof Space ? (space as Space<Kernel>).origin() : undefined
+  const base = sketched?.base ?? text?.base
+  const origin = base?.origin
+  const from = base && origin ? predictors.get(predict)?.() : null
+  if (!base || !origin || !from) return null
+  const { sources, ...kernel } = origin
+  return {
+    ...from,
+    program: shareProgram({ sources: sources as ReadonlyMap<string, Source> }),
+    kernel,
+    printed: print1(base.compilation.kernel),
+    space: sketched
+      ? { of: 'sketches', options: sketched.options }
+      : { of: 'text', name: text!.name, args: text!.args, answers: text!.answers, sizes: text!.sizes },
+  }
+}
+
+/**
+ * Costs of points, `Infinity` of what is refused; `null` where it is not known here. The same as in the thread that it comes
+ * from: there is one text of what costs are.
+ */
+export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) => number | null> {
+  const { program, kernel, printed, space: of, kind, model } = origin
+  const made = (await carriedProgram(program, kernel.instructions)).kernel(kernel.name).replay(kernel.trace)
+  if (print1(made.compilation.kernel) !== printed) return () => null
+  const space: KernelSpace<Kernel> =
+    of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).again(of)
+  const data = receivedData(origin.data)
+  return (point) => {
+    try {
+      return predicted(model, runOn(space.kernel(point), kind).compilation, data).milliseconds
+    } catch (e) {
+      return e instanceof SptError ? Number.POSITIVE_INFINITY : null
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/** A thread that says what points cost: a space and data come in once, then points, of which it takes its share. */
+import { parentPort } from 'node:worker_threads'
+import type { Point } from '../types.ts'
+import { costsFrom, type RankingOrigin } from './origin.ts'
+import { Shares } from './shares.ts'
+
+export interface Share {
+  readonly points: readonly Point[]
+  /** Of `Shares`. */
+  readonly memory: SharedArrayBuffer
+  readonly thread: number
+}
+
+export interface RankingTask {
+  /** Left out: that of the task before. */
+  readonly origin?: RankingOrigin
+  readonly share?: Share
+}
+
+let costs: Promise<((point: Point) => number | null) | null> = Promise.resolve(null)
+
+parentPort?.on('message', async ({ origin, share }: RankingTask) => {
+  // What cannot be made here has no part in it.
+  if (origin) costs = costsFrom(origin).catch(() => null)
+  const cost = await costs
+  if (!cost || !share) return
+  const { points, memory, thread } = share
+  const shares = new Shares(memory)
+  for (let at = shares.take(thread); at >= 0; at = shares.take(thread)) shares.settle(at, cost(points[at]!))
+})

@@ -1,0 +1,18 @@
+/** Scripts that run in threads of their own. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { packageFolder } from '../io/package.ts'
+
+/**
+ * @param path beside this file, or in the package where this file is part of one script
+ * @returns `null` where sources run as they are: they have no thread to run in
+ */
+export function threadScript(path: string): string | null {
+  if (import.meta.url.endsWith('.ts')) return null
+  const folder = packageFolder()
+  const places = [
+    new URL(path, import.meta.url),
+    ...(folder ? [new URL(`dist/src/search/${path}`, folder)] : []),
+  ]
+  return places.map((p) => fileURLToPath(p)).find((p) => existsSync(p)) ?? null
+}
