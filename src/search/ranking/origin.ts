@@ -3,12 +3,12 @@ import type { Kernel, KernelOrigin } from '../../api/kernel.ts'
 import { Space, type SpaceOrigin } from '../../api/space.ts'
 import type { Source } from '../../ast/diagnostic.ts'
 import { SptError } from '../../ast/diagnostic.ts'
-import { print1 } from '../../ir/print-stage1.ts'
 import { runOn } from '../../run/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { receivedData, type SentData } from '../model/data-between-threads.ts'
 import { type Prediction, predicted } from '../model/prediction.ts'
 import type { CostModel } from '../model/trained.ts'
+import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../sketches.ts'
 import { carriedProgram, shareProgram } from '../studies/carried-program.ts'
 import type { SharedProgram } from '../studies/types.ts'
@@ -24,8 +24,8 @@ export interface PredictorOrigin {
 export interface RankingOrigin extends PredictorOrigin {
   readonly program: SharedProgram
   readonly kernel: Pick<KernelOrigin, 'name' | 'instructions' | 'trace'>
-  /** The kernel with its steps as it prints: what is not of this one predicts nothing. */
-  readonly printed: string
+  /** Of the kernel: what is not of this one predicts nothing. */
+  readonly hash: string
   readonly space:
     | ({ readonly of: 'text' } & Omit<SpaceOrigin<Kernel>, 'base'>)
     | { readonly of: 'sketches'; readonly options: SketchOptions }
@@ -52,7 +52,7 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
     ...from,
     program: shareProgram({ sources: sources as ReadonlyMap<string, Source> }),
     kernel,
-    printed: print1(base.compilation.kernel),
+    hash: kernelHash(base),
     space: sketched
       ? { of: 'sketches', options: sketched.options }
       : { of: 'text', name: text!.name, args: text!.args, answers: text!.answers, sizes: text!.sizes },
@@ -64,9 +64,9 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
  * from: there is one text of what costs are.
  */
 export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) => number | null> {
-  const { program, kernel, printed, space: of, kind, model } = origin
+  const { program, kernel, hash, space: of, kind, model } = origin
   const made = (await carriedProgram(program, kernel.instructions)).kernel(kernel.name).replay(kernel.trace)
-  if (print1(made.compilation.kernel) !== printed) return () => null
+  if (kernelHash(made) !== hash) return () => null
   const space: KernelSpace<Kernel> =
     of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).again(of)
   const data = receivedData(origin.data)
