@@ -51,7 +51,7 @@ export interface Given {
 }
 
 /** Elements of each stratum of a sample. */
-export const SAMPLED = 1 << 15
+export const SAMPLED = 1 << 13
 
 /**
  * @param kernel - Stage I after the steps on coordinates; `loops`: its loops, whose arrays are asked for
