@@ -1,8 +1,9 @@
 /** Which branch of a choice holds, and what of it a user wants to know. */
 import { appliedName } from '../ast/applied-name.ts'
 import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
+import { withoutDivisionByZero } from '../elaborate/division-by-zero.ts'
 import type { Branch, Choice, ScheduleCall, ScheduleParam } from '../elaborate/index.ts'
-import { exactly, numberOf } from '../ir/evaluate.ts'
+import { numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { children, freeVars } from '../ir/expr-tree.ts'
 import { valuesOf } from '../schedule/resolve.ts'
@@ -208,18 +209,6 @@ function callText({ name, params }: Called, args: readonly (number | undefined)[
 /** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
 function exact(e: Expr, look: Lookup, place: Span): number {
   const of = (x: Expr): number =>
-    numberOf(x, of, look, (op) => {
-      const divides = op.kind === 'binary' && DIVISIONS.has(op.op)
-      return divides ? (a, b) => (b === 0 ? fail(division(x.span ?? place)) : exactly(op)(a, b)) : exactly(op)
-    })
+    numberOf(x, of, look, withoutDivisionByZero('choose/division', x.span ?? place))
   return of(e)
 }
-
-const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
-
-const division = (span: Span): Diagnostic => ({
-  code: 'choose/division',
-  message: 'this divides by 0 for these data',
-  span,
-  hint: 'ask before: `m > 0 and …`',
-})

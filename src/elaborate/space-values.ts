@@ -1,7 +1,8 @@
 /** Values of expressions over what is known so far, and the lists of numbers that a space has. */
-import { type Diagnostic, fail, type Span } from '../ast/diagnostic.ts'
-import { exactly, numberOf } from '../ir/evaluate.ts'
+import { fail, type Span } from '../ast/diagnostic.ts'
+import { numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
+import { withoutDivisionByZero } from './division-by-zero.ts'
 import type { NumberDecision } from './space-types.ts'
 
 /** The value of a name; nothing where it is not known yet. */
@@ -13,8 +14,6 @@ export const MAX_VALUES = 4096
 /** What is not known leaves an expression, instead of a value. */
 class Unknown extends Error {}
 const UNKNOWN = new Unknown()
-
-const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
 
 /**
  * The value in exact arithmetic; nothing where that depends on what is not known. Truth values are 0 and 1.
@@ -40,11 +39,7 @@ export function partialValue(e: Expr, known: Known): number | undefined {
       if (value === undefined) throw UNKNOWN
       return value
     }
-    return numberOf(x, of, look, (op) =>
-      op.kind === 'binary' && DIVISIONS.has(op.op)
-        ? (a, b) => (b === 0 ? fail(division(x.span ?? e.span)) : exactly(op)(a, b))
-        : exactly(op),
-    )
+    return numberOf(x, of, look, withoutDivisionByZero('space/division', x.span ?? e.span))
   }
   try {
     return of(e)
@@ -61,13 +56,6 @@ function orNothing<T>(work: () => T): T | undefined {
     return undefined
   }
 }
-
-const division = (span: Span | undefined): Diagnostic => ({
-  code: 'space/division',
-  message: 'this divides by 0 for these data',
-  ...(span && { span }),
-  hint: 'ask before: `m > 0 and …`',
-})
 
 /**
  * The values of a number, ascending as written; nothing where they depend on what is not known. `a .. b` doubles from a

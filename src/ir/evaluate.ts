@@ -72,6 +72,20 @@ export function exactly(e: Operator): Operation {
   }
 }
 
+/** Whether the result is not there where the right side is 0. */
+export const isDivision = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
+  e.kind === 'binary' && DIVISIONS.has(e.op)
+
+const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+
+/** As `exactly`, for what users write about their data: `byZero` says what a division by 0 is. */
+export const exactlyOr =
+  (byZero: (divisor: Expr) => never) =>
+  (e: Operator): Operation => {
+    const operation = exactly(e)
+    return isDivision(e) ? (a, b) => (b === 0 ? byZero(e.b) : operation(a, b)) : operation
+  }
+
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export function evaluate(e: Expr, params: ReadonlyMap<string, number>): number {
   const known = ({ name }: Var): number => {

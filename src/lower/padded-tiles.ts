@@ -10,6 +10,7 @@
 import { Facts } from '../analysis/integers/facts.ts'
 import { coefficientOf, keepTerms, linear, roundedUp, sameSum, sumExpr } from '../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../ir/accesses.ts'
+import { isDivision } from '../ir/evaluate.ts'
 import { conjuncts, type Expr, int, type Load, mul, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
@@ -102,9 +103,7 @@ function runsFirst(g: Expr, loop: For, around: readonly For[], buffers: readonly
   })
 }
 
-const isDivision = (e: Expr): boolean => e.kind === 'binary' && DIVISIONS.has(e.op) && e.b.kind !== 'const'
-
-const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+const dividesByUnknown = (e: Expr): boolean => isDivision(e) && e.b.kind !== 'const'
 
 /** Whether an iteration only combines, and reads nothing outside of arrays where the first one does not. */
 function staysInside(loop: For, { buffers, facts: sizes }: Kernel2): boolean {
@@ -130,6 +129,6 @@ function staysInside(loop: For, { buffers, facts: sizes }: Kernel2): boolean {
     })
   const mayLeave = (e: Expr): boolean =>
     mentions(e, loop.var) &&
-    (e.kind === 'search' || isDivision(e) || (e.kind === 'load' && !wholeMultiple(e)))
+    (e.kind === 'search' || dividesByUnknown(e) || (e.kind === 'load' && !wholeMultiple(e)))
   return !someStmt(body, (s) => exprsOf(s).some((e) => someExpr(e, mayLeave)))
 }

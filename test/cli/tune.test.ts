@@ -5,7 +5,7 @@ import { Call } from '../../src/cli/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
 import { tuneText } from '../../src/cli/run/tuned.ts'
 import { leftUnasked, tunedAllReport } from '../../src/cli/run/tuned-all.ts'
-import { reportWrong } from '../../src/cli/run/tuning.ts'
+import { reportWrong, scheduleFound } from '../../src/cli/run/tuning.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
@@ -405,4 +405,14 @@ test('spaces with arguments, by place and by name, are what check names', async 
     const { space, trials } = JSON.parse(tuned.out)
     expect([space, trials.length]).toEqual([name, points])
   }
+})
+
+test('what to run of schedules that were found is the choice, not the first of what it chooses among', () => {
+  expect(scheduleFound('schedule mul.tuned {\n  as_written\n}\n')).toBe('tuned')
+  expect(
+    scheduleFound(
+      'schedule mul.tuned_1 {\n  as_written\n}\n\nschedule mul.tuned choose {\n  otherwise tuned_1\n}\n',
+    ),
+  ).toBe('tuned')
+  expect(scheduleFound('// nothing')).toBeUndefined()
 })

@@ -198,7 +198,11 @@ export async function writeOut({ call, parsed, kernel }: Given, text: string | u
   const out = call.one('out')
   if (out === undefined || text === undefined) return
   await guarded(out, 'write', () => writeFile(out, outFile(parsed, kernel.name, text, out)))
-  const [, name] = /^(?:schedule|choose) \w+\.(\w+)/m.exec(text) ?? []
+  const name = scheduleFound(text)
   if (name !== undefined && !call.flag('json'))
     call.io.out(`\n// Written to ${out}: spt run ${out} --schedule ${name}\n`)
 }
+
+/** What to run of a text: the last schedule, as what it chooses among stands before it. */
+export const scheduleFound = (text: string): string | undefined =>
+  [...text.matchAll(/^(?:schedule|choose) \w+\.(\w+)/gm)].at(-1)?.[1]

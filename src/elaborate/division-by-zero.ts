@@ -1,0 +1,20 @@
+/** Divisions by 0 in what users write about their data: conditions of choices, values and conditions of spaces. */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import { exactlyOr } from '../ir/evaluate.ts'
+import { exprPrinter, plainConstant } from '../ir/print-expr.ts'
+
+const text = exprPrinter(plainConstant)
+
+/**
+ * Operations in exact arithmetic; nothing wraps.
+ * @throws SptError `code`, where one divides by 0
+ */
+export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
+  exactlyOr((divisor) =>
+    fail({
+      code,
+      message: 'this divides by 0 for these data',
+      ...(span && { span }),
+      hint: `ask before: \`${text(divisor)} != 0 and …\``,
+    }),
+  )
