@@ -1,5 +1,5 @@
 /** A kernel without a schedule, compiled: what is bound says how its loops are dealt out, however it is bound. */
-import { SptError } from '../ast/diagnostic.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
@@ -37,10 +37,13 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
   }
 
   override bind(inputs: RunInputs): Bound {
-    const { source } = this.#kernel.compilation
-    const values = valuesIn(source, inputs)
-    const form = this.#formFor(values)
-    if (!form) return super.bind(inputs)
+    // Ready-made parts of formats are none of the kernel as it is declared: then, and where nothing fits, as without data.
+    const found = orRefused(() => {
+      const values = valuesIn(this.#kernel.compilation.source, inputs)
+      return { values, form: this.#formFor(values) }
+    })
+    if (found instanceof SptError || !found.form) return super.bind(inputs)
+    const { values, form } = found
     this.estimate(inputs)
     const { tensors, params, seed } = values
     const bound = bindInputs(form.compilation.kernel, {
