@@ -204,3 +204,16 @@ test('arrays that there is no memory for are not made', () => {
     memory.mockRestore()
   }
 })
+
+test('a format that stores all of a tensor along dense axes alone is looked at as any other', () => {
+  const A = coords(
+    [40, 50],
+    [Array.from({ length: 40 }, (_, i) => i), Array.from({ length: 40 }, (_, i) => i)],
+  )
+  for (const device of ['cpu', 'webgpu', 'cuda'] as const) {
+    const predict = predictor(spmm, { device, inputs: { tensors: { A }, params: { d: 8 } } })
+    const [narrow, wide] = [predict(spmm.as('A', 'band', 64, 64)), predict(spmm.as('A', 'band', 6000, 6000))]
+    expect(narrow.milliseconds).toBeGreaterThan(0)
+    expect(wide.milliseconds).toBeGreaterThan(10 * narrow.milliseconds)
+  }
+})

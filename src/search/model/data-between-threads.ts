@@ -2,8 +2,8 @@
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { ModelData } from './prediction.ts'
-import { type Sample, Samples } from './rows.ts'
-import { SAMPLED, sizeOfRows } from './structure.ts'
+import { type Sample, Samples, sizeOfRows } from './rows.ts'
+import { SAMPLED } from './structure.ts'
 
 export interface SentData extends Pick<ModelData, 'tensors' | 'params' | 'statistics'> {
   /** Of the only tensor, which is sent without its elements. */

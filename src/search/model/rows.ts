@@ -1,6 +1,9 @@
 /** A sparse tensor of two dimensions by rows, and samples of its rows. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { axesOfBinding } from '../../run/bind/binding-names.ts'
+import { allAxesOf } from '../../run/bind/caller-tensors.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Rows } from './statistics.ts'
 
@@ -206,4 +209,11 @@ function part(m: Rows, rows: Int32Array): CoordTensor {
     }
   })
   return { kind: 'coords', shape: [rows.length, m.columns], coords: [i, j], values: null, dtype: 'f32' }
+}
+
+/** The size that is the extent of a tensor's first dimension. */
+export function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
+  const first = axesOfBinding(kernel, tensor)[0]
+  const axis = first === undefined ? undefined : allAxesOf(kernel).get(first)
+  return axis && 'extent' in axis && axis.extent.kind === 'var' ? axis.extent.name : undefined
 }

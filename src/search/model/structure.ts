@@ -10,13 +10,13 @@ import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { allAxesOf, isStructured } from '../../run/bind/caller-tensors.ts'
+import { allAxesOf, callerTensor, isStructured } from '../../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { allowanceFor, withFewerRows } from './allowed.ts'
 import { type Distribution, distributionOf, mixture } from './distribution.ts'
 import { type Recurrence, recurrenceOf, weightedRecurrence } from './recurrence.ts'
-import { Samples } from './rows.ts'
+import { Samples, sizeOfRows } from './rows.ts'
 
 export interface Structure {
   /** Values of the kernel's parameters: sizes, counts (of a sample: as many as there would be), measured widths. */
@@ -70,11 +70,19 @@ export function structureOf(
   const counts = new Set(loops.params.map((p) => p.name).filter((n) => !declared.has(n)))
   const isSparse = (name: string): boolean => axesOfBinding(kernel, name).some((a) => isStructured(axes, a))
   const sparse = Object.entries(given.tensors).filter(([name]) => isSparse(name))
+  // Formats may store all of a tensor along dense axes alone, as bands are.
+  const storing = new Set(
+    sparse.flatMap(([name]) => callerTensor(kernel, name)?.buffers.map((b) => b.name) ?? []),
+  )
   const bare: Kernel1 = {
     ...kernel,
     params: kernel.params.filter((p) => p.kind === 'size'),
     buffers: kernel.buffers.filter(
-      (b) => b.table !== undefined || b.role !== 'in' || b.axes.some((a) => isStructured(axes, a)),
+      (b) =>
+        b.table !== undefined ||
+        b.role !== 'in' ||
+        storing.has(b.name) ||
+        b.axes.some((a) => isStructured(axes, a)),
     ),
   }
   // Scalars are given as well, and structure has nothing of them.
@@ -111,13 +119,6 @@ export function structureOf(
     return together(kernel, parts, new Map([...Object.entries(given.params), [rowSize, sample.rows]]))
   }, allowance)
   return { ...of, counts }
-}
-
-/** The size that is the extent of a tensor's first dimension. */
-export function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
-  const first = axesOfBinding(kernel, tensor)[0]
-  const axis = first === undefined ? undefined : allAxesOf(kernel).get(first)
-  return axis && 'extent' in axis && axis.extent.kind === 'var' ? axis.extent.name : undefined
 }
 
 interface Found {
