@@ -12,7 +12,6 @@ import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './
 import { allAxes, type Bound, bind, callerAxes } from './place-tensors.ts'
 import { coordinatesOf, finished, resultOf, type Tensor } from './reference-buffers.ts'
 import { backward, isTranslated, membership } from './reformatted-tensors.ts'
-import { pick, samplingOf } from './sample.ts'
 
 export type { OnReduce } from './cells.ts'
 export type {
@@ -33,7 +32,7 @@ export type {
  * type. Throws `SptError` (`reference/…`) for inputs that do not toType and for writes to absent coordinates.
  */
 export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOptions = {}): RefOutputs {
-  const bound = bind(kernel, inputs)
+  const bound = bind(kernel, inputs, options.sample ?? null)
   const sampled = run(kernel, bound, options)
   const outputs = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
   return {
@@ -53,16 +52,16 @@ export function reductions(
   { sampled, visits }: { readonly sampled: RefSample | null; readonly visits: number },
   onReduce: OnReduce,
 ): void {
-  const bound = bind(kernel, inputs)
+  const bound = bind(kernel, inputs, sampled?.coordinates ?? null)
   const told = { ...bound, ctx: { ...bound.ctx, onReduce } }
-  run(kernel, told, { visits }, sampled?.coordinates)
+  run(kernel, told, { visits })
 }
 
-/** Gives what it was restricted to. @param only coordinates of a sample that are known */
-function run(kernel: Kernel1, bound: Bound, options: RefOptions, only?: Int32Array): RefSample | null {
+/** Gives what it was restricted to. */
+function run(kernel: Kernel1, bound: Bound, { visits }: Pick<RefOptions, 'visits'>): RefSample | null {
   initialise(kernel, bound)
-  const { restriction, sampled } = restrict(kernel, bound, options, only)
-  const ctx = options.visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: options.visits } }
+  const { restriction, sampled } = restrict(bound)
+  const ctx = visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: visits } }
   compileBody(kernel.body, bound.scope, ctx, restriction)()
   return sampled
 }
@@ -111,21 +110,13 @@ function sumsOf(body: readonly Stmt1[], found = new Set<string>()): ReadonlySet<
   return found
 }
 
-function restrict(
-  kernel: Kernel1,
-  bound: Bound,
-  { sample }: RefOptions,
-  only?: Int32Array,
-): { restriction: Restriction | null; sampled: RefSample | null } {
-  const sampling = (sample || only) && kernel.reformats.length === 0 ? samplingOf(kernel) : null
-  if (!sampling) return { restriction: null, sampled: null }
-  const { extent } = bound.ctx.levels.get(sampling.axis)!
-  const coordinates = only ?? pick(extent, sample!)
-  const mask = new Uint8Array(extent)
-  for (const c of coordinates) mask[c] = 1
+function restrict({ sample }: Bound): { restriction: Restriction | null; sampled: RefSample | null } {
+  if (!sample) return { restriction: null, sampled: null }
+  const { sampling, coordinates, mask } = sample
+  const { axis, iters, dims } = sampling
   return {
-    restriction: { iters: sampling.iters, mask, coordinates },
-    sampled: { axis: sampling.axis, coordinates, dims: Object.fromEntries(sampling.dims) },
+    restriction: { iters, mask, coordinates },
+    sampled: { axis, coordinates, dims: Object.fromEntries(dims) },
   }
 }
 

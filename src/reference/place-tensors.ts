@@ -21,6 +21,7 @@ import { compileExpr } from './compile-expressions.ts'
 import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs-and-results.ts'
 import { allocate, at, place, type Tensor } from './reference-buffers.ts'
 import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformatted-tensors.ts'
+import { type Asked, isApart, type Sample, sampledInputs, sampleOf } from './sample.ts'
 
 export interface Bound {
   readonly ctx: Context
@@ -29,6 +30,8 @@ export interface Bound {
   readonly extentOf: (a: Axis) => number
   /** In the caller's coordinates. */
   readonly sources: readonly Source[]
+  /** `null`: everything is computed. */
+  readonly sample: Sample | null
 }
 
 /** The axes a buffer has for the caller: those it was declared with, or those of the part that it is. */
@@ -69,8 +72,8 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
   return cells
 }
 
-export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
-  const cells = bindParams(kernel, inputs)
+export function bind(kernel: Kernel1, all: RefInputs, asked: Asked | null): Bound {
+  const cells = bindParams(kernel, all)
   const scope: Scope = { cells, open: [] }
   const none: Context = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
   const axes = allAxes(kernel)
@@ -100,6 +103,8 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
   const widthOf = (a: StoredAxis): number | null =>
     hasWidth(a) && decidable(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
 
+  const sample = sampleOf(kernel, asked, extentOf)
+  const inputs = sample && isApart(kernel, sample.sampling) ? sampledInputs(kernel, all, sample) : all
   const given = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
   const extra = Object.entries(inputs.structure ?? {}).map(([name, s]) => {
     const chain = structureOf(name, axes)
@@ -132,7 +137,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
     tensors,
     doubt: { v: 0 },
   }
-  return { ctx, scope, evaluate, extentOf, sources: callers }
+  return { ctx, scope, evaluate, extentOf, sources: callers, sample }
 }
 
 interface BufferSource {

@@ -3,11 +3,17 @@
  * every top-level iteration runs over the axis with an S iterator, and every element that the kernel writes is
  * written and read at that iterator, bare, on the same dimension.
  */
-import { type Axis, isFused, isStored, parentOf } from '../ir/axis.ts'
+import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { walkExpr } from '../ir/expr-tree.ts'
 import type { Iter, Kernel1, Stmt1 } from '../ir/stage1.ts'
-import type { RefOptions } from './inputs-and-results.ts'
+import {
+  isCoords,
+  type RefCoords,
+  type RefInputs,
+  type RefOptions,
+  type RefTensor,
+} from './inputs-and-results.ts'
 
 export interface Sampling {
   readonly axis: string
@@ -100,6 +106,104 @@ function readsOf(s: Stmt1): Load[] {
       for (const t of s.targets) t.index.forEach(look)
       s.values.forEach(look)
       return out
+  }
+}
+
+/** Some coordinates of the axis that a kernel is restricted to. */
+export interface Sample {
+  readonly sampling: Sampling
+  /** Ascending. */
+  readonly coordinates: Int32Array
+  /** 1 where a coordinate is one of them. */
+  readonly mask: Uint8Array
+}
+
+/** How many, or which. */
+export type Asked = NonNullable<RefOptions['sample']> | Int32Array
+
+/** `null`: everything is computed. */
+export function sampleOf(
+  kernel: Kernel1,
+  asked: Asked | null,
+  extentOf: (axis: Axis) => number,
+): Sample | null {
+  const sampling = asked && kernel.reformats.length === 0 ? samplingOf(kernel) : null
+  if (!sampling || !asked) return null
+  const extent = extentOf(kernel.axes.find((a) => a.name === sampling.axis)!)
+  const coordinates = asked instanceof Int32Array ? asked : pick(extent, asked)
+  const mask = new Uint8Array(extent)
+  for (const c of coordinates) mask[c] = 1
+  return { sampling, coordinates, mask }
+}
+
+/**
+ * Whether nothing but the coordinates that are visited is seen of what is stored under the axis, so that the rest need not
+ * be placed: nothing else goes through its tree or loads from it, and results have other structure.
+ */
+export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }: Sampling): boolean {
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  const isUnder = (name: string): boolean => {
+    const a = byName.get(name)
+    return a !== undefined && isStored(a) && chainTo(byName, name)[0] === root
+  }
+  const under = new Set(buffers.filter((b) => b.axes.some(isUnder)).map((b) => b.name))
+  const hasDense = buffers.every(
+    (b) => (b.role !== 'out' && b.role !== 'inout') || b.axes.every((a) => isDenseChain(byName, a)),
+  )
+  if (!hasDense || !axes.every((a) => isStored(a) || isFused(a))) return false
+  return body.every((s) => {
+    if (s.kind !== 'iterate') return false
+    const over = s.iters.find((it) => iters.has(it))!
+    const name = over.axis === root ? over.name : root
+    const roots = itersOf(s).filter((it) => rootOf(byName.get(it.axis)) === root)
+    if (roots.some((it) => it !== over)) return false
+    return [...targetsOf(s), ...readsOf(s)].every(({ buffer, index }) => {
+      const dim = under.has(buffer) ? buffers.find((b) => b.name === buffer)!.axes.indexOf(root) : -1
+      return dim < 0 ? !under.has(buffer) : isBare(index[dim]!, name)
+    })
+  })
+}
+
+const itersOf = (s: Stmt1): readonly Iter[] =>
+  s.kind === 'iterate'
+    ? [...s.iters, ...s.body.flatMap(itersOf)]
+    : s.kind === 'if'
+      ? [...s.then, ...s.else].flatMap(itersOf)
+      : []
+
+/** What inputs store at the coordinates of a sample. */
+export function sampledInputs({ axes, buffers }: Kernel1, inputs: RefInputs, sample: Sample): RefInputs {
+  const { axis } = sample.sampling
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  // Names are the user's: `__proto__` is one of them.
+  const kept: Record<string, RefTensor> = Object.create(null)
+  const structure: Record<string, { coords: RefCoords['coords'] }> = Object.create(null)
+  for (const [name, t] of Object.entries(inputs.buffers)) {
+    const over = buffers.find((b) => b.name === name)?.axes ?? []
+    kept[name] = isCoords(t) ? sampledCoords(t, over.indexOf(axis), sample) : t
+  }
+  for (const [name, s] of Object.entries(inputs.structure ?? {}))
+    structure[name] = sampledCoords(
+      { ...s, values: null },
+      byName.has(name) ? chainTo(byName, name).indexOf(axis) : -1,
+      sample,
+    )
+  return { ...inputs, buffers: kept, structure }
+}
+
+function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {
+  const column = t.coords[dim]
+  if (!column) return t
+  let n = 0
+  for (let e = 0; e < column.length; e++) if (mask[column[e]!]) n++
+  const entries = new Int32Array(n)
+  n = 0
+  for (let e = 0; e < column.length; e++) if (mask[column[e]!]) entries[n++] = e
+  const { values } = t
+  return {
+    ...t,
+    coords: t.coords.map((c) => entries.map((e) => c[e]!)),
+    values: values && Float64Array.from(entries, (e) => values[e]!),
   }
 }
 

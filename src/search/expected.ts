@@ -1,6 +1,7 @@
 /** What a prior expects of points, asked once for each. */
 import { fail } from '../ast/diagnostic.ts'
 import { pointKey } from './points.ts'
+import type { RankingTime } from './ranking-time.ts'
 import { atOnce, type Stepwise } from './stepwise.ts'
 import type { Point, StrategyOptions } from './types.ts'
 
@@ -8,6 +9,8 @@ type Prior = NonNullable<StrategyOptions['prior']>
 
 /** Milliseconds within which a prior may be asked for more points at once. */
 const SHORT = 1
+/** Points that one with pauses is asked about together where its time is limited: enough for several threads. */
+const SOME = 256
 
 const known = new WeakMap<Prior, Expected>()
 const inSteps = new WeakMap<Prior, InSteps>()
@@ -46,23 +49,31 @@ export class Expected {
     inSteps.get(this.#prior)?.begin()
   }
 
-  /** The same with pauses: of what is not known, the prior is asked for some at a time. @throws SptError `search/prior` */
-  *asked(points: readonly Point[]): Stepwise<readonly number[]> {
-    const open = points.filter((p) => !this.#costs.has(pointKey(p)))
+  /**
+   * The same with pauses: of what is not known, the prior is asked for some at a time, as long as there is time for it; of the
+   * others nothing is expected yet.
+   * @param share of the time that is left
+   * @throws SptError `search/prior`
+   */
+  *asked(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {
+    const unknown = points.filter((p) => !this.#costs.has(pointKey(p)))
+    const open = time.isLimited ? scattered(unknown) : unknown
+    const least = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
     const work = inSteps.get(this.#prior)
-    if (work) {
-      if (open.length > 0) this.#keep(open, yield* work.costs(open))
-      return this.prior(points)
-    }
-    for (let [at, size] = [0, 1]; at < open.length; ) {
-      const start = performance.now()
-      this.prior(open.slice(at, at + size))
+    const first = work ? (time.isLimited ? SOME : open.length) : 1
+    for (let [at, size] = [0, first]; at < open.length && time.left > least; ) {
+      const some = open.slice(at, at + size)
       at += size
+      if (work) {
+        this.#keep(some, yield* time.during(work.costs(some)))
+        continue
+      }
+      const took = time.spend(() => this.prior(some))
       // One that takes long may come after many that do not.
-      size = performance.now() - start < SHORT ? 2 * size : 1
+      size = took < SHORT ? 2 * size : 1
       yield
     }
-    return this.prior(points)
+    return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
   }
 
   /** For strategies; `Infinity` where the prior has no number. @throws SptError `search/prior` */
@@ -96,3 +107,11 @@ export class Expected {
     return Number.isFinite(cost) ? cost : undefined
   }
 }
+
+/** In an order in which the first of them are from all over the list, whatever its length: steps by the golden ratio. */
+export function scattered<T>(list: readonly T[]): readonly T[] {
+  const place = (k: number): number => ((k + 1) * GOLDEN) % 1
+  return [...list.keys()].sort((a, b) => place(a) - place(b)).map((k) => list[k]!)
+}
+
+const GOLDEN = (Math.sqrt(5) - 1) / 2

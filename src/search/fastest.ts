@@ -30,3 +30,17 @@ export function fastestTrials<T extends Trial>({
   }
   return fastestOf([...byPoint.values()]).toSorted((a, b) => share(b) - share(a))
 }
+
+/** Points that are measured again at the end: so many, and more of what is about as fast, since the least of many times is luck. */
+const FINALISTS = { least: 3, most: 8, near: 1.1 } as const
+
+/** Of what a search measured, fastest first, what may be the fastest. */
+export function finalists<T extends Trial>(found: Parameters<typeof fastestTrials<T>>[0]): readonly T[] {
+  const points = fastestTrials(found)
+  const median = ({ outcome }: T): number =>
+    outcome.status === 'measured' ? outcome.timing.median : Number.POSITIVE_INFINITY
+  const best = Math.min(...points.map(median))
+  return points
+    .slice(0, FINALISTS.most)
+    .filter((t, k) => k < FINALISTS.least || median(t) <= FINALISTS.near * best)
+}

@@ -194,9 +194,10 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
   }
 }
 
-function strategyOf({ space, strategy, seed = 1, prior }: SearchOptions): Strategy {
-  if (typeof strategy === 'string') return strategyNamed(strategy)(space, { seed, prior })
-  return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, { seed, prior }))
+function strategyOf({ space, strategy, seed = 1, prior, seconds }: SearchOptions): Strategy {
+  const given = { seed, prior, seconds }
+  if (typeof strategy === 'string') return strategyNamed(strategy)(space, given)
+  return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, given))
 }
 
 /** Of a strategy that has no steps. */

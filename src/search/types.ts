@@ -108,6 +108,8 @@ export interface StrategyOptions {
   readonly seed: number
   /** Expected milliseconds of points (any monotone scale does), without measuring: the cost model as a prior. */
   readonly prior?: ((points: readonly Point[]) => readonly number[]) | undefined
+  /** Those of the search, of which asking the prior takes a part; without them it is asked for all that it can be. */
+  readonly seconds?: number | undefined
 }
 
 export type StrategyOf = (space: PointSpace, options: StrategyOptions) => Strategy

@@ -314,6 +314,23 @@ describe('samples', () => {
       expect(out.buffers.y!.values.filter((q) => q !== 0).length).toBeLessThanOrEqual(9)
     }
   })
+  test('what a sampled coordinate sees of others is stored there', () => {
+    const m = v('m')
+    const mirrored = kernel(
+      [size('m')],
+      [dense('i', m), sparse('j', 'i', m)],
+      [buffer('A', ['i', 'j'], 'in'), buffer('y', ['i'], 'out')],
+      [iterate('i, j', 'SR', [reduce(at('y', ['i']), '+', mul(at('A', ['i', 'j']), at('A', ['j', 'i'])))])],
+    )
+    const side = 12
+    const all = Array.from({ length: side * side }, (_, e) => e)
+    const A = { coords: [all.map((e) => Math.floor(e / side)), all.map((e) => e % side)], values: all }
+    const values = { params: { m: side }, buffers: { A } }
+    const whole = reference(mirrored, values).buffers.y!.values
+    const part = reference(mirrored, values, { sample: { count: 3, seed: 2 } })
+    expect(part.sampled!.coordinates).toHaveLength(3)
+    for (const c of part.sampled!.coordinates) expect(part.buffers.y!.values[c]).toBe(whole[c])
+  })
   test('coordinates that see each other are never sampled', () => {
     const shifted = (back: number) =>
       kernel(

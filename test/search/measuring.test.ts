@@ -136,6 +136,22 @@ describe('rounds', () => {
     expect(hits).toBe(TIMES)
   })
 
+  test('what is slower than what was measured before is out after few samples, the others as ever', async () => {
+    const device = new Simulated(3)
+    const timed = (): Timed[] => [
+      device.timed(0, 2, 0.01),
+      device.timed(1, 1.3, 0.01),
+      device.timed(2, 1, 0.01),
+    ]
+    const { outcomes, out } = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1 })
+    expect(out).toEqual(['slower', 'slower'])
+    expect(outcomes.map((o) => timing(o).samples.length)).toEqual([3, 8])
+    const near = await raced(timed().slice(2), { width: 0, rounds: 30, fastest: 1 })
+    expect(near.out).toEqual(['rounds'])
+    const all = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1, all: true })
+    expect(all.out).toEqual(['rounds', 'rounds'])
+  })
+
   test('end for what is known well enough', async () => {
     const device = new Simulated(5)
     const { outcomes, out } = await raced([device.timed(0, 1, 0.001), device.timed(1, 1, 0.2)], {

@@ -10,6 +10,7 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 import { isKnown } from '../../storage/build-storage.ts'
 import { checkCoords } from '../../storage/coordinate-checks.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
+import type { Storage } from '../../storage/storage.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { axesOfBinding } from './binding-names.ts'
@@ -35,12 +36,16 @@ export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>):
   return out
 }
 
-/** Columns of one bound tensor. @throws SptError `bind/coordinates`, `bind/coordinate-range` */
+/**
+ * Columns of one bound tensor. `known`: the arrays of a stored one, where they have been checked.
+ * @throws SptError `bind/coordinates`, `bind/coordinate-range`
+ */
 export function sourceOf(
   kernel: Kernel1,
   name: string,
   tensor: Tensor,
   params: ReadonlyMap<string, number>,
+  known?: Storage,
 ): Source {
   const axes = axesOfBinding(kernel, name)
   const all = allAxesOf(kernel)
@@ -59,7 +64,7 @@ export function sourceOf(
     return { name, axes, columns: t.coords, tensor: t }
   }
   const stored = axes.map((a) => storedAxis(all, a))
-  const storage = validateStored(stored, extentsOf(kernel, params), tensor)
+  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor)
   const t = toCoords(storage, storedValues(storage, tensor, fill), tensor.dtype)
   return { name, axes, columns: t.coords, tensor: t }
 }

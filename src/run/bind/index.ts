@@ -19,10 +19,11 @@ import { runSync } from '../../storage/coroutines.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { checkLevelProperty } from '../../storage/level-property-checks.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
+import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { measureWidths } from '../../storage/tree-assembly.ts'
 import { convert, filled } from '../../storage/values.ts'
-import { bindingOf } from './binding-names.ts'
+import { axesOfBinding, bindingOf } from './binding-names.ts'
 import { bindParams } from './bound-sizes.ts'
 import {
   allAxesOf,
@@ -68,12 +69,15 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), inputs.seed)
   const known: Known = { params, extents: extentsOf(kernel, params), ...given }
   const parts = bindReady(kernel, tensors, sources, known)
-  const whole = (): Source[] => [...ready].flatMap(([name, t]) => wholeSource(kernel, name, t, params))
+  let built: Structure | undefined
+  const wholes = [...ready].flatMap(([name, t]) =>
+    wholeSource(kernel, name, t, params, () => built?.storages.get(name)),
+  )
   requireStructure(kernel, tensors, [...sources, ...parts.sources], inputs.seed)
   const random = [...givenOf(kernel).keys()].filter((name) => !tensors.has(name))
   let randomTime = 0
   if (inputs.seed !== undefined) {
-    const bound = [...sources, ...parts.sources, ...whole()]
+    const bound = [...sources, ...parts.sources, ...wholes]
     const began = performance.now()
     const made = randomSources(kernel, bound, dense, params, inputs.seed)
     randomTime = performance.now() - began
@@ -87,6 +91,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   measure(new Set(kernel.axes.map((a) => a.name)), pieces)
   checkWidths(kernel, params)
   const structure = measured(kernel, pieces, ready, known)
+  built = structure
   const tables = new Map([...split.tables, ...parts.tables])
   checkClaims(kernel, structure)
   const arrays = indexArrays(kernel, structure, params)
@@ -97,11 +102,8 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
-  let all: readonly Source[] | undefined
-  const boundSources = (): readonly Source[] => {
-    all ??= [...sources, ...parts.sources, ...whole()]
-    return all
-  }
+  const all = [...sources, ...parts.sources, ...wholes]
+  const boundSources = (): readonly Source[] => all
   const routes = new Map<string, Route>()
   let report: readonly TensorFormat[] | undefined
   return {
@@ -145,14 +147,32 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   }
 }
 
-/** A tensor that is used as it is, in coordinates. */
+/** A tensor that is used as it is, in coordinates, which are made when somebody asks for them. */
 function wholeSource(
   kernel: Kernel1,
   name: string,
   tensor: StoredTensor,
   params: ReadonlyMap<string, number>,
+  known: () => Storage | undefined,
 ): Source[] {
-  return bindingOf(kernel, name, tensor).kind === 'tensor' ? [sourceOf(kernel, name, tensor, params)] : []
+  if (bindingOf(kernel, name, tensor).kind !== 'tensor') return []
+  let made: Source | undefined
+  const source = (): Source => {
+    made ??= sourceOf(kernel, name, tensor, params, known())
+    return made
+  }
+  return [
+    {
+      name,
+      axes: axesOfBinding(kernel, name),
+      get columns() {
+        return source().columns
+      },
+      get tensor() {
+        return source().tensor
+      },
+    },
+  ]
 }
 
 /** Which way each bound tensor goes: dense as it is, ready-made arrays as they are, the rest by coordinates. */

@@ -170,6 +170,7 @@ export class TestBench {
       rounds: Math.max(LEAST_ROUNDS, Math.ceil(rounds * share)),
       seconds: seconds * share * prepared.length,
       seed: seed + this.#rounds++,
+      ...(Number.isFinite(this.#fastest) && { fastest: this.#fastest }),
       warmups: prepared.every((p) => this.firstTime(p) > LONG) ? WARMUPS.long : WARMUPS.short,
       ...(signal ? { signal } : {}),
     }

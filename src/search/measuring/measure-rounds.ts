@@ -117,6 +117,7 @@ function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsO
     'confidence',
     'width',
     'all',
+    'fastest',
     'seconds',
     'seed',
     'signal',

@@ -26,6 +26,8 @@ export interface RoundsOptions {
   readonly width?: number | undefined
   /** Those that cannot be the fastest are sampled as often as the others; false. */
   readonly all?: boolean | undefined
+  /** Milliseconds of the fastest that was measured before: what is surely slower by a tenth is out as well. */
+  readonly fastest?: number | undefined
   /** Ends it after the round in which they are over. */
   readonly seconds?: number | undefined
   /** Of the orders; 1. */
@@ -62,6 +64,8 @@ const LEAST = 8
 /** After so few samples, only what is slower by `FAR` in its best than the fastest in its worst is out. */
 const FEW = 3
 const FAR = 1.5
+/** What was measured at another time may be off by that. */
+const ELSEWHERE = 1.1
 /** Candidates between two references. */
 const BETWEEN = 8
 
@@ -85,6 +89,7 @@ export async function raced(
 ): Promise<RoundsResult> {
   const { rounds = 50, confidence = CONFIDENCE, width = 0.02, seconds, seed = 1, signal } = options
   check(rounds, confidence, width, seconds)
+  const bar = ELSEWHERE * (options.fastest ?? Number.POSITIVE_INFINITY)
   const now = options.now ?? (() => performance.now())
   const start = now()
   const random = new Random(seed)
@@ -115,7 +120,7 @@ export async function raced(
     }
     await refer()
     if (isOver()) break
-    judge(all, references, confidence, width, options.all === true)
+    judge(all, references, { confidence, width, bar, keepsSlow: options.all === true })
   }
   for (const c of all) c.out ??= c.times.length === rounds ? 'rounds' : 'ended'
   const out = all.map((c) => c.out!)
@@ -148,19 +153,26 @@ function blame(candidates: readonly Candidate[], error: SptError): void {
   }
 }
 
+interface Judging {
+  readonly confidence: number
+  readonly width: number
+  /** Milliseconds beyond which nothing can be the fastest. */
+  readonly bar: number
+  readonly keepsSlow: boolean
+}
+
 /** Takes out what is not to be sampled any more. */
 function judge(
   all: readonly Candidate[],
   references: References,
-  confidence: number,
-  width: number,
-  keepsSlow: boolean,
+  { confidence, width, bar, keepsSlow }: Judging,
 ): void {
   const well = all.filter((c) => c.error === null && c.times.length > 0)
   const times = well.map((c) => corrected(c, references))
   const sure = times.map((t) => (t.length >= LEAST ? medianInterval(t, SURE) : null))
-  const bestHigh = Math.min(...sure.map((s) => s?.high ?? Number.POSITIVE_INFINITY))
+  const bestHigh = Math.min(bar, ...sure.map((s) => s?.high ?? Number.POSITIVE_INFINITY))
   const bestWorst = Math.min(
+    bar,
     ...times.map((t) => (t.length >= FEW ? Math.max(...t) : Number.POSITIVE_INFINITY)),
   )
   for (const [k, c] of well.entries()) {

@@ -9,6 +9,7 @@ const POOL = 2048
 /** Times that the neighbours of the best expected are looked at too, where not all points are. */
 const ROUNDS = 4
 const LEADERS = 16
+const HALF = 1 / 2
 /** Variance of log times, added up over results, from which the slope is the measurements' more than 1. */
 const TRUST = 1
 
@@ -54,13 +55,14 @@ class ModelSearch extends ForestSearch {
     if (counted.isExact && counted.points <= POOL) return yield* this.#sorted(yield* all(this.space))
     const pool = new Map((yield* this.drawn(POOL)).map((p) => [pointKey(p), p]))
     for (let round = 0; round < ROUNDS; round++)
-      for (const leader of (yield* this.#sorted([...pool.values()])).slice(0, LEADERS))
+      // Of the time for ranking, what is near the best takes as much as what was drawn.
+      for (const leader of (yield* this.#sorted([...pool.values()], HALF)).slice(0, LEADERS))
         for (const near of yield* neighbouring(this.space, leader)) pool.set(pointKey(near), near)
     return yield* this.#sorted([...pool.values()])
   }
 
-  *#sorted(of: readonly Point[]): Stepwise<Point[]> {
-    const expected = yield* this.expected(of)
+  *#sorted(of: readonly Point[], share = 1): Stepwise<Point[]> {
+    const expected = yield* this.expected(of, share)
     const order = of.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
     return order.map((k) => of[k]!)
   }

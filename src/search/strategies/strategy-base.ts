@@ -4,6 +4,7 @@ import { show } from '../../ast/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { Expected } from '../expected.ts'
 import { drawing, pointKey, type Random } from '../point-walks.ts'
+import { RankingTime } from '../ranking-time.ts'
 import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
 import { type Told, ToldPoints } from './told.ts'
@@ -16,9 +17,10 @@ export abstract class StrategyBase implements Strategy {
   protected readonly unseen: Unseen
   protected readonly told: ToldPoints
   readonly #expected: Expected | undefined
+  readonly #time: RankingTime
 
   /** @throws SptError `search/seed` */
-  constructor(space: PointSpace, { seed, prior }: StrategyOptions) {
+  constructor(space: PointSpace, { seed, prior, seconds }: StrategyOptions) {
     if (!Number.isSafeInteger(seed))
       fail({ code: 'search/seed', message: `the seed cannot be ${show(seed)}`, expected: 'an integer' })
     const generator = new Generator(seed)
@@ -27,6 +29,7 @@ export abstract class StrategyBase implements Strategy {
     this.unseen = new Unseen(space, this.random)
     this.told = new ToldPoints(space)
     this.#expected = prior && Expected.of(prior)
+    this.#time = new RankingTime(seconds)
   }
 
   /** A point that was taken from `unseen`; `null` where there is none left. */
@@ -74,9 +77,13 @@ export abstract class StrategyBase implements Strategy {
     return this.#expected !== undefined
   }
 
-  /** What the prior expects of points; `Infinity` where it has no number, or there is none. */
-  protected *expected(points: readonly Point[]): Stepwise<readonly number[]> {
-    return this.#expected ? yield* this.#expected.asked(points) : points.map(() => Number.POSITIVE_INFINITY)
+  /**
+   * What the prior expects of points; `Infinity` where it has no number, there is none, or no time to ask.
+   * @param share of the time that is left
+   */
+  protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
+    if (!this.#expected) return points.map(() => Number.POSITIVE_INFINITY)
+    return yield* this.#expected.asked(points, this.#time, share)
   }
 
   /** Those that were not taken. */

@@ -9,7 +9,7 @@ import { decided } from '../decided.ts'
 import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { Expected } from '../expected.ts'
-import { fastestOf, fastestTrials } from '../fastest.ts'
+import { fastestOf, finalists } from '../fastest.ts'
 import type { LibraryRoutine } from '../libraries/index.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchProgress, type SearchResult, search } from '../search.ts'
@@ -31,6 +31,7 @@ export interface TuneOptions {
   readonly device: Device
   /** Points that are measured at most. */
   readonly trials?: number | undefined
+  /** From the call on, to the last comparison; half of them at least are for trials. */
   readonly seconds?: number | undefined
   /** Trials without a better one after which it ends. */
   readonly patience?: number | undefined
@@ -138,9 +139,6 @@ export const TUNE_OPTIONS = [
 ] as const
 
 const NO_LIBRARIES: LibraryTrials = { trials: [], absent: [] }
-/** Points that are measured again at the end. */
-const FINALISTS = 3
-
 /**
  * Searches a space for the fastest schedule of a kernel (without steps) on these inputs and this device. Every candidate is
  * compared with the reference before it is measured.
@@ -152,6 +150,7 @@ const FINALISTS = 3
  */
 export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneResult> {
   check(kernel, options)
+  const start = performance.now()
   const { device, signal, seed = 1, resume = true } = options
   const { strategy = options.prior ? 'model' : 'surrogate' } = options
   const { space = await usualSpace(kernel, device, options.inputs) } = options
@@ -176,7 +175,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       batch: options.batch ?? (await session.batch()),
       known,
       trials: options.trials,
-      seconds: options.seconds,
+      seconds: options.seconds && leftOf(options.seconds, start),
       patience: options.patience,
       prior: expected?.prior,
       signal,
@@ -210,6 +209,10 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   }
 }
 
+/** What is made before the search begins counts, but half of the seconds are for trials. */
+const leftOf = (seconds: number, start: number): number =>
+  Math.max(seconds - (performance.now() - start) / 1000, seconds / 2)
+
 function fastestFinal(finals: readonly Final[]): MeasuredFinal | null {
   const [first] = fastestOf(finals)
   return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
@@ -231,7 +234,7 @@ async function finalsOf(
   found: SearchResult,
   routines: readonly LibraryTrial[],
 ): Promise<readonly Final[]> {
-  const fastest = fastestTrials(found).slice(0, FINALISTS)
+  const fastest = finalists(found)
   const list = [
     ...fastest.map(({ point, outcome }, k) => ({
       name: k === 0 ? 'best' : `best ${k + 1}`,

@@ -1,0 +1,54 @@
+/** How long a search may ask its prior: a part of its time, so that there are always trials. */
+import type { Stepwise } from './stepwise.ts'
+
+/** Seconds at first, of which the best of a space of a thousand points is known. */
+const FIRST = 10
+/** Of the time so far; of all, at first. */
+const SHARE = 1 / 4
+
+export class RankingTime {
+  readonly #first: number
+  readonly #now: () => number
+  readonly #start: number
+  #spent = 0
+
+  /** @param seconds of the search; `undefined`: it may be asked for as long as it likes @param now milliseconds */
+  constructor(seconds: number | undefined, now: () => number = () => performance.now()) {
+    this.#now = now
+    this.#start = now()
+    this.#first =
+      seconds === undefined || !Number.isFinite(seconds)
+        ? Number.POSITIVE_INFINITY
+        : 1000 * Math.min(FIRST, SHARE * seconds)
+  }
+
+  get isLimited(): boolean {
+    return Number.isFinite(this.#first)
+  }
+
+  /** Milliseconds that are left at the moment. */
+  get left(): number {
+    return Math.max(this.#first, SHARE * (this.#now() - this.#start)) - this.#spent
+  }
+
+  /** Does some of the work that it is for, and gives the milliseconds that it took. */
+  spend(work: () => void): number {
+    const start = this.#now()
+    try {
+      work()
+    } finally {
+      this.#spent += this.#now() - start
+    }
+    return this.#now() - start
+  }
+
+  /** The same with pauses. */
+  *during<T>(work: Stepwise<T>): Stepwise<T> {
+    const start = this.#now()
+    try {
+      return yield* work
+    } finally {
+      this.#spent += this.#now() - start
+    }
+  }
+}
