@@ -29,6 +29,8 @@ export interface MadeThere {
 /** Tensors in the formats of some kernels, and how many prepared kernels use them. */
 interface Converted {
   readonly tensors: Readonly<Record<string, ResidentParts>>
+  /** Once it was asked for: the same for all that store tensors alike. */
+  bound?: Pick<MadeThere, 'bound' | 'resident'>
   users: number
 }
 
@@ -84,7 +86,8 @@ export class WorkspaceResidents {
     try {
       const others = Object.entries(inputs.tensors ?? {}).filter(([name]) => !Object.hasOwn(tensors, name))
       const own = { tensors: record(others), ...(inputs.params && { params: inputs.params }) }
-      return { ...(await boundResidents(kernel, tensors, own)), release }
+      converted.bound ??= await boundResidents(kernel, tensors, own)
+      return { ...converted.bound, release }
     } catch (e) {
       release()
       throw e

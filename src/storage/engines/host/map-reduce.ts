@@ -18,6 +18,7 @@ import { type Expr, int, variable } from '../../../ir/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { pointOf } from '../../coordinate-text.ts'
+import { isFalse, undecided } from './decided-conditions.ts'
 
 export type F = Frame<TypedArray>
 
@@ -203,7 +204,22 @@ export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): numbe
 
 /** The first entry of which each condition holds; -1: none. Integers that 32 bits do not hold on the way are refused. */
 export function first(frame: F, conditions: readonly Expr[]): number[] {
-  return scanned(frame, conditions, 0, () => {})
+  const known = new Map<Column, readonly [number, number]>()
+  const rangeOf = (name: string): readonly [number, number] | null => {
+    const column = columnOf(frame, variable(name))
+    if (!column) return null
+    const range = known.get(column) ?? extremes(column, 0, column.length)
+    known.set(column, range)
+    return range
+  }
+  const open = conditions.map((e) => undecided(frame, e, rangeOf))
+  const found = scanned(
+    frame,
+    open.filter((e) => !isFalse(e)),
+    0,
+    () => {},
+  )
+  return open.map((e) => (isFalse(e) ? -1 : found.shift()!))
 }
 
 /** The same beside a new column, which is `null` where one holds. */

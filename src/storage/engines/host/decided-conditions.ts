@@ -1,0 +1,35 @@
+/** Conditions that the least and greatest value of columns decide: a look at these takes a fraction of evaluating them. */
+
+import type { TypedArray } from '../../../ir/arrays.ts'
+import { type Expr, int } from '../../../ir/expr.ts'
+import type { Frame } from '../../column-engine.ts'
+
+/** A condition without the alternatives that hold of no entry; `0`: none is left. */
+export function undecided(
+  frame: Frame<TypedArray>,
+  e: Expr,
+  rangeOf: (column: string) => readonly [number, number] | null,
+): Expr {
+  if (e.kind !== 'binary') return e
+  if (e.op === 'or') {
+    const [a, b] = [undecided(frame, e.a, rangeOf), undecided(frame, e.b, rangeOf)]
+    if (isFalse(a)) return b
+    if (isFalse(b)) return a
+    return a === e.a && b === e.b ? e : { ...e, a, b }
+  }
+  if ((e.op !== 'lt' && e.op !== 'ge') || e.a.kind !== 'var') return e
+  const bound = knownSize(frame, e.b)
+  const range = bound === undefined ? null : rangeOf(e.a.name)
+  if (bound === undefined || !range) return e
+  const [lo, hi] = range
+  const never = e.op === 'lt' ? lo >= bound : hi < bound
+  return never ? NEVER : e
+}
+
+const NEVER = int(0)
+export const isFalse = (e: Expr): boolean => e.kind === 'const' && e.value === 0
+
+function knownSize(frame: Frame<TypedArray>, e: Expr): number | undefined {
+  if (e.kind === 'const') return e.value
+  return e.kind === 'var' && !frame.column(e.name) ? frame.sizes.get(e.name) : undefined
+}
