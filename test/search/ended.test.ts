@@ -177,6 +177,29 @@ describe('an outlier', () => {
     expect(farIn([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
   })
 
+  test('nor is what took ten times as long twice run once more', async () => {
+    const e = new Evaluator({ space: candidates, kernel, inputs, device: await devices.cpu(), rounds: 2 })
+    open.push(e)
+    await e.evaluate(asked.slice(1, 2))
+    const taking = (runTime: number, ...times: number[]) =>
+      ({
+        time: async () => [times.shift()!],
+        verifyAgainst: async () => ({ ok: true, maxRelativeError: 0, sampled: null, runTime }),
+        executable: { bytes: 0 },
+        free() {},
+      }) as never
+    const { data } = e.bench
+    for (const [ran, samples] of [
+      [6000, [5000]],
+      [1e-9, [5000, 4000]],
+    ] as const) {
+      data.prepare = async () => taking(ran, 5000, 4000)
+      const checked = await e.bench.checked({} as never, `ran ${ran}`)
+      if (!('prepared' in checked)) throw new Error('not right')
+      expect(await e.bench.hopeless(checked.prepared)).toMatchObject({ timing: { samples } })
+    }
+  })
+
   test('makes no candidate hopeless', async () => {
     const e = new Evaluator({ space: candidates, kernel, inputs, device: await devices.cpu(), rounds: 2 })
     open.push(e)

@@ -34,6 +34,8 @@ export interface MeasuringOptions {
 
 /** What is slower than the fastest so far by that much is measured no further: after some runs, since the first may compile. */
 const HOPELESS = 3
+/** What was slower by that much when it was compared, and is again, was not held up: one run tells enough. */
+const BEYOND = 10
 /** Those runs: until they took so many milliseconds together, within which hosts have compiled loops that are run often. */
 const FIRST_MS = 100
 const FIRST_RUNS = 50
@@ -56,6 +58,8 @@ export class TestBench {
   /** By steps as JSON. */
   readonly #right = new Map<string, Compared>()
   readonly #wrong = new Map<string, Outcome>()
+  /** Milliseconds of runs that were compared, on the host's clock. */
+  readonly #ran = new WeakMap<PreparedKernel, number>()
   /** Milliseconds of first runs. */
   readonly #first = new WeakMap<PreparedKernel, number>()
 
@@ -103,9 +107,9 @@ export class TestBench {
   }
 
   async #compared(prepared: PreparedKernel, key: string): Promise<Compared | Outcome> {
-    const { ok, problems, reducerFault, maxRelativeError, sampled } = await prepared.verifyAgainst(
-      this.data.expected(this.extent),
-    )
+    const verified = await prepared.verifyAgainst(this.data.expected(this.extent))
+    const { ok, problems, reducerFault, maxRelativeError, sampled } = verified
+    this.#ran.set(prepared, verified.runTime)
     if (!ok) {
       const message = problems.join('; ')
       const outcome: Outcome = reducerFault
@@ -142,13 +146,18 @@ export class TestBench {
     const turns = new EventTurns(signal)
     const times: number[] = []
     const isFar = (): boolean => Math.min(...times) > HOPELESS * this.#fastest
+    const isBeyond = (): boolean => Math.min(...times, this.#ran.get(prepared) ?? 0) > BEYOND * this.#fastest
     let spent = 0
     do {
       await turns.next()
       const [time = 0] = await prepared.time(1)
       times.push(time)
       spent += time
-    } while (isFar() && (times.length < LEAST_RUNS || (times.length < FIRST_RUNS && spent < FIRST_MS)))
+    } while (
+      isFar() &&
+      !isBeyond() &&
+      (times.length < LEAST_RUNS || (times.length < FIRST_RUNS && spent < FIRST_MS))
+    )
     this.#first.set(prepared, Math.min(...times))
     return isFar() ? { status: 'measured', timing: timingOf(times) } : null
   }
