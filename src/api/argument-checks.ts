@@ -9,6 +9,7 @@ import type { Tensor, ValueArray } from '../storage/tensor.ts'
 
 export {
   expectArgument,
+  expectDistinct,
   expectFlag,
   expectOptions,
   isRecord,

@@ -4,6 +4,7 @@ import { fail } from './diagnostic.ts'
 export function show(x: unknown): string {
   if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
   if (Array.isArray(x)) return x.length === 0 ? 'an empty list' : 'a list'
+  if (x instanceof Promise) return 'a promise'
   if (typeof x === 'object' && x !== null) return 'an object'
   if (typeof x === 'bigint') return `${x}n`
   return typeof x === 'function' ? 'a function' : String(x)
@@ -26,6 +27,19 @@ export function expectArgument(
     message: `${what} cannot be ${show(got)}`,
     expected,
     ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+/** @throws SptError `api/argument` where something is in a list twice */
+export function expectDistinct(what: string, list: readonly unknown[]): void {
+  // Asked often: what is twice is looked for where something is.
+  if (new Set(list).size === list.length) return
+  const twice = list.find((x, k) => list.indexOf(x) < k)
+  fail({
+    code: 'api/argument',
+    message: `${show(twice)} is twice among ${what}`,
+    expected: 'each once',
+    hint: 'leave one of them out',
   })
 }
 

@@ -79,7 +79,8 @@ export interface PriorOptions {
 }
 
 /**
- * Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity.
+ * Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity,
+ * as those of which the model has no number.
  * What `predictor` gave is asked in several threads where the space is a program's or of `sketches`.
  */
 export function costPrior(
@@ -105,7 +106,10 @@ export function costPrior(
     threads: options.threads,
   })
   return priorOf({
-    costs: (points) => ranking.costs(points),
+    *costs(points) {
+      const costs = yield* ranking.costs(points)
+      return costs.map((c) => (Number.isNaN(c) ? Number.POSITIVE_INFINITY : c))
+    },
     begin() {
       // Where points can be counted without going through all of them.
       const { points, isExact } = space.rest ? atOnce(counting(space)) : { points: LEAST, isExact: false }

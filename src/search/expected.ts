@@ -1,5 +1,6 @@
 /** What a prior expects of points, asked once for each. */
 import { fail } from '../ast/diagnostic.ts'
+import { show } from '../ast/expect-argument.ts'
 import { pointKey } from './points.ts'
 import type { RankingTime } from './ranking-time.ts'
 import { atOnce, type Stepwise } from './stepwise.ts'
@@ -76,7 +77,7 @@ export class Expected {
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
   }
 
-  /** For strategies; `Infinity` where the prior has no number. @throws SptError `search/prior` */
+  /** For strategies; `Infinity` where the prior expects a refusal. @throws SptError `search/prior` */
   readonly prior = (points: readonly Point[]): readonly number[] => {
     const keys = points.map(pointKey)
     const open = points.filter((_, k) => !this.#costs.has(keys[k]!))
@@ -85,14 +86,19 @@ export class Expected {
   }
 
   #keep(open: readonly Point[], costs: readonly number[]): void {
-    if (costs.length !== open.length)
-      fail({
-        code: 'search/prior',
-        message: `the prior has ${costs.length} numbers for ${open.length} points`,
-        expected: 'a number for each point',
-      })
-    for (const [k, point] of open.entries())
-      this.#costs.set(pointKey(point), Number.isNaN(costs[k]) ? Number.POSITIVE_INFINITY : costs[k]!)
+    const count: unknown = costs?.length
+    if (count !== open.length)
+      refuse(
+        typeof count === 'number'
+          ? `the prior has ${count} numbers for ${open.length} points`
+          : `the prior gives ${show(costs)} for ${open.length} points`,
+      )
+    for (const [k, point] of open.entries()) {
+      const cost: unknown = costs[k]
+      if (typeof cost !== 'number' || Number.isNaN(cost))
+        refuse(`the prior gives ${show(cost)} for ${JSON.stringify(point)}`)
+    }
+    for (const [k, point] of open.entries()) this.#costs.set(pointKey(point), costs[k]!)
   }
 
   /** Nothing is asked for this. */
@@ -115,3 +121,11 @@ export function scattered<T>(list: readonly T[]): readonly T[] {
 }
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2
+
+const refuse = (message: string): never =>
+  fail({
+    code: 'search/prior',
+    message,
+    expected: 'a number for each point',
+    hint: 'Infinity is for points that are refused, or of which nothing is known: they come last',
+  })

@@ -3,7 +3,7 @@
 import type { Kernel } from '../api/kernel.ts'
 import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { expectArgument, expectDistinct, isRecord } from '../ast/expect-argument.ts'
 import { TEXTS } from '../ast/value-kinds.ts'
 import { isDenseRoot } from '../ir/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
@@ -59,8 +59,7 @@ function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
   const isList = TEXTS.holds(texts) && (texts as readonly string[]).length > 0
   expectArgument(isList, `formats of ${buffer}`, texts, expected)
   const list = texts as readonly string[]
-  const twice = list.find((t, k) => list.indexOf(t) < k)
-  expectArgument(twice === undefined, `formats of ${buffer}`, twice, 'each format once')
+  expectDistinct(`formats of ${buffer}`, list)
   for (const text of list) {
     const made = text === '' ? null : orRefused(() => kernel.as(buffer, text))
     if (made instanceof SptError && !made.diagnostics[0]!.code.startsWith('schedule/')) throw made

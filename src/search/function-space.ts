@@ -1,6 +1,6 @@
 /** Spaces that a function describes: it takes decisions one after the other, and says what they make of a kernel. */
 import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
+import { expectArgument, expectDistinct, isRecord, nameText } from '../ast/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
 import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts'
 
@@ -184,11 +184,13 @@ class Walk implements Decisions {
       if (!Number.isFinite(v)) expectArgument(false, `a value of ${name}`, v, 'a number')
       list.push(v)
     }
-    return this.#decide(name, unlike(name, list), true)
+    expectDistinct(`what ${name} can be`, list)
+    return this.#decide(name, list, true)
   }
 
   option<const T extends string>(name: string, values: readonly T[]): T {
-    return this.#decide(name, unlike(name, values), false)
+    expectDistinct(`what ${name} can be`, values)
+    return this.#decide(name, values, false)
   }
 
   pick<T>(name: string, values: Readonly<Record<string, T>>): T {
@@ -213,12 +215,4 @@ class Walk implements Decisions {
     expectArgument(typeof holds === 'boolean', 'what only holds', holds, 'true or false')
     if (!holds) throw new Stop({ kind: 'refused' })
   }
-}
-
-function unlike<T extends DecisionValue>(name: string, values: readonly T[]): readonly T[] {
-  // Walks come here for each value of each decision: what is twice is looked for where something is.
-  if (new Set(values).size === values.length) return values
-  const twice = values.find((v, k) => values.indexOf(v) < k)
-  expectArgument(false, `what ${name} can be`, show(twice), 'each value once')
-  return values
 }

@@ -33,6 +33,9 @@ export class AskedPoints {
         message: `a strategy that was asked for at most ${most} points gives ${Array.isArray(given) ? given.length : show(given)}`,
         expected:
           'a list of points, at once, with no more than it was asked for; an empty one ends the search',
+        ...(given instanceof Promise
+          ? { hint: 'ask is not awaited: make it a function that is not async; evaluate may take its time' }
+          : {}),
       })
     const out: Point[] = []
     for (const wanted of given as readonly Point[]) {

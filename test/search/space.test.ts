@@ -1,6 +1,7 @@
 /** Spaces that functions describe, and what is asked of spaces that have no point, or too many. */
 import { describe, expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
+import { formatChoices } from '../../src/search/format-choices.ts'
 import {
   check,
   count,
@@ -86,6 +87,14 @@ describe('a function', () => {
     ['no truth value', broken((p) => p.only(1 as never)), 'api/argument'],
   ])('with %s is refused', (_, s, code) => {
     expect(refusal(() => listed(s)).code).toBe(code)
+  })
+
+  test('what is there twice is named', () => {
+    const said = (decide: (p: Decisions) => unknown) => refusal(() => listed(broken(decide))).message
+    expect(said((p) => p.number('c', [1, 1.5, 1]))).toBe('1 is twice among what c can be')
+    expect(said((p) => p.option('o', ['a', 'b', 'b']))).toBe('"b" is twice among what o can be')
+    const formats = refusal(() => formatChoices(kernel, { A: ['', 'csr', 'csr'] }))
+    expect([formats.code, formats.message]).toEqual(['api/argument', '"csr" is twice among formats of A'])
   })
 })
 

@@ -13,11 +13,11 @@ import { drawnOutcome, landscape, measured } from './outcomes.ts'
 const numbers = fc.noBias(choiceNumbers(200))
 const NAMES = Object.keys(STRATEGIES)
 
-/** Priors that say little, nothing, or what is no number. */
+/** Priors that say little, nothing, or that some are refused. */
 const PRIORS: readonly StrategyOptions['prior'][] = [
   (ps) => ps.map(landscape),
   (ps) => ps.map(() => 1),
-  (ps) => ps.map((p) => (landscape(p) > 5 ? Number.NaN : -landscape(p))),
+  (ps) => ps.map((p) => (landscape(p) > 5 ? Number.POSITIVE_INFINITY : -landscape(p))),
   (ps) => ps.map((p) => (landscape(p) > 5 ? Number.POSITIVE_INFINITY : 0)),
 ]
 
@@ -186,8 +186,16 @@ test('a strategy that is not there is refused with those that are alike, the mod
   expect(refusal(() => strategyNamed('model')(space, { seed: 1 }))).toMatchObject({
     code: 'search/no-prior',
   })
-  const prior = (): number[] => []
-  expect(refusal(() => strategyNamed('model')(space, { seed: 1, prior }).ask(1))).toMatchObject({
-    code: 'search/prior',
-  })
+  const given: readonly [unknown, string][] = [
+    [[], 'has 0 numbers for 1 points'],
+    [[Number.NaN], 'gives NaN for {}'],
+    [[undefined], 'gives undefined for {}'],
+    [['1'], 'gives "1" for {}'],
+    [undefined, 'gives undefined for 1 points'],
+    [Promise.resolve([1]), 'gives a promise for 1 points'],
+  ]
+  for (const [costs, said] of given)
+    expect(
+      refusal(() => strategyNamed('model')(space, { seed: 1, prior: () => costs as number[] }).ask(1)),
+    ).toMatchObject({ code: 'search/prior', message: `the prior ${said}` })
 })

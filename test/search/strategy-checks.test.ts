@@ -36,6 +36,19 @@ test.each<[string, (count: number) => unknown]>([
   expect(await refused({ name: 'own', ask, tell() {} })).toBe(code)
 })
 
+test('an ask that is async is told so', async () => {
+  const strategy = { name: 'own', ask: async () => [{ p: 1 }], tell() {} } as never
+  const searched = search({ space, strategy, evaluate: async () => [], trials: 3 })
+  await expect(searched).rejects.toMatchObject({
+    diagnostics: [
+      {
+        message: 'a strategy that was asked for at most 1 points gives a promise',
+        hint: expect.stringContaining('ask is not awaited'),
+      },
+    ],
+  })
+})
+
 test('what is no strategy', async () => {
   for (const strategy of [() => null, () => ({}), () => ({ ask: () => [] }), { ask: () => [] }])
     expect(await refused(strategy)).toBe('search/strategy')

@@ -2,6 +2,7 @@
 import {
   checkDevice,
   expectArgument,
+  expectDistinct,
   expectEach,
   expectOptions,
   isRecord,
@@ -277,9 +278,10 @@ function check(kernel: unknown, options: TuneAllOptions): void {
     isRecord(c) && typeof c.name === 'string' && (isRecord(c.inputs) || typeof c.inputs === 'function')
   expectEach('cases', cases, isCase, 'case', '{ name, inputs }')
   expectArgument(cases.length > 0, 'cases', cases, 'at least one')
-  const names = cases.map((c) => c.name)
-  const twice = names.find((n, k) => names.indexOf(n) < k)
-  expectArgument(twice === undefined, 'the name of a case', twice, 'another one for each')
+  expectDistinct(
+    'names of cases',
+    cases.map((c) => c.name),
+  )
   for (const c of cases) {
     expectOptions(`case ${c.name}`, c, ['name', 'inputs', 'group', 'device', 'files'])
     expectValues(c, { group: TEXT, files: RECORD })
