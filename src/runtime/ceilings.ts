@@ -21,9 +21,6 @@ const CHIPS: readonly (readonly [name: string, Ceilings])[] = [
   ['H200', { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, tf32: 350e12, f16: 645e12 }],
 ]
 
-/** The chips that have been measured. */
-export const MEASURED: readonly string[] = CHIPS.map(([name]) => name)
-
 let calibrated: (kind: DeviceKind, chip: string) => Ceilings | undefined = () => undefined
 
 /** Where those of calibrated devices come from. */

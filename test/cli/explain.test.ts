@@ -18,7 +18,9 @@ test('measures where a device runs it, and writes JSON', async () => {
   expect(out).toMatch(/ {4}B +12 loaded; has 12 of 4 bytes/)
   expect(out).toMatch(/operations +28 plain/)
   expect(out).toMatch(/time +[\d.]+ ms \(median of \d+/)
-  expect(out).toContain('ceilings  not known of JavaScript, only of H200: no shares of them, and no bounds\n')
+  expect(out).toContain(
+    'ceilings  not measured for JavaScript: no shares of them, and no bounds (spt calibrate --device cpu measures them)\n',
+  )
   expect(out).not.toMatch(/^ *bound/m)
   const e = JSON.parse(readFileSync(path, 'utf8')) as Explanation
   expect([e.kernel, e.device, e.sizes]).toEqual(['mul', 'cpu', { m: 3, n: 4, d: 3, alpha: 2 }])

@@ -251,13 +251,15 @@ test('ended before there is a result, it tells what came of it', async () => {
   const all = {
     ...none,
     cases,
-    candidates: [],
+    candidates: [{}, {}],
     generalised: null,
     standard: null,
     verdict: null,
     schedule: null,
   }
   const said = tunedAllReport(own, 'cpu', all as never)
+  // On each they were not tried.
+  expect(said).toMatch(/^cases +2; 2 trials; after 1\.0 s$/m)
   expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nIt was ended before all/m)
 })
 

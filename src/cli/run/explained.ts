@@ -10,7 +10,7 @@ import type {
   Work,
 } from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
-import { ceilingsOf, MEASURED } from '../../runtime/ceilings.ts'
+import { ceilingsOf } from '../../runtime/ceilings.ts'
 import { otherChip } from '../../search/cost-model.ts'
 import { count, ms, percent } from '../figures.ts'
 import { type Form, formText } from '../forms.ts'
@@ -129,7 +129,7 @@ const ceilingsRow = ({ device, deviceName }: Explanation): Row[] =>
     : [
         [
           'ceilings',
-          `not known of ${deviceName}, only of ${MEASURED.join(', ')}: no shares of them, and no bounds`,
+          `not measured for ${deviceName}: no shares of them, and no bounds (spt calibrate --device ${device} measures them)`,
         ],
       ]
 

@@ -34,9 +34,11 @@ export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult)
     for (const [code, n] of Object.entries(s.rejectedByCode)) rejected[code] = (rejected[code] ?? 0) + n
   const failed = searches.reduce((n, s) => n + s.failed, 0)
   const trials = searches.reduce((n, s) => n + s.trials.length, 0)
+  // Ended before: candidates were tried on some, or on none.
+  const onAll = g ? `, then ${r.candidates.length} candidates on each` : ''
   const head = [
     `kernel    ${kernel.name} on ${device}`,
-    `cases     ${r.cases.length}; ${trials} trials, then ${r.candidates.length} candidates on each; after ${r.seconds.toFixed(1)} s`,
+    `cases     ${r.cases.length}; ${trials} trials${onAll}; after ${r.seconds.toFixed(1)} s`,
     ...(Object.keys(rejected).length > 0 ? [`rejected  ${byFrequency(rejected)}`] : []),
     ...(failed > 0 ? [`failed    ${failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
