@@ -23,20 +23,27 @@ interface Rest {
   readonly children: Map<DecisionValue, Rest>
 }
 
+/** Values of rests that were met before, for one of a rest that was not. */
+const EQUAL = 20
+
 /** What is below partial points, and how many points: each rest once, of which a space has far fewer than partial points. */
 export class Counter {
   readonly #space: PointSpace
   #left: number
+  /** Equal rests are found by asking conditions as well, however soon they are counted. */
+  #leftWithEqual: number
   readonly #known = new Map<string, Rest>()
 
   constructor(space: PointSpace, limit: number) {
     this.#space = space
     this.#left = limit
+    this.#leftWithEqual = EQUAL * limit
   }
 
   node(partial: Point): Rest {
     const key = this.#space.rest?.(partial)
-    const node = (key === undefined ? undefined : this.#known.get(key)) ?? { children: new Map() }
+    const node: Rest = (key === undefined ? undefined : this.#known.get(key)) ?? { children: new Map() }
+    if (node.open !== undefined) this.#leftWithEqual -= effortOf(node.open)
     if (key !== undefined) this.#known.set(key, node)
     return node
   }
@@ -55,14 +62,19 @@ export class Counter {
     return child
   }
 
+  get #isSpent(): boolean {
+    return this.#left <= 0 || this.#leftWithEqual <= 0
+  }
+
   *below(node: Rest, partial: Point): Stepwise<PointCount> {
     if (node.count) return node.count
-    if (this.#left <= 0) return { points: 0, isExact: false }
+    if (this.#isSpent) return { points: 0, isExact: false }
     const open = this.open(node, partial)
     yield
     this.#left -= effortOf(open)
     let found: PointCount = { points: open ? 0 : 1, isExact: true }
     for (const value of open?.values ?? []) {
+      if (this.#isSpent) return { ...found, isExact: false }
       const next = withValue(partial, open!.name, value)
       const { points, isExact } = yield* this.below(this.child(node, value, next), next)
       found = { points: found.points + points, isExact: found.isExact && isExact }

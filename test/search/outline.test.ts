@@ -3,6 +3,7 @@ import { test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
 import { outline } from '../../src/search/outline/index.ts'
+import { count } from '../../src/search/points.ts'
 import type { DecisionValue, Point, PointSpace } from '../../src/search/types.ts'
 import { space } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -121,4 +122,32 @@ test('a large one is estimated, and the dependences it shows are no chance', () 
       ],
     },
   ])
+})
+
+test.each([
+  ['that differ', (n: number) => String(n)],
+  ['that are equal', () => 'same'],
+])('lists of thousands of values are asked about a bounded number of times, rests %s', (_, keyOf) => {
+  let asked = 0
+  const names = ['a', 'b', 'c']
+  const all = Array.from({ length: 4096 }, (_, k) => k)
+  const space: PointSpace = {
+    name: 'long',
+    next: (partial) => {
+      asked++
+      const depth = Object.keys(partial).length
+      // The last has no value that is allowed.
+      const values = depth < 2 ? all : []
+      return { name: names[depth]!, values, ordered: true, considered: all.length }
+    },
+    rest: (partial) => {
+      asked++
+      const [a = 0, b = 0] = Object.values(partial) as number[]
+      return `${Object.keys(partial).length} ${keyOf(a * 4096 + b)}`
+    },
+  }
+  expect(count(space)).toMatchObject({ points: 0 })
+  outline(space)
+  // Each asks about 4,096 values.
+  expect(asked).toBeLessThan(1000)
 })

@@ -1,4 +1,5 @@
 /** Spaces that are too large to be gone through: what random walks show of them. */
+import { effortOf } from '../effort.ts'
 import { type Random, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
@@ -20,15 +21,24 @@ interface Met {
   readonly depth: number
 }
 
+/** Values to look at, in all walks but the fewest there are. */
+const VALUES = 400_000
+const FEWEST = 10
+
 /** Chance that walks show a dependence where there is none. */
 const DOUBT = 1e-6
 
 /**
  * The number of points is the mean product of the numbers of values on the way, which is without bias (Knuth, Mathematics of
- * Computation 29, 1975).
+ * Computation 29, 1975). Fewer than `count` where conditions are asked about many values.
  */
 export function sampledOutline(space: PointSpace, count: number, random: Random): Outline {
-  const walks = Array.from({ length: count }, () => walk(space, random))
+  const walks: Walk[] = []
+  for (let left = VALUES; walks.length < count && (left > 0 || walks.length < FEWEST); ) {
+    const one = walk(space, random)
+    walks.push(one)
+    for (const open of one.asked) left -= effortOf(open)
+  }
   const met = allMet(walks)
   const products = walks.map(({ asked }) => asked.reduce((n, { values }) => n * values.length, 1))
   return {
@@ -41,7 +51,7 @@ export function sampledOutline(space: PointSpace, count: number, random: Random)
         after: met.flatMap((before) => restriction(before, one)),
       }),
     ),
-    points: products.reduce((a, b) => a + b, 0) / count,
+    points: products.reduce((a, b) => a + b, 0) / walks.length,
     isExact: false,
   }
 }
