@@ -26,7 +26,7 @@ export interface Compared {
 export interface MeasuringOptions {
   /** Samples of a candidate at most; 30. */
   readonly rounds?: number | undefined
-  /** Seconds that measuring candidates together takes at most, for each of them; 2. */
+  /** Seconds that measuring candidates together takes at most, for each of them; 1. */
   readonly seconds?: number | undefined
   /** Of the rows that the reference computes, and of the orders of rounds; 1. */
   readonly seed?: number | undefined
@@ -36,6 +36,8 @@ export interface MeasuringOptions {
 const HOPELESS = 3
 /** What was slower by that much when it was compared, and is again, was not held up: one run tells enough. */
 const BEYOND = 10
+/** And what took so many milliseconds when it was compared needs no other run: hosts compile loops within less. */
+const LONG_ENOUGH_MS = 1000
 /** Those runs: until they took so many milliseconds together, within which hosts have compiled loops that are run often. */
 const FIRST_MS = 100
 const FIRST_RUNS = 50
@@ -144,9 +146,14 @@ export class TestBench {
 
   async #hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
     const turns = new EventTurns(signal)
+    const ran = this.#ran.get(prepared) ?? 0
+    if (ran > LONG_ENOUGH_MS && ran > BEYOND * this.#fastest) {
+      this.#first.set(prepared, ran)
+      return { status: 'measured', timing: timingOf([ran]) }
+    }
     const times: number[] = []
     const isFar = (): boolean => Math.min(...times) > HOPELESS * this.#fastest
-    const isBeyond = (): boolean => Math.min(...times, this.#ran.get(prepared) ?? 0) > BEYOND * this.#fastest
+    const isBeyond = (): boolean => Math.min(...times, ran) > BEYOND * this.#fastest
     let spent = 0
     do {
       await turns.next()
@@ -174,7 +181,7 @@ export class TestBench {
     signal?: AbortSignal,
   ): Promise<readonly Outcome[]> {
     if (prepared.length === 0) return []
-    const { rounds = 30, seconds = 2, seed = 1 } = this.#options
+    const { rounds = 30, seconds = 1, seed = 1 } = this.#options
     const options = {
       rounds: Math.max(LEAST_ROUNDS, Math.ceil(rounds * share)),
       seconds: seconds * share * prepared.length,
