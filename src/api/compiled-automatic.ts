@@ -1,4 +1,5 @@
 /** A kernel without a schedule, compiled: what is bound says how its loops are dealt out, however it is bound. */
+import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -75,9 +76,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
   ): Promise<CompiledSchedule> {
     if (this.#isReleased) return this.#early
     try {
-      // Names are the user's: `__proto__` is one of them.
-      const tensors: Record<string, NonNullable<RunInputs['tensors']>[string]> = Object.create(null)
-      Object.assign(tensors, inputs.tensors)
+      const tensors = byName(Object.entries(inputs.tensors ?? {}))
       for (const [name, parts] of Object.entries(resident)) tensors[name] = await residentStructure(parts)
       const form = this.#formFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
       return form ? await this.#compile(form) : this.#early

@@ -1,4 +1,5 @@
 /** Inputs of a workspace that are brought into formats on its device: what is large is made there many times sooner. */
+import { byName } from '../ast/by-name.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { isNonunique } from '../ir/axis.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -85,7 +86,7 @@ export class WorkspaceResidents {
     }
     try {
       const others = Object.entries(inputs.tensors ?? {}).filter(([name]) => !Object.hasOwn(tensors, name))
-      const own = { tensors: record(others), ...(inputs.params && { params: inputs.params }) }
+      const own = { tensors: byName(others), ...(inputs.params && { params: inputs.params }) }
       converted.bound ??= await boundResidents(kernel, tensors, own)
       return { ...converted.bound, release }
     } catch (e) {
@@ -113,7 +114,7 @@ export class WorkspaceResidents {
     } finally {
       releaseSpare(this.#device)
     }
-    const converted = { tensors: record(made), users: 0 }
+    const converted = { tensors: byName(made), users: 0 }
     this.#converted.set(key, converted)
     return converted
   }
@@ -149,13 +150,6 @@ export class WorkspaceResidents {
     this.#uploaded.clear()
     releaseSpare(this.#device)
   }
-}
-
-/** Names are the user's: `__proto__` is one of them. */
-function record<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
-  const out: Record<string, T> = Object.create(null)
-  for (const [name, x] of entries) out[name] = x
-  return out
 }
 
 /** What there is no room for on the device, or no way. */

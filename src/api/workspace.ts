@@ -1,4 +1,5 @@
 /** One set of inputs on one device for many schedules of a kernel: what they have in common is made once. */
+import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { Allowance, allocatingWithin } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
@@ -14,7 +15,7 @@ import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
-import type { Tensor, ValueArray } from '../storage/tensor.ts'
+import type { ValueArray } from '../storage/tensor.ts'
 import { checkDevice, expectArgument } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
@@ -260,9 +261,7 @@ export const drawnInputs = (source: Kernel1, inputs: Inputs): Inputs =>
 /** With tensors in place of the seed's, for kernels whose formats would draw others. */
 function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
   const { kernel, params } = bound
-  // Names are the user's: `__proto__` is one of them.
-  const tensors: Record<string, Tensor> = Object.create(null)
-  Object.assign(tensors, inputs.tensors)
+  const tensors = byName(Object.entries(inputs.tensors ?? {}))
   const extents = extentsOf(kernel, params)
   for (const name of bound.random) {
     const dense = bound.dense.get(name)

@@ -5,8 +5,9 @@
 import { unreachable } from '../ast/diagnostic.ts'
 import { type Axis, hasWidth, operandsOfAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
-import { isBuiltinReducer, type Monoid } from './monoid.ts'
+import type { Monoid } from './monoid.ts'
 import { exprPrinter, typedConstant } from './print-expr.ts'
+import { declaredMonoids } from './rewrite-stage1.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
 
 /** One expression of Stage I with the fewest parentheses; `level` is how strongly its surroundings bind. */
@@ -100,15 +101,6 @@ function body(list: readonly Stmt1[], indent: string, out: string[]): void {
   }
 }
 
-function monoidsOf(list: readonly Stmt1[], out: Map<string, Monoid>): Map<string, Monoid> {
-  for (const s of list) {
-    if (s.kind === 'iterate') monoidsOf(s.body, out)
-    else if (s.kind === 'if') monoidsOf([...s.then, ...s.else], out)
-    else if (s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name)) out.set(s.reducer.name, s.reducer)
-  }
-  return out
-}
-
 /** Statements as text, without a final line break. */
 export function printBody1(list: readonly Stmt1[], indent = ''): string {
   const out: string[] = []
@@ -119,7 +111,7 @@ export function printBody1(list: readonly Stmt1[], indent = ''): string {
 /** The kernel as text, without a final line break. */
 export function print1(kernel: Kernel1): string {
   const params = kernel.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
-  const monoids = [...monoidsOf(kernel.body, new Map()).values()].map((m) => `${printMonoid(m)}\n\n`)
+  const monoids = [...declaredMonoids(kernel.body).values()].map((m) => `${printMonoid(m)}\n\n`)
   return [
     `${monoids.join('')}kernel ${kernel.name}(${params}) {`,
     ...kernel.axes.map((a) => `  ${printAxis(a)}`),

@@ -1,6 +1,7 @@
 /** Walking over Stage I bodies, and rewriting them. */
 import type { Expr, Load } from './expr.ts'
 import { rewriteExpr } from './expr-tree.ts'
+import { isBuiltinReducer, type Monoid } from './monoid.ts'
 import type { Stmt1 } from './stage1.ts'
 
 /** The buffers that statements write. */
@@ -9,6 +10,19 @@ export function writtenBy(body: readonly Stmt1[], out: Set<string> = new Set()):
     if (s.kind === 'iterate') writtenBy(s.body, out)
     else if (s.kind === 'if') writtenBy([...s.then, ...s.else], out)
     else if (s.kind !== 'let') for (const t of s.targets) out.add(t.buffer)
+  return out
+}
+
+/** Reducers that statements use and programs declare, by name. */
+export function declaredMonoids(
+  body: readonly Stmt1[],
+  out: Map<string, Monoid> = new Map(),
+): ReadonlyMap<string, Monoid> {
+  for (const s of body) {
+    if (s.kind === 'iterate') declaredMonoids(s.body, out)
+    else if (s.kind === 'if') declaredMonoids([...s.then, ...s.else], out)
+    else if (s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name)) out.set(s.reducer.name, s.reducer)
+  }
   return out
 }
 

@@ -3,8 +3,9 @@
  * depends on the order in which they combine, and none of them is wrong.
  */
 import { SptError } from '../ast/diagnostic.ts'
-import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
-import type { Kernel1, Stmt1 } from '../ir/stage1.ts'
+import type { Monoid } from '../ir/monoid.ts'
+import { declaredMonoids } from '../ir/rewrite-stage1.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
 import { type RefSample, reductions } from '../reference/index.ts'
 import { type MonoidLaws, monoidLaws } from '../reference/monoid-laws.ts'
 import { Random } from './bind/random-tensors.ts'
@@ -43,7 +44,7 @@ export function reducerFault(
   sampled: RefSample | null,
   places: readonly Place[],
 ): string | null {
-  if (!declaresReducer(source.body)) return null
+  if (declaredMonoids(source.body).size === 0) return null
   const all = operandsOf(source, bound, sampled, places)
   for (const [buffer, { reducer, of }] of all) {
     const laws = monoidLaws(reducer)
@@ -55,13 +56,6 @@ export function reducerFault(
   }
   return null
 }
-
-const declaresReducer = (body: readonly Stmt1[]): boolean =>
-  body.some((s) => {
-    if (s.kind === 'iterate') return declaresReducer(s.body)
-    if (s.kind === 'if') return declaresReducer([...s.then, ...s.else])
-    return s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name)
-  })
 
 function operandsOf(
   source: Kernel1,

@@ -166,13 +166,12 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
         return told
       }
       const addSettled = (): readonly Trial[] => {
-        const tried = asked.filter((_, k) => settled.has(k))
-        return tried.length === 0
-          ? []
-          : add(
-              tried,
-              tried.map((a) => settled.get(asked.indexOf(a))),
-            )
+        const places = [...asked.keys()].filter((k) => settled.has(k))
+        if (places.length === 0) return []
+        return add(
+          places.map((k) => asked[k]!),
+          places.map((k) => settled.get(k)),
+        )
       }
       let given: readonly Outcome[] | undefined
       try {

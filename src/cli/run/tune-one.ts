@@ -7,8 +7,17 @@ import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { foundUntilThen, progressLine, tuneJson, tuneText, winner } from './tuned.ts'
-import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
+import { progressLine, tuneJson, tuneText, winner } from './tuned.ts'
+import {
+  inputsOf,
+  priorOf,
+  queueOf,
+  reportWrong,
+  sharedFiles,
+  type Tuning,
+  toldUntilThen,
+  writeOut,
+} from './tuning.ts'
 
 export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number> {
   const { call, kernel, device, options } = tuning
@@ -33,14 +42,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
       call.io.progress?.(progressLine(p))
     },
   })
-  const result = await searched.catch(async (e: unknown) => {
-    call.io.progress?.('')
-    if (last) {
-      call.io.err(foundUntilThen(last, space))
-      await reportWrong(tuning, last.wrong)
-    }
-    throw e
-  })
+  const result = await toldUntilThen(tuning, searched, () => last && { search: last, space })
   call.io.progress?.('')
   // First: a disk may be full.
   call.io.out((call.flag('json') ? tuneJson : tuneText)(kernel, device.name, space.name, result))

@@ -5,9 +5,18 @@ import type { KernelSpace } from '../../search/types.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { foundUntilThen, progressLine } from './tuned.ts'
+import { progressLine } from './tuned.ts'
 import { leftUnasked, tunedAllJson, tunedAllReport } from './tuned-all.ts'
-import { inputsOf, priorOf, queueOf, reportWrong, sharedFiles, type Tuning, writeOut } from './tuning.ts'
+import {
+  inputsOf,
+  priorOf,
+  queueOf,
+  reportWrong,
+  sharedFiles,
+  type Tuning,
+  toldUntilThen,
+  writeOut,
+} from './tuning.ts'
 
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
   const { call, kernel, device, options } = tuning
@@ -40,14 +49,7 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
       )
     },
   })
-  const result = await searched.catch(async (e: unknown) => {
-    call.io.progress?.('')
-    if (last) {
-      call.io.err(foundUntilThen(last.search, last.space, last.name))
-      await reportWrong(tuning, last.search.wrong)
-    }
-    throw e
-  })
+  const result = await toldUntilThen(tuning, searched, () => last)
   call.io.progress?.('')
   for (const { name, refused } of result.cases)
     if (refused) call.io.err(`warning: ${name} has no part in it: ${refused.message} [${refused.code}]\n`)

@@ -16,7 +16,7 @@ import { costModel, costPrior, otherChip, predictor } from '../../search/cost-mo
 import type { Records } from '../../search/records/index.ts'
 import type { SharedInput } from '../../search/studies/types.ts'
 import type { WrongResult } from '../../search/tally.ts'
-import type { TuneOptions } from '../../search/tune/index.ts'
+import type { TuneOptions, TuneProgress } from '../../search/tune/index.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
 import { writeNew } from '../paths.ts'
@@ -24,6 +24,7 @@ import { readInputs, seedOf } from './bind-options.ts'
 import { outFile } from './out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { idleOf } from './tune-worker.ts'
+import { foundUntilThen } from './tuned.ts'
 
 export const USUAL_TRIALS = 64
 const MOST = 1_000_000
@@ -190,6 +191,28 @@ export async function reportWrong(
       const [{ message, code }] = e.diagnostics as [Diagnostic]
       call.io.err(`warning: a candidate differs from the reference, but ${message} [${code}]:\n${text}`)
     }
+  }
+}
+
+/** What a search that an error ends had found is told before the error is. */
+export async function toldUntilThen<T>(
+  tuning: Tuning,
+  searched: Promise<T>,
+  last: () =>
+    | { readonly search: TuneProgress; readonly space: KernelSpace<Kernel>; readonly name?: string }
+    | undefined,
+): Promise<T> {
+  const { io } = tuning.call
+  try {
+    return await searched
+  } catch (e) {
+    io.progress?.('')
+    const found = last()
+    if (found) {
+      io.err(foundUntilThen(found.search, found.space, found.name))
+      await reportWrong(tuning, found.search.wrong)
+    }
+    throw e
   }
 }
 
