@@ -2,8 +2,10 @@
 import type { Span } from '../ast/diagnostic.ts'
 import { type Axis, isFused } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
-import { substitute, walkExpr } from '../ir/expr-tree.ts'
-import type { Iter, Stmt1 } from '../ir/stage1.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import { remembered } from '../ir/remembered.ts'
+import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
+import { readsOf1, walkStmts1 } from '../ir/stage1-tree.ts'
 
 /** An iterator that is open, with the coordinates it brings: one, or one for each member of a fused axis. */
 export interface OpenIter {
@@ -27,50 +29,19 @@ export interface Access {
 /** In the order of the text; what a statement reads comes before what it writes. */
 export function accessesOf(body: readonly Stmt1[], axes: ReadonlyMap<string, Axis>): readonly Access[] {
   const out: Access[] = []
-  const add = (
-    l: Load,
-    mode: Access['mode'],
-    reducer: string | null,
-    around: readonly OpenIter[],
-    lets: ReadonlyMap<string, Expr>,
-  ): void => {
-    const index = l.index.map((e) => substitute(e, lets))
-    out.push({ buffer: l.buffer, index, mode, reducer, around, span: l.span, order: out.length })
-  }
-  const reads = (e: Expr, around: readonly OpenIter[], lets: ReadonlyMap<string, Expr>): void =>
-    walkExpr(e, (x) => {
-      if (x.kind === 'load') add(x, 'read', null, around, lets)
-    })
-  const go = (
-    list: readonly Stmt1[],
-    around: readonly OpenIter[],
-    outer: ReadonlyMap<string, Expr>,
-  ): void => {
-    let lets = outer
-    for (const s of list)
-      switch (s.kind) {
-        case 'let':
-          reads(s.value, around, lets)
-          lets = new Map(lets).set(s.name, substitute(s.value, lets))
-          break
-        case 'if':
-          reads(s.cond, around, lets)
-          go(s.then, around, lets)
-          go(s.else, around, lets)
-          break
-        case 'iterate': {
-          const inner = [...around, ...s.iters.map((iter) => open(iter, axes))]
-          for (const w of s.where) reads(w, inner, lets)
-          go(s.body, inner, lets)
-          break
-        }
-        default:
-          for (const v of s.values) reads(v, around, lets)
-          for (const e of s.targets.flatMap((t) => t.index)) reads(e, around, lets)
-          for (const t of s.targets) add(t, s.kind, s.kind === 'reduce' ? s.reducer.name : null, around, lets)
-      }
-  }
-  go(body, [], new Map())
+  const opened = remembered((iterations: readonly Iteration[]): readonly OpenIter[] =>
+    iterations.flatMap((it) => it.iters.map((iter) => open(iter, axes))),
+  )
+  walkStmts1(body, (s, { iterations, lets }) => {
+    const around = opened(s.kind === 'iterate' ? [...iterations, s] : iterations)
+    const add = (l: Load, mode: Access['mode'], reducer: string | null): void => {
+      const index = l.index.map((e) => substitute(e, lets))
+      out.push({ buffer: l.buffer, index, mode, reducer, around, span: l.span, order: out.length })
+    }
+    for (const l of readsOf1(s)) add(l, 'read', null)
+    if (s.kind === 'assign' || s.kind === 'reduce')
+      for (const t of s.targets) add(t, s.kind, s.kind === 'reduce' ? s.reducer.name : null)
+  })
   return out
 }
 

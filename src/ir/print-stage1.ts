@@ -7,8 +7,8 @@ import { type Axis, hasWidth, operandsOfAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
 import type { Monoid } from './monoid.ts'
 import { exprPrinter, typedConstant } from './print-expr.ts'
-import { declaredMonoids } from './rewrite-stage1.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
+import { declaredMonoids } from './stage1-tree.ts'
 
 /** One expression of Stage I with the fewest parentheses; `level` is how strongly its surroundings bind. */
 export const printExpr1 = exprPrinter(typedConstant)

@@ -15,6 +15,7 @@ import { ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { matcher } from '../ir/patterns.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+import { walkStmts1 } from '../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 export interface Initialisation {
@@ -73,26 +74,13 @@ const retyped = (identity: Expr, buffer: Buffer1): Expr =>
 
 function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
   const first = new Map<string, Writer>()
-  const visit = (
-    body: readonly Stmt1[],
-    enclosing: readonly Iteration[],
-    conditional: boolean,
-    outer: ReadonlyMap<string, Expr>,
-  ): void => {
-    let lets = outer
-    for (const s of body) {
-      if (s.kind === 'iterate') visit(s.body, [...enclosing, s], conditional, lets)
-      else if (s.kind === 'let') lets = new Map(lets).set(s.name, substitute(s.value, lets))
-      else if (s.kind === 'if') {
-        visit(s.then, enclosing, true, lets)
-        visit(s.else, enclosing, true, lets)
-      } else
-        s.targets.forEach((t, target) => {
-          if (!first.has(t.buffer)) first.set(t.buffer, { stmt: s, target, enclosing, conditional, lets })
-        })
-    }
-  }
-  visit(kernel.body, [], false, new Map())
+  walkStmts1(kernel.body, (s, { iterations: enclosing, ifs, lets }) => {
+    if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    s.targets.forEach((t, target) => {
+      const w = { stmt: s, target, enclosing, conditional: ifs.length > 0, lets }
+      if (!first.has(t.buffer)) first.set(t.buffer, w)
+    })
+  })
   return first
 }
 

@@ -4,8 +4,9 @@
  */
 import { chainTo, isDenseChain } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
-import { constant, type Expr } from '../ir/expr.ts'
-import type { Buffer1, Kernel1, Stmt1 } from '../ir/stage1.ts'
+import { constant, type Expr, type Load } from '../ir/expr.ts'
+import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { writersIn } from '../ir/stage1-tree.ts'
 import type { OnReduce } from './cells.ts'
 import { compileBody, type Restriction } from './compile-statements.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'
@@ -67,28 +68,24 @@ function run(kernel: Kernel1, bound: Bound, { visits }: Pick<RefOptions, 'visits
 }
 
 /** What elements of a buffer hold before the first statement: the identity of a reduction that comes first. */
-function initialOf(body: readonly Stmt1[], buffer: string): Expr | null | undefined {
-  for (const s of body) {
-    if (s.kind === 'let') continue
-    if (s.kind === 'iterate' || s.kind === 'if') {
-      const inner = s.kind === 'iterate' ? s.body : [...s.then, ...s.else]
-      const found = initialOf(inner, buffer)
-      if (found !== undefined) return found
-      continue
-    }
-    const k = s.targets.findIndex((t) => t.buffer === buffer)
-    if (k >= 0) return s.kind === 'reduce' ? s.reducer.identity[k]! : null
-  }
-  return undefined
+function initialOf(writers: ReturnType<typeof writersIn>, { name, fill, dtype }: Buffer1): Expr {
+  const isOf = (t: Load): boolean => t.buffer === name
+  const first = writers.find((s) => s.targets.some(isOf))
+  return first?.kind === 'reduce'
+    ? first.reducer.identity[first.targets.findIndex(isOf)]!
+    : constant(fill, dtype)
 }
 
 function initialise(kernel: Kernel1, bound: Bound): void {
+  const writers = writersIn(kernel.body)
   for (const b of kernel.buffers) {
     if (b.role !== 'out' && b.role !== 'local') continue
-    const start = initialOf(kernel.body, b.name) ?? constant(b.fill, b.dtype)
+    const start = initialOf(writers, b)
     bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(start, new Map()))
   }
-  const summed = sumsOf(kernel.body)
+  const summed = new Set(
+    writers.flatMap((s) => (s.kind === 'reduce' && s.reducer.name === '+' ? s.targets[0]!.buffer : [])),
+  )
   for (const b of kernel.buffers) {
     if (b.role === 'in') continue
     const t = bound.ctx.tensors.get(b.name)!
@@ -99,15 +96,6 @@ function initialise(kernel: Kernel1, bound: Bound): void {
         : null
     t.bounds = { error: t.bounds?.error ?? new Float64Array(n), sums }
   }
-}
-
-/** Buffers that are summed into. */
-function sumsOf(body: readonly Stmt1[], found = new Set<string>()): ReadonlySet<string> {
-  for (const s of body)
-    if (s.kind === 'reduce' && s.reducer.name === '+') found.add(s.targets[0]!.buffer)
-    else if (s.kind === 'iterate') sumsOf(s.body, found)
-    else if (s.kind === 'if') sumsOf([...s.then, ...s.else], found)
-  return found
 }
 
 function restrict({ sample }: Bound): { restriction: Restriction | null; sampled: RefSample | null } {

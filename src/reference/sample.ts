@@ -5,8 +5,8 @@
  */
 import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
-import { walkExpr } from '../ir/expr-tree.ts'
-import type { Iter, Kernel1, Stmt1 } from '../ir/stage1.ts'
+import type { Iter, Kernel1 } from '../ir/stage1.ts'
+import { type Body1, iterationsOf, readsIn, someStmt1, writersIn, writtenBy } from '../ir/stage1-tree.ts'
 import {
   isCoords,
   type RefCoords,
@@ -36,8 +36,7 @@ export function samplingOf(kernel: Kernel1): Sampling | null {
 function tryAxis(kernel: Kernel1, root: string, axes: ReadonlyMap<string, Axis>): Sampling | null {
   const iters = new Set<Iter>()
   const dims = new Map<string, number>()
-  const written = new Set<string>()
-  for (const s of kernel.body) for (const t of targetsOf(s)) written.add(t.buffer)
+  const written = writtenBy(kernel.body)
   for (const s of kernel.body) {
     if (s.kind !== 'iterate') return null
     const over = s.iters.find((it) => it.kind === 'S' && rootOf(axes.get(it.axis)) === root)
@@ -45,7 +44,7 @@ function tryAxis(kernel: Kernel1, root: string, axes: ReadonlyMap<string, Axis>)
     iters.add(over)
     const name = over.axis === root ? over.name : root
     if (rebinds(s.body, name)) return null
-    const accesses = [...targetsOf(s), ...readsOf(s).filter((l) => written.has(l.buffer))]
+    const accesses = [...targetsIn([s]), ...readsIn([s]).filter((l) => written.has(l.buffer))]
     for (const access of accesses) {
       const dim = dims.get(access.buffer) ?? access.index.findIndex((e) => isBare(e, name))
       const index = access.index[dim]
@@ -61,53 +60,14 @@ const isBare = (e: Expr, name: string): boolean => e.kind === 'var' && e.name ==
 const rootOf = (a: Axis | undefined): string | undefined => (isFused(a) ? a.members[0] : a?.name)
 
 /** True where an inner iteration or `let` gives the name another meaning. */
-function rebinds(body: readonly Stmt1[], name: string): boolean {
-  return body.some((s) => {
-    if (s.kind === 'let') return s.name === name
-    if (s.kind === 'if') return rebinds(s.then, name) || rebinds(s.else, name)
-    return (
-      s.kind === 'iterate' &&
-      (s.iters.some((it) => it.name === name || it.axis === name) || rebinds(s.body, name))
-    )
-  })
-}
+const rebinds = (body: Body1, name: string): boolean =>
+  someStmt1(body, (s) =>
+    s.kind === 'let'
+      ? s.name === name
+      : s.kind === 'iterate' && s.iters.some((it) => it.name === name || it.axis === name),
+  )
 
-function targetsOf(s: Stmt1): Load[] {
-  switch (s.kind) {
-    case 'iterate':
-      return s.body.flatMap(targetsOf)
-    case 'if':
-      return [...s.then, ...s.else].flatMap(targetsOf)
-    case 'let':
-      return []
-    default:
-      return [...s.targets]
-  }
-}
-
-/** Every load, those in the indices of targets included. */
-function readsOf(s: Stmt1): Load[] {
-  const out: Load[] = []
-  const look = (e: Expr): void =>
-    walkExpr(e, (x) => {
-      if (x.kind === 'load') out.push(x)
-    })
-  switch (s.kind) {
-    case 'iterate':
-      s.where.forEach(look)
-      return [...out, ...s.body.flatMap(readsOf)]
-    case 'if':
-      look(s.cond)
-      return [...out, ...[...s.then, ...s.else].flatMap(readsOf)]
-    case 'let':
-      look(s.value)
-      return out
-    default:
-      for (const t of s.targets) t.index.forEach(look)
-      s.values.forEach(look)
-      return out
-  }
-}
+const targetsIn = (body: Body1): readonly Load[] => writersIn(body).flatMap((s) => s.targets)
 
 /** Some coordinates of the axis that a kernel is restricted to. */
 export interface Sample {
@@ -155,21 +115,16 @@ export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }:
     if (s.kind !== 'iterate') return false
     const over = s.iters.find((it) => iters.has(it))!
     const name = over.axis === root ? over.name : root
-    const roots = itersOf(s).filter((it) => rootOf(byName.get(it.axis)) === root)
+    const roots = iterationsOf([s])
+      .flatMap((it) => it.iters)
+      .filter((it) => rootOf(byName.get(it.axis)) === root)
     if (roots.some((it) => it !== over)) return false
-    return [...targetsOf(s), ...readsOf(s)].every(({ buffer, index }) => {
+    return [...targetsIn([s]), ...readsIn([s])].every(({ buffer, index }) => {
       const dim = under.has(buffer) ? buffers.find((b) => b.name === buffer)!.axes.indexOf(root) : -1
       return dim < 0 ? !under.has(buffer) : isBare(index[dim]!, name)
     })
   })
 }
-
-const itersOf = (s: Stmt1): readonly Iter[] =>
-  s.kind === 'iterate'
-    ? [...s.iters, ...s.body.flatMap(itersOf)]
-    : s.kind === 'if'
-      ? [...s.then, ...s.else].flatMap(itersOf)
-      : []
 
 /** What inputs store at the coordinates of a sample. */
 export function sampledInputs({ axes, buffers }: Kernel1, inputs: RefInputs, sample: Sample): RefInputs {

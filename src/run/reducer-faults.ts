@@ -4,8 +4,8 @@
  */
 import { SptError } from '../ast/diagnostic.ts'
 import type { Monoid } from '../ir/monoid.ts'
-import { declaredMonoids } from '../ir/rewrite-stage1.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { declaredMonoids } from '../ir/stage1-tree.ts'
 import { type RefSample, reductions } from '../reference/index.ts'
 import { type MonoidLaws, monoidLaws } from '../reference/monoid-laws.ts'
 import { Random } from './bind/random-tensors.ts'

@@ -5,7 +5,7 @@ import { loopsOf } from '../ir/definitions.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { iterationsOf } from './coords/iterator-names.ts'
+import { iterationsOf } from '../ir/stage1-tree.ts'
 import { axisOf, iterationsOver, labelled, type StoredPart } from './parts.ts'
 
 /** A kernel as it is before a step. */

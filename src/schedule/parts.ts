@@ -4,7 +4,7 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { isFused } from '../ir/axis.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
-import { iterationsOf } from './coords/iterator-names.ts'
+import { iterationsOf } from '../ir/stage1-tree.ts'
 
 /** What one step made of a buffer. */
 interface Level {

@@ -10,6 +10,7 @@ import { type Expr, int, load } from '../../ir/expr.ts'
 import { mentions, readsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../../ir/loops.ts'
 import type { Stmt1 } from '../../ir/stage1.ts'
+import { exprsOf1 } from '../../ir/stage1-tree.ts'
 import { alloc, store } from '../../ir/statement-builders.ts'
 
 /** Whether `name`, with a value that reads memory, is used in statements where some of that may have been written. */
@@ -20,7 +21,7 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
   const visit = (body: readonly Stmt1[], before: boolean): boolean => {
     let written = before
     for (const s of body) {
-      found ||= written && valuesOf(s).some(uses)
+      found ||= written && exprsOf1(s).some(uses)
       if (s.kind === 'iterate') {
         // What one round writes, the next one finds.
         const writtenAgain = visit(s.body, written)
@@ -38,20 +39,6 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
   }
   visit(rest, false)
   return found
-}
-
-/** What a statement evaluates before anything in it runs. */
-function valuesOf(s: Stmt1): readonly Expr[] {
-  switch (s.kind) {
-    case 'iterate':
-      return s.where
-    case 'if':
-      return [s.cond]
-    case 'let':
-      return [s.value]
-    default:
-      return [...s.targets.flatMap((t) => t.index), ...s.values]
-  }
 }
 
 /** Values that are kept where what they read changes. */

@@ -17,12 +17,12 @@ import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
+import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import { blocks } from './as-examples.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
-import { iterationsOf } from './iterator-names.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { checkPadding, type Factor } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
@@ -143,8 +143,7 @@ function takenNames(kernel: Kernel1): Set<string> {
     ...kernel.axes.flatMap((a) => namesOfAxis(a.name)),
     ...kernel.params.map((p) => p.name),
     ...kernel.buffers.map((b) => b.name),
-    ...iterationsOf(kernel.body).map((it) => it.name),
-    ...localNames(kernel.body),
+    ...namesBoundIn(kernel.body),
     ...kernel.reformats.flatMap((r) => [
       ...r.from.flatMap((a) => namesOfAxis(a.name)),
       ...r.buffers.map((b) => b.name),
@@ -154,16 +153,14 @@ function takenNames(kernel: Kernel1): Set<string> {
   ])
 }
 
-function localNames(body: readonly Stmt1[]): string[] {
-  return body.flatMap((s) =>
-    s.kind === 'iterate'
-      ? [...s.iters.map((x) => x.name), ...localNames(s.body)]
-      : s.kind === 'if'
-        ? [...localNames(s.then), ...localNames(s.else)]
-        : s.kind === 'let'
-          ? [s.name]
-          : [],
-  )
+/** Of iterations, iterators and `let`s. */
+function namesBoundIn(body: readonly Stmt1[]): readonly string[] {
+  const out: string[] = []
+  walkStmts1(body, (s) => {
+    if (s.kind === 'let') out.push(s.name)
+    else if (s.kind === 'iterate') out.push(s.name, ...s.iters.map((x) => x.name))
+  })
+  return out
 }
 
 /** What is found while data are bound: open widths, and the numbers of segments of lists. */

@@ -6,9 +6,9 @@
 import { attachedAxis, isDenseRoot, isStored, parentOf } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
-import { mentions } from '../../ir/expr-tree.ts'
-import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { If1, Iter, Kernel1 } from '../../ir/stage1.ts'
+import { rewriteBody1 } from '../../ir/stage1-tree.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import * as arg from '../arguments.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
@@ -61,18 +61,13 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   const name = unusedName(`${k.axis}_at_${e.name}`, (x) => axes.has(x))
   const attached = attachedAxis(name, base.name, e.axis)
   const entered: Iter = { ...k, axis: name }
-  const body = rewriteBody1(only.then, (x) =>
-    x.kind === 'var' && x.name === p.name ? variable(e.name) : undefined,
-  )
-  const where = rewriteBody1([{ ...iteration, body: [] }], (x) =>
-    x.kind === 'var' && x.name === p.name ? variable(e.name) : undefined,
-  )
-  const first = where[0]
+  const isNow = new Map([[p.name, variable(e.name)]])
+  const body = rewriteBody1(only.then, (x) => (x.kind === 'var' ? isNow.get(x.name) : undefined))
   const rest = iteration.iters.filter((x) => x !== p && x !== k)
   const at = rest.indexOf(e) + 1
   const by = {
     ...iteration,
-    where: first?.kind === 'iterate' ? first.where : iteration.where,
+    where: iteration.where.map((w) => substitute(w, isNow)),
     iters: [...rest.slice(0, at), entered, ...rest.slice(at)],
     body,
   }

@@ -9,7 +9,8 @@ import { determined } from '../../analysis/coordinate-injectivity.ts'
 import { checkKinds } from '../../analysis/iterator-kinds.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { type Axis, repeats } from '../../ir/axis.ts'
-import type { Iter, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import { type Body1, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** `fresh`: the axes of the format. @throws SptError `schedule/format-repeats` */
@@ -46,10 +47,8 @@ function combiningIters(kernel: Kernel1, fresh: ReadonlySet<string>): ReadonlySe
   return out
 }
 
-const demoted = (body: readonly Stmt1[], combining: ReadonlySet<Iter>): Stmt1[] =>
-  body.map((s) => {
-    if (s.kind === 'if') return { ...s, then: demoted(s.then, combining), else: demoted(s.else, combining) }
-    if (s.kind !== 'iterate') return s
-    const iters = s.iters.map((x) => (combining.has(x) ? { ...x, kind: 'R' as const } : x))
-    return { ...s, iters, body: demoted(s.body, combining) }
+const demoted = (body: Body1, combining: ReadonlySet<Iter>): Body1 =>
+  rewriteStmts1(body, (s) => {
+    if (s.kind !== 'iterate') return undefined
+    return { ...s, iters: s.iters.map((x) => (combining.has(x) ? { ...x, kind: 'R' as const } : x)) }
   })

@@ -10,6 +10,7 @@ import { add, type Expr, ge, int, type Load, load, lt, variable } from '../../ir
 import { freeVars, rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
+import { mapBodies1, mapExprs1 } from '../../ir/stage1-tree.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { partialProblems, standsUnder, visitsTwice } from './axis-prefixes.ts'
 import { enters } from './iteration-fission.ts'
@@ -39,23 +40,13 @@ interface Open {
 const NOTHING_OPEN: Open = { values: new Map(), placed: new Set(), axes: new Set(), extents: new Map() }
 
 export function rewriteStmt(s: Stmt1, c: PartRewrite, open: Open = NOTHING_OPEN): Stmt1 {
-  const expr = (e: Expr): Expr => through(e, c, open)
-  switch (s.kind) {
-    case 'let':
-      return { ...s, value: expr(s.value) }
-    case 'if':
-      return {
-        ...s,
-        cond: expr(s.cond),
-        then: s.then.map((x) => rewriteStmt(x, c, open)),
-        else: s.else.map((x) => rewriteStmt(x, c, open)),
-      }
-    case 'assign':
-    case 'reduce':
-      return { ...s, targets: s.targets.map((t) => target(t, c, open)), values: s.values.map(expr) }
-    case 'iterate':
-      return rewriteIteration(s, c, open)
-  }
+  if (s.kind === 'iterate') return rewriteIteration(s, c, open)
+  const own = mapExprs1(
+    s,
+    (e) => through(e, c, open),
+    (t) => target(t, c, open),
+  )
+  return mapBodies1(own, (body) => body.map((x) => rewriteStmt(x, c, open)))
 }
 
 /** Which iterations of a nest enter the replaced structure decides where the new iterators go. */

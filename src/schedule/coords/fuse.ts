@@ -6,11 +6,11 @@
 import { isName } from '../../ast/parse.ts'
 import { fusedAxis, isStored, parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
-import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import { iterationsOf, rewriteBody1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
-import { findIters, iterationsOf, refuse, replaceIteration } from './iterator-names.ts'
+import { findIters, refuse, replaceIteration } from './iterator-names.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 

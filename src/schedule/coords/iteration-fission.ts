@@ -9,16 +9,14 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { type Expr, not } from '../../ir/expr.ts'
 import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
-import { writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
 import { iteration, when1 } from '../../ir/stage1-builders.ts'
+import { exprsOf1, someStmt1, walkStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Whether a statement, or one inside it, iterates over one of the axes. */
 export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
-  s.kind === 'iterate'
-    ? s.iters.some((x) => leaving.has(x.axis)) || s.body.some((x) => enters(x, leaving))
-    : s.kind === 'if' && [...s.then, ...s.else].some((x) => enters(x, leaving))
+  someStmt1([s], (x) => x.kind === 'iterate' && x.iters.some((it) => leaving.has(it.axis)))
 
 /** Whether the axes are entered by iterations inside of this one. */
 export const isNest = (it: Iteration, leaving: ReadonlySet<string>): boolean =>
@@ -160,18 +158,10 @@ function letValues(shells: readonly Shell[]): ReadonlyMap<string, Expr> {
   return out
 }
 
-function usedNames(body: readonly Stmt1[], out: Set<string> = new Set()): Set<string> {
-  const add = (e: Expr): void => {
-    for (const v of freeVars(e)) out.add(v)
-  }
-  for (const s of body)
-    if (s.kind === 'let') add(s.value)
-    else if (s.kind === 'if') {
-      add(s.cond)
-      usedNames([...s.then, ...s.else], out)
-    } else if (s.kind === 'iterate') {
-      s.where.forEach(add)
-      usedNames(s.body, out)
-    } else [...s.targets, ...s.values].forEach(add)
+function usedNames(body: readonly Stmt1[]): Set<string> {
+  const out = new Set<string>()
+  walkStmts1(body, (s) => {
+    for (const e of exprsOf1(s)) for (const v of freeVars(e)) out.add(v)
+  })
   return out
 }

@@ -1,24 +1,13 @@
 /** Iterators by the names schedules use, in a Stage I kernel. */
 import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
 import { print1 } from '../../ir/print-stage1.ts'
-import { remembered } from '../../ir/remembered.ts'
-import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
+import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 
 /** A refusal shows the kernel as it is now; its code is said without the room. */
 export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {
   return fail({ ...r, code: `schedule/${r.code}`, ...(span ? { span } : {}), notes: [print1(kernel)] })
 }
-
-/** All iterations, outer before inner. */
-export const iterationsOf = remembered((body: readonly Stmt1[]): readonly Iteration[] =>
-  body.flatMap((s) =>
-    s.kind === 'iterate'
-      ? [s, ...iterationsOf(s.body)]
-      : s.kind === 'if'
-        ? [...iterationsOf(s.then), ...iterationsOf(s.else)]
-        : [],
-  ),
-)
 
 /** The iteration that has all these iterators, `name` or `iteration.name`, and the iterators. */
 export function findIters(
@@ -66,12 +55,5 @@ function iterOf(it: Iteration, name: string): Iter | undefined {
 }
 
 /** The kernel's body with one iteration, found by identity, replaced. */
-export function replaceIteration(body: readonly Stmt1[], old: Iteration, by: Iteration): Stmt1[] {
-  return body.map((s) => {
-    if (s === old) return by
-    if (s.kind === 'iterate') return { ...s, body: replaceIteration(s.body, old, by) }
-    if (s.kind === 'if')
-      return { ...s, then: replaceIteration(s.then, old, by), else: replaceIteration(s.else, old, by) }
-    return s
-  })
-}
+export const replaceIteration = (body: Body1, old: Iteration, by: Iteration): Body1 =>
+  rewriteStmts1(body, (s) => (s === old ? by : undefined))

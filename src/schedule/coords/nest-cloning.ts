@@ -6,13 +6,12 @@
  */
 import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { PartTree } from '../../ir/format.ts'
 import { decidersOf } from '../../ir/queries.ts'
-import { rewriteBody1, writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { iterationsOf, readsIn, rewriteBody1, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
-import { iterationsOf } from './iterator-names.ts'
 import type { Split } from './tensor-split.ts'
 
 /** Names of a local buffer in each part, by the name it had. */
@@ -31,7 +30,8 @@ export function wholeNests(
   const known = [...over.filter((a) => outer.has(a.name)), ...kernel.params].map((x) => x.name)
   if (instance.parts.length < 2 || !decidedBy(instance.tree, new Set(known))) return undefined
   if (instance.parts.some((p) => p.instance.axes.some(repeats))) return undefined
-  const others = mentioned(kernel.body.filter((s) => s !== nest))
+  const outside = kernel.body.filter((s) => s !== nest)
+  const others = new Set([...writtenBy(outside), ...readsIn(outside).map((l) => l.buffer)])
   const written = writtenBy([nest])
   const mine = kernel.buffers.filter((b) => written.has(b.name) && !buffers.has(b.name))
   if (mine.some((b) => b.role !== 'local' || others.has(b.name))) return undefined
@@ -54,7 +54,9 @@ export function wholeNests(
       const name = e.kind === 'load' ? locals.get(e.buffer)?.[part] : undefined
       return e.kind === 'load' && name !== undefined ? load(name, e.index, e.dtype, e.span) : undefined
     })
-    return renamed.map((s) => named(s, fresh))
+    return rewriteStmts1(renamed, (s) =>
+      s.kind === 'iterate' ? { ...s, name: fresh.get(s.name)! } : undefined,
+    )
   })
 }
 
@@ -69,22 +71,3 @@ function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
 }
 
 const isOver = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].every((v) => names.has(v))
-
-function named(s: Stmt1, names: ReadonlyMap<string, string>): Stmt1 {
-  if (s.kind === 'if')
-    return { ...s, then: s.then.map((x) => named(x, names)), else: s.else.map((x) => named(x, names)) }
-  if (s.kind !== 'iterate') return s
-  return { ...s, name: names.get(s.name) ?? s.name, body: s.body.map((x) => named(x, names)) }
-}
-
-/** Buffers that statements read or write. */
-function mentioned(body: readonly Stmt1[]): ReadonlySet<string> {
-  const out = new Set(writtenBy(body))
-  rewriteBody1(body, (e) => {
-    walkExpr(e, (x) => {
-      if (x.kind === 'load') out.add(x.buffer)
-    })
-    return undefined
-  })
-  return out
-}

@@ -7,9 +7,10 @@ import { fail } from '../../ast/diagnostic.ts'
 import { isDense, isPadded, isRagged } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
-import { rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
+import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import type { Split } from './tensor-split.ts'
 import { type Visits, visits } from './visited-coordinates.ts'
@@ -48,43 +49,23 @@ export function checkPadding(kernel: Kernel1, split: Split): readonly Factor[] {
   // Tensors of the format that hold anything where they have no coordinate, and those read by coordinates.
   const scribbled = new Set<string>()
   const searched = new Set<string>()
-  const visit = (body: readonly Stmt1[], inside: boolean, outer: Scope): void => {
-    const lets = new Map(outer.lets)
-    const own = (l: Load): boolean => isOwn(l, split, outer.iters)
-    const reads = (e: Expr): void =>
-      walkExpr(e, (x) => {
-        if (x.kind === 'load' && split.buffers.has(x.buffer) && !own(x)) searched.add(x.buffer)
-      })
-    for (const s of body) {
-      if (s.kind === 'iterate') {
-        s.where.forEach(reads)
-        const iters = new Map([...outer.iters, ...s.iters.map((x) => [x.name, x.axis] as const)])
-        visit(s.body, inside || s.iters.some((x) => split.leaving.has(x.axis)), { lets, iters })
-      } else if (s.kind === 'if') {
-        reads(s.cond)
-        visit(s.then, inside, { ...outer, lets })
-        visit(s.else, inside, { ...outer, lets })
-      } else if (s.kind === 'let') {
-        reads(s.value)
-        lets.set(s.name, inline(s.value, lets))
-      } else {
-        s.values.forEach(reads)
-        for (const t of s.targets) t.index.forEach(reads)
-        if (!inside) continue
-        s.targets.forEach((t, k) => {
-          const others: Expr[] = []
-          const value = absorb(inline(s.values[k]!, lets), fills, own, others)
-          if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) {
-            factors.push(...others.map((factor) => ({ factor, iters: outer.iters })))
-            return
-          }
-          if (out || !split.buffers.has(t.buffer) || !own(t)) refuse(kernel, split, padded, t.buffer, out)
-          scribbled.add(t.buffer)
-        })
+  walkStmts1(kernel.body, (s, { iterations, lets }) => {
+    const iters = new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
+    const own = (l: Load): boolean => isOwn(l, split, iters)
+    for (const l of readsOf1(s)) if (split.buffers.has(l.buffer) && !own(l)) searched.add(l.buffer)
+    if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    if (!iterations.some((it) => it.iters.some((x) => split.leaving.has(x.axis)))) return
+    s.targets.forEach((t, k) => {
+      const others: Expr[] = []
+      const value = absorb(substitute(s.values[k]!, lets), fills, own, others)
+      if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) {
+        factors.push(...others.map((factor) => ({ factor, iters })))
+        return
       }
-    }
-  }
-  visit(kernel.body, false, { lets: new Map(), iters: new Map() })
+      if (out || !split.buffers.has(t.buffer) || !own(t)) refuse(kernel, split, padded, t.buffer, out)
+      scribbled.add(t.buffer)
+    })
+  })
   const read = [...scribbled].find((b) => searched.has(b))
   if (read !== undefined) refuse(kernel, split, padded, read, false)
   return factors
@@ -97,12 +78,6 @@ export interface Factor {
   readonly iters: ReadonlyMap<string, string>
 }
 
-interface Scope {
-  readonly lets: ReadonlyMap<string, Expr>
-  /** Iterator → axis. */
-  readonly iters: ReadonlyMap<string, string>
-}
-
 /** Whether an access to a split tensor is at the coordinates of the iterators over its axes. */
 function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, string>): boolean {
   const start = buffers.get(l.buffer)?.start ?? 0
@@ -111,9 +86,6 @@ function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, str
     return e?.kind === 'var' && iters.get(e.name) === a.name
   })
 }
-
-const inline = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
-  lets.size === 0 ? e : rewriteExpr(e, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined))
 
 /**
  * The value with the fill in place of the tensor's `own` element (others may be held): 0 · x is 0 (a skipped zero is

@@ -4,7 +4,8 @@
  */
 import type { Span } from '../../ast/diagnostic.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/axis.ts'
-import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
+import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import { refuse } from './iterator-names.ts'
 
 export interface Under {
@@ -17,22 +18,18 @@ export interface Under {
 export function parentsIn(kernel: Kernel1, iteration: Iteration): readonly Under[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const out: Under[] = []
-  const walk = (body: readonly Stmt1[], outer: ReadonlyMap<string, Iter>, within: boolean): void => {
-    for (const s of body) {
-      if (s.kind === 'if') for (const branch of [s.then, s.else]) walk(branch, outer, within)
-      if (s.kind !== 'iterate') continue
-      const open = new Map(outer)
-      const inside = within || s === iteration
-      for (const iter of s.iters) {
+  walkStmts1(kernel.body, (s, { iterations }) => {
+    const around = s.kind === 'iterate' ? [...iterations, s] : []
+    if (!around.includes(iteration)) return
+    const open = new Map<string, Iter>()
+    for (const it of around)
+      for (const iter of it.iters) {
         const axis = axes.get(iter.axis)!
         const wanted = entersBy(axis, axes)
-        if (inside) out.push({ iter, parent: wanted === null ? null : (open.get(wanted) ?? null) })
+        if (it === s) out.push({ iter, parent: wanted === null ? null : (open.get(wanted) ?? null) })
         for (const name of openedBy(axis)) open.set(name, iter)
       }
-      walk(s.body, open, inside)
-    }
-  }
-  walk(kernel.body, new Map(), false)
+  })
   return out
 }
 

@@ -11,7 +11,8 @@ import { substitute } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
 import type { DisjointWrites } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
-import type { Iter, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { padsWithFill } from './padding.ts'
 
@@ -19,7 +20,7 @@ import { padsWithFill } from './padding.ts'
 export function partsApart(kernel: Kernel1): readonly DisjointWrites[] {
   const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const together = new Map<string, Write[]>()
-  for (const w of writesIn(kernel.body, [], kernel, axes)) {
+  for (const w of writesIn(kernel, axes)) {
     const key = `${w.reformat} ${w.buffer}`
     const others = together.get(key)
     if (others) others.push(w)
@@ -48,21 +49,20 @@ interface Write {
 type Axes = ReadonlyMap<string, Axis>
 
 /** Writes by the innermost iteration that, with those around it, runs over all axes of a part. */
-function writesIn(body: readonly Stmt1[], around: readonly Iter[], kernel: Kernel1, axes: Axes): Write[] {
-  return body.flatMap((s) => {
-    if (s.kind === 'if') return writesIn([...s.then, ...s.else], around, kernel, axes)
-    if (s.kind !== 'iterate') return []
-    const iters = [...around, ...s.iters]
+function writesIn(kernel: Kernel1, axes: Axes): Write[] {
+  const out: Write[] = []
+  walkStmts1(kernel.body, (s, { iterations }) => {
+    if (s.kind !== 'iterate') return
+    const around = iterations.flatMap((it) => it.iters)
     const before = standsIn(kernel, opened(around, axes))
-    const here = standsIn(kernel, opened(iters, axes)).filter(
+    const here = standsIn(kernel, opened([...around, ...s.iters], axes)).filter(
       (x) => !before.some((y) => y.reformat === x.reformat && y.part === x.part),
     )
+    if (here.length === 0) return
     const writes = accessesOf([s], axes).filter((a) => a.mode !== 'read')
-    return [
-      ...here.flatMap((place) => writesOf(s.name, writes, place, kernel)),
-      ...writesIn(s.body, iters, kernel, axes),
-    ]
+    for (const place of here) out.push(...writesOf(s.name, writes, place, kernel))
   })
+  return out
 }
 
 const opened = (iters: readonly Iter[], axes: Axes): string[] =>

@@ -2,7 +2,7 @@
 import { isStored, parentOf, segmentSize } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { iterationsOf } from '../../schedule/coords/iterator-names.ts'
+import { iterationsOf } from '../../ir/stage1-tree.ts'
 import type { Decisions } from './decisions.ts'
 import type { NestNames } from './part-groups.ts'
 

@@ -1,0 +1,165 @@
+/** Walking and rewriting statements of Stage I. Every rewriter keeps the identity of what it does not change. */
+import type { Expr, Load } from './expr.ts'
+import { rewriteExpr, substitute, walkExpr } from './expr-tree.ts'
+import { mapSame } from './lists.ts'
+import { isBuiltinReducer, type Monoid } from './monoid.ts'
+import { remembered } from './remembered.ts'
+import type { Assign, If1, Iteration, Reduce1, Stmt1 } from './stage1.ts'
+
+export type Body1 = readonly Stmt1[]
+
+/** The nested bodies of a statement. */
+export function bodiesOf1(s: Stmt1): readonly Body1[] {
+  switch (s.kind) {
+    case 'iterate':
+      return [s.body]
+    case 'if':
+      return [s.then, s.else]
+    default:
+      return []
+  }
+}
+
+/** Maps the nested bodies of a statement. */
+export function mapBodies1(s: Stmt1, f: (body: Body1) => Body1): Stmt1 {
+  switch (s.kind) {
+    case 'iterate': {
+      const body = f(s.body)
+      return body === s.body ? s : { ...s, body }
+    }
+    case 'if': {
+      const [then, otherwise] = [f(s.then), f(s.else)]
+      return then === s.then && otherwise === s.else ? s : { ...s, then, else: otherwise }
+    }
+    default:
+      return s
+  }
+}
+
+/** What a statement evaluates itself, nested bodies aside; targets count by their indices. */
+export function exprsOf1(s: Stmt1): readonly Expr[] {
+  switch (s.kind) {
+    case 'iterate':
+      return s.where
+    case 'if':
+      return [s.cond]
+    case 'let':
+      return [s.value]
+    default:
+      return [...s.values, ...s.targets.flatMap((t) => t.index)]
+  }
+}
+
+/** Maps the direct expressions of a statement, and its targets as a whole. */
+export function mapExprs1(s: Stmt1, f: (e: Expr) => Expr, onTarget = (t: Load) => f(t) as Load): Stmt1 {
+  switch (s.kind) {
+    case 'iterate': {
+      const where = mapSame(s.where, f)
+      return where === s.where ? s : { ...s, where }
+    }
+    case 'if': {
+      const cond = f(s.cond)
+      return cond === s.cond ? s : { ...s, cond }
+    }
+    case 'let': {
+      const value = f(s.value)
+      return value === s.value ? s : { ...s, value }
+    }
+    default: {
+      const [targets, values] = [mapSame(s.targets, onTarget), mapSame(s.values, f)]
+      return targets === s.targets && values === s.values ? s : { ...s, targets, values }
+    }
+  }
+}
+
+/** What is around a statement. */
+export interface Around1 {
+  /** Outermost first. */
+  readonly iterations: readonly Iteration[]
+  readonly ifs: readonly If1[]
+  /** Values of the `let`s in sight, over what is no `let`. */
+  readonly lets: ReadonlyMap<string, Expr>
+}
+
+const NOTHING: Around1 = { iterations: [], ifs: [], lets: new Map() }
+
+/** Calls `visit` on every statement, outer before inner, with what is around it; `false` skips what is inside. */
+export function walkStmts1(
+  body: Body1,
+  visit: (s: Stmt1, around: Around1) => unknown,
+  around: Around1 = NOTHING,
+): void {
+  let here = around
+  for (const s of body) {
+    if (visit(s, here) === false) continue
+    if (s.kind === 'iterate') walkStmts1(s.body, visit, { ...here, iterations: [...here.iterations, s] })
+    else if (s.kind === 'if') {
+      const inside = { ...here, ifs: [...here.ifs, s] }
+      walkStmts1(s.then, visit, inside)
+      walkStmts1(s.else, visit, inside)
+    } else if (s.kind === 'let')
+      here = { ...here, lets: new Map(here.lets).set(s.name, substitute(s.value, here.lets)) }
+  }
+}
+
+/** Whether a statement passes, or one inside of it. */
+export const someStmt1 = (body: Body1, test: (s: Stmt1) => boolean): boolean =>
+  body.some((s) => test(s) || bodiesOf1(s).some((b) => someStmt1(b, test)))
+
+/** Every statement through `visit`, after what is inside of it; `undefined` = unchanged. */
+export const rewriteStmts1 = (body: Body1, visit: (s: Stmt1) => Stmt1 | undefined): Body1 =>
+  mapSame(body, (s) => {
+    const rebuilt = mapBodies1(s, (b) => rewriteStmts1(b, visit))
+    return visit(rebuilt) ?? rebuilt
+  })
+
+/** Every expression through `visit` (bottom-up, `undefined` = unchanged), targets and `where`s included. */
+export const rewriteBody1 = (body: Body1, visit: (e: Expr) => Expr | undefined): Body1 =>
+  rewriteStmts1(body, (s) => mapExprs1(s, (e) => rewriteExpr(e, visit)))
+
+/** All iterations, outer before inner. */
+export const iterationsOf = remembered((body: Body1): readonly Iteration[] => {
+  const out: Iteration[] = []
+  walkStmts1(body, (s) => {
+    if (s.kind === 'iterate') out.push(s)
+  })
+  return out
+})
+
+/** The statements that write, in the order of the text. */
+export function writersIn(body: Body1): readonly (Assign | Reduce1)[] {
+  const out: (Assign | Reduce1)[] = []
+  walkStmts1(body, (s) => {
+    if (s.kind === 'assign' || s.kind === 'reduce') out.push(s)
+  })
+  return out
+}
+
+/** The buffers that statements write. */
+export const writtenBy = (body: Body1): ReadonlySet<string> =>
+  new Set(writersIn(body).flatMap((s) => s.targets.map((t) => t.buffer)))
+
+/** The loads of what a statement evaluates itself. */
+export function readsOf1(s: Stmt1): readonly Load[] {
+  const out: Load[] = []
+  for (const e of exprsOf1(s))
+    walkExpr(e, (x) => {
+      if (x.kind === 'load') out.push(x)
+    })
+  return out
+}
+
+/** Every load, those in the indices of targets included. */
+export function readsIn(body: Body1): readonly Load[] {
+  const out: Load[] = []
+  walkStmts1(body, (s) => void out.push(...readsOf1(s)))
+  return out
+}
+
+/** Reducers that statements use and programs declare, by name. */
+export const declaredMonoids = (body: Body1): ReadonlyMap<string, Monoid> =>
+  new Map(
+    writersIn(body).flatMap((s) =>
+      s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name) ? [[s.reducer.name, s.reducer] as const] : [],
+    ),
+  )
