@@ -76,6 +76,8 @@ export type StoppedBy =
   | 'patience'
   /** No point is left. */
   | 'exhausted'
+  /** It asks for no more, though points are left, or the space is too large for that to be known. */
+  | 'strategy'
   | 'aborted'
   /** It is lost: nothing else would run. */
   | 'device'
@@ -150,7 +152,7 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
         point: Object.freeze({ ...point }),
         share: strategy.share?.(point) ?? 1,
       }))
-      if (asked.length === 0) return ended('exhausted')
+      if (asked.length === 0) return ended(tally.found.left === 0 ? 'exhausted' : 'strategy')
       const settled = new Map<number, Outcome>()
       const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
       const add = (tried: readonly Asked[], given: unknown): readonly Trial[] => {

@@ -106,6 +106,16 @@ test('what is found is what was told, for every strategy, budget and outcome', a
 const median = ({ outcome }: Trial): readonly number[] =>
   outcome.status === 'measured' ? [outcome.timing.median] : []
 
+test('a strategy that asks for no more ends a search that is not exhausted', async () => {
+  const space = grid(2, 2)
+  for (let asked = 0; asked <= 4; asked++) {
+    const given = [...points(space)].slice(0, asked)
+    const strategy = { name: 'own', ask: () => given.splice(0, 1), tell: () => undefined }
+    const { stoppedBy, left } = await search({ ...usual(space), strategy })
+    expect([stoppedBy, left]).toEqual([asked === 4 ? 'exhausted' : 'strategy', 4 - asked])
+  }
+})
+
 test('what is no outcome is told with its point, what is no time is a failure, and points stay what they are', async () => {
   const space = grid(1, 3)
   const come = (given: unknown) => refused({ ...usual(space), evaluate: async () => given as never })
