@@ -22,10 +22,26 @@ function csvRows(text: string): string[][] {
   return rows.slice(0, -1)
 }
 
+interface Distribution {
+  readonly name: string
+  readonly attributes: {
+    readonly choices?: readonly (number | string)[]
+    readonly low: number
+    readonly high: number
+    readonly step: number
+  }
+}
+
+/** All that Optuna could draw. */
+function valuesOf({ attributes: { choices, low, high, step } }: Distribution): readonly (number | string)[] {
+  return choices ?? Array.from({ length: (high - low) / step + 1 }, (_, k) => low + k * step)
+}
+
 interface OptunaTrial {
   readonly params: Record<string, number | string>
   readonly state: number
   readonly value: number | null
+  readonly distributions: readonly (readonly [name: string, Distribution])[]
   readonly user_attrs: Record<string, unknown>
   readonly datetime_complete: string
 }
@@ -51,11 +67,13 @@ function replayed(text: string) {
         if (kind === 'CategoricalDistribution') params[name] = attributes.choices[inner]
         else {
           expect(attributes.low <= inner && inner <= attributes.high).toBe(true)
+          expect((inner - attributes.low) % attributes.step).toBe(0)
           params[name] = inner
         }
       }
       expect(op.datetime_start <= op.datetime_complete).toBe(true)
-      studies[op.study_id]!.trials.push({ ...op, params })
+      const distributions = Object.entries<string>(op.distributions).map(([n, d]) => [n, JSON.parse(d)])
+      studies[op.study_id]!.trials.push({ ...op, params, distributions })
     }
   }
   return studies
@@ -107,6 +125,12 @@ describe('exports', () => {
         ])
         expect(o.value).toBe(t.outcome.status === 'measured' ? t.outcome.timing.median : null)
         expect(Date.parse(`${o.datetime_complete}Z`)).toBe(t.time)
+      }
+    // Of a parameter nothing can be drawn that was not tried.
+    for (const { trials } of told)
+      for (const [name, d] of trials[0]?.distributions ?? []) {
+        const tried = new Set(trials.map((t) => t.params[name]!))
+        expect(new Set(valuesOf(d))).toEqual(tried)
       }
     const [first] = studies as [Study]
     expect(

@@ -41,6 +41,8 @@ function csv(studies: readonly StudySummary[], trials: readonly StoredTrial[]): 
       driver: s.device.driver,
       compiler: s.compiler,
       fingerprint: s.fingerprint,
+      data: s.data?.name,
+      tensors: s.data && JSON.stringify(s.data.tensors),
       sizes: JSON.stringify(s.sizes),
       status: o.status,
       code: 'code' in o ? o.code : '',
@@ -98,7 +100,7 @@ interface Distribution {
   readonly inner: (value: DecisionValue) => number
 }
 
-/** Of the values that were tried: integers, numbers, or a list of any. */
+/** Of the values that were tried, and no others: integers at equal steps, or a list. */
 function distributionsOf(points: readonly Point[]): ReadonlyMap<string, Distribution> {
   const values = new Map<string, Set<DecisionValue>>()
   for (const point of points)
@@ -109,15 +111,21 @@ function distributionsOf(points: readonly Point[]): ReadonlyMap<string, Distribu
 
 function distribution(values: readonly DecisionValue[]): Distribution {
   const text = (name: string, attributes: object): string => JSON.stringify({ name, attributes })
-  if (values.every((v) => typeof v === 'number')) {
-    const [low, high] = [Math.min(...values), Math.max(...values)]
-    const range = { log: false, low, high }
-    const inner = Number
-    return values.every(Number.isInteger)
-      ? { text: text('IntDistribution', { ...range, step: 1 }), inner }
-      : { text: text('FloatDistribution', { ...range, step: null }), inner }
+  const numbers = values.filter((v) => typeof v === 'number').sort((a, b) => a - b)
+  const step = numbers.length === values.length ? stepOf(numbers) : null
+  if (step !== null) {
+    const range = { log: false, step, low: numbers[0], high: numbers.at(-1) }
+    return { text: text('IntDistribution', range), inner: Number }
   }
-  return { text: text('CategoricalDistribution', { choices: values }), inner: (v) => values.indexOf(v) }
+  const choices = [...numbers, ...values.filter((v) => typeof v !== 'number')]
+  return { text: text('CategoricalDistribution', { choices }), inner: (v) => choices.indexOf(v) }
+}
+
+/** The step that ascending numbers have all in common: 1, 2, 4 have none. */
+function stepOf(numbers: readonly number[]): number | null {
+  const [first = 0, second = first + 1] = numbers
+  const step = second - first
+  return numbers.every((v, k) => Number.isSafeInteger(v) && v === first + k * step) ? step : null
 }
 
 function optunaTrial(t: StoredTrial, distributions: ReadonlyMap<string, Distribution>): object {
