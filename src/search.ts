@@ -58,7 +58,7 @@ export {
   tune,
 } from './search/tune/index.ts'
 export type { LibraryTrial, LibraryTrials } from './search/tune/libraries.ts'
-export type { TunedTensor, TuneSubject } from './search/tune/subject.ts'
+export type { TuneSubject } from './search/tune/subject.ts'
 export {
   type TuneAllOptions,
   type TuneAllProgress,

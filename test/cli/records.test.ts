@@ -1,10 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fc } from '@fast-check/vitest'
+import Database from 'libsql'
 import { afterAll, expect, test } from 'vitest'
 import { openRecords } from '../../src/search/records/index.ts'
+import { MIGRATIONS, migrate } from '../../src/search/records/schema.ts'
 import { anyStudy, anyTrial } from '../search/record-gen.ts'
 import { SEED } from '../support/cases.ts'
-import { Folder, spt } from './support.ts'
+import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
@@ -24,7 +26,11 @@ test('spt records lists, shows, exports and forgets what is in a file', async ()
   }
 
   const listed = await said('list')
-  for (const s of given!) expect(listed).toContain(s.id.slice(0, 10))
+  for (const s of given!) {
+    expect(listed).toContain(s.id.slice(0, 10))
+    for (const { shape } of s.data?.tensors.filter((t) => t.stored !== null) ?? [])
+      expect(listed).toContain(shape.join(' × '))
+  }
   expect(JSON.parse(await said('list', '--json')).studies).toEqual(records.studies())
   const [first] = given!
   expect(JSON.parse(await said('list', '--json', '--study', first!.id.slice(0, 12))).studies).toEqual(
@@ -49,6 +55,26 @@ test('spt records lists, shows, exports and forgets what is in a file', async ()
   expect(await said('prune', '--older-than', '0', '--json')).toBe(`{"removed":${kept.length - wrong}}\n`)
   expect(records.query({ status: ['rejected', 'failed', 'measured'] })).toEqual([])
   records.close()
+})
+
+test('what an older version kept is listed', async () => {
+  const db = folder.at('old.db')
+  const old = new Database(db)
+  migrate(old as never, db, MIGRATIONS.slice(0, 2))
+  old.close()
+  const { code, out, err } = await spt(['records', 'list', '--db', db])
+  expect([code, out, err]).toEqual([0, `no studies in ${db}\n`, ''])
+})
+
+test('studies of different data are told apart', async () => {
+  const db = folder.at('data.db')
+  const program = folder.file('mul.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
+  const argv = ['--size', 'd=8', '--size', 'alpha=2', '--trials', '1', '--strategy', 'random', '--db', db]
+  const other = MATRIX.replace('3 4 4', '9 4 4')
+  for (const [name, text] of Object.entries({ 'one.mtx': MATRIX, 'two.mtx': other }))
+    await spt(['tune', program, '--bind', `A=${folder.file(name, text)}`, ...argv])
+  const { out } = await spt(['records', 'list', '--db', db])
+  expect(out).toMatch(/A=one\.mtx: A 3 × 4, 4 stored .*\n.*A=two\.mtx: A 9 × 4, 4 stored/)
 })
 
 test('the usual file is in the cache, and only looking makes none', async () => {

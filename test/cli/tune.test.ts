@@ -74,11 +74,11 @@ test('finds, writes, keeps and goes on', async () => {
   expect(found.trials).toHaveLength(4)
   const times: number[] = found.finals.flatMap(
     (f: { name: string; outcome: { timing?: { median: number } } }) =>
-      f.name.startsWith('best') && f.outcome.timing ? [f.outcome.timing.median] : [],
+      f.name.startsWith('found') && f.outcome.timing ? [f.outcome.timing.median] : [],
   )
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(found.finals.map((f: { name: string }) => f.name)).toEqual(
-    expect.arrayContaining(['best', 'standard', 'A dense']),
+    expect.arrayContaining(['found', 'standard', 'A dense']),
   )
   const again = await spt([
     'tune',
@@ -243,10 +243,20 @@ test('ended before there is a result, it tells what came of it', async () => {
     status: 'measured',
     timing: { median, interval: null, samples: [median] },
   })
+  const finals = [
+    { name: 'found', outcome: timing(2), point: { by: 2 }, kernel: own },
+    { name: 'standard', outcome: ended, point: null, kernel: own },
+    { name: 'as written', outcome: timing(1), point: null, kernel: own },
+  ]
+  const [, , fastest] = finals
+  const won = { ...none, stoppedBy: 'trials', trials: [], finals, best: fastest, own: fastest }
+  expect(tuneText(own, 'cpu', 's', won as never)).toMatch(
+    /^as written +1 ms +\(one sample\) {2}the fastest\nfound +2 ms +\(one sample\)\nstandard +search\/ended\n\n\/\/ The fastest schedule: as written$/m,
+  )
   const trials = [4, 3].map((ms, k) => ({ point: { by: k, F: 'csr' }, outcome: timing(ms) }))
   const cases = [
-    { name: 'one', search: { ...none, trials }, refused: null },
-    { name: 'two', search: null, refused: null },
+    { name: 'one', search: { ...none, trials }, refused: null, values: null },
+    { name: 'two', search: null, refused: null, values: null },
   ]
   const all = {
     ...none,
@@ -260,6 +270,10 @@ test('ended before there is a result, it tells what came of it', async () => {
   const said = tunedAllReport(own, 'cpu', all as never)
   // On each they were not tried.
   expect(said).toMatch(/^cases +2; 2 trials; after 1\.0 s$/m)
+  const onOne = { ...all, cases: [{ ...cases[0], values: {} }, cases[1]] }
+  expect(tunedAllReport(own, 'cpu', onOne as never)).toMatch(
+    /^cases +2; 2 trials, then 2 candidates on 1 of the cases; after 1\.0 s$/m,
+  )
   expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nIt was ended before all/m)
 })
 

@@ -1,7 +1,7 @@
 /** Studies and trials at random, with numbers that come back exactly. */
 import { fc } from '@fast-check/vitest'
 import { studyId } from '../../src/search/records/identity.ts'
-import type { Study, StudyKey, TrialRecord } from '../../src/search/records/types.ts'
+import type { Study, StudyData, StudyKey, TrialRecord } from '../../src/search/records/types.ts'
 import type { Outcome } from '../../src/search/types.ts'
 
 /** Whatever a message or a name may hold, but NUL, instead of which something else comes back. */
@@ -28,7 +28,7 @@ export const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
 /** Few, so that some come twice. */
 export const anyPoint = fc.record({
   format: fc.constantFrom('csr', 'ell(2)', 'it, "quoted"\n'),
-  lanes: fc.constantFrom(1, 2, 4),
+  lanes: fc.constantFrom(1, 2, 4, 8),
 })
 
 const anyKey: fc.Arbitrary<StudyKey> = fc.record({
@@ -44,8 +44,21 @@ const anyKey: fc.Arbitrary<StudyKey> = fc.record({
   sizes: fc.dictionary(fc.constantFrom('m', 'n', 'd'), fc.nat()),
 })
 
+const anyData: fc.Arbitrary<StudyData> = fc.record({
+  name: text,
+  tensors: fc.array(
+    fc.record({
+      name: fc.constantFrom('A', 'B'),
+      shape: fc.array(fc.nat(), { maxLength: 3 }),
+      dtype: fc.constant('f32' as const),
+      stored: fc.option(fc.nat()),
+    }),
+    { maxLength: 2 },
+  ),
+})
+
 export const anyStudy: fc.Arbitrary<Study> = fc
-  .tuple(anyKey, fc.record({ strategy: text, seed: fc.nat() }, { requiredKeys: [] }), fc.nat())
+  .tuple(anyKey, fc.record({ strategy: text, seed: fc.nat(), data: anyData }, { requiredKeys: [] }), fc.nat())
   .map(([key, own, created]) => ({
     ...key,
     ...own,

@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises'
+import { SptError } from '../../ast/diagnostic.ts'
 import { nearest } from '../../ast/suggest.ts'
 import { guarded } from '../../io/node-files.ts'
 import { EXPORT_FORMATS } from '../../search/records/export.ts'
@@ -65,7 +66,11 @@ export const records: CommandSpec = {
     const { openRecords, usualPath } = await import('../../search/records/index.ts')
     const path = call.one('db') ?? usualPath(call.io.env)
     // Only what is there can be forgotten as well.
-    const readable = await openRecords(path, { readonly: true })
+    const readable = await openRecords(path, { readonly: true }).catch((e: unknown) => {
+      // What an older version wrote is brought up to date, as it is when something is measured.
+      if (e instanceof SptError && e.diagnostics[0]!.code === 'records/older-schema') return openRecords(path)
+      throw e
+    })
     if (action.writes) readable.close()
     const opened = action.writes ? await openRecords(path) : readable
     try {

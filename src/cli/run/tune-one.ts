@@ -1,5 +1,6 @@
 /** `spt tune` on one matrix. */
 import { writeFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import { drawnInputs } from '../../api/workspace.ts'
 import { guarded } from '../../io/node-files.ts'
@@ -32,6 +33,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     space,
     inputs,
     device,
+    data: [...files.files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined,
     explain: html !== undefined,
     libraries: !call.flag('no-libraries'),
     prior: priorOf(tuning, space, inputs),

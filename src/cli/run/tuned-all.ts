@@ -34,22 +34,24 @@ export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult)
     for (const [code, n] of Object.entries(s.rejectedByCode)) rejected[code] = (rejected[code] ?? 0) + n
   const failed = searches.reduce((n, s) => n + s.failed, 0)
   const trials = searches.reduce((n, s) => n + s.trials.length, 0)
-  // Ended before: candidates were tried on some, or on none.
-  const onAll = g ? `, then ${r.candidates.length} candidates on each` : ''
+  // Ended before, or with data that cannot be used: candidates were tried on some, or on none.
+  const compared = r.cases.filter((c) => c.values !== null).length
+  const where = compared === r.cases.length ? 'each' : `${compared} of the cases`
+  const tried = compared === 0 ? '' : `, then ${r.candidates.length} candidates on ${where}`
   const head = [
     `kernel    ${kernel.name} on ${device}`,
-    `cases     ${r.cases.length}; ${trials} trials${onAll}; after ${r.seconds.toFixed(1)} s`,
+    `cases     ${r.cases.length}; ${trials} trials${tried}; after ${r.seconds.toFixed(1)} s`,
     ...(Object.keys(rejected).length > 0 ? [`rejected  ${byFrequency(rejected)}`] : []),
     ...(failed > 0 ? [`failed    ${failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
     '',
   ]
-  const shown = g ? compared(r, g) : foundByCase(r)
+  const shown = g ? comparison(r, g) : foundByCase(r)
   return `${[...head, ...table(shown)].join('\n')}\n\n${ending(kernel, r)}`
 }
 
 /** Of each case the times that count, and how far off they are. */
-function compared(r: TuneAllResult, g: Generalised): (readonly string[])[] {
+function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
   const { standard } = r
   const rows = [
     ['', 'unasked', 'single', 'choice', 'best', ''],

@@ -1,5 +1,6 @@
 /** What `spt tune` tells: of a search that goes on, and of what it found. */
 import type { Kernel } from '../../api/kernel.ts'
+import { fastestOf } from '../../search/fastest.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
 import { finalText, nothingText } from '../../search/tune/final-text.ts'
@@ -64,7 +65,6 @@ const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${sc
 
 /** What came of it, for a reader. */
 export function tuneText(kernel: Kernel, device: string, space: string, r: TuneResult): string {
-  const width = Math.max(...r.finals.map((f) => nameOf(f).length))
   const rejected = byFrequency(r.rejectedByCode)
   // Nothing was compared.
   const isEnded = r.finals.every(({ outcome: o }) => o.status === 'failed' && o.code === 'search/ended')
@@ -79,13 +79,23 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(r.sampled ? ['compared  a sample of the results'] : []),
     ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
-    ...(isEnded ? [] : ['', ...r.finals.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}`)]),
+    ...(isEnded ? [] : ['', ...comparison(r.finals)]),
   ]
   if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
   if (!r.own) return `${lines.join('\n')}\n\n${noteOf(r)}No schedule could be measured.\n`
   const where = r.own.declares ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${where}\n${typescriptText(r.own.kernel)}\n`
   return `${lines.join('\n')}\n\n${winner(r)}\n${typescript}`
+}
+
+/** The fastest first, which is called so; those without a time at the end. */
+function comparison(finals: readonly Final[]): string[] {
+  const inOrder = fastestOf(finals)
+  const rows = [...inOrder, ...finals.filter((f) => !inOrder.includes(f))]
+  const width = Math.max(...rows.map((f) => nameOf(f).length))
+  return rows.map(
+    (f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}${f === inOrder[0] ? '  the fastest' : ''}`,
+  )
 }
 
 /** That the program is to blame for results that differ: how it is, which counts do not say. */
@@ -116,7 +126,7 @@ function noteOf({ best, own }: TuneResult): string {
 
 /** The fastest schedule as the language writes it, with what it is called in the comparison; empty where there is none. */
 export const winner = (r: TuneResult): string =>
-  r.own ? `${noteOf(r)}// ${nameOf(r.own)}\n${finalText(r.own)}` : ''
+  r.own ? `${noteOf(r)}// The fastest schedule: ${nameOf(r.own)}\n${finalText(r.own)}` : ''
 
 /** The same as data. */
 export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneResult): string {

@@ -14,7 +14,7 @@ const FAR = 8
 export function finalName({ name, schedule, point }: Pick<Final, 'name' | 'schedule' | 'point'>): string {
   if (name === 'standard') return `what runs unasked${schedule ? ` (${schedule})` : ''}`
   if (name === 'as written') return 'the kernel as written'
-  const place = /^best (\d+)$/.exec(name)?.[1]
+  const place = /^found (\d+)$/.exec(name)?.[1]
   return point ? `${place ? `number ${place}` : 'the best'} of the search` : name
 }
 

@@ -10,9 +10,10 @@ import { chipOf } from '../../io/calibrations.ts'
 import { version } from '../../io/package.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
 import type { Point } from '../types.ts'
 import { fingerprintOf } from './fingerprint.ts'
-import type { DeviceIdentity, Study, StudyKey } from './types.ts'
+import type { DeviceIdentity, Study, StudyKey, TunedTensor } from './types.ts'
 
 /** Characters of a hash: collisions of 10⁹ trials have a probability of 10⁻³⁰. */
 const HASH_CHARS = 40
@@ -51,9 +52,22 @@ export const trialId = (study: string, point: Point): string => hashOf(study, so
 
 export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.stringify(trace))
 
-/** The fingerprint of what a kernel runs on: with a seed, of what that draws as well. @throws SptError as `bindInputs` */
+/** What a kernel runs on: with a seed, what that draws as well. @throws SptError as `bindInputs` */
+const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tensor>> =>
+  (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs)).tensors ?? {}
+
+/** The fingerprint of what a kernel runs on. @throws SptError as `bindInputs` */
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
-  fingerprintOf((inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs)).tensors ?? {})
+  fingerprintOf(tensorsOf(kernel, inputs))
+
+/** Tensors by name as readers know them. */
+export const tunedTensors = (tensors: Readonly<Record<string, Tensor>>): readonly TunedTensor[] =>
+  Object.entries(tensors).map(([name, t]) => ({ name, shape: t.shape, dtype: t.dtype, stored: storedOf(t) }))
+
+function storedOf(t: Tensor): number | null {
+  if (t.kind === 'dense') return null
+  return t.kind === 'coords' ? (t.coords[0]?.length ?? 0) : (t.values?.length ?? 0)
+}
 
 const isDevice = (d: unknown): boolean =>
   isRecord(d) &&
@@ -66,6 +80,8 @@ export interface StudyOptions {
   readonly space?: string
   readonly strategy?: string
   readonly seed?: number
+  /** What the data are called, in lists of studies. */
+  readonly data?: string
 }
 
 /** The study of a kernel (without steps) on data and on a device, by this compiler. */
@@ -75,19 +91,21 @@ export function studyOf(
   device: Device | DeviceIdentity,
   options: StudyOptions = {},
 ): Study {
-  expectOptions('studyOf', options, ['space', 'strategy', 'seed'])
-  expectValues(options, { space: TEXT, strategy: TEXT, seed: INTEGER })
+  expectOptions('studyOf', options, ['space', 'strategy', 'seed', 'data'])
+  expectValues(options, { space: TEXT, strategy: TEXT, seed: INTEGER, data: TEXT })
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
   expectArgument(isDevice(device), 'the device', device, 'a device, or { kind, name, driver }')
+  const tensors = tensorsOf(kernel, inputs)
   const key: StudyKey = {
     kernel: kernelHash(kernel),
     space: options.space ?? '',
     device: 'limits' in device ? recordedDevice(device) : device,
     compiler: compilerVersion(),
-    fingerprint: dataFingerprint(kernel, inputs),
+    fingerprint: fingerprintOf(tensors),
     sizes: inputs.params ?? {},
   }
   expectValue('sizes', key.sizes, recordOf(NUMBER, 'numbers by name'))
-  const { strategy, seed } = options
-  return { ...key, id: studyId(key), kernelName: kernel.name, strategy, seed, created: Date.now() }
+  const { strategy, seed, data: name } = options
+  const data = { ...(name === undefined ? {} : { name }), tensors: tunedTensors(tensors) }
+  return { ...key, id: studyId(key), kernelName: kernel.name, strategy, seed, data, created: Date.now() }
 }

@@ -1,10 +1,12 @@
 /** Records as people read them. */
 import { escapedLine } from '../../ast/render.ts'
 import type { Timing } from '../types.ts'
-import type { StoredTrial, StudySummary } from './types.ts'
+import type { StoredTrial, Study, StudySummary } from './types.ts'
 
 /** Characters of an id that are shown: enough for thousands of studies. */
 const SHOWN = 10
+/** And of a fingerprint. */
+const FINGERPRINT = 8
 
 const day = (time: number): string => new Date(time).toISOString().slice(0, 16).replace('T', ' ')
 
@@ -40,6 +42,8 @@ export function studyTable(studies: readonly StudySummary[], path: string, all =
       'study',
       'kernel',
       'device',
+      'data',
+      'fingerprint',
       'sizes',
       'measured',
       'rejected',
@@ -52,12 +56,24 @@ export function studyTable(studies: readonly StudySummary[], path: string, all =
       s.id.slice(0, SHOWN),
       s.kernelName,
       `${s.device.kind} ${s.device.name}`,
+      dataText(s),
+      s.fingerprint.slice(0, FINGERPRINT),
       pairs(s.sizes),
       ...[s.trials.measured, s.trials.rejected, s.trials.failed, s.trials.wrong].map(String),
       milliseconds(s.best),
       s.latest === null ? '' : day(s.latest),
     ]),
   ])
+}
+
+/** What they are called, and the sparse ones with their shapes, or all where there are none. */
+function dataText({ data }: Study): string {
+  if (!data) return ''
+  const sparse = data.tensors.filter((t) => t.stored !== null)
+  const tensors = (sparse.length > 0 ? sparse : data.tensors).map(
+    ({ name, shape, stored }) => `${name} ${shape.join(' × ')}${stored === null ? '' : `, ${stored} stored`}`,
+  )
+  return [data.name, tensors.join('; ')].filter((text) => text).join(': ')
 }
 
 /** `refused`: its trials without a time. */
@@ -71,7 +87,8 @@ export function studyReport(
     ['kernel', `${s.kernelName} (${s.kernel})`],
     ['device', `${s.device.kind} ${s.device.name}, ${s.device.driver}`],
     ['compiler', s.compiler],
-    ['data', s.fingerprint],
+    ['data', dataText(s)],
+    ['fingerprint', s.fingerprint],
     ['sizes', pairs(s.sizes)],
     [
       'begun',

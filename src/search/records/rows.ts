@@ -4,7 +4,7 @@ import { expectArgument } from '../../ast/expect-argument.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Outcome, Point } from '../types.ts'
 import { traceHash, trialId } from './identity.ts'
-import type { Status, StoredTrial, Study, TrialRecord } from './types.ts'
+import type { Status, StoredTrial, Study, StudyData, TrialRecord } from './types.ts'
 
 /** What is bound to a statement: nothing else, of which the native code crashes. */
 export type Cell = string | number | null | Buffer
@@ -37,6 +37,7 @@ export const STUDY_COLUMNS = [
   'strategy',
   'seed',
   'created',
+  'data',
 ] as const
 
 export function studyRow(s: Study): Cell[] {
@@ -54,6 +55,7 @@ export function studyRow(s: Study): Cell[] {
     s.strategy ?? null,
     s.seed ?? null,
     s.created,
+    json(s.data),
   ]
 }
 
@@ -73,6 +75,7 @@ export function studyFrom(row: Row): Study {
     sizes: JSON.parse(row.sizes as string) as Record<string, number>,
     ...(row.strategy === null ? {} : { strategy: row.strategy as string }),
     ...(row.seed === null ? {} : { seed: row.seed as number }),
+    ...(row.data === null ? {} : { data: JSON.parse(row.data as string) as StudyData }),
     created: row.created as number,
   }
 }

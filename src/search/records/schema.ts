@@ -49,6 +49,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX trials_of_traces ON trials (trace_hash);`,
   // Of a whole measurement; NULL: all of it.
   'ALTER TABLE trials ADD COLUMN share REAL',
+  // What the data are, for readers, as JSON; NULL: an older version kept the study.
+  'ALTER TABLE studies ADD COLUMN data TEXT',
 ]
 
 /** @throws SptError `records/not-records`, `records/newer-schema`: nothing is written */

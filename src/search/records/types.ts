@@ -1,6 +1,7 @@
 /** What the records keep: studies, which say where times hold, and their trials. */
 import type { TraceStep } from '../../api/kernel.ts'
 import type { DeviceKind } from '../../backends/target.ts'
+import type { Dtype } from '../../ir/dtype.ts'
 import type { Outcome, Trial } from '../types.ts'
 
 /** A device as far as its times depend on it. */
@@ -26,6 +27,22 @@ export interface StudyKey {
   readonly sizes: Readonly<Record<string, number>>
 }
 
+/** What a study's data are, for readers: they are told apart by the fingerprint. */
+export interface StudyData {
+  /** What they are called: their files', mostly. */
+  readonly name?: string | undefined
+  readonly tensors: readonly TunedTensor[]
+}
+
+/** An input. */
+export interface TunedTensor {
+  readonly name: string
+  readonly shape: readonly number[]
+  readonly dtype: Dtype
+  /** Elements that it stores; `null` of a dense one. */
+  readonly stored: number | null
+}
+
 export interface Study extends StudyKey {
   /** Hash of the key (`studyId`). */
   readonly id: string
@@ -33,6 +50,8 @@ export interface Study extends StudyKey {
   /** Those it was begun with: others may go on with it. */
   readonly strategy?: string | undefined
   readonly seed?: number | undefined
+  /** None of those that an older version kept. */
+  readonly data?: StudyData | undefined
   /** Milliseconds since 1970. */
   readonly created: number
 }

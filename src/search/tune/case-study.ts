@@ -106,6 +106,7 @@ export class CaseStudy {
       device: this.device,
       seed,
       records,
+      data: this.name,
       resume,
       reopen,
       timeout,

@@ -43,6 +43,8 @@ export interface TuneOptions {
   readonly prior?: StrategyOptions['prior']
   /** Where trials are kept as they come. */
   readonly records?: Records | undefined
+  /** What the records call the data: a file's name. */
+  readonly data?: string | undefined
   /** What the records hold of the same study is not measured again; true. */
   readonly resume?: boolean | undefined
   /** Ends it with the best so far. */
@@ -77,7 +79,7 @@ export interface TunedTrial extends Trial, Partial<Tried> {
 
 /** A kernel that was measured at the end, against the others of `finals`; with `explain`, what it does. */
 export interface Final extends Explained {
-  /** `best`, or what it is called that is tried besides the space: `standard`, `as written`, `A dense`. */
+  /** `found`, `found 2`, … of the space, the fastest first; besides it `standard`, `as written`, `A dense`. */
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
@@ -127,6 +129,7 @@ export const TUNE_OPTIONS = [
   'seed',
   'prior',
   'records',
+  'data',
   'resume',
   'signal',
   'onProgress',
@@ -237,7 +240,7 @@ async function finalsOf(
   const fastest = finalists(found)
   const list = [
     ...fastest.map(({ point, outcome }, k) => ({
-      name: k === 0 ? 'best' : `best ${k + 1}`,
+      name: foundName(k),
       point,
       before: outcome,
       kernel: () => space.kernel(point),
@@ -271,12 +274,14 @@ async function finalsOf(
   return byPlace(finals)
 }
 
-/** Points are called by what the last comparison made of them: the fastest is the best. */
+const foundName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
+
+/** Points are called by what the last comparison made of them. */
 function byPlace(finals: readonly Final[]): readonly Final[] {
   const points = finals.filter((f) => f.point !== null)
   const fastest = fastestOf(points)
   const inOrder = [...fastest, ...points.filter((f) => !fastest.includes(f))]
-  const named = inOrder.map((f, k) => ({ ...f, name: k === 0 ? 'best' : `best ${k + 1}` }))
+  const named = inOrder.map((f, k) => ({ ...f, name: foundName(k) }))
   return [...named, ...finals.filter((f) => f.point === null)]
 }
 

@@ -36,6 +36,8 @@ export interface SessionOptions {
   readonly device: Device
   readonly seed: number
   readonly records?: Records | undefined
+  /** What they call the data. */
+  readonly data?: string | undefined
   readonly resume: boolean
   /** What the prior expects, kept with the trials. */
   readonly expected?: Expected | undefined
@@ -75,13 +77,20 @@ export class Session {
 
   /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` where there is a queue */
   static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
-    const { device, space, seed, queue, records, resume } = options
+    const { device, space, seed, queue, records, resume, data } = options
     const evaluator = new Evaluator({ ...options, kernel })
     try {
       // What is wrong with the inputs is no point's fault.
       void evaluator.bench.extent
       const { seed: _, ...given } = evaluator.bench.data.given
-      const study = records || queue ? studyOf(kernel, given, device, { space: textOf(space), seed }) : null
+      const study =
+        records || queue
+          ? studyOf(kernel, given, device, {
+              space: textOf(space),
+              seed,
+              ...(data === undefined ? {} : { data }),
+            })
+          : null
       const remote = queue && study ? await remoteOf(kernel, options, queue, study, given.params ?? {}) : null
       if (study) records?.addStudy(study)
       const kept = study && records && resume ? records.query({ studies: [study.id] }) : []

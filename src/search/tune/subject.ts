@@ -1,12 +1,11 @@
 /** What was tuned, on what and how: what a reader has to know of a result, and enough to do it again. */
 import type { Kernel } from '../../api/kernel.ts'
 import { sizesOf } from '../../api/statistics.ts'
-import type { Dtype } from '../../ir/dtype.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { Tensor } from '../../storage/tensor.ts'
-import { compilerVersion, recordedDevice } from '../records/identity.ts'
-import type { DeviceIdentity } from '../records/types.ts'
+import { compilerVersion, recordedDevice, tunedTensors } from '../records/identity.ts'
+import type { DeviceIdentity, TunedTensor } from '../records/types.ts'
+
 import type { PointSpace, StrategyOf } from '../types.ts'
 
 export interface TuneSubject {
@@ -22,14 +21,6 @@ export interface TuneSubject {
   readonly sizes: Readonly<Record<string, number>>
   /** Inputs, random ones as well. */
   readonly tensors: readonly TunedTensor[]
-}
-
-export interface TunedTensor {
-  readonly name: string
-  readonly shape: readonly number[]
-  readonly dtype: Dtype
-  /** Elements that it stores; `null` of a dense one. */
-  readonly stored: number | null
 }
 
 export function subjectOf(
@@ -48,16 +39,6 @@ export function subjectOf(
     seed: how.seed,
     started: new Date().toISOString(),
     sizes: Object.fromEntries(sizesOf(kernel.source, { tensors, params, resident: {} })),
-    tensors: Object.entries(tensors).map(([name, t]) => ({
-      name,
-      shape: t.shape,
-      dtype: t.dtype,
-      stored: storedOf(t),
-    })),
+    tensors: tunedTensors(tensors),
   }
-}
-
-function storedOf(t: Tensor): number | null {
-  if (t.kind === 'dense') return null
-  return t.kind === 'coords' ? (t.coords[0]?.length ?? 0) : (t.values?.length ?? 0)
 }

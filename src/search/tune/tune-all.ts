@@ -267,7 +267,9 @@ function candidateOf(
 }
 
 /** Of one search, which of all: inputs are those of cases, and there is no report of one. */
-const ofAll = TUNE_OPTIONS.filter((o) => o !== 'inputs' && o !== 'explain' && o !== 'libraries')
+const ofAll = TUNE_OPTIONS.filter(
+  (o) => o !== 'inputs' && o !== 'data' && o !== 'explain' && o !== 'libraries',
+)
 const OPTIONS = ['cases', ...ofAll, 'shared', 'gain', 'leaves', 'groups'] as const
 
 function check(kernel: unknown, options: TuneAllOptions): void {

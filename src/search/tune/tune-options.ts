@@ -27,6 +27,7 @@ const KINDS: Readonly<Record<string, ValueKind>> = {
     holds: (x) => RECORD.holds(x) && typeof (x as { query?: unknown }).query === 'function',
     expected: 'what openRecords gives',
   },
+  data: TEXT,
   resume: FLAG,
   signal: SIGNAL,
   onProgress: FUNCTION,
