@@ -1,5 +1,5 @@
 /** Points of a space counted by what follows partial points: equal rests once. */
-import { effortOf } from './effort.ts'
+import { Effort } from './effort.ts'
 import type { Stepwise } from './stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
 
@@ -23,27 +23,24 @@ interface Rest {
   readonly children: Map<DecisionValue, Rest>
 }
 
-/** Values of rests that were met before, for one of a rest that was not. */
-const EQUAL = 20
-
 /** What is below partial points, and how many points: each rest once, of which a space has far fewer than partial points. */
 export class Counter {
   readonly #space: PointSpace
-  #left: number
+  readonly #effort: Effort
   /** Equal rests are found by asking conditions as well, however soon they are counted. */
-  #leftWithEqual: number
+  readonly #withEqual: Effort
   readonly #known = new Map<string, Rest>()
 
   constructor(space: PointSpace, limit: number) {
     this.#space = space
-    this.#left = limit
-    this.#leftWithEqual = EQUAL * limit
+    this.#effort = new Effort(limit)
+    this.#withEqual = Effort.ofPlaces(limit)
   }
 
   node(partial: Point): Rest {
     const key = this.#space.rest?.(partial)
     const node: Rest = (key === undefined ? undefined : this.#known.get(key)) ?? { children: new Map() }
-    if (node.open !== undefined) this.#leftWithEqual -= effortOf(node.open)
+    if (node.open !== undefined) this.#withEqual.spend(node.open)
     if (key !== undefined) this.#known.set(key, node)
     return node
   }
@@ -63,7 +60,7 @@ export class Counter {
   }
 
   get #isSpent(): boolean {
-    return this.#left <= 0 || this.#leftWithEqual <= 0
+    return this.#effort.isSpent || this.#withEqual.isSpent
   }
 
   *below(node: Rest, partial: Point): Stepwise<PointCount> {
@@ -71,7 +68,7 @@ export class Counter {
     if (this.#isSpent) return { points: 0, isExact: false }
     const open = this.open(node, partial)
     yield
-    this.#left -= effortOf(open)
+    this.#effort.spend(open)
     let found: PointCount = { points: open ? 0 : 1, isExact: true }
     for (const value of open?.values ?? []) {
       if (this.#isSpent) return { ...found, isExact: false }

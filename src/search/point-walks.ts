@@ -6,7 +6,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
 import { Counter, type PointCount, withValue } from './counter.ts'
-import { effortOf } from './effort.ts'
+import { Effort } from './effort.ts'
 import { shuffled } from './shuffled.ts'
 import type { Stepwise } from './stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
@@ -105,7 +105,7 @@ function* completed(
   partial: Point,
   prefer: (open: OpenDecision) => readonly DecisionValue[],
 ): Stepwise<Point | null> {
-  let left = SEARCHED_VALUES
+  const effort = new Effort(SEARCHED_VALUES)
   const dead = new Set<string>()
   const from = function* (at: Point): Stepwise<Point | null> {
     const key = space.rest?.(at)
@@ -114,10 +114,10 @@ function* completed(
     yield
     if (!open) return at
     for (const value of prefer(open)) {
-      const found: Point | null = left > 0 ? yield* from(withValue(at, open.name, value)) : null
+      const found: Point | null = effort.isSpent ? null : yield* from(withValue(at, open.name, value))
       if (found) return found
     }
-    left -= effortOf(open)
+    effort.spend(open)
     if (key !== undefined) dead.add(key)
     return null
   }

@@ -1,6 +1,6 @@
 /** Spaces that are too large to be gone through: what random walks show of them. */
-import { effortOf } from '../effort.ts'
-import { type Random, withValue } from '../points.ts'
+import { Effort } from '../effort.ts'
+import { COUNTED_VALUES, type Random, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
 
@@ -21,8 +21,7 @@ interface Met {
   readonly depth: number
 }
 
-/** Values to look at, in all walks but the fewest there are. */
-const VALUES = 400_000
+/** Walks, whatever they take. */
 const FEWEST = 10
 
 /** Chance that walks show a dependence where there is none. */
@@ -34,10 +33,11 @@ const DOUBT = 1e-6
  */
 export function sampledOutline(space: PointSpace, count: number, random: Random): Outline {
   const walks: Walk[] = []
-  for (let left = VALUES; walks.length < count && (left > 0 || walks.length < FEWEST); ) {
+  const effort = Effort.ofPlaces(COUNTED_VALUES)
+  while (walks.length < count && !(effort.isSpent && walks.length >= FEWEST)) {
     const one = walk(space, random)
     walks.push(one)
-    for (const open of one.asked) left -= effortOf(open)
+    for (const open of one.asked) effort.spend(open)
   }
   const met = allMet(walks)
   const products = walks.map(({ asked }) => asked.reduce((n, { values }) => n * values.length, 1))

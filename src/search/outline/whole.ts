@@ -1,5 +1,5 @@
 /** Spaces that can be gone through: partial points after which all is alike are one. */
-import { effortOf } from '../effort.ts'
+import { Effort } from '../effort.ts'
 import { pointKey, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
@@ -10,9 +10,6 @@ interface Node {
   readonly next: Map<DecisionValue, Node>
 }
 
-/** Values to look at, for each partial point. */
-const VALUES = 50
-
 /** `null`: there are more partial points than `limit` that go on in different ways, or too many values to be asked about. */
 export function wholeOutline(space: PointSpace, limit: number): Outline | null {
   const root = explored(space, limit)
@@ -21,12 +18,12 @@ export function wholeOutline(space: PointSpace, limit: number): Outline | null {
 
 function explored(space: PointSpace, limit: number): Node | null {
   const nodes = new Map<string, Node>()
-  let left = VALUES * limit
+  const effort = Effort.ofPlaces(limit)
   const at = (partial: Point): Node => {
     const key = space.rest?.(partial) ?? pointKey(partial)
     const node = nodes.get(key) ?? { open: space.next(partial), next: new Map() }
     nodes.set(key, node)
-    left -= effortOf(node.open)
+    effort.spend(node.open)
     return node
   }
   const root = at({})
@@ -35,7 +32,7 @@ function explored(space: PointSpace, limit: number): Node | null {
     const [node, partial] = item
     if (!node.open || node.next.size > 0) continue
     for (const value of node.open.values) {
-      if (nodes.size > limit || left <= 0) return null
+      if (nodes.size > limit || effort.isSpent) return null
       const after = withValue(partial, node.open.name, value)
       const next = at(after)
       node.next.set(value, next)
