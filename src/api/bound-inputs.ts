@@ -1,4 +1,5 @@
 /** What callers bind, as tensors. */
+import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -57,7 +58,7 @@ export function valuesIn(
       hint: 'leave them out, or compile the kernel under a schedule that data choose',
     })
   expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
-  const params: Record<string, number> = Object.create(null)
+  const params = byName<number>()
   for (const [name, value] of Object.entries(scalars)) {
     const truth =
       typeof value === 'boolean' && kernel.params.some((p) => p.name === name && p.dtype === 'bool')
@@ -72,8 +73,7 @@ export function valuesIn(
   )
   const { tensors: given = {} } = inputs
   expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
-  // Names are the user's: `__proto__` is one of them.
-  const tensors: Record<string, Tensor> = Object.create(null)
+  const tensors = byName<Tensor>()
   const flat: [string, ValueArray | readonly number[]][] = []
   for (const [name, value] of Object.entries(given)) {
     if (!Array.isArray(value) && !isTyped(value)) {

@@ -1,4 +1,5 @@
 /** Binding of tensors that are on a device in a kernel's formats, and of the rest from the host. */
+import { byName } from '../ast/by-name.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { countOf, hasIndptr, indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -46,8 +47,7 @@ export async function boundResidents(
 ): Promise<{ readonly bound: Bound; readonly resident: Residents }> {
   const buffers = new Map<string, DeviceBuffer>()
   const placed: PlacedPart[] = []
-  // Names are the user's: `__proto__` is one of them.
-  const empty: Record<string, Tensor> = Object.create(null)
+  const empty = byName<Tensor>()
   for (const [name, tensor] of Object.entries(tensors)) {
     empty[name] = emptyTensor(tensor)
     reformatOf(kernel, name).parts.forEach((buffer, k) => {

@@ -1,4 +1,5 @@
 /** What a kernel with resident tensors is bound to, with the entries of these: to read, verify and explain it. */
+import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -8,7 +9,7 @@ import type { Residents } from '../run/given-memory.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/engines/device/index.ts'
 import type { StoredPart } from '../storage/stored-parts.ts'
-import type { StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
+import type { StoredTensor, ValueArray } from '../storage/tensor.ts'
 
 /** A part of a resident tensor, and the kernel's buffer that it is. */
 export interface PlacedPart {
@@ -30,10 +31,8 @@ export function residentsOf(
 ): Residents {
   const names = Object.keys(tensors)
   const whole: Residents['whole'] = async (bound, values) => {
-    // Names are the user's: `__proto__` is one of them.
-    const bindings: Record<string, Tensor> = Object.create(null)
-    for (const [name, tensor] of Object.entries(inputs.tensors ?? {}))
-      if (!names.includes(name)) bindings[name] = tensor
+    const others = Object.entries(inputs.tensors ?? {}).filter(([name]) => !names.includes(name))
+    const bindings = byName(others)
     for (const [name, tensor] of Object.entries(tensors)) {
       const mine = placed.filter((p) => p.tensor === name)
       const { parts } = await tensor.download()
@@ -47,9 +46,8 @@ export function residentsOf(
         }
       }
     }
-    const params: Record<string, number> = Object.create(null)
     // Also those that were measured on the device.
-    for (const { name } of kernel.params) params[name] = bound.params.get(name)!
+    const params = byName(kernel.params.map(({ name }) => [name, bound.params.get(name)!]))
     try {
       return withWritten(bindInputs(kernel, { tensors: bindings, params }), bound)
     } catch (error) {

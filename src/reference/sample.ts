@@ -3,6 +3,7 @@
  * every top-level iteration runs over the axis with an S iterator, and every element that the kernel writes is
  * written and read at that iterator, bare, on the same dimension.
  */
+import { byName } from '../ast/by-name.ts'
 import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import type { Iter, Kernel1 } from '../ir/stage1.ts'
@@ -101,14 +102,14 @@ export function sampleOf(
  * be placed: nothing else goes through its tree or loads from it, and results have other structure.
  */
 export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }: Sampling): boolean {
-  const byName = new Map(axes.map((a) => [a.name, a]))
+  const known = new Map(axes.map((a) => [a.name, a]))
   const isUnder = (name: string): boolean => {
-    const a = byName.get(name)
-    return a !== undefined && isStored(a) && chainTo(byName, name)[0] === root
+    const a = known.get(name)
+    return a !== undefined && isStored(a) && chainTo(known, name)[0] === root
   }
   const under = new Set(buffers.filter((b) => b.axes.some(isUnder)).map((b) => b.name))
   const hasDense = buffers.every(
-    (b) => (b.role !== 'out' && b.role !== 'inout') || b.axes.every((a) => isDenseChain(byName, a)),
+    (b) => (b.role !== 'out' && b.role !== 'inout') || b.axes.every((a) => isDenseChain(known, a)),
   )
   if (!hasDense || !axes.every((a) => isStored(a) || isFused(a))) return false
   return body.every((s) => {
@@ -117,7 +118,7 @@ export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }:
     const name = over.axis === root ? over.name : root
     const roots = iterationsOf([s])
       .flatMap((it) => it.iters)
-      .filter((it) => rootOf(byName.get(it.axis)) === root)
+      .filter((it) => rootOf(known.get(it.axis)) === root)
     if (roots.some((it) => it !== over)) return false
     return [...targetsIn([s]), ...readsIn([s])].every(({ buffer, index }) => {
       const dim = under.has(buffer) ? buffers.find((b) => b.name === buffer)!.axes.indexOf(root) : -1
@@ -129,21 +130,16 @@ export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }:
 /** What inputs store at the coordinates of a sample. */
 export function sampledInputs({ axes, buffers }: Kernel1, inputs: RefInputs, sample: Sample): RefInputs {
   const { axis } = sample.sampling
-  const byName = new Map(axes.map((a) => [a.name, a]))
-  // Names are the user's: `__proto__` is one of them.
-  const kept: Record<string, RefTensor> = Object.create(null)
-  const structure: Record<string, { coords: RefCoords['coords'] }> = Object.create(null)
-  for (const [name, t] of Object.entries(inputs.buffers)) {
+  const known = new Map(axes.map((a) => [a.name, a]))
+  const kept = Object.entries(inputs.buffers).map(([name, t]): [string, RefTensor] => {
     const over = buffers.find((b) => b.name === name)?.axes ?? []
-    kept[name] = isCoords(t) ? sampledCoords(t, over.indexOf(axis), sample) : t
-  }
-  for (const [name, s] of Object.entries(inputs.structure ?? {}))
-    structure[name] = sampledCoords(
-      { ...s, values: null },
-      byName.has(name) ? chainTo(byName, name).indexOf(axis) : -1,
-      sample,
-    )
-  return { ...inputs, buffers: kept, structure }
+    return [name, isCoords(t) ? sampledCoords(t, over.indexOf(axis), sample) : t]
+  })
+  const structure = Object.entries(inputs.structure ?? {}).map(([name, s]): [string, RefCoords] => {
+    const dim = known.has(name) ? chainTo(known, name).indexOf(axis) : -1
+    return [name, sampledCoords({ ...s, values: null }, dim, sample)]
+  })
+  return { ...inputs, buffers: byName(kept), structure: byName(structure) }
 }
 
 function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {

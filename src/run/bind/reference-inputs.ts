@@ -1,5 +1,6 @@
 /** Inputs as the reference takes them, and what it computes: `kernel` is the kernel as written, without formats. */
 
+import { byName } from '../../ast/by-name.ts'
 import { concat } from '../../columns/allocate.ts'
 import { chainTo, repeats } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
@@ -19,9 +20,8 @@ import { keepsApart } from './duplicate-coordinates.ts'
 import type { Bound } from './types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
-  // Names are the user's: `__proto__` is one of them.
-  const buffers: Record<string, RefTensor> = Object.create(null)
-  const structure: Record<string, { coords: Int32Array[] }> = Object.create(null)
+  const buffers = byName<RefTensor>()
+  const structure = byName<{ coords: Int32Array[] }>()
   const axes = allAxesOf(kernel)
   for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
   for (const s of bound.sources()) {
@@ -43,8 +43,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
       const known = structure[axis]?.coords
       structure[axis] = { coords: known ? known.map((c, d) => concat([c, coords[d]!])) : coords }
     }
-  const params: Record<string, number> = Object.create(null)
-  for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
+  const params = byName(kernel.params.map((p) => [p.name, bound.params.get(p.name) ?? 0]))
   return { params, buffers, structure }
 }
 
