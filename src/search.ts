@@ -34,15 +34,8 @@ export { type CostModel, useCostModel } from './search/model/trained.ts'
 export { type Outline, type OutlinedDecision, type OutlineOptions, outline } from './search/outline/index.ts'
 export * from './search/points.ts'
 export * from './search/records/index.ts'
-export {
-  type Asked,
-  type EvaluateContext,
-  type SearchOptions,
-  type SearchProgress,
-  type SearchResult,
-  type StoppedBy,
-  search,
-} from './search/search.ts'
+export { type SearchResult, type StoppedBy, search } from './search/search.ts'
+export type { Asked, EvaluateContext, SearchOptions, SearchProgress } from './search/search-options.ts'
 export { type SketchOptions, type SketchSpace, sketches } from './search/sketches.ts'
 export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'

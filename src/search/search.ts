@@ -1,74 +1,15 @@
 /** The loop around a strategy: asks, has points tried, tells, until a budget is spent or nothing better comes. */
 import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
-import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
 import { Ending } from './ending.ts'
 import { properOutcomes } from './outcome-checks.ts'
 import { counting } from './point-walks.ts'
 import { LISTED_POINTS } from './points.ts'
+import { type Asked, checkOptions, NONE, type SearchOptions } from './search-options.ts'
 import { inTurns, type Stepwise } from './stepwise.ts'
 import { strategyNamed } from './strategies/index.ts'
 import { AskedPoints, properStrategy } from './strategy-checks.ts'
 import { type Found, Tally, type WrongResult } from './tally.ts'
-import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
-
-/** A point to be tried, and with how much of a usual measurement's effort. */
-export interface Asked {
-  readonly point: Point
-  /** In (0, 1]; less than 1 only where the strategy knows of it (`Strategy.share`). */
-  readonly share: number
-}
-
-export interface EvaluateContext {
-  /** Aborts when the search is to end. */
-  readonly signal: AbortSignal
-  /** May be told what came of a point, by its place, as soon as that is known: where the search ends, it is not lost. */
-  readonly settle?: ((at: number, outcome: Outcome) => void) | undefined
-}
-
-export interface SearchOptions {
-  readonly space: PointSpace
-  /** A strategy's name (`STRATEGIES`), how one is made, or one that goes on. */
-  readonly strategy: string | StrategyOf | Strategy
-  /**
-   * What comes of some points, in their order. What a point is to blame for is an outcome; a rejection ends the search with
-   * that error, but for one after `signal` aborted.
-   */
-  readonly evaluate: (asked: readonly Asked[], context: EvaluateContext) => Promise<readonly Outcome[]>
-  /** Whole measurements at most: a trial with a share counts as that much. */
-  readonly trials?: number | undefined
-  readonly seconds?: number | undefined
-  /** Trials without a better one after which it ends. */
-  readonly patience?: number | undefined
-  /** Points that are tried together, so that they can be measured against each other; 1. */
-  readonly batch?: number | undefined
-  /** Of a strategy that is made; 1. */
-  readonly seed?: number | undefined
-  /** For a strategy that is made (`StrategyOptions`). */
-  readonly prior?: StrategyOptions['prior']
-  /** Of an earlier search: told before anything is asked, and part of the result. They count in no budget. */
-  readonly known?: readonly Trial[] | undefined
-  /** Ends it with the best so far. */
-  readonly signal?: AbortSignal | undefined
-  /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
-  readonly grace?: number | undefined
-  /**
-   * Once before anything is asked, and after the trials of each batch; of one in which `evaluate` threw, of what it told of
-   * before.
-   */
-  readonly onProgress?: ((progress: SearchProgress) => void) | undefined
-  /** Milliseconds, of which the differences count; the host's clock. */
-  readonly now?: (() => number) | undefined
-}
-
-export interface SearchProgress extends Found {
-  /** Trials of this search. */
-  readonly done: number
-  readonly wrong: readonly WrongResult[]
-  readonly seconds: number
-  /** The trials that were told last. */
-  readonly last: readonly Trial[]
-}
+import type { Outcome, Strategy, Trial } from './types.ts'
 
 export type StoppedBy =
   | 'trials'
@@ -91,7 +32,6 @@ export interface SearchResult extends Found {
   readonly stoppedBy: StoppedBy
 }
 
-const NONE = Number.POSITIVE_INFINITY
 /** Shares add up to whole trials but for this. */
 const EPSILON = 1e-9
 
@@ -104,96 +44,142 @@ const EPSILON = 1e-9
  * `evaluate` throw
  */
 export async function search(options: SearchOptions): Promise<SearchResult> {
-  check(options)
-  const { space, evaluate, trials = NONE, seconds = NONE, patience = NONE, batch = 1, known = [] } = options
-  const now = options.now ?? (() => performance.now())
-  const start = now()
-  const elapsed = (): number => (now() - start) / 1000
-  const ending = new Ending(options)
-  const inTime = <T>(work: Stepwise<T>): Promise<T | undefined> =>
-    ending.unlessAborted(() => inTurns(work, ending.signal))
-  let [done, spent] = [0, 0]
-  let tally = new Tally(space, undefined)
-  const stops = (): StoppedBy | null => {
-    if (options.signal?.aborted) return 'aborted'
-    if (spent >= trials - EPSILON) return 'trials'
-    if (ending.signal.aborted || elapsed() >= seconds) return 'seconds'
-    return tally.sinceBest >= patience ? 'patience' : null
+  checkOptions(options)
+  return new Run(options).result()
+}
+
+/** One search: what it was given, spent and found so far. */
+class Run {
+  readonly #options: SearchOptions
+  readonly #now: () => number
+  readonly #start: number
+  readonly #ending: Ending
+  readonly #asked: AskedPoints
+  #tally: Tally
+  #done = 0
+  #spent = 0
+
+  constructor(options: SearchOptions) {
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+    this.#start = this.#now()
+    this.#ending = new Ending(options)
+    this.#asked = new AskedPoints(options.space)
+    this.#tally = new Tally(options.space, undefined)
   }
-  const ended = (stoppedBy: StoppedBy): SearchResult => {
-    const { trials, wrong } = tally
-    return { ...tally.found, trials, wrong, seconds: elapsed(), stoppedBy }
+
+  async result(): Promise<SearchResult> {
+    try {
+      const strategy = await this.#begin()
+      for (;;) {
+        const stoppedBy = this.#stops() ?? (await this.#round(strategy))
+        if (!stoppedBy) continue
+        const { found, trials, wrong } = this.#tally
+        return { ...found, trials, wrong, seconds: this.#seconds, stoppedBy }
+      }
+    } finally {
+      this.#ending.clear()
+    }
   }
-  try {
-    const counted = await inTime(countingPoints(options))
-    const strategy = strategyOf(options)
-    const points = new AskedPoints(space)
-    const ask = function* (most: number): Stepwise<readonly Point[]> {
-      const given = yield* strategy.asking?.(most) ?? whole(() => strategy.ask(most))
-      return yield* points.proper(given, most, strategy)
+
+  /** The strategy, which was told what is known. */
+  async #begin(): Promise<Strategy> {
+    const { space, known = [] } = this.#options
+    const counted = await this.#inTime(countingPoints(this.#options))
+    const strategy = strategyOf(this.#options)
+    this.#tally = new Tally(space, counted)
+    this.#tally.add(known)
+    this.#tally.sinceBest = 0
+    this.#report([])
+    await this.#inTime(telling(strategy, known))
+    return strategy
+  }
+
+  /** Asks, has tried and tells once; what ends the search, if anything does. */
+  async #round(strategy: Strategy): Promise<StoppedBy | null> {
+    const asked = await this.#inTime(this.#asking(strategy))
+    if (!asked) return null
+    if (asked.length === 0) return this.#tally.found.left === 0 ? 'exhausted' : 'strategy'
+    const told = await this.#tried(asked)
+    if (told.length === 0) return null
+    await this.#inTime(telling(strategy, told))
+    return told.every(isLoss) ? 'device' : null
+  }
+
+  *#asking(strategy: Strategy): Stepwise<readonly Asked[]> {
+    const { trials = NONE, batch = 1 } = this.#options
+    const most = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
+    const given = yield* strategy.asking?.(most) ?? whole(() => strategy.ask(most))
+    const points = yield* this.#asked.proper(given, most, strategy)
+    // What tries one may not make another of it.
+    return points.map((p) => ({ point: Object.freeze({ ...p }), share: strategy.share?.(p) ?? 1 }))
+  }
+
+  async #tried(asked: readonly Asked[]): Promise<readonly Trial[]> {
+    const { evaluate } = this.#options
+    const { signal } = this.#ending
+    const settled = new Map<number, Outcome>()
+    const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
+    let given: readonly Outcome[] | undefined
+    try {
+      given = await this.#ending.unlessAborted(() => evaluate(asked, { signal, settle }))
+    } catch (e) {
+      // What was told of before it broke has come nevertheless.
+      this.#addSettled(asked, settled)
+      throw e
     }
-    const tell = (trials: readonly Trial[]): Stepwise<void> =>
-      strategy.telling?.(trials) ?? whole(() => strategy.tell(trials))
-    tally = new Tally(space, counted)
-    tally.add(known)
-    tally.sinceBest = 0
-    const progress = (last: readonly Trial[]): void =>
-      options.onProgress?.({ ...tally.found, done, wrong: tally.wrong, seconds: elapsed(), last })
-    progress([])
-    await inTime(tell(known))
-    for (;;) {
-      const stopped = stops()
-      if (stopped) return ended(stopped)
-      const most = Math.max(1, Math.min(batch, Math.ceil(trials - spent - EPSILON)))
-      const wanted = await inTime(ask(most))
-      if (!wanted) continue
-      const asked = wanted.map((point) => ({
-        // What tries it may not make another of it.
-        point: Object.freeze({ ...point }),
-        share: strategy.share?.(point) ?? 1,
-      }))
-      if (asked.length === 0) return ended(tally.found.left === 0 ? 'exhausted' : 'strategy')
-      const settled = new Map<number, Outcome>()
-      const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
-      const add = (tried: readonly Asked[], given: unknown): readonly Trial[] => {
-        const outcomes = properOutcomes(tried, given)
-        const told = tried.map(({ point, share }, k): Trial => {
-          const outcome = outcomes[k]!
-          return share === 1 ? { point, outcome } : { point, outcome, share }
-        })
-        done += told.length
-        spent += tried.reduce((sum, { share }) => sum + share, 0)
-        tally.add(told)
-        progress(told)
-        return told
-      }
-      const addSettled = (): readonly Trial[] => {
-        const places = [...asked.keys()].filter((k) => settled.has(k))
-        if (places.length === 0) return []
-        return add(
-          places.map((k) => asked[k]!),
-          places.map((k) => settled.get(k)),
-        )
-      }
-      let given: readonly Outcome[] | undefined
-      try {
-        given = await ending.unlessAborted(() => evaluate(asked, { signal: ending.signal, settle }))
-      } catch (e) {
-        // What was told of before it broke has come nevertheless.
-        addSettled()
-        throw e
-      }
-      // Given up halfway: what would have come of the others is not known.
-      const told = !given && ending.signal.aborted ? addSettled() : add(asked, given)
-      if (told.length === 0) continue
-      await inTime(tell(told))
-      if (told.every(({ outcome }) => outcome.status === 'failed' && outcome.code === 'device/lost'))
-        return ended('device')
-    }
-  } finally {
-    ending.clear()
+    // Given up halfway: what would have come of the others is not known.
+    return !given && signal.aborted ? this.#addSettled(asked, settled) : this.#add(asked, given)
+  }
+
+  #addSettled(asked: readonly Asked[], settled: ReadonlyMap<number, Outcome>): readonly Trial[] {
+    const places = [...asked.keys()].filter((k) => settled.has(k))
+    if (places.length === 0) return []
+    return this.#add(
+      places.map((k) => asked[k]!),
+      places.map((k) => settled.get(k)),
+    )
+  }
+
+  #add(tried: readonly Asked[], given: unknown): readonly Trial[] {
+    const outcomes = properOutcomes(tried, given)
+    const told = tried.map(({ point, share }, k): Trial => {
+      const outcome = outcomes[k]!
+      return share === 1 ? { point, outcome } : { point, outcome, share }
+    })
+    this.#done += told.length
+    this.#spent += tried.reduce((sum, { share }) => sum + share, 0)
+    this.#tally.add(told)
+    this.#report(told)
+    return told
+  }
+
+  #stops(): StoppedBy | null {
+    const { signal, trials = NONE, seconds = NONE, patience = NONE } = this.#options
+    if (signal?.aborted) return 'aborted'
+    if (this.#spent >= trials - EPSILON) return 'trials'
+    if (this.#ending.signal.aborted || this.#seconds >= seconds) return 'seconds'
+    return this.#tally.sinceBest >= patience ? 'patience' : null
+  }
+
+  #report(last: readonly Trial[]): void {
+    const { found, wrong } = this.#tally
+    this.#options.onProgress?.({ ...found, done: this.#done, wrong, seconds: this.#seconds, last })
+  }
+
+  get #seconds(): number {
+    return (this.#now() - this.#start) / 1000
+  }
+
+  #inTime<T>(work: Stepwise<T>): Promise<T | undefined> {
+    return this.#ending.unlessAborted(() => inTurns(work, this.#ending.signal))
   }
 }
+
+const telling = (strategy: Strategy, trials: readonly Trial[]): Stepwise<void> =>
+  strategy.telling?.(trials) ?? whole(() => strategy.tell(trials))
+
+const isLoss = ({ outcome }: Trial): boolean => outcome.status === 'failed' && outcome.code === 'device/lost'
 
 function strategyOf({ space, strategy, seed = 1, prior, seconds }: SearchOptions): Strategy {
   const given = { seed, prior, seconds }
@@ -225,56 +211,3 @@ function* countingPoints({ space, trials, seconds, patience }: SearchOptions): S
     })
   return isExact ? points : undefined
 }
-
-function check(options: SearchOptions): void {
-  expectOptions('search', options, [
-    'space',
-    'strategy',
-    'evaluate',
-    'trials',
-    'seconds',
-    'patience',
-    'batch',
-    'seed',
-    'prior',
-    'known',
-    'signal',
-    'onProgress',
-    'now',
-    'grace',
-  ])
-  const { space, strategy, evaluate, trials, seconds, patience, batch, prior, signal, grace } = options
-  expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
-  expectArgument(typeof evaluate === 'function', 'evaluate', evaluate, 'a function of points')
-  const isStrategy = typeof strategy === 'object' && strategy !== null && typeof strategy.ask === 'function'
-  expectArgument(
-    ['string', 'function'].includes(typeof strategy) || isStrategy,
-    'strategy',
-    strategy,
-    'the name of a strategy, or one',
-  )
-  checkBudgets({ trials, seconds, patience, batch })
-  expectArgument(prior === undefined || typeof prior === 'function', 'prior', prior, PRIOR)
-  const isSignal = signal === undefined || typeof signal?.addEventListener === 'function'
-  expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
-  if (grace !== undefined && !(typeof grace === 'number' && grace >= 0))
-    failBudget('grace', grace, 'seconds, from 0 on')
-  expectValues(options, { onProgress: FUNCTION, now: FUNCTION, known: LIST })
-}
-
-/** @throws SptError `search/budget` */
-export function checkBudgets({
-  seconds,
-  ...counts
-}: Pick<SearchOptions, 'trials' | 'seconds' | 'patience' | 'batch'>): void {
-  for (const [name, budget] of Object.entries(counts))
-    if (budget !== undefined && budget !== NONE && !(Number.isSafeInteger(budget) && budget >= 1))
-      failBudget(name, budget, 'a whole number from 1 on')
-  if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0))
-    failBudget('seconds', seconds, 'more than 0')
-}
-
-const PRIOR = 'a function of points that gives a number for each'
-
-const failBudget = (name: string, budget: unknown, expected: string): never =>
-  fail({ code: 'search/budget', message: `${name} cannot be ${show(budget)}`, expected })

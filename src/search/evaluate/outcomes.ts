@@ -1,6 +1,6 @@
 /** What an error says of the point that it came of. */
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
-import type { EvaluateContext } from '../search.ts'
+import type { EvaluateContext } from '../search-options.ts'
 import type { Outcome } from '../types.ts'
 
 /** Not the point's fault alone: what else was under way may be to blame as well. */

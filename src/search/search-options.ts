@@ -1,0 +1,121 @@
+/** What a search is given, and what it tells on the way. */
+import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
+import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
+import type { Found, WrongResult } from './tally.ts'
+import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
+
+/** A point to be tried, and with how much of a usual measurement's effort. */
+export interface Asked {
+  readonly point: Point
+  /** In (0, 1]; less than 1 only where the strategy knows of it (`Strategy.share`). */
+  readonly share: number
+}
+
+export interface EvaluateContext {
+  /** Aborts when the search is to end. */
+  readonly signal: AbortSignal
+  /** May be told what came of a point, by its place, as soon as that is known: where the search ends, it is not lost. */
+  readonly settle?: ((at: number, outcome: Outcome) => void) | undefined
+}
+
+export interface SearchOptions {
+  readonly space: PointSpace
+  /** A strategy's name (`STRATEGIES`), how one is made, or one that goes on. */
+  readonly strategy: string | StrategyOf | Strategy
+  /**
+   * What comes of some points, in their order. What a point is to blame for is an outcome; a rejection ends the search with
+   * that error, but for one after `signal` aborted.
+   */
+  readonly evaluate: (asked: readonly Asked[], context: EvaluateContext) => Promise<readonly Outcome[]>
+  /** Whole measurements at most: a trial with a share counts as that much. */
+  readonly trials?: number | undefined
+  readonly seconds?: number | undefined
+  /** Trials without a better one after which it ends. */
+  readonly patience?: number | undefined
+  /** Points that are tried together, so that they can be measured against each other; 1. */
+  readonly batch?: number | undefined
+  /** Of a strategy that is made; 1. */
+  readonly seed?: number | undefined
+  /** For a strategy that is made (`StrategyOptions`). */
+  readonly prior?: StrategyOptions['prior']
+  /** Of an earlier search: told before anything is asked, and part of the result. They count in no budget. */
+  readonly known?: readonly Trial[] | undefined
+  /** Ends it with the best so far. */
+  readonly signal?: AbortSignal | undefined
+  /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
+  readonly grace?: number | undefined
+  /**
+   * Once before anything is asked, and after the trials of each batch; of one in which `evaluate` threw, of what it told of
+   * before.
+   */
+  readonly onProgress?: ((progress: SearchProgress) => void) | undefined
+  /** Milliseconds, of which the differences count; the host's clock. */
+  readonly now?: (() => number) | undefined
+}
+
+export interface SearchProgress extends Found {
+  /** Trials of this search. */
+  readonly done: number
+  readonly wrong: readonly WrongResult[]
+  readonly seconds: number
+  /** The trials that were told last. */
+  readonly last: readonly Trial[]
+}
+
+/** A budget that is not given. */
+export const NONE = Number.POSITIVE_INFINITY
+
+/** @throws SptError `api/argument`, `api/unknown-option`, `search/budget` */
+export function checkOptions(options: SearchOptions): void {
+  expectOptions('search', options, [
+    'space',
+    'strategy',
+    'evaluate',
+    'trials',
+    'seconds',
+    'patience',
+    'batch',
+    'seed',
+    'prior',
+    'known',
+    'signal',
+    'onProgress',
+    'now',
+    'grace',
+  ])
+  const { space, strategy, evaluate, trials, seconds, patience, batch, prior, signal, grace } = options
+  expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
+  expectArgument(typeof evaluate === 'function', 'evaluate', evaluate, 'a function of points')
+  const isStrategy = typeof strategy === 'object' && strategy !== null && typeof strategy.ask === 'function'
+  expectArgument(
+    ['string', 'function'].includes(typeof strategy) || isStrategy,
+    'strategy',
+    strategy,
+    'the name of a strategy, or one',
+  )
+  checkBudgets({ trials, seconds, patience, batch })
+  expectArgument(prior === undefined || typeof prior === 'function', 'prior', prior, PRIOR)
+  const isSignal = signal === undefined || typeof signal?.addEventListener === 'function'
+  expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
+  if (grace !== undefined && !(typeof grace === 'number' && grace >= 0))
+    failBudget('grace', grace, 'seconds, from 0 on')
+  expectValues(options, { onProgress: FUNCTION, now: FUNCTION, known: LIST })
+}
+
+/** @throws SptError `search/budget` */
+export function checkBudgets({
+  seconds,
+  ...counts
+}: Pick<SearchOptions, 'trials' | 'seconds' | 'patience' | 'batch'>): void {
+  for (const [name, budget] of Object.entries(counts))
+    if (budget !== undefined && budget !== NONE && !(Number.isSafeInteger(budget) && budget >= 1))
+      failBudget(name, budget, 'a whole number from 1 on')
+  if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0))
+    failBudget('seconds', seconds, 'more than 0')
+}
+
+const PRIOR = 'a function of points that gives a number for each'
+
+const failBudget = (name: string, budget: unknown, expected: string): never =>
+  fail({ code: 'search/budget', message: `${name} cannot be ${show(budget)}`, expected })
