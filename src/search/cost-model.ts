@@ -10,16 +10,15 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { COUNT, expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
-import { runOn } from '../run/compile.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { readStored } from './calibrate/stored.ts'
 import { priorOf } from './expected.ts'
 import { sentData } from './model/data-between-threads.ts'
-import { modelDataOf, predicted, sparseTensors } from './model/prediction.ts'
+import { modelDataOf, sparseTensors } from './model/prediction.ts'
 import { type CostModel, costModel, expectModel } from './model/trained.ts'
 import { counting } from './point-walks.ts'
 import { LEAST, Ranking } from './ranking/index.ts'
-import { type Predict, rankingOrigin, sentBy } from './ranking/origin.ts'
+import { costOf, type Predict, predictBy, rankingOrigin, sentBy } from './ranking/origin.ts'
 import { atOnce } from './stepwise.ts'
 import type { KernelSpace, Point } from './types.ts'
 
@@ -65,7 +64,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   const values = valuesIn(source, inputs)
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
   const data = { ...modelDataOf(sparseTensors(source, values.tensors)), params }
-  const predict: Predict = (scheduled) => predicted(model, runOn(scheduled, kind).compilation, data)
+  const predict = predictBy(model, kind, data)
   sentBy(predict, () => {
     const sent = sentData(source, data)
     return sent && { kind, model, data: sent }
@@ -92,14 +91,9 @@ export function costPrior(
   expectValue('what predicts', predict, { ...FUNCTION, expected: 'what predictor gives' })
   expectOptions('costPrior', options, ['threads'])
   expectValues(options, { threads: COUNT })
+  const cost = costOf(space, predict)
   const ranking = new Ranking({
-    cost(point) {
-      try {
-        return predict(space.kernel(point)).milliseconds
-      } catch {
-        return Number.POSITIVE_INFINITY
-      }
-    },
+    cost: (point) => cost(point) ?? Number.POSITIVE_INFINITY,
     origin() {
       return rankingOrigin(space, predict)
     },

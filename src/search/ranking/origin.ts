@@ -6,7 +6,7 @@ import { SptError } from '../../ast/diagnostic.ts'
 import { runOn } from '../../run/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { receivedData, type SentData } from '../model/data-between-threads.ts'
-import { type Prediction, predicted } from '../model/prediction.ts'
+import { type ModelData, type Prediction, predicted } from '../model/prediction.ts'
 import type { CostModel } from '../model/trained.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../sketches.ts'
@@ -59,22 +59,29 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
   }
 }
 
-/**
- * Costs of points, `Infinity` of what is refused; `null` where it is not known here. The same as in the thread that it comes
- * from: there is one text of what costs are.
- */
+/** What expects times of kernels on some data. */
+export const predictBy =
+  (model: CostModel, kind: DeviceKind, data: ModelData): Predict =>
+  (scheduled) =>
+    predicted(model, runOn(scheduled, kind).compilation, data)
+
+/** Expected milliseconds of points, `Infinity` of what is refused; `null` where something broke. */
+export const costOf =
+  (space: KernelSpace<Kernel>, predict: Predict) =>
+  (point: Point): number | null => {
+    try {
+      return predict(space.kernel(point)).milliseconds
+    } catch (e) {
+      return e instanceof SptError ? Number.POSITIVE_INFINITY : null
+    }
+  }
+
+/** Costs of points as in the thread that they come from; `null` where it is not known here. */
 export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) => number | null> {
   const { program, kernel, hash, space: of, kind, model } = origin
   const made = (await carriedProgram(program, kernel.instructions)).kernel(kernel.name).replay(kernel.trace)
   if (kernelHash(made) !== hash) return () => null
   const space: KernelSpace<Kernel> =
     of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).again(of)
-  const data = receivedData(origin.data)
-  return (point) => {
-    try {
-      return predicted(model, runOn(space.kernel(point), kind).compilation, data).milliseconds
-    } catch (e) {
-      return e instanceof SptError ? Number.POSITIVE_INFINITY : null
-    }
-  }
+  return costOf(space, predictBy(model, kind, receivedData(origin.data)))
 }
