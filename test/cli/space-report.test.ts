@@ -26,6 +26,17 @@ test('one is looked for, where a sample finds none', () => {
   )
 })
 
+test('values that no point has are told apart', () => {
+  // With w = 1 and a product of 1,600 there are two points, of some thousand: the fours are in one, the sevens in none.
+  const of = (u: readonly number[]): KernelSpace<unknown> => ({
+    ...space(1600),
+    next: (partial) =>
+      Object.keys(partial).length === 0 ? { name: 'u', values: u, ordered: true } : space(1600).next(partial),
+  })
+  const text = spaceReport(of([4, 7]), 'rare', 'cpu', 0)
+  expect(text).toMatch(/^u +4; no point was found with 7$/m)
+})
+
 test('where a search finds none, that is what is said', () => {
   expect(() => spaceReport(space(41 * 37 * 31 * 29), 'rare', 'cpu', 5)).toThrow(
     expect.objectContaining({ diagnostics: [expect.objectContaining({ code: 'search/dead-ends' })] }),

@@ -76,17 +76,32 @@ function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number
   const after = d.after.map((a) => afterText(a, decisions.find((o) => o.name === a.name)!.values))
   const tail = after.length > 0 ? `, with ${after.join(' and ')}` : ''
   const head = d.name.padEnd(width)
-  if (d.values.every((v) => typeof v === 'number')) {
-    const more = d.values.length > SHOWN ? `, … ${d.values.at(-1)} (${d.values.length} values)` : ''
-    return `${head}  ${d.values.slice(0, SHOWN).join(', ')}${more}${tail}\n`
+  if ([...d.values, ...d.unsure].every((v) => typeof v === 'number')) {
+    const found = d.values.length > 0 ? `${numbersText(d.values)}${tail}` : ''
+    const unsure = d.unsure.length > 0 ? `no point was found with ${numbersText(d.unsure)}` : ''
+    return `${head}  ${[found, unsure].filter((text) => text).join('; ')}\n`
   }
-  const numbers = d.points?.map(count)
-  const high = Math.max(0, ...(numbers ?? []).map((n) => n.length))
-  const lines = d.values.map((v, k) => {
-    const text = v === '' ? '(nothing)' : String(v)
-    return numbers ? `  ${numbers[k]!.padStart(high)}  ${text}\n` : `  ${text}\n`
-  })
-  return `${head}  one of ${d.values.length}${numbers ? ', with the points of each' : ''}${tail}\n${lines.join('')}`
+  const numbers = [...(d.points ?? []).map(count), ...(d.unsure.length > 0 ? [UNSURE] : [])]
+  const high = Math.max(0, ...numbers.map((n) => n.length))
+  const line = (number: string, v: DecisionValue): string =>
+    `  ${high > 0 ? `${number.padStart(high)}  ` : ''}${v === '' ? '(nothing)' : v}\n`
+  const about = [
+    ...(d.points ? [', with the points of each'] : []),
+    tail,
+    ...(d.unsure.length > 0 ? [`; ${UNSURE}: no point was found with it`] : []),
+  ]
+  const lines = [
+    ...d.values.map((v, k) => line(d.points ? numbers[k]! : '', v)),
+    ...d.unsure.map((v) => line(UNSURE, v)),
+  ]
+  return `${head}  one of ${d.values.length + d.unsure.length}${about.join('')}\n${lines.join('')}`
+}
+
+const UNSURE = '?'
+
+function numbersText(values: readonly DecisionValue[]): string {
+  const more = values.length > SHOWN ? `, … ${values.at(-1)} (${values.length} values)` : ''
+  return `${values.slice(0, SHOWN).join(', ')}${more}`
 }
 
 function afterText(

@@ -1,5 +1,6 @@
 /** Spaces that are too large to be gone through: what random walks show of them. */
 import { Effort } from '../effort.ts'
+import { foundIn } from '../point-walks.ts'
 import { COUNTED_VALUES, type Random, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
@@ -9,12 +10,15 @@ interface Walk {
   readonly asked: readonly OpenDecision[]
   readonly places: ReadonlyMap<string, number>
   readonly point: Point
+  /** Whether it came to a point. */
+  readonly isWhole: boolean
 }
 
 /** A decision, and the walks that came to it. */
 interface Met {
   readonly name: string
   readonly values: readonly DecisionValue[]
+  readonly unsure: readonly DecisionValue[]
   readonly ordered: boolean
   readonly walks: readonly Walk[]
   /** Mean number of decisions before it. */
@@ -23,6 +27,11 @@ interface Met {
 
 /** Walks, whatever they take. */
 const FEWEST = 10
+
+/** Ways to a value from which points with it are looked for. */
+const TRIES = 3
+/** Values to ask about for one of them; for all, as many as for the walks. */
+const LOOKED = 2000
 
 /** Chance that walks show a dependence where there is none. */
 const DOUBT = 1e-6
@@ -39,13 +48,15 @@ export function sampledOutline(space: PointSpace, count: number, random: Random)
     walks.push(one)
     for (const open of one.asked) effort.spend(open)
   }
-  const met = allMet(walks)
+  const reach = new Reach(space)
+  const met = allMet(walks, (w, name, value) => reach.leads(w, name, value))
   const products = walks.map(({ asked }) => asked.reduce((n, { values }) => n * values.length, 1))
   return {
     decisions: met.map(
       (one): OutlinedDecision => ({
         name: one.name,
         values: one.values,
+        unsure: one.unsure,
         ordered: one.ordered,
         points: null,
         after: met.flatMap((before) => restriction(before, one)),
@@ -65,10 +76,46 @@ function walk(space: PointSpace, random: Random): Walk {
     if (values.length === 0) break
     point = withValue(point, name, values[Math.floor(random() * values.length)]!)
   }
-  return { asked, point, places: new Map(asked.map((o, k) => [o.name, k])) }
+  return {
+    asked,
+    point,
+    isWhole: asked.every((o) => o.values.length > 0),
+    places: new Map(asked.map((o, k) => [o.name, k])),
+  }
 }
 
-function allMet(walks: readonly Walk[]): readonly Met[] {
+/** Looks for points off the walks, with bounded effort. */
+class Reach {
+  readonly #space: PointSpace
+  readonly #all = Effort.ofPlaces(COUNTED_VALUES)
+
+  constructor(space: PointSpace) {
+    this.#space = space
+  }
+
+  leads({ asked, places, point }: Walk, name: string, value: DecisionValue): boolean {
+    if (this.#all.isSpent) return false
+    const before = asked.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
+    const own = new Effort(LOOKED)
+    const next = (partial: Point): OpenDecision | null => {
+      const open = this.#space.next(partial)
+      for (const effort of [own, this.#all]) effort.spend(open)
+      return open
+    }
+    const from = { ...Object.fromEntries(before), [name]: value }
+    for (const found of foundIn({ name: this.#space.name, next }, from)) {
+      if (found) return true
+      if (own.isSpent || this.#all.isSpent) return false
+    }
+    return false
+  }
+}
+
+/** @param leads whether a walk goes on to a point where a decision is another value, as far as that can be told */
+function allMet(
+  walks: readonly Walk[],
+  leads: (walk: Walk, name: string, value: DecisionValue) => boolean,
+): readonly Met[] {
   const by = new Map<string, Walk[]>()
   for (const w of walks)
     for (const { name } of w.asked) {
@@ -79,11 +126,27 @@ function allMet(walks: readonly Walk[]): readonly Met[] {
   return [...by]
     .map(([name, here]): Met => {
       const asked = here.map((w) => w.asked[w.places.get(name)!]!)
-      const values = [...new Set(asked.flatMap((o) => o.values))]
+      const offered = new Map<DecisionValue, Walk[]>()
+      for (const [k, { values }] of asked.entries())
+        for (const v of values) {
+          const list = offered.get(v)
+          if (list) list.push(here[k]!)
+          else offered.set(v, [here[k]!])
+        }
       const { ordered } = asked[0]!
-      if (ordered) values.sort((a, b) => Number(a) - Number(b))
+      const all = [...offered.keys()]
+      if (ordered) all.sort((a, b) => Number(a) - Number(b))
+      const inPoints = new Set(here.flatMap((w) => (w.isWhole ? [w.point[name]!] : [])))
+      const isKnown = (v: DecisionValue): boolean =>
+        inPoints.has(v) ||
+        offered
+          .get(v)!
+          .slice(0, TRIES)
+          .some((w) => leads(w, name, v))
+      const values = all.filter(isKnown)
+      const unsure = all.filter((v) => !values.includes(v))
       const depth = here.reduce((n, w) => n + w.places.get(name)!, 0) / here.length
-      return { name, values, ordered, walks: here, depth }
+      return { name, values, unsure, ordered, walks: here, depth }
     })
     .sort((a, b) => a.depth - b.depth)
 }

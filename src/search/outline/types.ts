@@ -3,8 +3,10 @@ import type { DecisionValue } from '../types.ts'
 /** A decision, wherever in the space it is asked for. */
 export interface OutlinedDecision {
   readonly name: string
-  /** All that it can be anywhere; numbers that are ordered ascend. */
+  /** What it is in some point; numbers that are ordered ascend. */
   readonly values: readonly DecisionValue[]
+  /** What it can be as far as was looked, without a point that has it: of these it is not known whether there is one. */
+  readonly unsure: readonly DecisionValue[]
   readonly ordered: boolean
   /** How many points have each of the values; `null` where the space was sampled. */
   readonly points: readonly number[] | null

@@ -85,13 +85,15 @@ function outlined(root: Node, nodes: readonly Node[]): Outline {
   const asked = new Map<string, Asked>()
   for (const node of nodes) {
     const here = ways.get(node)!
-    if (!node.open) continue
+    // What leads to no point is in none.
+    if (!node.open || below.get(node) === 0) continue
     const { name, ordered, values } = node.open
     const one = asked.get(name) ?? { ...noWays(), ordered, points: new Map() }
     asked.set(name, one)
     addWays(one, here, here.always!)
     for (const value of values) {
       const next = node.next.get(value)!
+      if (below.get(next) === 0) continue
       one.points.set(value, (one.points.get(value) ?? 0) + here.count * below.get(next)!)
       const after = ways.get(next)!
       addWays(after, here, new Set([...here.always!, name]))
@@ -124,5 +126,12 @@ function decision(name: string, one: Asked, all: ReadonlyMap<string, Asked>): Ou
     const possible = [...all.get(n)!.points.keys()]
     return seen.size < possible.length ? [{ name: n, values: possible.filter((v) => seen.has(v)) }] : []
   })
-  return { name, values, ordered: one.ordered, points: values.map((v) => one.points.get(v)!), after }
+  return {
+    name,
+    values,
+    unsure: [],
+    ordered: one.ordered,
+    points: values.map((v) => one.points.get(v)!),
+    after,
+  }
 }
