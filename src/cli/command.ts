@@ -1,6 +1,7 @@
 /** A subcommand as a value: what it takes, what help says of it, what it does. */
 import { nearest } from '../ast/suggest.ts'
 import type { Io } from './io.ts'
+import { outputAt, reportsAside, writeText } from './outputs.ts'
 import { misused } from './usage.ts'
 
 export interface OptionSpec {
@@ -9,8 +10,8 @@ export interface OptionSpec {
   readonly about: string
   /** May be given several times. */
   readonly repeats?: boolean
-  /** Its value names a file. */
-  readonly file?: 'read' | 'write'
+  /** Its value names a file: one that is read, written once at the end, or written again and again. */
+  readonly file?: 'read' | 'write' | 'update'
 }
 
 /** A file that the call names. */
@@ -42,7 +43,9 @@ export interface CommandSpec {
 export class Call {
   readonly command: string
   readonly args: readonly string[]
+  /** Where reports go: to standard error where what is written goes to standard output. */
   readonly io: Io
+  readonly #outputs: Io
   readonly #options: ReadonlyMap<string, readonly string[]>
   readonly #declared: readonly OptionSpec[]
 
@@ -57,7 +60,8 @@ export class Call {
     this.args = args
     this.#options = options
     this.#declared = declared
-    this.io = io
+    this.#outputs = io
+    this.io = this.toStandardOutput.length > 0 ? reportsAside(io) : io
   }
 
   /** Whether an option without a value was given. */
@@ -75,15 +79,25 @@ export class Call {
   }
 
   /** The files that options name which are read, or written. */
-  files(which: 'read' | 'write'): PathArgument[] {
-    return this.#declared
-      .filter((o) => o.file === which)
-      .flatMap((o) =>
-        this.many(longName(o)).map((text) => ({
-          typed: `--${longName(o)} ${text}`,
-          path: o.flags.includes('NAME=') ? text.slice(text.indexOf('=') + 1) : text,
-        })),
-      )
+  files(which: 'read' | 'written' | 'update'): PathArgument[] {
+    const isOne = ({ file }: OptionSpec): boolean =>
+      which === 'written' ? file === 'write' || file === 'update' : file === which
+    return this.#declared.filter(isOne).flatMap((o) =>
+      this.many(longName(o)).map((text) => ({
+        typed: `--${longName(o)} ${text}`,
+        path: o.flags.includes('NAME=') ? text.slice(text.indexOf('=') + 1) : text,
+      })),
+    )
+  }
+
+  /** Those that are written to standard output. */
+  get toStandardOutput(): PathArgument[] {
+    return this.files('written').filter(({ path }) => outputAt(path) === 'out')
+  }
+
+  /** Writes a file that the call names, or to an output by its path. @throws SptError `io/…` */
+  write(path: string, text: string): Promise<void> {
+    return writeText(this.#outputs, path, text)
   }
 
   /** One of a few words. */

@@ -30,6 +30,7 @@ Start with:
   spt run kernel.spt --bind A=graph.mtx --verify  run one, checked against the reference
   spt show kernel.spt --stage 2                  see its loops
 
+A file that is written may be /dev/stdout: reports are then on standard error.
 Exit codes: 0 done, 1 an error in a program, in data or in a result, 2 wrong usage.
 `
 }

@@ -7,6 +7,7 @@ import { type CommandSpec, longName } from './command.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import { type Io, withProgress } from './io.ts'
+import { outputAt, writeText } from './outputs.ts'
 import { checkPaths } from './paths.ts'
 import { misused, UsageError } from './usage.ts'
 import { printsVersion } from './version.ts'
@@ -93,6 +94,7 @@ async function putFailure(argv: readonly string[], error: unknown, began: number
   const at = argv.findIndex((a) => a === '--json' || a.startsWith('--json='))
   if (at < 0) return
   const path = argv[at] === '--json' ? argv[at + 1]! : argv[at]!.slice('--json='.length)
+  if (outputAt(path) !== null) return writeText(io, path, failureJson(error))
   // Figures that were written before it failed stay; a path that cannot be written is the error itself.
   const before = await stat(path).catch(() => null)
   if (before !== null && (before.mtimeMs >= began || !(await isFigures(path)))) return

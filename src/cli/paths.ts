@@ -5,11 +5,13 @@ import type { Program } from '../ast/linked-program.ts'
 import { guarded } from '../io/node-files.ts'
 import { placeOf } from '../io/package.ts'
 import type { Call, PathArgument } from './command.ts'
+import { outputAt } from './outputs.ts'
 import { misused } from './usage.ts'
 
 /** What the command line itself names. @throws UsageError */
 export async function checkPaths(call: Call): Promise<void> {
-  const written = await placesOf(call.files('write'))
+  const written = await placesOf(call.files('written'))
+  checkOutputs(call)
   for (const [k, { typed, place }] of written.entries()) {
     const before = written.slice(0, k).find((w) => w.place === place)
     if (before)
@@ -25,11 +27,32 @@ export async function checkPaths(call: Call): Promise<void> {
   ])
 }
 
+/** That standard output has one use at most, which begins anew nowhere. @throws UsageError */
+function checkOutputs(call: Call): void {
+  const { command, toStandardOutput: all } = call
+  const [first, second] = all
+  const repeated = call.files('update').find(({ path }) => all.some((a) => a.path === path))
+  if (repeated)
+    misused({
+      command,
+      message: `${repeated.typed} is standard output, which cannot be written again and again`,
+      expected: 'a path of its own',
+    })
+  const isJson = call.flag('json') && call.one('json') === undefined
+  const other = second?.typed ?? (first && isJson ? '--json' : undefined)
+  if (first && other !== undefined)
+    misused({
+      command,
+      message: `${first.typed} and ${other} would both be standard output`,
+      expected: 'a path of its own for each',
+    })
+}
+
 /** That nothing is written over a file that a program was read from, imported ones too. @throws UsageError */
 export const checkSources = (
   call: Call,
   { sources }: Pick<Program, 'sources'>,
-  written: readonly PathArgument[] = call.files('write'),
+  written: readonly PathArgument[] = call.files('written'),
 ): Promise<void> =>
   refuseOverRead(
     call,
@@ -73,6 +96,7 @@ async function placesOf(
 /** That a file could be written, before the work whose result it is to hold. @throws SptError `io/…` */
 export const checkWritable = (path: string): Promise<void> =>
   guarded(path, 'write', async () => {
+    if (outputAt(path) !== null) return
     const there = await stat(path).catch(() => null)
     if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR', syscall: 'open' })
     if (!there && !(await stat(dirname(path))).isDirectory())

@@ -28,7 +28,7 @@ export const bench: CommandSpec = {
     {
       flags: '--json <FILE>',
       about: 'Write all figures, anew after each case; times in microseconds',
-      file: 'write',
+      file: 'update',
     },
   ],
   notes: [

@@ -6,6 +6,7 @@ import type { Calibration } from '../../search/calibrate/index.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { count, percent } from '../figures.ts'
+import { outputAt } from '../outputs.ts'
 import { checkWritable } from '../paths.ts'
 import { misused } from '../usage.ts'
 
@@ -50,7 +51,8 @@ export const calibrate: CommandSpec = {
         onProgress: (share) => call.io.progress?.(`${percent(share)} of the time; ${kind}`),
       })
       call.io.progress?.('')
-      await writeCalibration(path, result)
+      if (outputAt(path) === null) await writeCalibration(path, result)
+      else await call.write(path, `${JSON.stringify(result)}\n`)
       tell(call, result, path)
       return EXIT.ok
     } finally {

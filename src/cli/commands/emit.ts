@@ -1,4 +1,4 @@
-import { stat, writeFile } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
@@ -13,6 +13,7 @@ import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
+import { outputAt } from '../outputs.ts'
 import { checkSources } from '../paths.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
@@ -98,10 +99,10 @@ export const emit: CommandSpec = {
       program,
       files.map(({ path }) => ({ typed: `--out ${out}`, path })),
     )
-    await guarded(out, 'write', async () => {
-      for (const { path, text } of files) await writeFile(path, text)
-    })
-    for (const { path } of files) call.io.err(`wrote ${escapedLine(path)}\n`)
+    for (const { path, text } of files) {
+      await call.write(path, text)
+      if (outputAt(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
+    }
     return EXIT.ok
   },
 }
@@ -149,7 +150,7 @@ async function filesOf(
 ): Promise<readonly { readonly path: string; readonly text: string }[]> {
   const isFolder =
     /[/\\]$/.test(out) || extname(out) === '' || (await stat(out).catch(() => null))?.isDirectory()
-  if (!isFolder) return [{ path: out, text: together(texts) }]
+  if (!isFolder || outputAt(out) !== null) return [{ path: out, text: together(texts) }]
   await guarded(out, 'write', () => makeFolder(out))
   return texts.map(({ name, text }) => ({ path: join(out, `${name}${ending}`), text }))
 }

@@ -1,14 +1,12 @@
-import { writeFile } from 'node:fs/promises'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
-import { guarded } from '../../io/node-files.ts'
 import { devices } from '../../node.ts'
 import { bindInputs } from '../../run/bind/index.ts'
 import { runOn } from '../../run/compile.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
-import type { CommandSpec } from '../command.ts'
+import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
@@ -86,7 +84,7 @@ export const explain: CommandSpec = {
         })
         const path = call.one('json')
         const form = forms.length > 0 ? { form: formJson(forms) } : {}
-        if (path !== undefined) await write(path, { ...e, schedule: decided.schedule, ...form })
+        if (path !== undefined) await write(call, path, { ...e, schedule: decided.schedule, ...form })
         call.io.out(explained(e, { ...decided, forms }, reason))
         return EXIT.ok
       } finally {
@@ -131,6 +129,5 @@ function model(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation
 const plain = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
-async function write(path: string, data: object): Promise<void> {
-  await guarded(path, 'write', () => writeFile(path, `${JSON.stringify(data, plain, 2)}\n`))
-}
+const write = (call: Call, path: string, data: object): Promise<void> =>
+  call.write(path, `${JSON.stringify(data, plain, 2)}\n`)

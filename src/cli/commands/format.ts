@@ -1,10 +1,8 @@
-import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { SptFormat } from '../../api/format-values.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { READABLE, readTensor } from '../../io/index.ts'
-import { guarded } from '../../io/node-files.ts'
 import { compressedBytes, lengthReport } from '../../pictures/format-figures.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { coordsOfDense } from '../../storage/stored-coords.ts'
@@ -14,6 +12,7 @@ import { EXIT } from '../failure.ts'
 import { type FormatReport, human, json } from '../format/format-report.ts'
 import { formatOf, knownFormats, withTexts } from '../format/known.ts'
 import { TRUST } from '../options.ts'
+import { outputAt } from '../outputs.ts'
 import { misused } from '../usage.ts'
 
 export const format: CommandSpec = {
@@ -92,8 +91,8 @@ async function finish(call: Call, report: FormatReport, draw: () => string): Pro
     const path = call.one(option)
     if (path === undefined) continue
     const text = make()
-    await guarded(path, 'write', () => writeFile(path, text))
-    call.io.err(`wrote ${escapedLine(path)}\n`)
+    await call.write(path, text)
+    if (outputAt(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
   }
   call.io.out(human(report))
   return EXIT.ok

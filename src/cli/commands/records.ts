@@ -1,7 +1,5 @@
-import { writeFile } from 'node:fs/promises'
 import { SptError } from '../../ast/diagnostic.ts'
 import { nearest } from '../../ast/suggest.ts'
-import { guarded } from '../../io/node-files.ts'
 import { EXPORT_FORMATS } from '../../search/records/export.ts'
 import type { Records } from '../../search/records/index.ts'
 import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
@@ -187,7 +185,7 @@ async function exportAll(opened: Records, call: Call): Promise<void> {
   const text = opened.export(format, filterOf(opened, call))
   const path = call.one('out')
   if (path === undefined) call.io.out(text)
-  else await guarded(path, 'write', () => writeFile(path, text))
+  else await call.write(path, text)
 }
 
 async function prune(opened: Records, call: Call): Promise<void> {

@@ -52,7 +52,7 @@ export const tune: CommandSpec = {
       about:
         "On one matrix, on cuda: leave out the routines of the vendor's libraries that compute the kernel",
     },
-    { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'write' },
+    { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'update' },
     {
       flags: '--resume',
       about:

@@ -6,6 +6,7 @@ import { isQuotable, quotedPath } from '../../ast/quoted-path.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { placeOf } from '../../io/package.ts'
 import type { Call } from '../command.ts'
+import { outputAt } from '../outputs.ts'
 import { misused } from '../usage.ts'
 
 /**
@@ -74,7 +75,9 @@ function schedulesFrom(
 /** How a file is named in another one. */
 function importPath(from: string, file: string): string {
   if (inPackage(file)) return file
-  const path = relative(dirname(resolve(from)), resolve(placeOf(file)))
+  // What goes to an output is a file of the folder that the command is in, as far as anybody knows.
+  const folder = outputAt(from) === null ? dirname(resolve(from)) : resolve('.')
+  const path = relative(folder, resolve(placeOf(file)))
     .split(sep)
     .join('/')
   return /^(?:\.\.?\/|[A-Za-z]:|\/)/.test(path) ? path : `./${path}`

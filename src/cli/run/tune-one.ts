@@ -1,9 +1,7 @@
 /** `spt tune` on one matrix. */
-import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import { drawnInputs } from '../../api/workspace.ts'
-import { guarded } from '../../io/node-files.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
@@ -57,7 +55,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
 /** With pictures of the tensors that were bound, or drawn from the seed. */
 async function writePage(
   path: string,
-  { kernel: { source } }: Tuning,
+  { call, kernel: { source } }: Tuning,
   inputs: RunInputs,
   result: TuneResult,
 ): Promise<void> {
@@ -65,5 +63,5 @@ async function writePage(
   const { tensors, params, seed } = valuesIn(source, inputs)
   const drawn = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) })
   const text = tuneReport(result, { tensors: drawn.tensors })
-  await guarded(path, 'write', () => writeFile(path, text))
+  await call.write(path, text)
 }

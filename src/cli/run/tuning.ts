@@ -1,5 +1,4 @@
 /** What tuning on one matrix and on several have in common: device, budget, records, Ctrl-C, the space, workers. */
-import { writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
@@ -8,7 +7,6 @@ import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
-import { guarded } from '../../io/node-files.ts'
 import { placeOf } from '../../io/package.ts'
 import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
@@ -19,6 +17,7 @@ import type { WrongResult } from '../../search/tally.ts'
 import type { TuneOptions, TuneProgress } from '../../search/tune/index.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
+import { outputAt } from '../outputs.ts'
 import { writeNew } from '../paths.ts'
 import { readInputs, seedOf } from './bind-options.ts'
 import { outFile } from './out-file.ts'
@@ -220,8 +219,8 @@ export async function toldUntilThen<T>(
 export async function writeOut({ call, parsed, kernel }: Given, text: string | undefined): Promise<void> {
   const out = call.one('out')
   if (out === undefined || text === undefined) return
-  await guarded(out, 'write', () => writeFile(out, outFile(parsed, kernel.name, text, out)))
-  const name = scheduleFound(text)
+  await call.write(out, outFile(parsed, kernel.name, text, out))
+  const name = outputAt(out) === null ? scheduleFound(text) : undefined
   if (name !== undefined && !call.flag('json'))
     call.io.out(`\n// Written to ${out}: spt run ${out} --schedule ${name}\n`)
 }

@@ -1,0 +1,61 @@
+/**
+ * Where what a command writes goes. A path that is an output of the process (`/dev/stdout`, or the file that it is redirected
+ * to) is written through that output: opened by its name, each would write over what the other wrote.
+ */
+import { type BigIntStats, fstatSync, statSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { guarded } from '../io/node-files.ts'
+import type { Io } from './io.ts'
+
+export type Output = 'out' | 'err'
+
+const NAMES: readonly (readonly [Output, RegExp])[] = [
+  ['out', /^\/(?:dev\/stdout|dev\/fd\/1|proc\/self\/fd\/1)$/],
+  ['err', /^\/(?:dev\/stderr|dev\/fd\/2|proc\/self\/fd\/2)$/],
+]
+const DESCRIPTORS: readonly (readonly [Output, number])[] = [
+  ['out', 1],
+  ['err', 2],
+]
+
+/** The output of the process that a path is; `null`: a file of its own, or a device that takes anything. */
+export function outputAt(path: string): Output | null {
+  for (const [output, name] of NAMES) if (name.test(path)) return output
+  const file = fileAt(path)
+  if (!file) return null
+  return DESCRIPTORS.find(([, descriptor]) => isAt(file, descriptor))?.[0] ?? null
+}
+
+/** What cannot be looked at is told of where it is written. */
+function fileAt(path: string): BigIntStats | null {
+  try {
+    const file = statSync(path, { bigint: true })
+    return file.isFile() ? file : null
+  } catch {
+    return null
+  }
+}
+
+function isAt(file: BigIntStats, descriptor: number): boolean {
+  try {
+    const open = fstatSync(descriptor, { bigint: true })
+    return open.isFile() && open.dev === file.dev && open.ino === file.ino
+  } catch {
+    // It was closed.
+    return false
+  }
+}
+
+/** With reports on standard error, where the result itself goes to standard output. */
+export const reportsAside = (io: Io): Io => ({
+  ...io,
+  out: (text) => io.err(text),
+  color: { out: io.color.err, err: io.color.err },
+})
+
+/** Writes all of a text to a file or an output. @throws SptError `io/…` */
+export async function writeText(io: Io, path: string, text: string): Promise<void> {
+  const output = outputAt(path)
+  if (output === null) await guarded(path, 'write', () => writeFile(path, text))
+  else io[output](text)
+}
