@@ -2,6 +2,7 @@
  * What sets one C-like language apart from the next: a table of spellings. `printer.ts` does everything else.
  * Registers hold values of `computeType`; only buffers have narrow elements.
  */
+import { InternalError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Const, ThreadAxis } from '../ir/expr.ts'
 import type { Buffer } from '../ir/loops.ts'
@@ -145,3 +146,16 @@ export interface Spellings {
     helpers: Helpers,
   ) => readonly string[]
 }
+
+/** Of targets whose threads take turns: one element at a time, and nothing that another thread holds. */
+export const IN_TURNS = {
+  widths: () => [],
+  loadVector: () => [],
+  atomicWidths: () => [],
+  atomicVector: () => [],
+  storeVector: () => [],
+  builtin: (axis) => axis.replace('.', '_'),
+  exchange: () => {
+    throw new InternalError('threads take turns here: none has what another one holds')
+  },
+} satisfies Partial<Spellings>

@@ -2,8 +2,8 @@
 
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
 import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
-import { decimal } from '../../../ir/rounding.ts'
-import type { MathCall, Spellings } from '../../spellings.ts'
+import type { Spellings } from '../../spellings.ts'
+import { C_FAMILY, floorMod, LIBRARY_MATH, library, literalWith } from '../c-family.ts'
 import {
   CUDA_MEMORY,
   fromMemory,
@@ -37,17 +37,8 @@ const unsigned = (x: string): string =>
 const wrapping = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
 
-/** A function of the C library, which has another one for floats of 32 bits. */
-const library =
-  (name: string) =>
-  ({ args, dtype }: MathCall): string =>
-    `${name}${dtype === 'f64' ? '' : 'f'}(${args.join(', ')})`
-
 const MATH: Spellings['math'] = {
-  exp: library('exp'),
-  log: library('log'),
-  log1p: library('log1p'),
-  sqrt: library('sqrt'),
+  ...LIBRARY_MATH,
   rsqrt: library('rsqrt'),
   abs: (call) => {
     if (isFloat(call.dtype)) return library('fabs')(call)
@@ -55,16 +46,6 @@ const MATH: Spellings['math'] = {
     need(call.helpers, 'abs')
     return `abs_of(${call.x})`
   },
-  sin: library('sin'),
-  cos: library('cos'),
-  tanh: library('tanh'),
-  sigmoid: ({ x, dtype }) =>
-    dtype === 'f64' ? `(1.0 / (1.0 + exp(-(${x}))))` : `(1.0f / (1.0f + expf(-(${x}))))`,
-  floor: library('floor'),
-  ceil: library('ceil'),
-  round: library('rint'),
-  pow: library('pow'),
-  erf: library('erf'),
   sign: ({ x, helpers }) => {
     need(helpers, 'sign')
     return `sign_of(${x})`
@@ -72,26 +53,16 @@ const MATH: Spellings['math'] = {
   popcount: ({ x }) => `__popc(${x})`,
   // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
   shift_left: ({ x, y }) => `(int)__funnelshift_l(0u, (unsigned)(${x}), (unsigned)(${y}))`,
-  bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 
 export const CUDA: Spellings = {
+  ...C_FAMILY,
   name: 'cuda',
   math: MATH,
-  type: (t) => REGISTER[t],
-  literal: ({ value, dtype }) => {
-    if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
-    if (!isFloat(dtype))
-      return dtype === 'u32' ? `${value}u` : value === -2147483648 ? '(-2147483647 - 1)' : String(value)
-    const wide = dtype === 'f64'
-    if (Number.isNaN(value))
-      return wide ? '__longlong_as_double(0x7ff8000000000000ll)' : '__int_as_float(0x7fc00000)'
-    if (!Number.isFinite(value))
-      return `${value < 0 ? '-' : ''}${wide ? '__longlong_as_double(0x7ff0000000000000ll)' : '__int_as_float(0x7f800000)'}`
-    const digits = decimal(value, wide ? 'f64' : 'f32')
-    const text = /[.e]/.test(digits) ? digits : `${digits}.0`
-    return wide ? text : `${text}f`
-  },
+  literal: literalWith(
+    (wide) => (wide ? '__longlong_as_double(0x7ff8000000000000ll)' : '__int_as_float(0x7fc00000)'),
+    (wide) => (wide ? '__longlong_as_double(0x7ff0000000000000ll)' : '__int_as_float(0x7f800000)'),
+  ),
   neg: (x, dtype, helpers) => {
     if (dtype !== 'i32') return null
     need(helpers, 'apart')
@@ -114,11 +85,9 @@ export const CUDA: Spellings = {
       need(helpers, 'apart')
       return `apart(${text})`
     }
-    if (op === 'mod' && isFloat(operand))
-      return operand === 'f64' ? `(${a} - ${b} * floor(${a} / ${b}))` : `(${a} - ${b} * floorf(${a} / ${b}))`
+    if (op === 'mod' && isFloat(operand)) return floorMod(a, b, operand)
     return null
   },
-  select: (c, a, b) => `(${c} ? ${a} : ${b})`,
   hidden: (c, helpers) => {
     need(helpers, 'hidden')
     return `hidden(${c})`
@@ -170,15 +139,11 @@ export const CUDA: Spellings = {
   },
   builtin: (axis) =>
     levelOf(axis) === 'thread' ? `(int)threadIdx.${directionOf(axis)}` : axis.replace('.', '_'),
-  let: (name, dtype, value) => `const ${REGISTER[dtype]} ${name} = ${value};`,
   exchange: (value, _dtype, xor, among, helpers) => {
     if (among === WARP) return `__shfl_xor_sync(0xffffffffu, ${value}, ${xor})`
     need(helpers, 'lanes')
     return `__shfl_xor_sync(lanes<${among}>(), ${value}, ${xor})`
   },
-  register: (name, dtype, length) =>
-    length === 1 ? `${REGISTER[dtype]} ${name};` : `${REGISTER[dtype]} ${name}[${length}];`,
-  objects: (name, type, length) => (length === 1 ? `${type} ${name};` : `${type} ${name}[${length}];`),
   instructions: {
     packed: (name, words) => `unsigned ${name}[${words}];`,
     half: (name, index, dtype, helpers) =>
@@ -196,8 +161,6 @@ export const CUDA: Spellings = {
     const whole = Math.ceil(length / perWord) * perWord
     return `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${whole}];`
   },
-  forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
-  whileHeader: (cond) => `while (${cond})`,
   barrier: '__syncthreads();',
   clusterBarrier:
     'asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");',

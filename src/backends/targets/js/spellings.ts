@@ -2,9 +2,8 @@
  * JavaScript over typed arrays. Numbers are doubles: f32 arithmetic is at least as exact as asked and rounds when
  * it is stored; i32 multiplication goes through `Math.imul`.
  */
-import { InternalError } from '../../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
-import type { Helpers, MathCall, Spellings } from '../../spellings.ts'
+import { type Helpers, IN_TURNS, type MathCall, type Spellings } from '../../spellings.ts'
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',
@@ -125,6 +124,7 @@ const MATH: Spellings['math'] = {
 }
 
 export const JS: Spellings = {
+  ...IN_TURNS,
   name: 'js',
   math: MATH,
   type: () => '',
@@ -173,16 +173,7 @@ export const JS: Spellings = {
     if (isHalf(dtype) && !exact) return `${name}[${index}] = ${JS.cast(value, 'f32', dtype, helpers)};`
     return `${name}[${index}] = ${buffer.dtype === 'bool' ? `${value} ? 1 : 0` : value};`
   },
-  widths: () => [],
-  loadVector: () => [],
-  atomicWidths: () => [],
-  atomicVector: () => [],
-  storeVector: () => [],
-  builtin: (axis) => axis.replace('.', '_'),
   let: (name, _dtype, value) => `const ${name} = ${value};`,
-  exchange: () => {
-    throw new InternalError('threads take turns here: none has what another one holds')
-  },
   arraysAtHead: true,
   register: (name, dtype, length) =>
     length === 1
