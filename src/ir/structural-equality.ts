@@ -7,32 +7,37 @@ import { remembered } from './remembered.ts'
  * expression shares its operands, and a key that spelled them out would be exponentially longer than it.
  */
 export const keyOf: (e: Expr) => string = remembered((e: Expr): string => {
-  const text = textOf(e)
+  const text = structureText(e, keyOf)
   return text.length <= LONGEST_TEXT ? text : digest(text)
 })
 
-function textOf(e: Expr): string {
+/** What tells an expression from others, of what `of` says of its operands; names are what `named` makes of them. */
+export function structureText(
+  e: Expr,
+  of: (operand: Expr) => string,
+  named: (name: string) => string = (name) => name,
+): string {
   switch (e.kind) {
     case 'const':
       return `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
     case 'var':
-      return `${e.name}:${e.dtype}`
+      return `${named(e.name)}:${e.dtype}`
     case 'builtin':
       return `@${e.axis}`
     case 'unary':
-      return `(${e.op} ${keyOf(e.x)})`
+      return `(${e.op} ${of(e.x)})`
     case 'cast':
-      return `(${e.dtype} ${keyOf(e.x)})`
+      return `(${e.dtype} ${of(e.x)})`
     case 'binary':
-      return `(${e.op} ${keyOf(e.a)} ${keyOf(e.b)})`
+      return `(${e.op} ${of(e.a)} ${of(e.b)})`
     case 'call':
-      return `(${e.fn} ${e.args.map(keyOf).join(' ')})`
+      return `(${e.fn} ${e.args.map(of).join(' ')})`
     case 'select':
-      return `(? ${keyOf(e.cond)} ${keyOf(e.then)} ${keyOf(e.else)})`
+      return `(? ${of(e.cond)} ${of(e.then)} ${of(e.else)})`
     case 'load':
-      return `${e.buffer}[${e.index.map(keyOf).join(',')}]`
+      return `${named(e.buffer)}[${e.index.map(of).join(',')}]`
     case 'search':
-      return `(${e.method} ${e.buffer} ${keyOf(e.lo)} ${keyOf(e.hi)} ${keyOf(e.value)})`
+      return `(${e.method} ${named(e.buffer)} ${of(e.lo)} ${of(e.hi)} ${of(e.value)})`
   }
 }
 

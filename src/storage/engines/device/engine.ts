@@ -59,7 +59,7 @@ export function deviceEngine(q: Queue): Engine<Column> {
     partition: (frame, name, count) => partition(q, frame, name, count),
     compact: (frame, condition, columns, sizes) => reading.compact(q, frame, condition, columns, sizes),
     scatter: (frame, to, at, value) => levels.scatter(q, frame, to, at, value),
-    scatterFirsts: (frame, to, at, value) => levels.scatterFirsts(q, frame, to, at, value),
+    scatterFirsts: (frame, to, at, value) => levels.scatter(q, frame, to, at, value, true),
     runs: (frame, name, starts) => levels.runs(q, frame, name, starts),
     ranks: (frame, name, starts, within) => levels.ranks(q, frame, name, starts, within),
     cuts: (frame, name, rank, of) => levels.cuts(q, frame, name, rank, of),

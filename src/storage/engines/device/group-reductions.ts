@@ -4,8 +4,7 @@
  */
 
 import { INT_RANGE } from '../../../ir/dtype.ts'
-import { add, binary, type Expr, int, lt, sub, variable } from '../../../ir/expr.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import { binary, type Expr, int, sub } from '../../../ir/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { Counting, Reduced } from '../../engine-operands.ts'
@@ -13,8 +12,8 @@ import { keysOf } from '../../sort-keys.ts'
 import { combine } from './block-scan.ts'
 import { type Column, natural, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
-import { flag, get, next, store } from './kernel-builder.ts'
-import { ranks } from './level-scans.ts'
+import { flag, get, next, store, whereLast } from './kernel-builder.ts'
+import { ranks, runNumbers } from './level-scans.ts'
 import { differs, orderBy } from './lexicographic-order.ts'
 import { termsOf } from './map-fusion.ts'
 import { scan } from './scan.ts'
@@ -67,17 +66,7 @@ function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: 
   const { n } = frame
   const t = termsOf(q, frame, r.keys)
   const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
-  const groups = q.column(n, 'i32', 'groups')
-  const numbers = termsOf(q, frame, by)
-  scan(q, {
-    ...numbers,
-    key: `groups ${numbers.key}`,
-    n,
-    op: '+',
-    columns: { ...numbers.columns, x_groups: write(groups) },
-    value: (e) => flag(differs(numbers.at, e)),
-    body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
-  })
+  const groups = runNumbers(q, frame, 'groups', { keys: by, cut: null })
   const totals = q.column(n, 'i32', 'totals')
   const rest: Record<string, ReturnType<typeof natural>> = {
     x_groups: natural(groups),
@@ -92,9 +81,8 @@ function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: 
     value: (e) => r.value(t.at, e),
     reset: (e) => differs(group, e),
     body: (e, before, own) => {
-      const last = store('x_totals', get('x_groups', e), combine(r.op, before, own))
-      const ends = binary('ne', get('x_groups', e), get('x_groups', next(e)))
-      return [when(lt(next(e), variable('x_n')), [when(ends, [last])], [last])]
+      const isLast = binary('ne', get('x_groups', e), get('x_groups', next(e)))
+      return [whereLast(e, isLast, store('x_totals', get('x_groups', e), combine(r.op, before, own)))]
     },
   })
   const out = q.column(n, 'i32', name)

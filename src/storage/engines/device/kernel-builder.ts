@@ -17,7 +17,7 @@ import {
 } from '../../../ir/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../../ir/loops.ts'
 import { builtinMonoid } from '../../../ir/monoid.ts'
-import { alloc, forLoop, local, reduction, store as storeAt } from '../../../ir/statement-builders.ts'
+import { alloc, forLoop, local, reduction, store as storeAt, when } from '../../../ir/statement-builders.ts'
 import { walkStmts } from '../../../ir/tree.ts'
 import { type LaunchSpec, THREADS } from './column-types.ts'
 
@@ -45,6 +45,10 @@ export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr
     init: false,
     atomic: true,
   })
+
+/** Of a launch over `x_n` entries: at those where `isLast` holds, which may ask about the next, and at the last of all. */
+export const whereLast = (e: Expr, isLast: Expr, then: Stmt): Stmt =>
+  when(lt(next(e), variable('x_n')), [when(isLast, [then])], [then])
 
 /** Registers of one thread, or memory of a block. */
 export interface Register {

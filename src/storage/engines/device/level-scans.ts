@@ -5,11 +5,12 @@ import { when } from '../../../ir/statement-builders.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { Bitmap, Cuts, Starts } from '../../engine-operands.ts'
+import { combine } from './block-scan.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
-import { atomic, flag, get, next, store } from './kernel-builder.ts'
+import { atomic, flag, get, next, store, whereLast } from './kernel-builder.ts'
 import { differs } from './lexicographic-order.ts'
-import { termsOf } from './map-fusion.ts'
+import { type Terms, termsOf } from './map-fusion.ts'
 import { numbers } from './map-reduce.ts'
 import type { Cells } from './readback.ts'
 import { reduce, scan } from './scan.ts'
@@ -31,29 +32,36 @@ function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
 }
 
 /** The number of the run that each entry is in; among those with the same first `within` keys. */
-function numbered(q: Queue, frame: F, name: string, starts: Starts, within: number, total?: Cells): void {
-  const begins = conditionOf(q, frame, starts)
-  const out = q.column(frame.n, 'i32', name)
+export function runNumbers(
+  q: Queue,
+  frame: F,
+  label: string,
+  starts: Starts,
+  within = 0,
+  total?: Cells,
+): Column {
+  const runs = conditionOf(q, frame, starts)
+  const out = q.column(frame.n, 'i32', label)
   scan(q, {
-    ...begins,
-    key: `numbers ${within} ${begins.key}`,
+    ...runs,
+    key: `numbers ${within} ${runs.key}`,
     n: frame.n,
     op: '+',
-    columns: { ...begins.columns, x_out: write(out) },
-    value: (e) => flag(begins.cond(e)),
-    ...(within > 0 ? { reset: (e: Expr) => differs((x) => begins.at(x).slice(0, within), e) } : {}),
+    columns: { ...runs.columns, x_out: write(out) },
+    value: (e) => flag(runs.cond(e)),
+    ...(within > 0 ? { reset: (e: Expr) => differs((x) => runs.at(x).slice(0, within), e) } : {}),
     body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
     total,
   })
-  frame.set(name, out)
+  return out
 }
 
 export const ranks = (q: Queue, frame: F, name: string, starts: Starts, within: number): void =>
-  numbered(q, frame, name, starts, within)
+  frame.set(name, runNumbers(q, frame, name, starts, within))
 
 export function* runs(q: Queue, frame: F, name: string, starts: Starts): Coroutine<number> {
   const total = q.cells()
-  numbered(q, frame, name, starts, 0, total)
+  frame.set(name, runNumbers(q, frame, name, starts, 0, total))
   const [count = 0] = yield* numbers(q, total)
   return count
 }
@@ -82,40 +90,24 @@ export function cuts(q: Queue, frame: F, name: string, rank: string | null, of: 
   if (rank && ranked) frame.set(rank, ranked)
 }
 
-/** `to[at] = value`. */
-export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr): void {
+/** `to[at] = value`; `firsts`: entries are in order of `at`, and only the first at a place writes. */
+export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, firsts = false): void {
   const t = termsOf(q, frame, [at, value])
   q.launch({
     ...t,
-    key: `scatter ${t.key}`,
+    key: `${firsts ? 'firsts' : 'scatter'} ${t.key}`,
     threads: frame.n,
     columns: { ...t.columns, x_to: write(to) },
     body: (e) => {
       const [place, x] = t.at(e) as [Expr, Expr]
-      return [store('x_to', place, x)]
+      const set = [store('x_to', place, x)]
+      return firsts ? [when(begins(t, e), set)] : set
     },
   })
 }
 
-/** The same of entries in order of `at`: only the first at a place writes. */
-export function scatterFirsts(q: Queue, frame: F, to: Column, at: Expr, value: Expr): void {
-  const t = termsOf(q, frame, [at, value])
-  q.launch({
-    ...t,
-    key: `firsts ${t.key}`,
-    threads: frame.n,
-    columns: { ...t.columns, x_to: write(to) },
-    body: (e) => {
-      const [place, x] = t.at(e) as [Expr, Expr]
-      return [
-        when(
-          differs((y) => [t.at(y)[0]!], e),
-          [store('x_to', place, x)],
-        ),
-      ]
-    },
-  })
-}
+/** Whether the first of some terms begins a run. */
+const begins = (t: Terms, e: Expr): Expr => differs((x) => [t.at(x)[0]!], e)
 
 /** The `indptr` of a root. */
 export function segment(q: Queue, positions: number, label: string): Column {
@@ -128,6 +120,23 @@ export function segment(q: Queue, positions: number, label: string): Column {
     body: (p) => [store('x_indptr', p, mul(p, variable('x_positions')))],
   })
   return indptr
+}
+
+/** `indptr[p]` is what comes of all before p. */
+function accumulate(q: Queue, of: Column, indptr: Column, op: '+' | 'max', total?: Cells): void {
+  scan(q, {
+    key: `indptr ${op}`,
+    n: of.length,
+    op,
+    columns: { x_of: natural(of), x_indptr: write(indptr) },
+    value: (p) => get('x_of', p),
+    body: (p, before, own) => [
+      store('x_indptr', p, before),
+      when(eq(next(p), variable('x_n')), [store('x_indptr', next(p), combine(op, before, own))]),
+    ],
+    total,
+  })
+  if (of.length === 0) q.clear(indptr)
 }
 
 /** `indptr[p + 1]` is where the last segment ends that is not after p's; entries are in order of `at`. */
@@ -151,24 +160,11 @@ export function segmentEnds(
     sizes: { ...t.sizes, x_n: n },
     body: (e) => {
       const [q0, p0] = t.at(e) as [Expr, Expr]
-      const last = store('x_ends', p0, next(q0))
-      const p1 = t.at(next(e))[1]!
-      return [when(lt(next(e), variable('x_n')), [when(binary('ne', p0, p1), [last])], [last])]
+      return [whereLast(e, binary('ne', p0, t.at(next(e))[1]!), store('x_ends', p0, next(q0)))]
     },
   })
   const indptr = q.column(parents + 1, 'i32', label)
-  scan(q, {
-    key: 'ends',
-    n: parents,
-    op: 'max',
-    columns: { x_ends: natural(ends), x_indptr: write(indptr) },
-    value: (p) => get('x_ends', p),
-    body: (p, most, own) => [
-      store('x_indptr', p, most),
-      when(eq(next(p), variable('x_n')), [store('x_indptr', next(p), binary('max', most, own))]),
-    ],
-  })
-  if (parents === 0) q.clear(indptr)
+  accumulate(q, ends, indptr, 'max')
   q.release(ends)
   return indptr
 }
@@ -194,15 +190,9 @@ export function lengths(
     body: (e) => {
       const [at, c] = t.at(e) as [Expr, Expr]
       const [at1, c1] = t.at(next(e)) as [Expr, Expr]
-      const raise = atomic('max', 'x_lengths', at, next(c))
       // In a run of rising coordinates only the last can be the largest.
-      return [
-        when(
-          lt(next(e), variable('x_n')),
-          [when(binary('or', binary('ne', at, at1), lt(c1, c)), [raise])],
-          [raise],
-        ),
-      ]
+      const isLast = binary('or', binary('ne', at, at1), lt(c1, c))
+      return [whereLast(e, isLast, atomic('max', 'x_lengths', at, next(c)))]
     },
   })
   return out
@@ -220,19 +210,7 @@ export function* offsets(
   const parents = lengths.length
   const indptr = q.column(parents + 1, 'i32', label)
   const cells = q.cells(2)
-  scan(q, {
-    key: 'lengths',
-    n: parents,
-    op: '+',
-    columns: { x_lengths: natural(lengths), x_indptr: write(indptr) },
-    value: (p) => get('x_lengths', p),
-    body: (p, sum, own) => [
-      store('x_indptr', p, sum),
-      when(eq(next(p), variable('x_n')), [store('x_indptr', next(p), add(sum, own))]),
-    ],
-    total: cells,
-  })
-  if (parents === 0) q.clear(indptr)
+  accumulate(q, lengths, indptr, '+', cells)
   // Lengths are below 2^31: where the sum passes that first, it is negative.
   if (most > MOST_POSITIONS)
     reduce(q, {
@@ -266,12 +244,7 @@ export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, of: Bi
       const word = add(mul(p, variable('x_words')), div(c, int(32)))
       const bit = call('shift_left', [int(1), mod(c, int(32))])
       // Each bit is added once: entries of one coordinate are neighbours.
-      return [
-        when(
-          differs((x) => [t.at(x)[0]!], e),
-          [atomic('+', 'x_mask', word, bit)],
-        ),
-      ]
+      return [when(begins(t, e), [atomic('+', 'x_mask', word, bit)])]
     },
   })
   return { mask, indptr, positions }

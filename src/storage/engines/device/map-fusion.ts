@@ -9,6 +9,7 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import { cast, constant, type Expr, load, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expr-tree.ts'
 import { printExpr } from '../../../ir/print-stage2.ts'
+import { structureText } from '../../../ir/structural-equality.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { unknownName } from '../../unknown-name.ts'
 import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
@@ -104,28 +105,5 @@ export function termsOf(q: Queue, frame: F, exprs: readonly Expr[]): Terms {
 }
 
 /** Tells expressions apart that differ in more than the names of what they mention. */
-function structureOf(e: Expr, own: (name: string) => string): string {
-  const of = (x: Expr): string => structureOf(x, own)
-  switch (e.kind) {
-    case 'const':
-      return `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
-    case 'var':
-      return `${own(e.name)}:${e.dtype}`
-    case 'builtin':
-      return `@${e.axis}`
-    case 'unary':
-      return `(${e.op} ${of(e.x)})`
-    case 'cast':
-      return `(${e.dtype} ${of(e.x)})`
-    case 'binary':
-      return `(${e.op} ${of(e.a)} ${of(e.b)})`
-    case 'call':
-      return `(${e.fn} ${e.args.map(of).join(' ')})`
-    case 'select':
-      return `(? ${of(e.cond)} ${of(e.then)} ${of(e.else)})`
-    case 'load':
-      return `${own(e.buffer)}[${e.index.map(of).join()}]`
-    case 'search':
-      return `(${e.method} ${own(e.buffer)} ${of(e.lo)} ${of(e.hi)} ${of(e.value)})`
-  }
-}
+const structureOf = (e: Expr, own: (name: string) => string): string =>
+  structureText(e, (x) => structureOf(x, own), own)

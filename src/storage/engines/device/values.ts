@@ -22,12 +22,11 @@ import type { Grouped, Scope, SortKey, Stored } from '../../engine-operands.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
-import { atomic, flag, get, next, store, zero } from './kernel-builder.ts'
-import { ranks } from './level-scans.ts'
-import { differs, orderBy } from './lexicographic-order.ts'
+import { atomic, get, next, store, zero } from './kernel-builder.ts'
+import { ranks, runNumbers } from './level-scans.ts'
+import { orderBy } from './lexicographic-order.ts'
 import { termsOf } from './map-fusion.ts'
 import { compute, numbers } from './map-reduce.ts'
-import { scan } from './scan.ts'
 
 type F = Frame<Column>
 
@@ -50,23 +49,15 @@ export function* sumsOfEqual(
     dims.map((d) => ({ expr: variable(d.name), extent: d.extent })),
   )
   const { n } = frame
-  const t = termsOf(
+  const total = q.cells()
+  const groups = runNumbers(
     q,
     frame,
-    dims.map((d) => variable(d.name)),
-  )
-  const groups = q.column(n, 'i32', 'groups')
-  const total = q.cells()
-  scan(q, {
-    ...t,
-    key: `equal ${t.key}`,
-    n,
-    op: '+',
-    columns: { ...t.columns, x_groups: write(groups) },
-    value: (e) => flag(differs(t.at, e)),
-    body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
+    'groups',
+    { keys: dims.map((d) => variable(d.name)), cut: null },
+    0,
     total,
-  })
+  )
   const [count = 0] = yield* numbers(q, total)
   if (count === n) {
     q.release(groups)
