@@ -8,6 +8,7 @@ import type { ResidentParts } from '../storage/engines/device/index.ts'
 import { type Automatic, type AutomaticInputs, fastestForms } from './automatic-forms.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from './compiled.ts'
+import { CompiledVariants } from './compiled-variants.ts'
 import { traceOf } from './printed-trace.ts'
 import { residentStructure } from './resident-structure.ts'
 
@@ -24,7 +25,8 @@ export interface AutomaticKernel<K> extends Automatic<K> {
 export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSchedule {
   readonly #kernel: K
   readonly #early: CompiledSchedule
-  readonly #compiled = new Map<string, Promise<CompiledSchedule>>()
+  /** By their steps: kernels of other sizes often have the same. */
+  readonly #compiled = new CompiledVariants<string>()
   readonly #bound = new WeakMap<Bound, { readonly form: K; readonly inputs: RunInputs }>()
 
   #isReleased = false
@@ -34,7 +36,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     super(early.compilation, early.program)
     this.#kernel = kernel
     this.#early = early
-    this.#compiled.set(keyOf(early), Promise.resolve(early))
+    this.#compiled.set(keyOf(early), early)
   }
 
   override bind(inputs: RunInputs): Bound {
@@ -89,12 +91,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
 
   override release(): void {
     this.#isReleased = true
-    for (const pending of this.#compiled.values())
-      void pending.then(
-        (c) => c.release(),
-        () => {},
-      )
-    this.#compiled.clear()
+    this.#compiled.release()
     super.release()
   }
 
@@ -103,16 +100,9 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
   }
 
   #compile(form: K): Promise<CompiledSchedule> {
-    const key = keyOf(form)
-    const known = this.#compiled.get(key)
-    if (known) return known
-    const pending = form.compileAsIs(this.device)
-    this.#compiled.set(key, pending)
-    pending.catch(() => this.#compiled.delete(key))
-    return pending
+    return this.#compiled.get(keyOf(form), () => form.compileAsIs(this.device))
   }
 }
 
-/** By its steps: kernels of other sizes often have the same. */
 const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
   JSON.stringify(traceOf(compilation))

@@ -18,6 +18,7 @@ import {
   withPlace,
 } from './choose.ts'
 import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
+import { CompiledVariants } from './compiled-variants.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
@@ -35,7 +36,7 @@ export class CompiledChoice extends CompiledKernel {
   readonly #open: OpenChoice<Compilable>
   /** That were chosen, by schedule and arguments. */
   readonly #chosen = new Set<string>()
-  readonly #compiled = new Map<Compilable, Promise<CompiledSchedule>>()
+  readonly #compiled = new CompiledVariants<Compilable>()
   readonly #bound = new WeakMap<Bound, ChosenKernel<Compilable>>()
 
   constructor(open: OpenChoice<Compilable>, device: Device) {
@@ -101,12 +102,7 @@ export class CompiledChoice extends CompiledKernel {
 
   /** Releases every variant; those that are chosen later are compiled anew. */
   release(): void {
-    for (const pending of this.#compiled.values())
-      void pending.then(
-        (c) => c.release(),
-        () => {},
-      )
-    this.#compiled.clear()
+    this.#compiled.release()
   }
 
   get #name(): string {
@@ -121,15 +117,11 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   #compile({ kernel, chosen }: ChosenKernel<Compilable>): Promise<CompiledSchedule> {
-    const known = this.#compiled.get(kernel)
-    if (known) return known
-    const pending = kernel.compileAsIs(this.device).catch((e: unknown) => {
-      // What a device could not do now it may do later.
-      this.#compiled.delete(kernel)
-      throw withPlace(e, chosen.span)
-    })
-    this.#compiled.set(kernel, pending)
-    return pending
+    return this.#compiled.get(kernel, () =>
+      kernel.compileAsIs(this.device).catch((e: unknown) => {
+        throw withPlace(e, chosen.span)
+      }),
+    )
   }
 
   async #prepared(compiled: CompiledSchedule, bound: Bound, choice: Chosen): Promise<PreparedKernel> {

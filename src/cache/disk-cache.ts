@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 
@@ -111,22 +111,13 @@ async function prune(folder: string, ending: string, most: number): Promise<void
   await Promise.all(old.map(({ path }) => unlink(path).catch(() => undefined)))
 }
 
-/** A folder and those around it. Node's own recursion never ends where a file system (`/proc`) has no room for folders. */
-export async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path)
-  } catch (e) {
-    const { code } = e as NodeJS.ErrnoException
-    if (code === 'EEXIST') return
-    if (code !== 'ENOENT' || dirname(path) === path) throw e
-    await makeFolder(dirname(path))
-    await mkdir(path).catch((again: NodeJS.ErrnoException) => {
-      if (again.code !== 'EEXIST') throw again
-    })
-  }
-}
+/** As `makeFolderSync`, which takes no longer. */
+export const makeFolder = async (path: string): Promise<void> => makeFolderSync(path)
 
-/** The same at once. @param mode of those that are made */
+/**
+ * A folder and those around it. Node's own recursion never ends where a file system (`/proc`) has no room for folders.
+ * @param mode of those that are made
+ */
 export function makeFolderSync(path: string, mode = 0o777): void {
   try {
     mkdirSync(path, { mode })

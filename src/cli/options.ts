@@ -13,6 +13,10 @@ export const SCHEDULE = schedule(
   'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there and legal)',
 )
 
+export const DEVICE: OptionSpec = { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' }
+
+export const SIZE: OptionSpec = { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true }
+
 export const BIND: OptionSpec = {
   flags: '--bind <NAME=PATH>',
   about: 'Data of a buffer, or of an axis (structure alone)',

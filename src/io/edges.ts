@@ -2,14 +2,14 @@
  * Reads edge lists: a line an edge, `source target` or `source target weight`, counted from 0; separated by
  * spaces, tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
-import { type Advice, fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import type { Chunks } from './byte-source.ts'
 import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'
-import { failAt, type Scanner, scan } from './line-blocks.ts'
+import { scan, TextParser } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
-import { Numbers } from './number.ts'
+import type { Numbers } from './number.ts'
 
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */
@@ -75,12 +75,9 @@ class Column {
 }
 
 /** Takes blocks of whole lines; one instance reads one file. */
-class Parser implements Scanner {
-  private readonly name: string
-  private readonly options: EdgeOptions
+class Parser extends TextParser<EdgeOptions> {
   private readonly dtype: Dtype
   private readonly encode: (value: number, line: number) => number
-  private readonly numbers = new Numbers()
   private readonly sources: Column
   private readonly targets: Column
   private weights: Column | null = null
@@ -88,11 +85,9 @@ class Parser implements Scanner {
   private first = true
   private header = 0
   private largest = -1
-  private line = 0
 
   constructor(options: EdgeOptions) {
-    this.name = options.name ?? 'edges'
-    this.options = options
+    super(options, 'edges')
     this.dtype = options.dtype ?? 'f64'
     this.encode = encoder(this.dtype, (line) => `${this.name}:${line}`)
     this.sources = new Column('i32', this.name)
@@ -200,10 +195,6 @@ class Parser implements Scanner {
     }
   }
 
-  private fail(code: string, message: string, advice: Advice): never {
-    return failAt(`${this.name}:${this.line}`, code, message, advice)
-  }
-
   finish(): CoordTensor {
     if (this.header > 0 && this.sources.length === 0) {
       this.line = this.header
@@ -225,6 +216,6 @@ class Parser implements Scanner {
 /** Edges in file order; weights default to f64. Throws `io/…` with the line. */
 export async function readEdges(chunks: Chunks, options: EdgeOptions = {}): Promise<CoordTensor> {
   const parser = new Parser(options)
-  await scan(chunks, 'line', options.name ?? 'edges', parser)
+  await scan(chunks, 'line', parser)
   return parser.finish()
 }

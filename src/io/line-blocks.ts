@@ -1,6 +1,7 @@
 /** Cuts a stream of chunks at line or token ends, so that scanners never see half a number. */
 import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { Chunks } from './byte-source.ts'
+import { Numbers } from './number.ts'
 
 const NEWLINE = 10
 /** No line (token) of a sane file is longer; without a limit a binary file would be collected whole. */
@@ -67,7 +68,9 @@ async function* blocks(chunks: Chunks, cut: 'line' | 'token', name: string): Asy
 }
 
 /** What takes blocks. */
-export interface Scanner {
+interface Scanner {
+  /** What diagnostics call the text. */
+  readonly name: string
   push(block: Uint8Array): void
   /** How many lines or numbers have been taken that are data or headers; others are comments and blanks. */
   readonly taken: number
@@ -77,12 +80,8 @@ export interface Scanner {
  * Gives a text to a scanner, block by block. Throws `io/line-too-long` and, where the text goes on without any data,
  * `io/comments-too-long`.
  */
-export async function scan(
-  chunks: Chunks,
-  cut: 'line' | 'token',
-  name: string,
-  scanner: Scanner,
-): Promise<void> {
+export async function scan(chunks: Chunks, cut: 'line' | 'token', scanner: Scanner): Promise<void> {
+  const { name } = scanner
   let idle = 0
   for await (const block of blocks(chunks, cut, name)) {
     const before = scanner.taken
@@ -100,7 +99,22 @@ export async function scan(
 /** What to look at where there is less than a text promises. */
 export const CUT_SHORT = 'The file may be truncated, or its size line wrong.'
 
-/** What is wrong at a place of a text: `NAME:LINE`. */
-export function failAt(place: string, code: string, message: string, advice: Advice): never {
-  return fail({ ...advice, code, message: `${place}: ${message}` })
+/** Takes blocks of one text, and says what is wrong with it by its name and line. */
+export abstract class TextParser<Options> implements Scanner {
+  readonly name: string
+  protected readonly options: Options
+  protected readonly numbers = new Numbers()
+  protected line = 0
+
+  constructor(options: Options & { readonly name?: string | undefined }, usualName: string) {
+    this.name = options.name ?? usualName
+    this.options = options
+  }
+
+  abstract push(block: Uint8Array): void
+  abstract get taken(): number
+
+  protected fail(code: string, message: string, advice: Advice): never {
+    return fail({ ...advice, code, message: `${this.name}:${this.line}: ${message}` })
+  }
 }

@@ -1,12 +1,11 @@
 /** Reads Matrix Market, streaming: memory for the arrays, never for the text. */
-import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate, type Chunks, WHOLE } from './byte-source.ts'
 import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'
-import { CUT_SHORT, failAt, type Scanner, scan } from './line-blocks.ts'
+import { CUT_SHORT, scan, TextParser } from './line-blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
-import { Numbers } from './number.ts'
+import type { Numbers } from './number.ts'
 
 export interface TextOptions {
   /** What diagnostics call the file. */
@@ -22,11 +21,7 @@ const DEFAULT_DTYPE = { real: 'f64', integer: 'i32', pattern: 'f32' } as const
 const MAX_LINE = 200
 
 /** Takes blocks of whole lines. One instance reads one file. */
-class Parser implements Scanner {
-  private readonly name: string
-  private readonly options: TextOptions
-  private readonly numbers = new Numbers()
-  private line = 0
+class Parser extends TextParser<TextOptions> {
   private banner: Banner | null = null
   private header: Header | null = null
   private dtype: Dtype = 'f64'
@@ -44,8 +39,7 @@ class Parser implements Scanner {
   private col = 0
 
   constructor(options: TextOptions) {
-    this.name = options.name ?? 'matrix'
-    this.options = options
+    super(options, 'matrix')
   }
 
   push(block: Uint8Array): void {
@@ -78,11 +72,11 @@ class Parser implements Scanner {
     // The shortest line of an entry: `1 1\n`, `1 1 1\n`, `1\n`; the last newline may be missing.
     const shortest = header.layout === 'array' ? 2 : header.field === 'pattern' ? 4 : 6
     if (maxBytes !== undefined && header.entries * shortest > maxBytes + 1)
-      fail({
-        code: 'io/too-few-entries',
-        message: `${name}:${this.line}: ${header.entries} entries are promised, but the file is too short to hold them`,
-        hint: CUT_SHORT,
-      })
+      this.fail(
+        'io/too-few-entries',
+        `${header.entries} entries are promised, but the file is too short to hold them`,
+        { hint: CUT_SHORT },
+      )
     this.dtype = this.options.dtype ?? (header.unsigned ? 'u32' : DEFAULT_DTYPE[header.field])
     if (header.layout === 'array') {
       this.values = valueArray(this.dtype, header.rows * header.cols, name)
@@ -237,10 +231,6 @@ class Parser implements Scanner {
     })
   }
 
-  private fail(code: string, message: string, advice: Advice): never {
-    return failAt(`${this.name}:${this.line}`, code, message, advice)
-  }
-
   finish(): CoordTensor | DenseTensor {
     const { header, dtype, stored } = this
     if (this.banner === null)
@@ -248,11 +238,13 @@ class Parser implements Scanner {
     if (header === null)
       return this.fail('io/size-line', 'the file ends before the size line', { hint: WHOLE })
     if (this.read < header.entries)
-      return fail({
-        code: 'io/too-few-entries',
-        message: `${this.name}:${this.line}: the file ends after ${this.read} of ${header.entries} entries`,
-        hint: CUT_SHORT,
-      })
+      return this.fail(
+        'io/too-few-entries',
+        `the file ends after ${this.read} of ${header.entries} entries`,
+        {
+          hint: CUT_SHORT,
+        },
+      )
     const shape = [header.rows, header.cols]
     if (header.layout === 'array') return { kind: 'dense', shape, values: this.values!, dtype }
     // One array after the other, so that the untrimmed ones can go.
@@ -274,6 +266,6 @@ export async function readMatrixMarket(
   options: TextOptions = {},
 ): Promise<CoordTensor | DenseTensor> {
   const parser = new Parser(options)
-  await scan(chunks, 'line', options.name ?? 'matrix', parser)
+  await scan(chunks, 'line', parser)
   return parser.finish()
 }

@@ -3,11 +3,10 @@
  * then a line with the row offsets and one with the column indices. Lines may be as long as the matrix is large,
  * so the file is read number by number.
  */
-import type { Advice } from '../ast/diagnostic.ts'
 import { allocate, type Chunks } from './byte-source.ts'
-import { CUT_SHORT, failAt, type Scanner, scan } from './line-blocks.ts'
+import { CUT_SHORT, scan, TextParser } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
-import { Numbers } from './number.ts'
+import type { Numbers } from './number.ts'
 import { type CompressedMatrix, checkCompressed } from './sparse-matrix.ts'
 
 const INT32_MAX = 2147483647
@@ -15,19 +14,15 @@ const SIZES = ['rows', 'columns', 'nonzeros'] as const
 const COMMA = 44
 
 /** Takes blocks of whole numbers; one instance reads one file. */
-class Parser implements Scanner {
-  private readonly name: string
-  private readonly options: TextOptions
-  private readonly numbers = new Numbers()
+class Parser extends TextParser<TextOptions> {
   private readonly sizes: number[] = []
   private indptr = new Int32Array(0)
   private indices = new Int32Array(0)
   private read = 0
-  private line = 1
+  protected override line = 1
 
   constructor(options: TextOptions) {
-    this.name = options.name ?? 'matrix'
-    this.options = options
+    super(options, 'matrix')
   }
 
   push(block: Uint8Array): void {
@@ -90,10 +85,6 @@ class Parser implements Scanner {
       )
   }
 
-  private fail(code: string, message: string, advice: Advice): never {
-    return failAt(`${this.name}:${this.line}`, code, message, advice)
-  }
-
   finish(): CompressedMatrix {
     const [rows, cols] = this.sizes
     if (this.sizes.length < SIZES.length)
@@ -121,6 +112,6 @@ class Parser implements Scanner {
 /** A pattern in CSR. Throws `io/size-line`, `io/not-a-number`, `io/too-…-entries`, `io/indptr`, `io/index-range`. */
 export async function readSmtx(chunks: Chunks, options: TextOptions = {}): Promise<CompressedMatrix> {
   const parser = new Parser(options)
-  await scan(chunks, 'token', options.name ?? 'matrix', parser)
+  await scan(chunks, 'token', parser)
   return parser.finish()
 }

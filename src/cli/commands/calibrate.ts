@@ -6,6 +6,7 @@ import type { Calibration } from '../../search/calibrate/index.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { count, percent } from '../figures.ts'
+import { DEVICE } from '../options.ts'
 import { outputAt } from '../outputs.ts'
 import { checkWritable } from '../paths.ts'
 import { misused } from '../usage.ts'
@@ -19,7 +20,7 @@ export const calibrate: CommandSpec = {
   count: [0, 0],
   summary: 'Measure what a device can do, for the cost model and for rooflines',
   options: [
-    { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
+    DEVICE,
     { flags: '--seconds <N>', about: 'How long it may take (default: 30)' },
     {
       flags: '--out <FILE>',

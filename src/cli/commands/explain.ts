@@ -9,7 +9,7 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
-import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
+import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
 import { checkNames, given, readInputs } from '../run/bind-options.ts'
 import { explained } from '../run/explained.ts'
 import { scheduleCall } from '../schedule-call.ts'
@@ -33,7 +33,7 @@ export const explain: CommandSpec = {
     KERNEL,
     SCHEDULE,
     BIND,
-    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
+    SIZE,
     ...DEVICE_FACTS.map((o) => ({ ...o, about: `${o.about}; one that is here tells its own` })),
     {
       flags: '--device <D>',

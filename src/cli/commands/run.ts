@@ -15,7 +15,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
 import { type Form, formsOn } from '../forms.ts'
-import { BIND, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
+import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
 import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from '../run/bind-options.ts'
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
@@ -46,8 +46,8 @@ export const run: CommandSpec = {
     KERNEL,
     SCHEDULE,
     BIND,
-    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
-    { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
+    SIZE,
+    DEVICE,
     { flags: '--verify', about: 'Compare every output with the reference; exit 1 where they differ' },
     { flags: '--repeat <N>', about: `Timed runs, after one that is not (default: ${DEFAULT_REPEAT})` },
     SEED,

@@ -2,7 +2,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
 
 import { type Call, type CommandSpec, longName } from '../command.ts'
-import { BIND, KERNEL, SEED, TRUST } from '../options.ts'
+import { BIND, DEVICE, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkWritable, checkWritableFolder } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'
 import { checkImportable } from '../run/out-file.ts'
@@ -32,7 +32,7 @@ export const tune: CommandSpec = {
       about: 'A size or a scalar; several values: each with each file',
       repeats: true,
     },
-    { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
+    DEVICE,
     {
       ...SPACE,
       about: `${SPACE.about} (default: cpu_space or gpu_space where there is one, else sketches)`,
