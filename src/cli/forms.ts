@@ -26,12 +26,29 @@ export const formJson = (forms: readonly Form[]) => ({
   ),
 })
 
-export function formText([first, ...others]: readonly Form[]): string {
-  const name = ({ text }: Form): string => text || 'the only one'
-  if (first!.milliseconds === null) return `${name(first!)}: the best guess from its loops`
-  const told = others.map((f) => `${name(f)} ${f.milliseconds === null ? 'unknown' : ms(f.milliseconds)}`)
-  const of = told.length > 0 ? `, of ${told.join('; ')}` : ''
-  return `${name(first!)}: ${ms(first!.milliseconds)} are expected${of}`
+const nameOf = ({ text }: Form): string => text || 'the only one'
+
+/** Of the form that runs. */
+function firstText(first: Form): string {
+  return first.milliseconds === null
+    ? `${nameOf(first)}: the best guess from its loops`
+    : `${nameOf(first)}: ${ms(first.milliseconds)} are expected`
+}
+
+const othersOf = ([first, ...others]: readonly Form[]): readonly string[] =>
+  first!.milliseconds === null
+    ? []
+    : others.map((f) => `${f.milliseconds === null ? 'unknown' : ms(f.milliseconds)} of ${nameOf(f)}`)
+
+/** On one line. */
+export const formText = (forms: readonly Form[]): string =>
+  [firstText(forms[0]!), ...othersOf(forms)].join('; ')
+
+/** The same as rows of a report, each form on a line. */
+export function formRows(forms: readonly Form[], by = ''): readonly (readonly [string, string])[] {
+  const [first] = forms
+  if (!first) return []
+  return [['form', firstText(first) + by], ...othersOf(forms).map((text) => ['', text] as const)]
 }
 
 /** What `use` makes of the form that runs; of the kernel as it is where there is none, or it is refused later. */

@@ -296,11 +296,12 @@ describe('spt emit', () => {
   test('what runs without a schedule is said, with what is expected of each form', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
     const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
-    const told = /^form {6}.* are expected, of .*$/m
+    // Each on a line of its own.
+    const told = /^form {6}.* are expected\n {10}[\d.]+ ms of .*$/m
     expect((await spt(['run', path, ...bound, '--device', 'webgpu', '--seed', '1'])).out).toMatch(told)
     for (const device of ['cuda', 'webgpu'])
       expect((await spt(['explain', path, ...bound, '--device', device])).out).toMatch(
-        /^form {6}.* are expected, of .* by a model of /m,
+        /^form +.* are expected by a model of .*\n +[\d.]+ ms of .*$/m,
       )
     expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
       /^form {6}the only one: the best guess from its loops$/m,

@@ -73,7 +73,11 @@ test('studies of different data are told apart', async () => {
   const other = MATRIX.replace('3 4 4', '9 4 4')
   for (const [name, text] of Object.entries({ 'one.mtx': MATRIX, 'two.mtx': other }))
     await spt(['tune', program, '--bind', `A=${folder.file(name, text)}`, ...argv])
+  // Of several cases as of one.
+  const both = ['one.mtx', 'two.mtx'].flatMap((name) => ['--bind', `A=${folder.at(name)}`])
+  await spt(['tune', program, ...both, ...argv, '--size', 'd=4'])
   const { out } = await spt(['records', 'list', '--db', db])
+  expect(out.split('A=one.mtx')).toHaveLength(3)
   expect(out).toMatch(/A=one\.mtx: A 3 × 4, 4 stored .*\n.*A=two\.mtx: A 9 × 4, 4 stored/)
 })
 

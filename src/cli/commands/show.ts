@@ -11,7 +11,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import { checkNames, given, readInputs } from '../run/bind-options.ts'
-import { SPACE, spaceOf } from '../run/space-option.ts'
+import { SPACE, spaceName, spaceOf } from '../run/space-option.ts'
 import { argumentsOf, type ScheduleCall, scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
@@ -135,7 +135,7 @@ async function spaceText(
   const tensors = await readInputs(kernel.source, files, sizes)
   const space = await spaceOf(call, kernel, device, { ...known, tensors })
   const { spaceReport } = await import('../run/space-report.ts')
-  return spaceReport(space, space.name, device, surveyed)
+  return spaceReport(space, spaceName(kernel, space), device, surveyed)
 }
 
 function firstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Kernel {

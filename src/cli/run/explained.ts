@@ -13,7 +13,7 @@ import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
 import { otherChip } from '../../search/cost-model.ts'
 import { count, ms, percent } from '../figures.ts'
-import { type Form, formText } from '../forms.ts'
+import { type Form, formRows } from '../forms.ts'
 import type { Scheduled } from '../scheduled-kernel.ts'
 
 type Row = readonly [string, string]
@@ -171,7 +171,7 @@ export function explained(
     ],
     ['schedule', schedule ?? 'none'],
     ...(chosen ? [['chosen by', chosenBy(chosen, e)] as const] : []),
-    ...(forms.length > 0 ? [['form', formText(forms) + byModel(forms[0]!.expectedBy, e)] as const] : []),
+    ...formRows(forms, forms[0] && byModel(forms[0].expectedBy, e)),
     ['sizes', sizes.join(', ') || 'none'],
     ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
     ...ceilingsRow(e),

@@ -3,7 +3,7 @@ import type { Chosen } from '../../api/choice-conditions.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { count, ms, size } from '../figures.ts'
-import { type Form, formJson, formText } from '../forms.ts'
+import { type Form, formJson, formRows } from '../forms.ts'
 import type { Phase } from './laps.ts'
 
 export interface Report {
@@ -130,7 +130,7 @@ export function human(r: Report): string {
     ['device', r.deviceName === r.device ? r.device : `${r.device} (${r.deviceName})`],
     ['schedule', r.schedule ?? 'none'],
     ['chosen by', r.choice ? why(r.choice) : ''],
-    ['form', r.forms.length > 0 ? formText(r.forms) : ''],
+    ...formRows(r.forms),
     ['sizes', list(r.sizes) || 'none'],
     ['nnz', sparse(r)],
     [

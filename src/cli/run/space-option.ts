@@ -14,6 +14,10 @@ export const SPACE: OptionSpec = {
   about: `A space of the kernel, gpu(16) or gpu(rows = 16) with arguments, or ${SKETCHES}`,
 }
 
+/** What a space is called: sketches have the kernel's name. */
+export const spaceName = (kernel: Kernel, { name }: KernelSpace<Kernel>): string =>
+  name === kernel.name ? SKETCHES : name
+
 /**
  * The space that was asked for, else the usual one.
  * @throws SptError `api/unknown-space`, `space/empty`, `choose/…`, as `sketches`

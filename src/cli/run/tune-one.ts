@@ -1,13 +1,13 @@
 /** `spt tune` on one matrix. */
-import { basename } from 'node:path'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import { drawnInputs } from '../../api/workspace.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
-import { spaceOf } from './space-option.ts'
+import { spaceName, spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { progressLine, tuneJson, tuneText, winner } from './tuned.ts'
 import {
+  dataName,
   inputsOf,
   priorOf,
   queueOf,
@@ -31,7 +31,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     space,
     inputs,
     device,
-    data: [...files.files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined,
+    data: dataName(files),
     explain: html !== undefined,
     libraries: !call.flag('no-libraries'),
     prior: priorOf(tuning, space, inputs),
@@ -45,7 +45,9 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   const result = await toldUntilThen(tuning, searched, () => last && { search: last, space })
   call.io.progress?.('')
   // First: a disk may be full.
-  call.io.out((call.flag('json') ? tuneJson : tuneText)(kernel, device.name, space.name, result))
+  call.io.out(
+    (call.flag('json') ? tuneJson : tuneText)(kernel, device.name, spaceName(kernel, space), result),
+  )
   await reportWrong(tuning, result.wrong)
   await writeOut(tuning, result.own ? winner(result) : undefined)
   if (html !== undefined) await writePage(html, tuning, inputs, result)

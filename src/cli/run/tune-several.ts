@@ -8,6 +8,7 @@ import type { TuneFiles } from './tune-cases.ts'
 import { progressLine } from './tuned.ts'
 import { leftUnasked, tunedAllJson, tunedAllReport } from './tuned-all.ts'
 import {
+  dataName,
   inputsOf,
   priorOf,
   queueOf,
@@ -31,6 +32,7 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
     cases: cases.map((c) => ({
       name: c.name,
       group: c.group,
+      data: dataName(c),
       inputs: () => inputsOf(tuning, c),
       files: sharedFiles(c),
     })),

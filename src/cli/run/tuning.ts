@@ -1,5 +1,5 @@
 /** What tuning on one matrix and on several have in common: device, budget, records, Ctrl-C, the space, workers. */
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
@@ -106,6 +106,10 @@ export async function inputsOf({ call, kernel }: Given, { files, params }: TuneF
     seed: seedOf(call),
   }
 }
+
+/** What records call data: the files, without their folders; what is drawn from the seed has no name. */
+export const dataName = ({ files }: TuneFiles): string | undefined =>
+  [...files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined
 
 const noted = new WeakMap<Call, Set<string>>()
 

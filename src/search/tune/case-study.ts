@@ -24,6 +24,8 @@ export interface TuneCase {
   readonly inputs: RunInputs | (() => RunInputs | Promise<RunInputs>)
   /** What is left out together when a choice is judged, as one matrix with several sizes; default: the name. */
   readonly group?: string | undefined
+  /** What records call its data; default: the name. */
+  readonly data?: string | undefined
   /** Default: the one of the options. */
   readonly device?: Device | undefined
   /** With a queue: where workers get the tensors that are bound. */
@@ -107,7 +109,7 @@ export class CaseStudy {
       device: this.device,
       seed,
       records,
-      data: this.name,
+      data: this.#case.data ?? this.name,
       resume,
       reopen,
       timeout,

@@ -285,8 +285,8 @@ function check(kernel: unknown, options: TuneAllOptions): void {
     cases.map((c) => c.name),
   )
   for (const c of cases) {
-    expectOptions(`case ${c.name}`, c, ['name', 'inputs', 'group', 'device', 'files'])
-    expectValues(c, { group: TEXT, files: RECORD })
+    expectOptions(`case ${c.name}`, c, ['name', 'inputs', 'group', 'device', 'files', 'data'])
+    expectValues(c, { group: TEXT, files: RECORD, data: TEXT })
     if (c.device !== undefined) checkDevice(c.device)
   }
   const isOne = space === undefined || typeof space === 'function' || isSpace(space)
