@@ -1,9 +1,9 @@
 /** Lowering in threads beside this one, which may take as long as they are given. */
-import { Worker } from 'node:worker_threads'
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import { type LowerOptions, lowerToMemory } from '../../lower/pipeline.ts'
 import { threadScript } from '../thread-scripts.ts'
+import { type Thread, Threads } from '../threads.ts'
 import type { LoweringAnswer, LoweringTask } from './lowering-worker.ts'
 
 export interface LoweringOptions {
@@ -19,22 +19,24 @@ interface Job {
   resolve(plan: Plan): void
   reject(why: Error): void
   /** Ends the thread that is at it. */
-  stop?: () => void
+  stop?: (why: Error) => void
 }
+
+type LoweringThread = Thread<LoweringTask, LoweringAnswer>
 
 /** Kernels are data: a thread gets loops, and gives the plan. */
 export class Lowering {
   readonly #timeout: number
   readonly #most: number
-  readonly #script = threadScript('evaluate/lowering-worker.js')
-  readonly #idle: Worker[] = []
+  readonly #threads: Threads<LoweringTask, LoweringAnswer> | null
   readonly #waiting: Job[] = []
-  readonly #busy = new Set<Worker>()
-  #next = 0
+  readonly #busy = new Set<LoweringThread>()
 
   constructor({ threads = 1, timeout = 30_000 }: LoweringOptions = {}) {
     this.#most = threads
     this.#timeout = timeout
+    const script = threadScript('evaluate/lowering-worker.js')
+    this.#threads = script === null ? null : new Threads(script, IDLE)
   }
 
   /**
@@ -42,15 +44,15 @@ export class Lowering {
    * @throws SptError `search/timeout`, and as `lowerToMemory`; what `signal` aborts with, and the thread ends
    */
   plan(loops: Kernel2, options: LowerOptions, what: string, signal?: AbortSignal): Promise<Plan> {
-    if (this.#script === null) return Promise.resolve().then(() => lowerToMemory(loops, undefined, options))
+    const task = { loops, options }
+    if (this.#threads === null) return Promise.resolve().then(() => lowered(task))
     if (signal?.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
-      const task = { id: this.#next++, loops, options }
       const stop = (): void => {
         const at = this.#waiting.indexOf(job)
         if (at >= 0) this.#waiting.splice(at, 1)
-        job.stop?.()
         job.reject(signal!.reason as Error)
+        job.stop?.(signal!.reason as Error)
       }
       const ended =
         <T>(settle: (x: T) => void) =>
@@ -66,72 +68,44 @@ export class Lowering {
   }
 
   #begin(): void {
-    while (this.#waiting.length > 0) {
-      if (this.#idle.length === 0 && this.#busy.size < this.#most) this.#idle.push(this.#open())
-      const worker = this.#idle.pop()
-      if (!worker) return
-      this.#run(worker, this.#waiting.shift()!)
+    while (this.#waiting.length > 0 && this.#busy.size < this.#most) {
+      const thread = this.#threads!.first(this.#busy.size + 1).find((t) => !this.#busy.has(t))!
+      void this.#run(thread, this.#waiting.shift()!)
     }
+    if (this.#busy.size === 0) this.#threads!.rest()
   }
 
-  #open(): Worker {
-    const worker = new Worker(this.#script!)
-    // A process that ends waits for nothing.
-    worker.unref()
-    return worker
+  async #run(thread: LoweringThread, job: Job): Promise<void> {
+    this.#busy.add(thread)
+    job.stop = (why) => thread.end(why)
+    await this.#planned(thread, job).then(job.resolve, job.reject)
+    this.#busy.delete(thread)
+    this.#begin()
   }
 
-  #run(worker: Worker, job: Job): void {
-    this.#busy.add(worker)
-    const done = (again: boolean): void => {
-      clearTimeout(timer)
-      // One by one: those that Node has itself stay.
-      worker.off('error', failed).off('exit', ended).off('message', answered)
-      this.#busy.delete(worker)
-      if (again) this.#idle.push(worker)
-      else void worker.terminate()
-      this.#begin()
-    }
-    const broken = (message: string): void => {
-      done(false)
-      job.reject(new InternalError(message, `lowering ${job.what}`))
-    }
-    const failed = (e: Error): void => broken(e.message)
-    const ended = (code: number): void => broken(`the thread ended with ${code}`)
-    const answered = (answer: LoweringAnswer): void => {
-      if ('broken' in answer) {
-        broken(answer.broken)
-        return
-      }
-      done(true)
-      if ('plan' in answer) job.resolve(answer.plan)
-      else job.reject(new SptError(answer.refused))
-    }
-    job.stop = () => done(false)
-    const timer = setTimeout(() => {
-      done(false)
-      job.reject(timedOut(job.what, this.#timeout))
-    }, this.#timeout)
-    worker.on('error', failed).on('exit', ended).on('message', answered)
-    try {
-      worker.postMessage(job.task)
-    } catch {
-      // What is no data is lowered here.
-      done(true)
-      try {
-        job.resolve(lowerToMemory(job.task.loops, undefined, job.task.options))
-      } catch (e) {
-        job.reject(e as Error)
-      }
-    }
+  async #planned(thread: LoweringThread, { task, what }: Job): Promise<Plan> {
+    const answer = await thread
+      .ask(task, this.#timeout, () => timedOut(what, this.#timeout))
+      .catch((e: Error): LoweringAnswer => {
+        // What is no data is lowered here.
+        if (e.name === 'DataCloneError') return { plan: lowered(task) }
+        throw e instanceof SptError ? e : new InternalError(e.message, `lowering ${what}`)
+      })
+    if ('plan' in answer) return answer.plan
+    throw new SptError(answer.refused)
   }
 
   /** Ends its threads; what they were at is rejected. */
   close(): void {
     for (const job of this.#waiting.splice(0)) job.reject(new InternalError('closed'))
-    for (const worker of [...this.#idle.splice(0), ...this.#busy]) void worker.terminate()
+    this.#threads?.end()
   }
 }
+
+/** Milliseconds that threads wait for more. */
+const IDLE = 20_000
+
+const lowered = ({ loops, options }: LoweringTask): Plan => lowerToMemory(loops, undefined, options)
 
 const timedOut = (what: string, ms: number): SptError =>
   new SptError({

@@ -1,20 +1,15 @@
-/** Threads that rank, for all searches of the process; those that have nothing to do for a while end. */
-import { Worker } from 'node:worker_threads'
+/** Threads that rank, for all searches of the process. What one leaves undone is done by whoever asked. */
+import { type Thread, Threads } from '../threads.ts'
 import type { RankingOrigin } from './origin.ts'
 import type { RankingTask, Share } from './ranking-worker.ts'
 
 /** Milliseconds that threads wait for more. */
 const IDLE = 20_000
 
-interface Thread {
-  readonly worker: Worker
-  /** What it was sent last. */
-  origin: RankingOrigin | null
-}
-
 class Pool {
-  readonly #threads: Thread[] = []
-  #ends: NodeJS.Timeout | undefined
+  #threads: Threads<RankingTask> | undefined
+  /** What each was sent last. */
+  readonly #origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
 
   /** Hands a task to as many threads, which are numbered from 1; `null`: they are to be ready for one. */
   send(
@@ -23,36 +18,17 @@ class Pool {
     origin: RankingOrigin,
     task: Pick<Share, 'points' | 'memory'> | null,
   ): void {
-    clearTimeout(this.#ends)
-    while (this.#threads.length < count) this.#open(script)
-    for (const [k, t] of this.#threads.slice(0, count).entries()) {
-      const own: RankingTask = {
-        ...(t.origin === origin ? {} : { origin }),
-        ...(task && { share: { ...task, thread: k + 1 } }),
-      }
-      t.origin = origin
-      t.worker.postMessage(own)
+    this.#threads ??= new Threads(script, IDLE)
+    for (const [k, thread] of this.#threads.first(count).entries()) {
+      const isSent = this.#origins.get(thread) === origin
+      this.#origins.set(thread, origin)
+      thread.tell({ ...(isSent ? {} : { origin }), ...(task && { share: { ...task, thread: k + 1 } }) })
     }
-  }
-
-  #open(script: string): void {
-    const worker = new Worker(script)
-    const thread: Thread = { worker, origin: null }
-    const gone = (): void => {
-      const at = this.#threads.indexOf(thread)
-      if (at >= 0) this.#threads.splice(at, 1)
-    }
-    // What it leaves undone is done by whoever asked. A process that ends waits for nothing.
-    worker.on('error', gone).on('exit', gone).unref()
-    this.#threads.push(thread)
   }
 
   /** Nobody waits for them any more. */
   rest(): void {
-    clearTimeout(this.#ends)
-    this.#ends = setTimeout(() => {
-      for (const { worker } of this.#threads.splice(0)) void worker.terminate()
-    }, IDLE).unref()
+    this.#threads?.rest()
   }
 }
 

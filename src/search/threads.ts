@@ -1,0 +1,94 @@
+/** Threads that run a script: begun where they are needed, and ended once nobody has asked for one for a while. */
+import { Worker } from 'node:worker_threads'
+
+interface Asked<Answer> {
+  readonly timer: NodeJS.Timeout
+  resolve(answer: Answer): void
+  reject(why: Error): void
+}
+
+/** One that is told tasks, or asked one at a time. */
+export class Thread<Task, Answer = never> {
+  readonly #worker: Worker
+  readonly #gone: () => void
+  #asked: Asked<Answer> | null = null
+
+  constructor(script: string, gone: (thread: Thread<Task, Answer>) => void) {
+    this.#gone = () => gone(this)
+    this.#worker = new Worker(script)
+    this.#worker
+      .on('message', (answer: Answer) => this.#settled()?.resolve(answer))
+      .on('error', (e) => this.end(e))
+      .on('exit', (code) => this.end(new Error(`the thread ended with ${code}`)))
+      // A process that ends waits for nothing.
+      .unref()
+  }
+
+  /** @throws DataCloneError of what is no data */
+  tell(task: Task): void {
+    this.#worker.postMessage(task)
+  }
+
+  /** Rejects where the thread ends, or with `late` after so many milliseconds, which end it; and as `tell`. */
+  ask(task: Task, patience: number, late: () => Error): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#asked = { timer: setTimeout(() => this.end(late()), patience), resolve, reject }
+      try {
+        this.tell(task)
+      } catch (e) {
+        this.#settled()?.reject(e as Error)
+      }
+    })
+  }
+
+  #settled(): Asked<Answer> | null {
+    const asked = this.#asked
+    this.#asked = null
+    clearTimeout(asked?.timer)
+    return asked
+  }
+
+  /** @param why for what it is at */
+  end(why: Error): void {
+    this.#gone()
+    this.#settled()?.reject(why)
+    void this.#worker.terminate()
+  }
+}
+
+export class Threads<Task, Answer = never> {
+  readonly #script: string
+  readonly #idle: number
+  readonly #threads: Thread<Task, Answer>[] = []
+  #ends: NodeJS.Timeout | undefined
+
+  /** @param idle milliseconds that they wait for more once they rest */
+  constructor(script: string, idle: number) {
+    this.#script = script
+    this.#idle = idle
+  }
+
+  /** So many, the same ones as long as they live. */
+  first(count: number): readonly Thread<Task, Answer>[] {
+    clearTimeout(this.#ends)
+    while (this.#threads.length < count)
+      this.#threads.push(
+        new Thread(this.#script, (thread) => {
+          const at = this.#threads.indexOf(thread)
+          if (at >= 0) this.#threads.splice(at, 1)
+        }),
+      )
+    return this.#threads.slice(0, count)
+  }
+
+  /** Nobody waits for them any more. */
+  rest(): void {
+    clearTimeout(this.#ends)
+    this.#ends = setTimeout(() => this.end(), this.#idle).unref()
+  }
+
+  end(): void {
+    clearTimeout(this.#ends)
+    for (const thread of [...this.#threads]) thread.end(new Error('closed'))
+  }
+}
