@@ -4,12 +4,13 @@
  * and the best schedule by hand, in one process.
  *
  *   node dist/bench/sketches.js [--device cpu|cuda|webgpu] [--kernels A,B] [--data FOLDER] [--sets A,B] [--rows N]
- *     [--width D] [--points N] [--listed N] [--minutes M] [--seed N] [--as-declared] [--json PATH] [--times PATH]
+ *     [--width D] [--points N] [--listed N] [--hand A,B] [--minutes M] [--seed N] [--threads N] [--as-declared] [--json PATH] [--times PATH]
  *
  * The time is shared out among the kernels; a row is printed, and `--json` written, as each is done, and several processes
  * (`--kernels`) use the device in turn. `--times` gets a line of JSON for every schedule that was timed, with its steps.
  * `--sets`: files of the folder, or members of generated families (`road:20000:1`). `--as-declared`: formats are none of the
- * decisions. By hand: the schedules of the package that need no arguments, its choices, and what `candidates.json` lists. A point whose result differs from the reference is reported, and makes the
+ * decisions. `--threads`: that rank points beside a process, of several at a time. By hand: the schedules of the package that need no arguments, its choices, and what `candidates.json` lists; of all
+ * of them those that `--hand` names. A point whose result differs from the reference is reported, and makes the
  * process end with 1; where the reference takes too long, points are compared on an excerpt of the data. The best of each are
  * timed again, interleaved.
  */
@@ -44,8 +45,10 @@ const { values: options } = parseArgs({
     width: { type: 'string' },
     points: { type: 'string', default: '1000' },
     listed: { type: 'string', default: '100' },
+    hand: { type: 'string' },
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: '1' },
+    threads: { type: 'string' },
     json: { type: 'string' },
     times: { type: 'string' },
     'as-declared': { type: 'boolean', default: false },
@@ -90,21 +93,26 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
     ? { tensors: tensorsFor(of, excerptOf(data))!, params }
     : null
   const trials = new Trials(device, { kernel, data: name, inputs, small }, options.times)
-  const formats = gpu && !options['as-declared'] ? of.formats : {}
-  const space = sketches(kernel, { device: device.kind, sizes: sizesOf(params), formats })
+  const formats = gpu && !options['as-declared'] ? {} : { formats: {} }
+  const space = sketches(kernel, { device: device.kind, sizes: sizesOf(params), ...formats })
   const until = performance.now() + minutes * 60_000
   const unasked = kernel.automatic(device, params, tensors)
 
   const plain = await trials.time('no schedule', () => (gpu ? kernel.parallel() : kernel))
   const hand = [
     ...(plain && !gpu ? [plain] : []),
-    ...(await byHand(kernel, device, inputs, trials, Number(options.listed))),
+    ...(await byHand(kernel, device, inputs, trials, Number(options.listed), options.hand?.split(','))),
   ]
   for (const code of Object.keys(trials.refused)) delete trials.refused[code]
 
   const model = costModel(device.kind) && predictor(kernel, { device: device.kind, inputs })
   console.log(`${of.kernel}: by hand ${hand.map((h) => `${h.name} ${h.ms.toFixed(4)}`).join(', ')}`)
-  const limits = { until, points: Number(options.points), seed: Number(options.seed) }
+  const limits = {
+    until,
+    points: Number(options.points),
+    seed: Number(options.seed),
+    threads: options.threads === undefined ? undefined : Number(options.threads),
+  }
   const { tried, found } = await explored(space, trials, limits, model ?? undefined)
   const best = [...found].sort((a, b) => a.ms - b.ms)
   const guess = best.find((c) => c.name === 'guess')

@@ -10,6 +10,7 @@ export async function byHand(
   inputs: RunInputs,
   trials: Trials,
   most: number,
+  wanted: readonly string[] | undefined,
 ): Promise<Timed[]> {
   const gpu = device.kind !== 'cpu'
   const out: Timed[] = []
@@ -17,7 +18,9 @@ export async function byHand(
     const timed = await trials.time(name, make)
     if (timed) out.push(timed)
   }
-  const isComplete = (name: string): boolean => !kernel.parameters(name).some((p) => p.required)
+  const isWanted = (name: string): boolean => !wanted || wanted.includes(name)
+  const isComplete = (name: string): boolean =>
+    isWanted(name) && !kernel.parameters(name).some((p) => p.required)
   for (const name of kernel.schedules)
     if (isComplete(name) && (gpu ? name !== 'cpu' : name === 'cpu'))
       await attempt(name, () => kernel.schedule(name))
@@ -26,7 +29,7 @@ export async function byHand(
     await attempt(name, () => chosen)
   }
   for (const c of gpu ? listed(kernel.name, inputs.params ?? {}).slice(0, most) : [])
-    await attempt(c.text, () => kernel.schedule(c.schedule, ...c.args))
+    if (isWanted(c.schedule)) await attempt(c.text, () => kernel.schedule(c.schedule, ...c.args))
   return out
 }
 

@@ -14,33 +14,19 @@ export interface Judged {
   /** Dimensions of the data; 0: none. */
   readonly order: 0 | 2 | 3
   readonly params: Readonly<Record<string, number>>
-  /** Beside the declared one, on devices with threads. */
-  readonly formats: Readonly<Record<string, readonly string[]>>
 }
 
-const MATRIX = [
-  '',
-  'coo',
-  'rows_by_length(64)',
-  'rows_by_length(128)',
-  'rows_by_length(256)',
-  'hyb(1, 5)',
-  'column_ranges_by_length(2)',
-]
-const TREE = ['', 'relation_buckets(4)']
-
 export const JUDGED: readonly Judged[] = [
-  { file: 'spmm', kernel: 'spmm', sparse: 'A', order: 2, params: { d: 128 }, formats: { A: MATRIX } },
-  { file: 'sddmm', kernel: 'sddmm', sparse: 'A', order: 2, params: { d: 128 }, formats: { A: MATRIX } },
-  { file: 'spmv', kernel: 'spmv', sparse: 'A', order: 2, params: {}, formats: { A: MATRIX } },
-  { file: 'softmax', kernel: 'softmax', sparse: 'A', order: 2, params: {}, formats: { A: MATRIX } },
+  { file: 'spmm', kernel: 'spmm', sparse: 'A', order: 2, params: { d: 128 } },
+  { file: 'sddmm', kernel: 'sddmm', sparse: 'A', order: 2, params: { d: 128 } },
+  { file: 'spmv', kernel: 'spmv', sparse: 'A', order: 2, params: {} },
+  { file: 'softmax', kernel: 'softmax', sparse: 'A', order: 2, params: {} },
   {
     file: 'attention',
     kernel: 'attention',
     sparse: 'j',
     order: 2,
     params: { d: 64, e: 64, scale: 0.125 },
-    formats: { S: ['', 'hyb(1, 5)'] },
   },
   {
     file: 'gemm',
@@ -48,16 +34,14 @@ export const JUDGED: readonly Judged[] = [
     sparse: '',
     order: 0,
     params: { m: 384, n: 384, k: 384, alpha: 1 },
-    formats: {},
   },
-  { file: 'rgcn', kernel: 'rgcn', sparse: 'A', order: 3, params: { d: 32, e: 32 }, formats: { A: TREE } },
+  { file: 'rgcn', kernel: 'rgcn', sparse: 'A', order: 3, params: { d: 32, e: 32 } },
   {
     file: 'rgcn',
     kernel: 'rgcn_transform',
     sparse: 'A',
     order: 3,
     params: { d: 32, e: 32 },
-    formats: { A: TREE },
   },
   {
     file: 'tensor-products',
@@ -65,7 +49,6 @@ export const JUDGED: readonly Judged[] = [
     sparse: 'A',
     order: 3,
     params: { d: 32 },
-    formats: { A: ['', 'csf'] },
   },
 ]
 

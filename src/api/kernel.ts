@@ -6,6 +6,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Step, stepsOf } from '../schedule/resolve.ts'
+import { type UsedFormat, usedFormats } from '../schedule/used-formats.ts'
 import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
 import { type AutomaticForm, automaticForms, fastestForms, isFree } from './automatic-forms.ts'
@@ -60,6 +61,11 @@ export class Kernel extends SteppedKernel<Kernel> {
   /** Names of the schedules that the program has for it. */
   get schedules(): readonly string[] {
     return [...this.surroundings.schedules.keys()]
+  }
+
+  /** Formats, with arguments, that the schedules which the program has for it store tensors in. */
+  get usedFormats(): readonly UsedFormat[] {
+    return usedFormats(this.surroundings.schedules.values(), this.surroundings.choices.values())
   }
 
   /** What another thread makes it of again; `null` where its steps are observed, or still to be chosen. */

@@ -20,6 +20,8 @@ const DECLARED = 'as declared'
 /** What integers of formats stand for is theirs: powers of two are what widths, heights and counts mostly are. */
 const INTEGERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 const FRACTIONS = [0.25, 0.5, 0.75]
+/** Where nothing says what they stand for: what pads little and is no single element. */
+const LIKELY = [4, 8, 16, 32]
 
 /** @throws SptError `search/unknown-tensor` where `given` names one that is not sparse */
 export function formatChoices(
@@ -94,7 +96,7 @@ const MOST_PARTS = 32
 
 /** Formats and arguments that the kernel takes: each is tried once, on coordinates alone. */
 function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
-  const { formats } = kernel
+  const { formats, usedFormats } = kernel
   const tried = new Map<string, boolean>()
   const takes = (name: string, args: readonly number[]): boolean => {
     const text = appliedName(name, args)
@@ -110,12 +112,20 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
     name: string,
     params: readonly FormatParam[],
     before: readonly number[],
+    usual: readonly number[] = [],
   ): readonly number[] => {
     const after = params
       .slice(before.length + 1)
       .map((p) => (p.kind === 'real' ? FRACTIONS[1]! : INTEGERS[1]!))
     const values = params[before.length]!.kind === 'real' ? FRACTIONS : INTEGERS
-    return values.filter((v) => takes(name, [...before, v, ...after]))
+    const all = [...new Set([...values, ...usual])].sort((a, b) => a - b)
+    return all.filter((v) => takes(name, [...before, v, ...after]))
+  }
+  /** What schedules of the program give it after others: after those, or else after any. */
+  const usedAfter = (format: AnyFormat, before: readonly number[]): readonly number[] => {
+    const all = usedFormats.filter((u) => u.format === format && u.args.length > before.length)
+    const alike = all.filter(({ args }) => before.every((v, k) => args[k] === v))
+    return [...new Set((alike.length > 0 ? alike : all).map(({ args }) => args[before.length]!))]
   }
   let names: readonly string[] | undefined
   return {
@@ -130,14 +140,18 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
           return taken ? [name] : []
         }),
       ]
-      const name = d.choose(`${buffer}.format`, names)
+      const used = names.filter((n) => n === DECLARED || usedFormats.some((u) => u.format === formats.get(n)))
+      const name = d.choose(`${buffer}.format`, names, DECLARED, used)
       const format = formats.get(name)
       if (name === DECLARED || !format) return ''
       const params = numbersOf(format)
       const args: number[] = []
       for (const p of params) {
-        const values = valuesOf(name, params, args)
-        args.push(d.choose(`${buffer}.${p.name}`, values, values[values.length >> 1]))
+        const usual = usedAfter(format, args)
+        const values = valuesOf(name, params, args, usual)
+        const given = usual.length > 0 ? usual : LIKELY
+        const likely = given.filter((v) => values.includes(v))
+        args.push(d.choose(`${buffer}.${p.name}`, values, likely[0] ?? values[values.length >> 1], likely))
       }
       return appliedName(name, args)
     },

@@ -69,7 +69,7 @@ function* counterOf(space: PointSpace): Stepwise<Counter | null> {
 /** As `draw`. */
 export function* drawing(space: PointSpace, random: Random): Stepwise<Point | null> {
   const counter = space.rest ? yield* counterOf(space) : null
-  if (!counter) return yield* completed(space, {}, ({ values }) => shuffled(values, random))
+  if (!counter) return yield* completed(space, {}, (open) => likelyFirst(open, random))
   let point: Point = {}
   let node = counter.node(point)
   if ((yield* counter.below(node, point)).points === 0) return null
@@ -94,6 +94,23 @@ export function* drawing(space: PointSpace, random: Random): Stepwise<Point | nu
     point = below[k]!.partial
     node = below[k]!.node
   }
+}
+
+/** Half of all draws begin with what is likely, and of numbers half of these are next to it, half of those one farther. */
+const HALF = 1 / 2
+
+/** All values at random, of which the first is oftener one that is likely. */
+function likelyFirst(
+  { values, ordered, likely = [] }: OpenDecision,
+  random: Random,
+): readonly DecisionValue[] {
+  const others = shuffled(values, random)
+  if (likely.length === 0 || random() < HALF) return others
+  let at = values.indexOf(likely[Math.floor(random() * likely.length)]!)
+  const step = random() < HALF ? 1 : -1
+  while (ordered && values[at + step] !== undefined && random() < HALF) at += step
+  const first = values[at]
+  return first === undefined ? others : [first, ...without(others, first)]
 }
 
 /** Values that led nowhere before a point counts as not found. */

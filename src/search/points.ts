@@ -71,7 +71,7 @@ export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: P
 
 /**
  * A point at random, `null` where there is none, or none was found in 20,000 values that led nowhere. Uniform over all points where they can be counted; otherwise each decision is
- * uniform over its values, and dead ends are gone back from.
+ * uniform over its values, but for those that are likely (`OpenDecision.likely`), and dead ends are gone back from.
  */
 export function draw(space: PointSpace, random: Random): Point | null {
   checkSpace(space)

@@ -20,6 +20,8 @@ export interface OpenDecision {
   readonly values: readonly DecisionValue[]
   /** Whether neighbours in the list are alike: numbers are, names are not. */
   readonly ordered: boolean
+  /** Values that are the best more often than others, or that numbers that are lie near: they are drawn oftener. Left out: none is known. */
+  readonly likely?: readonly DecisionValue[] | undefined
   /** Of how many values conditions were asked, where they left out some: what it took to find these. */
   readonly considered?: number | undefined
 }

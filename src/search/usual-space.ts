@@ -1,7 +1,9 @@
 /** What is searched where nobody names a space. */
+import { valuesIn } from '../api/bound-inputs.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import { kindOf } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
+import { sizesOf } from '../api/statistics.ts'
 import { sketches } from './sketches.ts'
 import type { KernelSpace } from './types.ts'
 
@@ -16,5 +18,15 @@ export async function usualSpace(
 ): Promise<KernelSpace<Kernel>> {
   const kind = kindOf(on)
   const own = kind === 'cpu' ? 'cpu_space' : 'gpu_space'
-  return kernel.spaces.includes(own) ? kernel.space(own).on(on, inputs) : sketches(kernel, { device: kind })
+  return kernel.spaces.includes(own) ? kernel.space(own).on(on, inputs) : sketchesFor(kernel, on, inputs)
+}
+
+/** Sketches for the sizes of what is bound. @throws SptError as `sketches` */
+export function sketchesFor(kernel: Kernel, on: ChosenFor, inputs: ChoiceInputs): KernelSpace<Kernel> {
+  const { source } = kernel
+  const names = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
+  const { tensors = {}, params = {}, resident = {} } = inputs
+  const known = sizesOf(source, { ...valuesIn(source, { tensors, params }), resident })
+  const sizes = Object.fromEntries([...known].filter(([name]) => names.has(name)))
+  return sketches(kernel, { device: kindOf(on), sizes })
 }

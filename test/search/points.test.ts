@@ -1,5 +1,6 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
+import { Random } from '../../src/run/bind/random-tensors.ts'
 import {
   check,
   count,
@@ -106,6 +107,32 @@ describe('large spaces', () => {
     }
     expect(times.get(pointKey({ a: 'one' }))).toBe(100)
   })
+})
+
+test('what is likely is drawn more often, of numbers what is near it too, and all else sometimes', () => {
+  const values = [1, 2, 4, 8, 16, 32, 64, 128]
+  const space: PointSpace = {
+    name: 'likely',
+    next: ({ a, b }) =>
+      a === undefined
+        ? { name: 'a', values, ordered: true, likely: [16] }
+        : b === undefined
+          ? { name: 'b', values: ['x', 'y', 'z', 'w'], ordered: false, likely: ['y', 'absent'] }
+          : null,
+  }
+  const generator = new Random(1)
+  const times = new Map<unknown, number>()
+  for (let k = 0; k < 4000; k++)
+    for (const value of Object.values(draw(space, () => generator.next())!))
+      times.set(value, (times.get(value) ?? 0) + 1)
+  const of = values.map((v) => times.get(v)!)
+  expect(Math.min(...of)).toBeGreaterThan(150)
+  // Half of half at it, an eighth on both sides.
+  expect(of[4]).toBeGreaterThan(of[3]! * 1.3)
+  expect(of[3]).toBeGreaterThan(of[1]!)
+  expect(of[5]).toBeGreaterThan(of[7]!)
+  expect(times.get('y')).toBeGreaterThan(times.get('x')! * 1.5)
+  expect(Math.min(...['x', 'z', 'w'].map((v) => times.get(v)!))).toBeGreaterThan(500)
 })
 
 describe('points that are none', () => {

@@ -1,10 +1,11 @@
 /** Spaces of sketches as a caller sees them: decisions, points, what is refused, and the kernels of the package. */
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { type CompiledKernel, devices, type Kernel, load } from '../../src/node.ts'
+import { type CompiledKernel, coords, devices, type Kernel, load } from '../../src/node.ts'
 import { COUNTED_VALUES, check, count, points, repaired } from '../../src/search/points.ts'
-import { sketches } from '../../src/search/sketches.ts'
+import { sketches, sketchOrigin } from '../../src/search/sketches.ts'
 import type { Point } from '../../src/search/types.ts'
+import { usualSpace } from '../../src/search/usual-space.ts'
 import { sample } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
 
@@ -70,6 +71,50 @@ test('formats are those of the program that fit, or those that are given', async
   expect(given.next({})?.values).toEqual(['as declared', 'bsr(4)'])
   const point = repaired(given, { 'A.format': 'bsr(4)' })!
   expect(given.kernel(point).trace[0]).toBe('A as bsr(4)')
+})
+
+test('what schedules of the program store a tensor in is likely, with their arguments', async () => {
+  const kernel = (
+    await load(`${SUMS}
+schedule sums.wide(c = 8) {
+  A as sell(c, 64)
+}
+schedule sums.usual choose {
+  when (d > 100) wide(16)
+  otherwise wide
+}`)
+  ).kernel()
+  const space = sketches(kernel, { device: 'cuda' })
+  expect(space.next({})?.likely).toEqual(['as declared', 'sell'])
+  expect(space.next({ 'A.format': 'sell' })?.likely).toEqual([8, 16])
+  expect(space.next({ 'A.format': 'sell', 'A.c': 16 })?.likely).toEqual([64])
+  expect(space.next({ 'A.format': 'bsr' })?.values).toEqual(
+    expect.arrayContaining([...space.next({ 'A.format': 'bsr' })!.likely!]),
+  )
+  // What no power of two is may be given as well.
+  const odd = await load(`${SUMS}
+schedule sums.own {
+  A as bsr(12)
+}`)
+  expect(sketches(odd.kernel(), { device: 'cuda' }).next({ 'A.format': 'bsr' })).toMatchObject({
+    values: expect.arrayContaining([8, 12, 16]),
+    likely: [12],
+  })
+})
+
+test('sketches that are searched unasked are for the sizes that are bound', async () => {
+  const kernel = (await load(SUMS)).kernel()
+  const A = coords(
+    [3, 4],
+    [
+      [0, 1],
+      [1, 2],
+    ],
+  )
+  const space = await usualSpace(kernel, 'cuda', { tensors: { A }, params: { d: 32 } })
+  expect(sketchOrigin(space)?.options.sizes).toEqual({ m: 3, n: 4, d: 32 })
+  const open = sketchOrigin(await usualSpace(kernel, 'cuda', {}))
+  expect(open?.options.sizes).toEqual({})
 })
 
 test('what cannot be searched is refused', async () => {
@@ -152,6 +197,32 @@ const BY_HAND: readonly {
       },
       ...{ 'sum_dcsr.rows': 1, 'sum_dcsr.groups': 16, 'sum_dcsr.lanes': 32, 'sum_dcsr.neighbours': 'lanes' },
       ...{ 'sum_dcsr.ahead': 8, 'sum_dcsr.each': 4 },
+    },
+  },
+  {
+    of: 'spmm',
+    schedule: 'ahead_merged',
+    args: [64, 8, 16, 4, 8],
+    sizes: { d: 128 },
+    // One launch has one shape of blocks: of different sketches as well.
+    point: {
+      'A.format': 'rows_by_length(64)',
+      ...{ 'sum_by_length.sketch': 'elements', 'sum_dcsr.sketch': 'lanes', 'sum_dcsr.fused': 1 },
+      ...{ 'sum.launches': 'merged', 'sum.rows': 8, 'sum.lanes': 16 },
+      ...{ 'sum_by_length.each': 4, 'sum_by_length.ahead': 8, 'sum_dcsr.each': 4, 'sum_dcsr.ahead': 8 },
+    },
+  },
+  {
+    of: 'spmm',
+    schedule: 'strips',
+    args: [4, 64, 64, 4, 2, 4, 32, 2],
+    sizes: { d: 128 },
+    point: {
+      'A.format': 'strips_rest(4, 64, 64, 4)',
+      ...{ 'sum_strips.fused': 1, 'sum_strips.sketch': 'elements', 'sum_strips.results': 'together' },
+      ...{ 'sum_strips.rows': 4, 'sum_strips.lanes': 32, 'sum_strips.each': 2, 'sum_strips.ahead': 2 },
+      ...{ 'sum_strip_pieces.fused': 3, 'sum_strip_pieces.sketch': 'elements', 'sum_strip_pieces.rows': 4 },
+      ...{ 'sum_strip_pieces.lanes': 32, 'sum_strip_pieces.each': 2, 'sum_strip_pieces.ahead': 2 },
     },
   },
   {

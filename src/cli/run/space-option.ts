@@ -1,6 +1,5 @@
 /** `--space`: a space of the kernel, or its sketches. */
 import type { ChoiceInputs, ChosenFor } from '../../api/choose.ts'
-import { kindOf } from '../../api/choose-device.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import type { Call, OptionSpec } from '../command.ts'
@@ -44,6 +43,6 @@ export async function spaceOf(
       message: `--space ${call.one('space')}: ${SKETCHES} take no arguments`,
       expected: `--space ${SKETCHES}`,
     })
-  const { sketches } = await import('../../search/sketches.ts')
-  return sketches(kernel, { device: kindOf(on) })
+  const { sketchesFor } = await import('../../search/usual-space.ts')
+  return sketchesFor(kernel, on, inputs)
 }

@@ -12,6 +12,8 @@ export interface Asked {
   readonly name: string
   readonly values: readonly (number | string)[]
   readonly ordered: boolean
+  /** Those that are the best more often than others, or, of numbers, near them. */
+  readonly likely: readonly (number | string)[]
 }
 
 /** Thrown to leave a rule at the first decision that the point leaves open. */
@@ -61,14 +63,20 @@ export class Decisions {
   /**
    * The value of a decision; of numbers, which ascend, `guess` is the best guess, of names the first is. One that has a
    * single value is none. Points have been checked.
+   * @param likely where others than the guess may be the best as well
    */
-  choose<T extends number | string>(name: string, values: readonly T[], guess: T = values[0]!): T {
+  choose<T extends number | string>(
+    name: string,
+    values: readonly T[],
+    guess: T = values[0]!,
+    likely: readonly T[] = [guess],
+  ): T {
     if (values.length === 1) return values[0]!
     // Nests that decide together are alike, but for constants, by which some have other values.
     if (Object.hasOwn(this.#taken, name)) return values.find((v) => v === this.#taken[name]) ?? guess
     const given = this.#point !== null && Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
     const found = values.find((v) => v === given)
-    const asked = { name, values, ordered: values.every((v) => typeof v === 'number') }
+    const asked = { name, values, ordered: values.every((v) => typeof v === 'number'), likely }
     if (!this.#guesses) {
       if (given === undefined) throw new Open(asked)
       invariant(found !== undefined, () => `${name} is not ${given} here`)

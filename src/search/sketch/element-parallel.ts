@@ -2,16 +2,25 @@
 import type { Decisions } from './decisions.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'
-import { type Around, atMost, chooseAhead, type Dealt, lanesGuess, requireOf, within } from './threads.ts'
+import {
+  type Around,
+  atMost,
+  type BlockShape,
+  chooseAhead,
+  type Dealt,
+  lanesGuess,
+  requireOf,
+  within,
+} from './threads.ts'
 
-export function elementParallel(strand: Strand, of: Dealt, around: Around): Plan {
-  return of.inner ? grid(strand, of, of.inner, around) : line(strand, of, around)
+export function elementParallel(strand: Strand, of: Dealt, around: Around, shape: BlockShape): Plan {
+  return of.inner ? grid(strand, of, of.inner, around, shape) : line(strand, of, around, shape)
 }
 
 /** Neighbouring threads have neighbouring iterations of the outer loop. */
-function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Around): Plan {
+function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Around, shape: BlockShape): Plan {
   const d = around.decisions
-  const threads = d.choose(`${strand.name}.threads`, within([32, 64, 128, 256], around.threads), 128)
+  const threads = d.choose(`${shape.name}.threads`, within([32, 64, 128, 256], around.threads), 128)
   const ahead = sums.length > 0 ? chooseAhead(strand.name, d) : undefined
   return (draft) => {
     const [blocks, thread] = draft.split(outer.var, threads)
@@ -31,13 +40,20 @@ function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Arou
 /** Iterations that are written one after the other. */
 const SHORT = 32
 
+/** How many iterations all loops have together, where that is one number; of no loops none. */
+const lengthOf = (loops: readonly StrandLoop[]): number | null =>
+  loops.length === 0 ? null : loops.reduce<number | null>((n, l) => l.constant && n && n * l.constant, 1)
+
+/** Registers that the results of a thread may take, and loads of one of them that are written one after the other. */
+const RESULTS = 64
+
 /**
  * Rows that a thread goes through. Where all have one length, so many that every block has as many slots, whatever the
  * length (SparseTIR, section 4.2.1).
  */
 function turnsOf({ name }: Strand, sums: readonly StrandLoop[], rows: number, d: Decisions): number {
-  const length = sums.find((l) => l.constant !== null)?.constant
-  if (length === undefined || length === null) return d.choose(`${name}.turns`, [1, 2, 4, 8])
+  const length = lengthOf(sums)
+  if (length === null) return d.choose(`${name}.turns`, [1, 2, 4, 8])
   const slots = d.choose(`${name}.slots`, [32, 64, 128, 256, 512], 128)
   return Math.max(1, Math.floor(slots / length / rows))
 }
@@ -48,13 +64,14 @@ function grid(
   { lead, outer, middle, sums }: Dealt,
   inner: NonNullable<Dealt['inner']>,
   around: Around,
+  shape: BlockShape,
 ): Plan {
   const d = around.decisions
   const { name } = strand
-  const rows = d.choose(`${name}.rows`, [1, 2, 4, 8, 16, 32], 8)
+  const rows = d.choose(`${shape.name}.rows`, [1, 2, 4, 8, 16, 32], 8)
   const widths = within([8, 16, 32, 64, 128], around.threads / rows)
   const lanes = d.choose(
-    `${name}.lanes`,
+    `${shape.name}.lanes`,
     widths,
     sums.length > 0 ? lanesGuess(widths, inner, around, 16) : atMost(widths, 32),
   )
@@ -64,22 +81,31 @@ function grid(
   const wide = each > 1 ? d.choose(`${name}.wide`, ['vector', 'unrolled']) : 'unrolled'
   const short = sums.at(-1)?.constant ?? undefined
   const whole = short !== undefined && short <= SHORT && d.choose(`${name}.written`, ['unrolled', 'loop'])
-  const ahead = sums.length > 0 && short === undefined ? chooseAhead(name, d) : undefined
+  // What the innermost sum leaves to be gone through is the loop around it.
+  const long = short === undefined ? sums.at(-1) : whole === 'unrolled' ? sums.at(-2) : undefined
+  const ahead = long && long.constant === null ? chooseAhead(name, d) : undefined
+  // All results that one operand is for, at once: what is loaded for one of them is there for the others.
+  const results = lengthOf(middle)
+  const fits = results !== null && middle.length > 0 && results * each <= RESULTS && sums.length > 0
+  const apart = middle.some((l) => inner.needs.has(l.var))
+  const ways = results === 1 ? ['together'] : ['together', 'one by one']
+  const together = fits && !apart && d.choose(`${name}.results`, ways) === 'together'
   return (draft) => {
     requireOf(draft, inner, each, around)
-    const [block, inside] = rows * turns > 1 ? draft.split(outer.var, rows * turns) : [outer.var, undefined]
+    const [block, share] = rows * turns > 1 ? draft.split(outer.var, rows * turns) : [outer.var, undefined]
     const [turn, own] =
-      inside === undefined || turns === 1
-        ? [undefined, inside]
+      share === undefined || turns === 1
+        ? [undefined, share]
         : rows === 1
-          ? [inside, undefined]
-          : draft.split(inside, rows)
+          ? [share, undefined]
+          : draft.split(share, rows)
     // What lies in a segment is shared out within the block that has the segment.
     const tiles = inner.needs.size > 0 ? undefined : draft.split(inner.var, lanes * each)
     const [tile, strip] = tiles ?? draft.split(inner.var, lanes)
     const [lane, vector] = each > 1 ? draft.split(strip, each) : ([strip, undefined] as const)
+    const inside = together ? [...sums, ...middle] : [...middle, ...sums]
     const [above, below] = [true, false].map((needed) =>
-      [...middle, ...sums].filter((l) => inner.needs.has(l.var) === needed).map((l) => l.var),
+      inside.filter((l) => inner.needs.has(l.var) === needed).map((l) => l.var),
     )
     const threads = [...(own === undefined ? [] : [own]), ...above!, ...(tiles ? [] : [tile]), lane]
     draft.reorder([
@@ -101,12 +127,14 @@ function grid(
     return {
       whole: turn ?? lane,
       finish(late) {
-        late.inRegisters(strand.buffers, below!.find((v) => middle.at(-1)?.var === v) ?? turn ?? lane)
+        const result = together ? undefined : below!.find((v) => middle.at(-1)?.var === v)
+        late.inRegisters(strand.buffers, result ?? turn ?? lane)
         if (vector !== undefined)
           if (wide === 'vector') late.vectorize(vector)
           else late.unroll(vector, 0)
-        if (ahead) late.unroll(sums.at(-1)!.var, ahead.by, ahead.predicated)
+        if (together) for (const l of middle) late.unroll(l.var, 0)
         if (whole === 'unrolled') late.unroll(sums.at(-1)!.var, 0)
+        if (ahead) late.unroll(long!.var, ahead.by, ahead.predicated)
       },
     }
   }

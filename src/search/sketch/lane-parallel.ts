@@ -7,6 +7,7 @@ import type { Strand, StrandLoop } from './strands.ts'
 import {
   type Around,
   atMost,
+  type BlockShape,
   chooseAhead,
   type Dealt,
   isRagged,
@@ -16,18 +17,24 @@ import {
   within,
 } from './threads.ts'
 
-export function laneParallel(strand: Strand, of: Dealt, around: Around): Plan {
+export function laneParallel(strand: Strand, of: Dealt, around: Around, shape: BlockShape): Plan {
   const last = of.sums.at(-1)!
   // Over a size, and the same for all: what it reads lies side by side.
   return last.needs.size === 0 && of.inner?.role !== 'contiguous'
-    ? features(strand, of, last, around)
-    : segments(strand, of, of.sums[0]!, around)
+    ? features(strand, of, last, around, shape)
+    : segments(strand, of, of.sums[0]!, around, shape)
 }
 
 const GROUPS = [2, 4, 8, 16, 32, 64, 128, 256]
 
 /** Elements of a segment go to groups of threads, in each of which a thread has some of what lies side by side. */
-function segments(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): Plan {
+function segments(
+  strand: Strand,
+  of: Dealt,
+  sum: StrandLoop,
+  around: Around,
+  { name: block, isMixed }: BlockShape,
+): Plan {
   const { lead, outer, sums } = of
   // What lies in a segment is not dealt out over blocks.
   const inner = of.inner && of.inner.needs.size === 0 ? of.inner : undefined
@@ -36,15 +43,19 @@ function segments(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): P
   const { name } = strand
   const rest = sums.filter((l) => l !== sum)
   const ragged = isRagged(middle)
-  const rows = ragged && !around.apart ? 1 : d.choose(`${name}.rows`, [1, 2, 4, 8, 16, 32], inner ? 4 : 8)
+  const alone = isMixed || (ragged && !around.apart)
+  const rows = alone ? 1 : d.choose(`${block}.rows`, [1, 2, 4, 8, 16, 32], inner ? 4 : 8)
   const room = around.threads / rows / (inner ? 4 : 1)
   const counts = within(GROUPS, ragged ? Math.min(room, WARP) : room)
-  const groups = d.choose(`${name}.groups`, counts, atMost(counts, inner ? 4 : 16))
+  // Where others have rows or threads, a block's row is theirs.
+  const called = isMixed ? (inner ? 'rows' : 'threads') : 'groups'
+  const groups = d.choose(`${block}.${called}`, counts, atMost(counts, inner ? 4 : 16))
   const widths = within([4, 8, 16, 32], around.threads / rows / groups)
-  const lanes = inner ? d.choose(`${name}.lanes`, widths, lanesGuess(widths, inner, around, 8)) : 1
+  const lanes = inner ? d.choose(`${block}.lanes`, widths, lanesGuess(widths, inner, around, 8)) : 1
   const each = inner ? d.choose(`${name}.each`, [1, 2, 4], 4) : 1
   // Neighbours exchange registers, others combine over shared memory.
-  const order = inner && !ragged ? d.choose(`${name}.neighbours`, ['groups', 'lanes']) : 'groups'
+  const orders = isMixed ? ['lanes'] : ['groups', 'lanes']
+  const order = inner && !ragged ? d.choose(`${block}.neighbours`, orders) : 'groups'
   const ahead = chooseAhead(name, d)
   return (draft) => {
     if (inner) requireOf(draft, inner, each, around)
@@ -82,15 +93,21 @@ const isSearched = ({ writes }: Strand): boolean =>
   writes.some((w) => exprsOf(w).some((e) => someExpr(e, (x) => x.kind === 'search')))
 
 /** A dot product for a few threads, each with vectors of it; several of them under way in a thread. */
-function features(strand: Strand, of: Dealt, sum: StrandLoop, around: Around): Plan {
+function features(
+  strand: Strand,
+  of: Dealt,
+  sum: StrandLoop,
+  around: Around,
+  { name: block }: BlockShape,
+): Plan {
   const { lead, outer, middle, sums, inner } = of
   const d = around.decisions
   const { name } = strand
-  const lanes = d.choose(`${name}.lanes`, [2, 4, 8, 16, 32], isSearched(strand) ? 4 : 8)
+  const lanes = d.choose(`${block}.lanes`, [2, 4, 8, 16, 32], isSearched(strand) ? 4 : 8)
   const counts = within([1, 2, 4, 8, 16, 32], around.threads / lanes)
   const ragged = isRagged([...middle, ...(inner ? [inner] : [])])
   const alone = ragged && !around.apart
-  const rows = alone ? 1 : d.choose(`${name}.rows`, counts, atMost(counts, 16))
+  const rows = alone ? 1 : d.choose(`${block}.rows`, counts, atMost(counts, 16))
   const per = d.choose(`${name}.per`, [1, 2, 4])
   const each = d.choose(`${name}.each`, [1, 2, 4], 4)
   const spatial = [...middle, ...(inner ? [inner] : [])].filter((l) => l.constant !== 1)

@@ -11,7 +11,7 @@ import type { Plan } from './plan.ts'
 import { hasVectors, rowPerGroup, rowPerThread, rowsOf } from './row-parallel.ts'
 import { isShared, shareParallel } from './share-parallel.ts'
 import type { NestShape, Strand } from './strands.ts'
-import { type Around, type Dealt, dealt } from './threads.ts'
+import { type Around, type BlockShape, type Dealt, dealt } from './threads.ts'
 
 /** A rule with what it goes by, ready to decide. */
 interface Candidate {
@@ -20,8 +20,7 @@ interface Candidate {
   readonly atomic: readonly string[]
   /** Whether a thread has whole elements at some time. */
   readonly holds: boolean
-  /** `shape`: what decisions of a block's threads begin with, where nests of one launch have the same. */
-  readonly plan: (shape: string) => Plan
+  readonly plan: (shape: BlockShape) => Plan
 }
 
 function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decisions): Candidate {
@@ -49,8 +48,9 @@ export function parallel(
   }
   const merged = mergers(chosen, kernel.disjointWrites ?? [], d)
   const plans = [...chosen].map(([nest, { atomic, plan }]) => {
-    const isTogether = merged.some((names) => names.includes(nest.name))
-    return { nest, atomic, plan: plan(isTogether ? nest.stem : nest.called) }
+    const names = merged.find((of) => of.includes(nest.name))
+    const rules = new Set([...chosen].flatMap(([n, c]) => (names?.includes(n.name) ? [c.name] : [])))
+    return { nest, atomic, plan: plan({ name: names ? nest.stem : nest.called, isMixed: rules.size > 1 }) }
   })
   return (draft) => {
     for (const buffer of new Set(plans.flatMap((p) => p.atomic))) draft.step({ kind: 'atomic', buffer })
@@ -108,7 +108,7 @@ function candidates(nest: NestShape, around: Around): readonly Candidate[] {
   if (others.length > 0) {
     const row = rowsOf(nest)
     if (!row) return []
-    const grouped = (whole: boolean) => (shape: string) => rowPerGroup(nest, row, around, shape, whole)
+    const grouped = (whole: boolean) => (shape: BlockShape) => rowPerGroup(nest, row, around, shape, whole)
     return [
       { name: 'a group a row', atomic: [], holds: false, plan: grouped(false) },
       { name: 'a thread a row', atomic: [], holds: false, plan: () => rowPerThread(nest, row, around) },
@@ -126,8 +126,18 @@ function ofStrand(strand: Strand, of: Dealt, around: Around): readonly Candidate
   if (of.meets && !hasAtomics(strand)) return []
   const atomic = of.meets ? strand.buffers : []
   const operands = reusedBy(strand, of)
-  const elements = { name: 'elements', holds: true, atomic, plan: () => elementParallel(strand, of, around) }
-  const lanes = { name: 'lanes', holds: false, atomic, plan: () => laneParallel(strand, of, around) }
+  const elements = {
+    name: 'elements',
+    holds: true,
+    atomic,
+    plan: (shape: BlockShape) => elementParallel(strand, of, around, shape),
+  }
+  const lanes = {
+    name: 'lanes',
+    holds: false,
+    atomic,
+    plan: (shape: BlockShape) => laneParallel(strand, of, around, shape),
+  }
   const shares = {
     name: 'shares',
     holds: false,

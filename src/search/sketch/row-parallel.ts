@@ -2,7 +2,7 @@
 import type { Decisions } from './decisions.ts'
 import type { Arranged, Plan } from './plan.ts'
 import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
-import { type Around, atMost, within } from './threads.ts'
+import { type Around, atMost, type BlockShape, within } from './threads.ts'
 
 /** The loop over rows that all strands share; `undefined` where they share more, or what is not rows. */
 export function rowsOf({ strands }: NestShape): StrandLoop | undefined {
@@ -40,13 +40,12 @@ export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, ar
 /**
  * Loops of a row are dealt out to neighbouring threads, which combine what they have and keep it: those of a group, or of all
  * groups of a block (`whole`), which then has as many threads as where it has a row for each group.
- * @param shape what decisions of a block's threads begin with: nests of one launch have the same
  */
 export function rowPerGroup(
   { strands }: NestShape,
   row: StrandLoop,
   around: Around,
-  shape: string,
+  { name: shape }: BlockShape,
   whole: boolean,
 ): Plan {
   const d = around.decisions

@@ -14,6 +14,14 @@ export interface Around {
   readonly sizes: ReadonlyMap<string, number>
 }
 
+/** The threads of a block, which nests of one launch share. */
+export interface BlockShape {
+  /** What their decisions begin with. */
+  readonly name: string
+  /** Whether nests of other rules have them as well: what another rule calls a row is then a group. */
+  readonly isMixed: boolean
+}
+
 export interface Dealt {
   /** Over other elements as well, around all others: for a third axis of blocks. */
   readonly lead: StrandLoop | undefined

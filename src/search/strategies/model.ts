@@ -3,6 +3,7 @@ import { all, counting, neighbouring, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
+import { type Costed, rivals, varied } from './varied.ts'
 
 /** Points that the prior is asked about at once. */
 const POOL = 2048
@@ -10,6 +11,8 @@ const POOL = 2048
 const ROUNDS = 4
 const LEADERS = 16
 const HALF = 1 / 2
+/** Points that are asked of several kinds before anything is known of them. */
+const FIRST = 16
 /** Variance of log times, added up over results, from which the slope is the measurements' more than 1. */
 const TRUST = 1
 
@@ -20,7 +23,7 @@ export const model: StrategyOf = (space, options) => new ModelSearch(space, opti
 
 class ModelSearch extends ForestSearch {
   readonly name = 'model'
-  protected readonly initialPoints = 4
+  protected initialPoints = 4
   #order: Point[] | null = null
 
   /** @throws SptError `search/no-prior` */
@@ -52,19 +55,27 @@ class ModelSearch extends ForestSearch {
 
   *#ordered(): Stepwise<Point[]> {
     const counted = yield* counting(this.space, POOL * 8)
-    if (counted.isExact && counted.points <= POOL) return yield* this.#sorted(yield* all(this.space))
+    if (counted.isExact && counted.points <= POOL)
+      return this.#variedFirst(yield* this.#sorted(yield* all(this.space)))
     const pool = new Map((yield* this.drawn(POOL)).map((p) => [pointKey(p), p]))
     for (let round = 0; round < ROUNDS; round++)
       // Of the time for ranking, what is near the best takes as much as what was drawn.
-      for (const leader of (yield* this.#sorted([...pool.values()], HALF)).slice(0, LEADERS))
+      for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), LEADERS))
         for (const near of yield* neighbouring(this.space, leader)) pool.set(pointKey(near), near)
-    return yield* this.#sorted([...pool.values()])
+    return this.#variedFirst(yield* this.#sorted([...pool.values()]))
   }
 
-  *#sorted(of: readonly Point[], share = 1): Stepwise<Point[]> {
+  #variedFirst(order: readonly Costed[]): Point[] {
+    this.initialPoints = Math.max(this.initialPoints, Math.min(FIRST, rivals(order)))
+    const first = varied(order, FIRST)
+    const taken = new Set(first)
+    return [...first, ...order.flatMap(({ point }) => (taken.has(point) ? [] : [point]))]
+  }
+
+  *#sorted(of: readonly Point[], share = 1): Stepwise<readonly Costed[]> {
     const expected = yield* this.expected(of, share)
     const order = of.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
-    return order.map((k) => of[k]!)
+    return order.map((k) => ({ point: of[k]!, cost: expected[k]! }))
   }
 
   /** Log times by a line through what was measured, of slope 1 where little was. */

@@ -1,0 +1,35 @@
+/** Formats that schedules store tensors in, with the arguments that they give: what has been found to be of use. */
+import { orRefused, SptError } from '../ast/diagnostic.ts'
+import type { Choice, Schedule } from '../elaborate/index.ts'
+import type { AnyFormat } from '../ir/format.ts'
+import { stepsOf } from './resolve.ts'
+
+export interface UsedFormat {
+  readonly format: AnyFormat
+  readonly args: readonly number[]
+}
+
+/** Of schedules under their defaults, and as choices call them; what depends on data has its default there. Each once. */
+export function usedFormats(schedules: Iterable<Schedule>, choices: Iterable<Choice>): readonly UsedFormat[] {
+  const calls = [...choices].flatMap((c) => c.branches.flatMap((b) => b.calls))
+  const all = [
+    ...[...schedules].map((schedule) => ({ schedule, args: [] })),
+    ...calls.map(({ schedule, args }) => ({
+      schedule,
+      args: args.map((a) => (a?.kind === 'const' ? a.value : undefined)),
+    })),
+  ]
+  const used = new Map<AnyFormat, Map<string, UsedFormat>>()
+  for (const { schedule, args } of all) {
+    const steps = orRefused(() => stepsOf(schedule, args))
+    for (const s of steps instanceof SptError ? [] : steps) {
+      if (s.stage !== 1 || s.step.kind !== 'as') continue
+      const { format, args: given } = s.step
+      const numbers = given.filter((a) => typeof a === 'number')
+      if (numbers.length < given.length) continue
+      const known = used.get(format) ?? new Map<string, UsedFormat>()
+      used.set(format, known.set(numbers.join(), { format, args: numbers }))
+    }
+  }
+  return [...used.values()].flatMap((of) => [...of.values()])
+}

@@ -1,0 +1,59 @@
+/** Laws of the first points that a search by a model asks: of several kinds, each by its cost. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { model } from '../../src/search/strategies/model.ts'
+import { rivals, varied } from '../../src/search/strategies/varied.ts'
+import type { PointSpace } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
+
+const order = fc
+  .array(fc.record({ kind: fc.constantFrom('a', 'b', 'c', 'd'), cost: fc.integer({ min: 1, max: 100 }) }), {
+    minLength: 1,
+    maxLength: 40,
+  })
+  .map((of) => of.sort((x, y) => x.cost - y.cost).map(({ kind, cost }, n) => ({ point: { n, kind }, cost })))
+
+test('the n-th of a kind stands where it would if it cost n times as much, and kinds are in their own order', () => {
+  fc.assert(
+    fc.property(order, fc.integer({ min: 1, max: 16 }), (of, most) => {
+      const first = varied(of, most)
+      expect(first).toHaveLength(Math.min(most, of.length))
+      expect(first[0]).toEqual(of[0]!.point)
+      const costs = first.map((p) => of.find(({ point }) => point.n === p.n)!.cost)
+      const as = costs.map(
+        (c, k) => c * first.slice(0, k + 1).filter((p) => p.kind === first[k]!.kind).length,
+      )
+      expect(as).toEqual([...as].sort((x, y) => x - y))
+      const kinds = new Set(of.map(({ point }) => point.kind))
+      for (const kind of kinds) {
+        const own = of.filter(({ point }) => point.kind === kind).map(({ point }) => point)
+        const taken = first.filter((p) => p.kind === kind)
+        expect(taken).toEqual(own.slice(0, taken.length))
+      }
+      expect(rivals(of)).toBeLessThanOrEqual(kinds.size)
+    }),
+    { numRuns: runs(200) },
+  )
+})
+
+test('a kind whose costs a model takes for too low does not fill the first trials', () => {
+  const space: PointSpace = {
+    name: 'formats',
+    next: ({ format, k }) =>
+      format === undefined
+        ? { name: 'format', values: ['praised', 'good', 'fair', 'bad'], ordered: false }
+        : k === undefined
+          ? { name: 'k', values: Array.from({ length: 40 }, (_, n) => n), ordered: true }
+          : null,
+  }
+  const expected = { praised: 1, good: 2, fair: 2.5, bad: 100 }
+  const prior = model(space, {
+    seed: 1,
+    prior: (of) => of.map((p) => expected[p.format as keyof typeof expected] * (1 + Number(p.k) / 1000)),
+  })
+  const first = prior.ask(8).map((p) => p.format)
+  expect(first.filter((f) => f === 'praised').length).toBeLessThanOrEqual(5)
+  expect(first).toContain('good')
+  expect(first).toContain('fair')
+  expect(first).not.toContain('bad')
+})
