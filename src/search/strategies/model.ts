@@ -11,7 +11,7 @@ const POOL = 2048
 const ROUNDS = 4
 const LEADERS = 16
 const HALF = 1 / 2
-/** Points that are asked of several kinds before anything is known of them. */
+/** Points that are of several kinds, of which half are asked before what was measured is heeded. */
 const FIRST = 16
 /** Variance of log times, added up over results, from which the slope is the measurements' more than 1. */
 const TRUST = 1
@@ -66,7 +66,7 @@ class ModelSearch extends ForestSearch {
   }
 
   #variedFirst(order: readonly Costed[]): Point[] {
-    this.initialPoints = Math.max(this.initialPoints, Math.min(FIRST, rivals(order)))
+    this.initialPoints = Math.max(this.initialPoints, Math.min(FIRST / 2, rivals(order)))
     const first = varied(order, FIRST)
     const taken = new Set(first)
     return [...first, ...order.flatMap(({ point }) => (taken.has(point) ? [] : [point]))]
