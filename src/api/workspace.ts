@@ -4,10 +4,10 @@ import { fail } from '../ast/diagnostic.ts'
 import { Allowance, allocatingWithin } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import type { RefOptions, RefOutputs } from '../reference/index.ts'
+import type { RefInputs, RefOptions, RefOutputs } from '../reference/index.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
-import { expectedOf } from '../run/bind/reference-inputs.ts'
+import { expectedOf, referenceInputs } from '../run/bind/reference-inputs.ts'
 import { byteLength } from '../run/buffer-layout.ts'
 import { Executable } from '../run/execute.ts'
 import { formatKey } from '../run/format-key.ts'
@@ -242,6 +242,16 @@ export class Workspace extends Uncloneable {
       this.#expected.set(key, known)
     }
     return known
+  }
+
+  /** What the reference is given: a thread can compute what `expected` would, which is then adopted. */
+  get referenceInputs(): RefInputs {
+    return referenceInputs(this.#source, this.#all().bound)
+  }
+
+  /** What a thread computed from `referenceInputs`, as what `expected` gives. */
+  adopt(options: RefOptions, computed: RefOutputs): void {
+    this.#expected.set(JSON.stringify(options), computed)
   }
 
   /** As `PreparedKernel.verify`, with the results of the reference that all kernels are compared with. */

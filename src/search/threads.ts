@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads'
 
 interface Asked<Answer> {
-  readonly timer: NodeJS.Timeout
+  readonly timer: NodeJS.Timeout | undefined
   resolve(answer: Answer): void
   reject(why: Error): void
 }
@@ -29,10 +29,11 @@ export class Thread<Task, Answer = never> {
     this.#worker.postMessage(task)
   }
 
-  /** Rejects where the thread ends, or with `late` after so many milliseconds, which end it; and as `tell`. */
-  ask(task: Task, patience: number, late: () => Error): Promise<Answer> {
+  /** Rejects where the thread ends, or with `late` after so many milliseconds, if any, which end it; and as `tell`. */
+  ask(task: Task, patience: number | undefined, late: () => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#asked = { timer: setTimeout(() => this.end(late()), patience), resolve, reject }
+      const timer = patience === undefined ? undefined : setTimeout(() => this.end(late()), patience)
+      this.#asked = { timer, resolve, reject }
       try {
         this.tell(task)
       } catch (e) {

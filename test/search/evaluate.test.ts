@@ -1,7 +1,7 @@
 /** Points become outcomes: measured where they are right, refused by code, wrong for good; little is held meanwhile. */
 import { fc, test as law } from '@fast-check/vitest'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { coords, type Device, type Kernel, load, SptError, Workspace } from '../../src/node.ts'
 import { Evaluator, type EvaluatorOptions } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
@@ -183,6 +183,37 @@ describe('a device that is lost', () => {
     // In groups of a format: plain, columns | blocks, halves | rows.
     expect(outcomes.map(short)).toEqual(['measured', 'device/lost', 'measured', 'measured', 'measured'])
     expect(opened).toBe(1)
+  })
+})
+
+describe('the reference, in its thread', () => {
+  test('leaves this one to hear of an abort, and is computed when it is asked for again', async () => {
+    const { device } = await countedDevice()
+    const e = evaluator(device)
+    const adopted = vi.spyOn(e.bench.data, 'adopt')
+    const stop = new AbortController()
+    // What a thread computes comes later than that.
+    setImmediate(() => stop.abort(new Error('enough')))
+    await expect(e.evaluate(asked('plain'), { signal: stop.signal })).rejects.toThrow('enough')
+    expect(adopted).not.toHaveBeenCalled()
+    expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
+    expect(adopted).toHaveBeenCalledOnce()
+  })
+
+  test('gives what it gives here, whatever things are called', async () => {
+    const { device } = await countedDevice()
+    const text = TEXT.replace('axis j ', 'axis constructor ').replaceAll(/\bj\b(?=[\],])/g, 'constructor')
+    const named = (await load(text)).kernel()
+    const inputs = { tensors: { A: matrix() }, params: { d: 5 }, seed: 3 }
+    const e = evaluator(device, {
+      kernel: named,
+      inputs,
+      space: space('one', named, (p) => p.pick('schedule', { plain: () => named })),
+    })
+    expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
+    const here = new Workspace(device, named, inputs)
+    const extent = await e.bench.extent()
+    expect(e.bench.data.expected(extent)).toEqual(here.expected(extent))
   })
 })
 

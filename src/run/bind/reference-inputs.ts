@@ -1,6 +1,7 @@
 /** Inputs as the reference takes them, and what it computes: `kernel` is the kernel as written, without formats. */
 
 import { byName } from '../../ast/by-name.ts'
+import { SptError } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { chainTo, repeats } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
@@ -85,6 +86,26 @@ function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string
     ? new Float64Array(values.length).map((_, e) => read((values as ArrayLike<number>)[e]!))
     : values
   return target === 'f32' && dtype === 'f64' ? new Float32Array(wide as ArrayLike<number>) : wide
+}
+
+/** The first of some options with which the reference computes no more than they say; `null`: none. Data, so that a thread can. */
+export function expectedWithin({
+  kernel,
+  inputs,
+  extents,
+}: {
+  readonly kernel: Kernel1
+  readonly inputs: RefInputs
+  readonly extents: readonly RefOptions[]
+}): { readonly extent: RefOptions; readonly outputs: RefOutputs } | null {
+  for (const extent of extents) {
+    try {
+      return { extent, outputs: reference(kernel, inputs, extent) }
+    } catch (e) {
+      if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
+    }
+  }
+  return null
 }
 
 /** What the reference computes from the data that are bound; a sample of it where that is asked for and sound. */

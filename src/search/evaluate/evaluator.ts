@@ -10,11 +10,11 @@ import { EventTurns } from '../measuring/event-turns.ts'
 import { pointKey } from '../points.ts'
 import type { Asked, EvaluateContext } from '../search-options.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
-import { Lowering, type LoweringOptions } from './lowering.ts'
+import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
 import { isLost, Outcomes, outcomeOf } from './outcomes.ts'
 import { type Compared, type MeasuringOptions, TestBench } from './test-bench.ts'
 
-export interface EvaluatorOptions extends LoweringOptions, MeasuringOptions {
+export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
   readonly space: KernelSpace<Kernel>
   /** The kernel as written, whose inputs are bound. */
   readonly kernel: Kernel
@@ -80,20 +80,20 @@ const ROUND_MS = 1000
 
 export class Evaluator implements Trier {
   readonly #options: EvaluatorOptions
-  readonly #lowering: Lowering
+  readonly #threads: EvaluationThreads
   #bench: TestBench
   #reopened = false
   readonly #tried = new Map<string, Tried>()
 
   constructor(options: EvaluatorOptions) {
     this.#options = options
-    this.#lowering = new Lowering(options)
+    this.#threads = new EvaluationThreads(options)
     this.#bench = this.#benchOn(options.device)
   }
 
   #benchOn(device: Device): TestBench {
     const { kernel, inputs } = this.#options
-    return new TestBench(device, kernel, inputs, this.#options)
+    return new TestBench(device, kernel, inputs, this.#options, this.#threads)
   }
 
   /** The device, which is another one after one was lost, with the inputs on it. */
@@ -109,7 +109,7 @@ export class Evaluator implements Trier {
     asked: readonly Asked[],
     { signal, settle }: Partial<EvaluateContext> = {},
   ): Promise<readonly Outcome[]> => {
-    void this.#bench.extent
+    await this.#bench.extent(signal)
     const outcomes = new Outcomes(settle)
     let open: Candidate[] = []
     try {
@@ -179,8 +179,8 @@ export class Evaluator implements Trier {
   async compiled(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
     const { device } = this.#bench
     const { compilation } = device.kind === 'cpu' ? kernel : kernel.parallel()
-    const options = lanesOf(device)
-    compilation.adopt(await this.#lowering.plan(compilation.loops, options, kernel.name, signal), options)
+    const given = { loops: compilation.loops, options: lanesOf(device) }
+    compilation.adopt(await this.#threads.plan(given, kernel.name, signal), given.options)
     return kernel.compileAsIs(device)
   }
 
@@ -269,7 +269,7 @@ export class Evaluator implements Trier {
 
   /** Ends its threads, and frees what it has on the device. */
   close(): void {
-    this.#lowering.close()
+    this.#threads.close()
     this.#bench.free()
   }
 }

@@ -1,9 +1,10 @@
 /** How much of the results the reference computes for a study: all, or as many rows as it can in a few seconds. */
 import type { Workspace } from '../../api/workspace.ts'
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostic.ts'
 import { countOf, isStored, parentOf, sizesOfAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { expectedWithin } from '../../run/bind/reference-inputs.ts'
 
 /** Options of the reference. */
 export type Extent = NonNullable<Parameters<Workspace['expected']>[0]>
@@ -12,12 +13,25 @@ export type Extent = NonNullable<Parameters<Workspace['expected']>[0]>
 const VISITS = 2 ** 25
 const SAMPLES = [1000, 30, 1] as const
 
+type Asked = Parameters<typeof expectedWithin>[0]
+type Found = ReturnType<typeof expectedWithin>
+
 /**
- * What candidates are compared with: everything, or a sample that `seed` draws. What is known to be too much is not begun:
- * of large tensors, finding out takes longer than the visits.
- * @throws SptError `search/reference-too-long`, and as `reference`
+ * What candidates are compared with: everything, or a sample that `seed` draws, as `compute` finds it.
+ * @throws SptError `search/reference-too-long`, and as `reference`; what `compute` throws
  */
-export function referenceExtent(data: Workspace, seed: number, visits: number = VISITS): Extent {
+export const referenceExtentBy = async (
+  data: Workspace,
+  seed: number,
+  compute: (asked: Asked) => Promise<Found>,
+): Promise<Extent> => settled(data, VISITS, await compute(asked(data, seed, VISITS)))
+
+/** The same at once. */
+export const referenceExtent = (data: Workspace, seed: number, visits: number = VISITS): Extent =>
+  settled(data, visits, expectedWithin(asked(data, seed, visits)))
+
+/** What is known to be too much is not begun: of large tensors, finding out takes longer than the visits. */
+function asked(data: Workspace, seed: number, visits: number): Asked {
   const { kernel, params } = data.size
   const all = visitsOf(kernel, params)
   const rows = rowsOf(kernel, params)
@@ -26,14 +40,17 @@ export function referenceExtent(data: Workspace, seed: number, visits: number = 
     sample: { count, seed },
     visits,
   }))
-  const extents: Extent[] = [...(all > visits ? [] : [{ visits }]), ...samples]
-  for (const options of extents) {
-    try {
-      data.expected(options)
-      return options
-    } catch (e) {
-      if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
-    }
+  return {
+    kernel,
+    inputs: data.referenceInputs,
+    extents: [...(all > visits ? [] : [{ visits }]), ...samples],
+  }
+}
+
+function settled(data: Workspace, visits: number, found: Found): Extent {
+  if (found) {
+    data.adopt(found.extent, found.outputs)
+    return found.extent
   }
   return fail({
     code: 'search/reference-too-long',

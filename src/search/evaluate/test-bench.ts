@@ -12,7 +12,8 @@ import { measureRounds } from '../measuring/measure-rounds.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
 import type { Outcome } from '../types.ts'
-import { type Extent, referenceExtent } from './reference-extent.ts'
+import type { EvaluationThreads } from './evaluation-threads.ts'
+import { type Extent, referenceExtentBy } from './reference-extent.ts'
 
 export interface Compared {
   /** On the device. */
@@ -53,6 +54,7 @@ export class TestBench {
   readonly data: Workspace
   readonly #options: MeasuringOptions
   readonly #seed: number | undefined
+  readonly #threads: EvaluationThreads
   #extent: Extent | undefined
   #reference: PreparedKernel | undefined
   #rounds = 0
@@ -65,7 +67,14 @@ export class TestBench {
   /** Milliseconds of first runs. */
   readonly #first = new WeakMap<PreparedKernel, number>()
 
-  constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: MeasuringOptions) {
+  constructor(
+    device: Device,
+    kernel: Kernel,
+    inputs: RunInputs,
+    options: MeasuringOptions,
+    threads: EvaluationThreads,
+  ) {
+    this.#threads = threads
     this.device = device
     this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, bounded: true })
     this.#options = options
@@ -73,12 +82,20 @@ export class TestBench {
   }
 
   /**
-   * What the reference computes; it does so when this is first asked for.
-   * @throws SptError `search/reference-too-long`, and of inputs as `bindInputs`
+   * What the reference computes; it does so when this is first asked for, in another thread.
+   * @throws SptError `search/reference-too-long`, and of inputs as `bindInputs`; what `signal` aborts with
    */
-  get extent(): Extent {
-    this.#extent ??= referenceExtent(this.data, this.#options.seed ?? 1)
+  async extent(signal?: AbortSignal): Promise<Extent> {
+    const { seed = 1 } = this.#options
+    this.#extent ??= await referenceExtentBy(this.data, seed, (asked) =>
+      this.#threads.reference(asked, signal),
+    )
     return this.#extent
+  }
+
+  /** Whether a sample of the results is compared, as far as that is known. */
+  get isSampled(): boolean {
+    return this.#extent?.sample !== undefined
   }
 
   /**
@@ -96,7 +113,7 @@ export class TestBench {
     const prepared = await this.data.prepare(compiled)
     try {
       await turns.next()
-      const found = this.#right.get(key) ?? (await this.#compared(prepared, key))
+      const found = this.#right.get(key) ?? (await this.#compared(prepared, key, signal))
       if ('status' in found) {
         prepared.free()
         return { wrong: found }
@@ -108,8 +125,12 @@ export class TestBench {
     }
   }
 
-  async #compared(prepared: PreparedKernel, key: string): Promise<Compared | Outcome> {
-    const verified = await prepared.verifyAgainst(this.data.expected(this.extent))
+  async #compared(
+    prepared: PreparedKernel,
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Compared | Outcome> {
+    const verified = await prepared.verifyAgainst(this.data.expected(await this.extent(signal)))
     const { ok, problems, reducerFault, maxRelativeError, sampled } = verified
     this.#ran.set(prepared, verified.runTime)
     if (!ok) {

@@ -114,6 +114,7 @@ export class CaseStudy {
       reopen,
       timeout,
       queue: queue && { ...queue, tensors: files },
+      signal,
     })
     try {
       return await work(session, space, inputs)

@@ -206,7 +206,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       })),
       known: known.length,
       study: session.study,
-      sampled: evaluator.bench.extent.sample !== undefined,
+      sampled: evaluator.bench.isSampled,
     }
   } finally {
     await session.close()

@@ -81,7 +81,7 @@ export class Session {
     const evaluator = new Evaluator({ ...options, kernel })
     try {
       // What is wrong with the inputs is no point's fault.
-      void evaluator.bench.extent
+      await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
       const { seed: _, ...given } = evaluator.bench.data.given
       const study =
         records || queue
@@ -179,12 +179,17 @@ async function within(
         if (!(e instanceof SptError)) throw e
       }
   }
+  await unlessAborted(signal, () => inTurns(work(), signal))
+  return out
+}
+
+/** What is not done once `signal` aborts is missed by nobody: the search that comes next ends at once. */
+async function unlessAborted(signal: AbortSignal | undefined, work: () => Promise<unknown>): Promise<void> {
   try {
-    await inTurns(work(), signal)
+    await work()
   } catch (e) {
     if (!signal?.aborted) throw e
   }
-  return out
 }
 
 async function remoteOf(
