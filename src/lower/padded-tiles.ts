@@ -42,7 +42,7 @@ export function accumulateIntoPadding(kernel: Kernel2): Kernel2 {
             isAskedByReaders(g, loop, writer, uses) &&
             runsFirst(g, loop, [...path, s, ...writer.path.slice(0, k)], kernel.buffers),
         )
-        if (stable.length > 0 && staysInside(loop, kernel)) dropped.set(loop.var, new Set(stable))
+        if (stable.length > 0 && staysInside(loop, stable, kernel)) dropped.set(loop.var, new Set(stable))
       }
     }
   })
@@ -105,9 +105,9 @@ function runsFirst(g: Expr, loop: For, around: readonly For[], buffers: readonly
 
 const dividesByUnknown = (e: Expr): boolean => isDivision(e) && e.b.kind !== 'const'
 
-/** Whether an iteration only combines, and reads nothing outside of arrays where the first one does not. */
-function staysInside(loop: For, { buffers, facts: sizes }: Kernel2): boolean {
-  const { extent, mode, body } = loop
+/** Whether an iteration without these guards only combines, and reads nothing outside of arrays where the first one does not. */
+function staysInside(loop: For, without: readonly Expr[], { buffers, facts: sizes }: Kernel2): boolean {
+  const { extent, mode, guards, body } = loop
   if (extent.kind !== 'const' || mode.kind === 'bind' || mode.kind === 'instr' || loop.cooperative)
     return false
   if (someStmt(body, (s) => s.kind !== 'for' && s.kind !== 'reduce')) return false
@@ -130,5 +130,8 @@ function staysInside(loop: For, { buffers, facts: sizes }: Kernel2): boolean {
   const mayLeave = (e: Expr): boolean =>
     mentions(e, loop.var) &&
     (e.kind === 'search' || dividesByUnknown(e) || (e.kind === 'load' && !wholeMultiple(e)))
-  return !someStmt(body, (s) => exprsOf(s).some((e) => someExpr(e, mayLeave)))
+  const leaves = (e: Expr): boolean => someExpr(e, mayLeave)
+  return (
+    !guards.some((g) => !without.includes(g) && leaves(g)) && !someStmt(body, (s) => exprsOf(s).some(leaves))
+  )
 }

@@ -20,6 +20,7 @@ const REASONS = {
   apart: 'values of a strip lie apart from each other, by no constant',
   divided: 'what is read depends on a quotient by the loop',
   shared: 'the tile is no thread’s own',
+  masked: 'another condition, which goes on being asked, reads what only rows have',
 } as const
 type Reason = keyof typeof REASONS
 
@@ -36,7 +37,11 @@ function strips(r: number, why?: Reason): Kernel2 {
   return kernel2(
     'strips',
     ['m', 'w', 'n', 'zero'],
-    [buffer('x', [add(size, expr(more))], 'in'), buffer('y', [add(expr('m'), expr(1))], 'out')],
+    [
+      buffer('x', [add(size, expr(more))], 'in'),
+      buffer('mask', ['m'], 'in'),
+      buffer('y', [add(expr('m'), expr(1))], 'out'),
+    ],
     [
       loop('s', why === 'more' ? add(count, expr(1)) : count, [
         alloc(buffer('T', [r], 'local', { scope: why === 'shared' ? 'shared' : 'register' })),
@@ -49,7 +54,10 @@ function strips(r: number, why?: Reason): Kernel2 {
               r,
               [reduce(at('T', ['v']), '+', at('x', [why === 'divided' ? add(place, none) : place]))],
               {
-                guards: [lt(row('v'), expr('m'))],
+                guards: [
+                  lt(row('v'), expr('m')),
+                  ...(why === 'masked' ? [lt(at('mask', [row('v')]), expr(1))] : []),
+                ],
               },
             ),
           ],
@@ -74,6 +82,7 @@ function run(kernel: Kernel2, r: number, m: number, w: number, why?: Reason): nu
     kernel,
     new Map([
       ['x', x],
+      ['mask', new Array<number>(m).fill(0)],
       ['y', y],
     ]),
     new Map(Object.entries({ m, w, n, zero: 0 })),
