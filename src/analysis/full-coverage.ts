@@ -1,5 +1,5 @@
 /** Whether loops visit all elements of a buffer, or of some of its dimensions. */
-import { ceildiv, div, type Expr, int } from '../ir/expr.ts'
+import { ceildiv, div, type Expr, int, isOne } from '../ir/expr.ts'
 import type { Fact, For } from '../ir/loops.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { Facts } from './integers/facts.ts'
@@ -60,5 +60,3 @@ export function visitsAll(
   }
   return index.every((e, k) => covers(e, shape[k]!)) && unused.size === 0 && guards.size === 0
 }
-
-const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1

@@ -12,7 +12,7 @@ export const MAX_SOURCE = 400_000
 /** Brackets within brackets; the parser descends once for each. */
 export const MAX_NESTING = 64
 
-const CLOSER: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
+export const CLOSER: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
 
 interface Open {
   readonly char: string

@@ -165,7 +165,7 @@ function stepItem(p: Printer, step: Step, first: boolean): void {
 
 const eachHead = (s: EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`
 
-const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
+export const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
 
 function stepDoc(s: Step): Doc {
   switch (s.kind) {

@@ -4,14 +4,14 @@
  * one linear index in the order of the device's (x runs fastest): dividing takes as long as several loads, before the
  * first of which a block knows its place.
  */
+
 import type { Expr } from '../ir/expr.ts'
+import { isOne } from '../ir/expr.ts'
 
 export interface Decoded {
   readonly axis: 'block_x' | 'block_y' | 'block_z'
   readonly value: (linear: string) => string
 }
-
-export const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
 
 /** Whether a block has more than a linear index. */
 export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)

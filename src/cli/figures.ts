@@ -15,3 +15,7 @@ export const ms = (t: number): string =>
 
 export const percent = (share: number): string =>
   share === 0 ? '0 %' : share < 0.0001 ? '< 0.01 %' : `${(100 * share).toFixed(share < 0.01 ? 2 : 1)} %`
+
+/** For `JSON.stringify`: numbers that JSON has no word for are strings. */
+export const plainNumbers = (_: string, value: unknown): unknown =>
+  typeof value === 'number' && !Number.isFinite(value) ? String(value) : value

@@ -1,4 +1,5 @@
 /** Formats by name, with arguments: in compositions and in schedules. */
+import { count } from '../ast/checks.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -32,8 +33,6 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   labels: decls.map((d) => ({ span: d.name.span, text: 'declared here' })),
   hint: 'import it by name, and rename one: import { name as other } from "…"',
 })
-
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
 
 /** Parameters of anything that is given arguments by place. */
 interface Taken {

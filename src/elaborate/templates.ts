@@ -1,6 +1,8 @@
 /** Texts of targets as they are declared: what stands after a `$` is found, once for all instances. */
+
 import type { Span } from '../ast/diagnostic.ts'
 import { SptError } from '../ast/diagnostic.ts'
+import { CLOSER } from '../ast/lexical-scan.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { parseExpression } from '../ast/parse.ts'
 import type { Report } from './diagnostics.ts'
@@ -43,7 +45,6 @@ export type Word = (typeof WORDS)[number]
 const NAME = /^[A-Za-z_]\w*/
 const FIELD = /^\.(word|at|shared|index|map|row|column)(?!\w)/
 const FOR = /^\s*for\s+([A-Za-z_]\w*)\s+from\s/
-const CLOSER: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
 /** Which bracket belongs to a field. */
 const BRACKETS: Readonly<Record<string, string>> = { word: '[', at: '(', shared: '(', index: '(' }
 

@@ -1,7 +1,8 @@
 /** Element types and what each backend needs to know of them. */
+import { SCALAR_TYPES, type ScalarType } from '../ast/nodes-base.ts'
 
-export const DTYPES = ['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'] as const
-export type Dtype = (typeof DTYPES)[number]
+export const DTYPES = SCALAR_TYPES
+export type Dtype = ScalarType
 
 /** Bytes of one element on the host and, unless a device widens it, in device memory. */
 export const DTYPE_BYTES: Readonly<Record<Dtype, number>> = {

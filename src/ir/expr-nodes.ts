@@ -8,13 +8,14 @@
  * - III: `index` is one flat element address; `search` is gone (a loop computed it).
  */
 import type { Span } from '../ast/diagnostic.ts'
+import { BIND_TARGETS, type BindTarget } from '../ast/nodes-schedules.ts'
 import type { Dtype } from './dtype.ts'
 import type { MathFn } from './math.ts'
 import type { BinaryOp } from './ops.ts'
 
 /** The hardware indices that a bound loop becomes in Stage III. */
-export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
-export type ThreadAxis = (typeof THREAD_AXES)[number]
+export const THREAD_AXES = BIND_TARGETS
+export type ThreadAxis = BindTarget
 
 interface Node {
   readonly dtype: Dtype

@@ -23,6 +23,7 @@ export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Cons
   return freeze({ kind: 'const', value: rounding(dtype)(value), dtype, span })
 }
 export const int = (value: number): Const => constant(value, 'i32')
+export const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
 export const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 export const bool = (value: boolean): Const => constant(value ? 1 : 0, 'bool')
 

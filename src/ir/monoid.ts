@@ -22,6 +22,10 @@ export const isBuiltinReducer = (s: string): s is BuiltinReducer =>
 
 const OP = { '+': 'add', '*': 'mul', min: 'min', max: 'max', and: 'and', or: 'or' } as const
 
+/** What a reduction into elements of a type starts from. */
+export const startOf = (identity: Expr, dtype: Dtype): Expr =>
+  identity.kind === 'const' ? constant(identity.value, dtype) : identity
+
 /** The identity of a built-in reducer for an element type. */
 export function identityOf(reducer: BuiltinReducer, dtype: Dtype): Expr {
   const range =

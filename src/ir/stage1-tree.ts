@@ -1,10 +1,11 @@
 /** Walking and rewriting statements of Stage I. Every rewriter keeps the identity of what it does not change. */
+import type { Axis } from './axis.ts'
 import type { Expr, Load } from './expr.ts'
 import { rewriteExpr, substitute, walkExpr } from './expr-tree.ts'
 import { mapSame } from './lists.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
 import { remembered } from './remembered.ts'
-import type { Assign, If1, Iteration, Reduce1, Stmt1 } from './stage1.ts'
+import type { Assign, If1, Iteration, Kernel1, Reduce1, Stmt1 } from './stage1.ts'
 
 export type Body1 = readonly Stmt1[]
 
@@ -163,3 +164,7 @@ export const declaredMonoids = (body: Body1): ReadonlyMap<string, Monoid> =>
       s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name) ? [[s.reducer.name, s.reducer] as const] : [],
     ),
   )
+
+/** Axes by name, those that formats replaced included. */
+export const allAxesOf = ({ reformats, axes }: Kernel1): ReadonlyMap<string, Axis> =>
+  new Map([...reformats.flatMap((r) => r.from), ...axes].map((a) => [a.name, a]))

@@ -12,7 +12,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { MAX_UNROLLED } from '../ir/code-size-budgets.ts'
-import { add, div, type Expr, int, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
+import { add, div, type Expr, int, isOne, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 import { define, when } from '../ir/statement-builders.ts'
@@ -68,8 +68,6 @@ function registersOf(body: Body): ReadonlySet<string> {
   })
   return out
 }
-
-const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
 
 const isWhole = (l: For): boolean =>
   l.mode.kind === 'vectorize' || (l.mode.kind === 'unroll' && l.mode.factor === null)

@@ -13,8 +13,9 @@ import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { startOf } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
-import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+import type { Assign, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { walkStmts1 } from '../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
@@ -64,13 +65,10 @@ export function deriveInitialisation(
       return role !== 'inout' && other?.stmt === w.stmt && covered({ ...w, target: k })
     })
     if (whole) inNest.add(w.stmt)
-    else fills.push({ buffer: buffer.name, value: retyped(w.stmt.reducer.identity[w.target]!, buffer) })
+    else fills.push({ buffer: buffer.name, value: startOf(w.stmt.reducer.identity[w.target]!, buffer.dtype) })
   }
   return { inNest, fills, inside }
 }
-
-const retyped = (identity: Expr, buffer: Buffer1): Expr =>
-  identity.kind === 'const' ? constant(identity.value, buffer.dtype) : identity
 
 function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
   const first = new Map<string, Writer>()

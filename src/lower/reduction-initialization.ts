@@ -14,7 +14,8 @@ import { namesOf } from '../ir/bound-names.ts'
 import { replaceLoop } from '../ir/definitions.ts'
 import { constant, type Expr, type Load } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { startOf } from '../ir/monoid.ts'
 import { type FoundReduce, initsOf } from '../ir/reductions.ts'
 import { fill, store, when } from '../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
@@ -35,7 +36,7 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
       for (const [k, t] of reduce.targets.entries()) {
         const buffer = kernel.buffers.find((b) => b.name === t.buffer)
         invariant(buffer, `the local buffer ${t.buffer} cannot be initialised before its reduction`)
-        fills.push(fill(buffer.name, typed(reduce.reducer.identity[k]!, buffer)))
+        fills.push(fill(buffer.name, startOf(reduce.reducer.identity[k]!, buffer.dtype)))
       }
       body = replaceStmt(body, reduce, () => plain)
     }
@@ -97,6 +98,3 @@ const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map(
     const index = t.index.map((e) => substitute(e, rename))
     return store(t.buffer, index, value, { span: reduce.span })
   })
-
-const typed = (identity: Expr, buffer: Buffer): Expr =>
-  identity.kind === 'const' ? constant(identity.value, buffer.dtype) : identity

@@ -4,10 +4,8 @@ import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import type { Thunk } from './cells.ts'
-import { last, settled, through, UNIT } from './error.ts'
+import { last, settled, through, UNDECIDED, UNIT } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
-
-const UNDECIDED = Number.POSITIVE_INFINITY
 
 /** A bound that is no number says nothing. */
 export const known = (error: number): number => (Number.isNaN(error) ? UNDECIDED : error)

@@ -7,6 +7,8 @@
 import type { Dtype } from '../ir/dtype.ts'
 import { rounding } from '../ir/rounding.ts'
 
+export const UNDECIDED = Number.POSITIVE_INFINITY
+
 /** Half the distance of neighbouring numbers at 1; 0 where arithmetic is exact. */
 export const UNIT: Readonly<Record<Dtype, number>> = {
   f64: 2 ** -53,

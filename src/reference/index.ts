@@ -6,11 +6,11 @@ import { chainTo, isDenseChain } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../ir/expr.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { writersIn } from '../ir/stage1-tree.ts'
+import { allAxesOf, writersIn } from '../ir/stage1-tree.ts'
 import type { OnReduce } from './cells.ts'
 import { compileBody, type Restriction } from './compile-statements.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'
-import { allAxes, type Bound, bind, callerAxes } from './place-tensors.ts'
+import { type Bound, bind, callerAxes } from './place-tensors.ts'
 import { coordinatesOf, finished, resultOf, type Tensor } from './reference-buffers.ts'
 import { backward, isTranslated, membership } from './reformatted-tensors.ts'
 
@@ -112,7 +112,7 @@ function restrict({ sample }: Bound): { restriction: Restriction | null; sampled
 function read(kernel: Kernel1, b: Buffer1, bound: Bound): RefResult {
   const t = bound.ctx.tensors.get(b.name)!
   const names = callerAxes(kernel, b)
-  const axes = allAxes(kernel)
+  const axes = allAxesOf(kernel)
   const shape = names.map((n) => bound.extentOf(axes.get(n)!))
   if (names.join() === b.axes.join()) return resultOf(t, shape)
   return readBack(kernel, t, names, shape, bound)
@@ -126,7 +126,7 @@ function readBack(
   shape: readonly number[],
   bound: Bound,
 ): RefResult {
-  const axes = allAxes(kernel)
+  const axes = allAxesOf(kernel)
   const { values, errors } = finished(t)
   const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
   const { columns: old, keep } = backward(

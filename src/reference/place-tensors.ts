@@ -1,4 +1,5 @@
 /** From what the caller hands over to placed tensors. */
+
 import { fail, invariant } from '../ast/diagnostic.ts'
 import {
   type Axis,
@@ -15,6 +16,7 @@ import { freeVars } from '../ir/expr-tree.ts'
 import { wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf } from '../ir/stage1-tree.ts'
 import { buildLevels, chainOf, type Source } from './axis-trees.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
@@ -44,10 +46,6 @@ export function callerAxes(kernel: Kernel1, b: Buffer1): readonly string[] {
 }
 
 /** All axes by name, those that formats replaced included. */
-export function allAxes(kernel: Kernel1): ReadonlyMap<string, Axis> {
-  return new Map([...kernel.reformats.flatMap((r) => r.from), ...kernel.axes].map((a) => [a.name, a]))
-}
-
 function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cell> {
   const cells = new Map<string, Cell>()
   for (const p of kernel.params) {
@@ -76,7 +74,7 @@ export function bind(kernel: Kernel1, all: RefInputs, asked: Asked | null): Boun
   const cells = bindParams(kernel, all)
   const scope: Scope = { cells, open: [] }
   const none: Context = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
-  const axes = allAxes(kernel)
+  const axes = allAxesOf(kernel)
   const compiled = new Map<Expr, { cells: Map<string, Cell>; run: Thunk }>()
   const evaluate: Evaluate = (e, values) => {
     let c = compiled.get(e)

@@ -8,12 +8,11 @@ import type { Reduce1 } from '../ir/stage1.ts'
 import { compileBounded } from './bounded.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { type Bounds, errorAt, last, settled, through } from './error.ts'
+import { type Bounds, errorAt, last, settled, through, UNDECIDED } from './error.ts'
 import { compileTarget, type Target } from './targets.ts'
 
 type Run = () => void
 
-const UNDECIDED = Number.POSITIVE_INFINITY
 const NOTHING: Scope = { cells: new Map(), open: [] }
 
 /** A value as an element of the type. */

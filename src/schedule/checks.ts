@@ -12,6 +12,7 @@ import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import { remembered } from '../ir/remembered.ts'
+import type { Body } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './loop-dependence.ts'
 
@@ -141,6 +142,25 @@ const namesOf = remembered(
 
 /** Where several statements are in the way of a step. */
 export const SEPARATE = 'fission separates statements, where that is legal'
+
+/** Nothing but the reduction sees its targets: they are not complete before statements that stand with it. */
+export function checkUsedAlone(
+  cx: Context,
+  body: Body,
+  reduce: Reduce,
+  loops: readonly For[],
+  what = 'the nest',
+): void {
+  const targets = new Set(reduce.targets.map((t) => t.buffer))
+  const other = accessesOf(body).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
+  if (other)
+    cx.refuse({
+      code: 'target-in-use',
+      message: `another statement of ${what} uses ${other.buffer} before all of it is combined`,
+      loops,
+      hint: SEPARATE,
+    })
+}
 
 /** Nothing reduces into the buffer; `nest`: in it. Says what does, or into what. */
 export function refuseNoReduction(cx: Context, name: string, nest?: string): never {

@@ -1,6 +1,8 @@
 /** What the names in a schedule mean: as written, or, inside of `each part of A as p`, those of one part. */
+
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { printLoop } from '../ast/print.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
@@ -29,11 +31,9 @@ export interface Names {
   constant(e: Ast.Field): number
 }
 
-const plainLoop = (r: Ast.LoopRef): string => (r.nest ? `${r.nest.name}.${r.name.name}` : r.name.name)
-
 export const plainNames: Names = {
-  loop: plainLoop,
-  loops: (r) => [plainLoop(r)],
+  loop: printLoop,
+  loops: (r) => [printLoop(r)],
   nest: (name) => name.name,
   buffer: (name) => name.name,
   fresh: (name) => name.name,

@@ -49,17 +49,25 @@ export class Ending {
 
   /** Nothing where it rejects after the signal, or does not heed it in time. */
   async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await Promise.race([work(), this.#over])
-    } catch (e) {
-      if (this.signal.aborted) return undefined
-      throw e
-    }
+    return await unlessAborted(this.signal, () => Promise.race([work(), this.#over]))
   }
 
   clear(): void {
     clearTimeout(this.#timer)
     clearTimeout(this.#waiting)
     this.#clear()
+  }
+}
+
+/** Nothing where it rejects after the signal. */
+export async function unlessAborted<T>(
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<Awaited<T> | undefined> {
+  try {
+    return await work()
+  } catch (e) {
+    if (signal.aborted) return undefined
+    throw e
   }
 }

@@ -8,6 +8,7 @@ import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
+import { plainNumbers } from '../figures.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
 import { checkNames, given, readInputs } from '../run/bind-options.ts'
@@ -125,9 +126,5 @@ function model(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation
   )
 }
 
-/** Numbers that JSON has no word for are strings. */
-const plain = (_: string, value: unknown): unknown =>
-  typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
-
 const write = (call: Call, path: string, data: object): Promise<void> =>
-  call.write(path, `${JSON.stringify(data, plain, 2)}\n`)
+  call.write(path, `${JSON.stringify(data, plainNumbers, 2)}\n`)

@@ -2,7 +2,7 @@
 import type { Chosen } from '../../api/choice-conditions.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { count, ms, size } from '../figures.ts'
+import { count, ms, plainNumbers, size } from '../figures.ts'
 import { type Form, formJson, formRows } from '../forms.ts'
 import type { Phase } from './laps.ts'
 
@@ -38,10 +38,6 @@ export interface Report {
   readonly written: readonly (readonly [string, string])[]
 }
 
-/** Numbers that JSON has no word for are strings. */
-const plain = (_: string, value: unknown): unknown =>
-  typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
-
 export function json(r: Report): string {
   const { kernel, device, schedule, sizes, nnz, zeros, bytes, peak, time, random, seed } = r
   const choice = r.choice && {
@@ -71,7 +67,7 @@ export function json(r: Report): string {
     time,
     verify,
   }
-  return `${JSON.stringify(said, plain)}\n`
+  return `${JSON.stringify(said, plainNumbers)}\n`
 }
 
 const list = (record: Readonly<Record<string, number>>): string =>

@@ -1,6 +1,8 @@
 /** Expressions of a format in the names of a kernel. */
+
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
+import { isDivision } from '../../ir/evaluate.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
 import { children, freeVars, walkExpr, withChildren } from '../../ir/expr-tree.ts'
 import type { OrderedFormat } from '../../ir/format.ts'
@@ -49,8 +51,6 @@ export const withVariables = (scope: Scope, more: Iterable<readonly [string, Exp
   variables: new Map([...scope.variables, ...more]),
 })
 
-const DIVIDES: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
-
 /** `e` in the names of the kernel. @throws SptError `format/division-by-zero` */
 export function translate(e: Expr, scope: Scope): Expr {
   // Top down: a name outside may be one of the format's own, and must not be replaced in its turn.
@@ -64,7 +64,7 @@ export function translate(e: Expr, scope: Scope): Expr {
   }
   const out = go(e)
   walkExpr(out, (x) => {
-    if (x.kind !== 'binary' || !DIVIDES.has(x.op) || x.b.kind !== 'const' || x.b.value > 0) return
+    if (!isDivision(x) || x.b.kind !== 'const' || x.b.value > 0) return
     fail({
       code: 'format/division-by-zero',
       message: `format ${scope.format.name} divides by ${x.b.value}`,

@@ -3,6 +3,8 @@ import { invariant } from '../../ast/diagnostic.ts'
 import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
 
+export { allAxesOf } from '../../ir/stage1-tree.ts'
+
 /** A tensor as the kernel's text declares it, and the buffers that store it now. */
 export interface CallerTensor {
   readonly name: string
@@ -58,10 +60,6 @@ export const asDeclared = (t: CallerTensor): boolean =>
   t.buffers.length === 1 && t.first.axes.join() === t.axes.join()
 
 /** All axes by name, replaced ones included. */
-export function allAxesOf(kernel: Kernel1): ReadonlyMap<string, Axis> {
-  return new Map([...kernel.reformats.flatMap((r) => r.from), ...kernel.axes].map((a) => [a.name, a]))
-}
-
 export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): StoredAxis {
   const a = axes.get(name)
   invariant(a && isStored(a), `axis ${name} has no storage`)

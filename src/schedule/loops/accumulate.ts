@@ -2,7 +2,6 @@
 
 import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-shares.ts'
 import { isPerfect, type Segments, segmentsOf } from '../../analysis/segmented-loops.ts'
-import { accessesOf } from '../../ir/accesses.ts'
 import { type Found, findLoop, replaceLoop } from '../../ir/definitions.ts'
 import { readsMemory } from '../../ir/expr-tree.ts'
 import type { For, LoopMode, Shares } from '../../ir/loops.ts'
@@ -10,7 +9,7 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { carryOut, refuseShares } from '../carry-out.ts'
-import { checkConstantExtent, checkFactor, checkSerial, SEPARATE } from '../checks.ts'
+import { checkConstantExtent, checkFactor, checkSerial, checkUsedAlone } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
@@ -154,15 +153,7 @@ function groupsIn(
 /** What is carried is not in the elements yet where the nest ends. */
 function checkUnused(cx: Context, { loop }: Found, { reduce }: Segments): void {
   const top = cx.kernel.body.filter((s) => findLoop([s], loop.var))
-  const targets = new Set(reduce.targets.map((t) => t.buffer))
-  const other = accessesOf(top).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
-  if (other)
-    cx.refuse({
-      code: 'target-in-use',
-      message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
-      loops: [loop],
-      hint: SEPARATE,
-    })
+  checkUsedAlone(cx, top, reduce, [loop])
 }
 
 function segmentsFor(cx: Context, over: For, target: string): Segments {

@@ -1,6 +1,5 @@
 /** Deterministic reduction through temporaries: updates are stored, then added up in order (`combine`). */
 
-import { accessesOf } from '../../ir/accesses.ts'
 import { findLoop } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
@@ -9,7 +8,7 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import { elementChanges, initLoops, reductionsOf } from '../../ir/reductions.ts'
 import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
-import { checkNamedOutside, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
+import { checkNamedOutside, checkUsedAlone, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { writtenIn } from '../loop-dependence.ts'
 import { partialResultsNest, type Update } from '../partial-results-nest.ts'
@@ -147,15 +146,7 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
       hint: 'combine first, then bind',
     })
   checkNamedOutside(cx, top, reduce, 'combine')
-  const targets = new Set(reduce.targets.map((t) => t.buffer))
-  const other = accessesOf([top]).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
-  if (other)
-    cx.refuse({
-      code: 'target-in-use',
-      message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
-      loops: path.slice(0, 1),
-      hint: SEPARATE,
-    })
+  checkUsedAlone(cx, [top], reduce, path.slice(0, 1))
 }
 
 /** A loop whose iterations no longer meet in the target may be bound as one: they must not meet elsewhere. */

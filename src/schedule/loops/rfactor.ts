@@ -1,6 +1,5 @@
 /** Reduction factoring: a reduction goes through partial results (`rfactor`). */
 
-import { accessesOf } from '../../ir/accesses.ts'
 import { type Found, findLoop } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
@@ -9,7 +8,14 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import { closeOver, elementChanges, type FoundReduce, reductionsOf } from '../../ir/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
-import { checkNamedOutside, checkNoReduction, checkSerial, overParams, SEPARATE } from '../checks.ts'
+import {
+  checkNamedOutside,
+  checkNoReduction,
+  checkSerial,
+  checkUsedAlone,
+  overParams,
+  SEPARATE,
+} from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
@@ -135,15 +141,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
       loops: [bound, loop],
       hint: 'rfactor first, then bind',
     })
-  const targets = new Set(reduce.targets.map((t) => t.buffer))
-  const other = accessesOf([root]).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
-  if (other)
-    cx.refuse({
-      code: 'target-in-use',
-      message: `${root.name} uses ${other.buffer} in another statement before all of it is combined`,
-      loops: [root],
-      hint: SEPARATE,
-    })
+  checkUsedAlone(cx, [root], reduce, [root], root.name)
   for (const l of inside)
     if (l.reduce && elementChanges(reduce, l))
       checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')

@@ -1,6 +1,8 @@
 /** The last comparison: few kernels of any formats, one at a time on the device, in several passes. */
+
 import type { Kernel } from '../../api/kernel.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
+import { unlessAborted } from '../ending.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { fastestOf } from '../fastest.ts'
@@ -47,7 +49,7 @@ export async function compared(
       // What the search holds for the fastest comes first: there may be no time for all.
       for (const k of pass === 0 ? left : shuffled(left, () => random.next())) {
         if (signal?.aborted && (pass > 0 || ending.signal.aborted || !isShort)) break
-        const outcome = await ending.unlessAborted(() => timed(evaluator, kernels[k]!, ending.signal))
+        const outcome = await unlessAborted(ending.signal, () => timed(evaluator, kernels[k]!, ending.signal))
         if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
         else if (outcome) out[k] = outcome
       }
@@ -91,15 +93,6 @@ class Ending {
 
   get signal(): AbortSignal {
     return this.#controller.signal
-  }
-
-  async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work()
-    } catch (e) {
-      if (this.signal.aborted) return undefined
-      throw e
-    }
   }
 
   clear(): void {

@@ -1,10 +1,9 @@
 /** Stage III → C: one function for each launch. Its blocks are iterations of a parallel loop, its threads of loops inside. */
 
-import { variable } from '../../../ir/expr.ts'
+import { isOne, variable } from '../../../ir/expr.ts'
 import type { ThreadAxis } from '../../../ir/expr-nodes.ts'
 import { dimensionOf } from '../../../ir/hardware-axes.ts'
 import type { Launch, Plan } from '../../../ir/loops.ts'
-import { isOne } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'

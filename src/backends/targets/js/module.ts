@@ -1,6 +1,6 @@
 /** Stage III → a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
 
-import { type Expr, int, type ThreadAxis } from '../../../ir/expr.ts'
+import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expr.ts'
 import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import type { Launch, Plan } from '../../../ir/loops.ts'
 import { hasBarrier } from '../../../ir/tree.ts'
@@ -109,5 +109,3 @@ function functionText(
     '}',
   ].join('\n')
 }
-
-const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1

@@ -2,11 +2,13 @@
  * Stage III → WGSL: one module for each launch, since a binding has one type in a module. Buffers are bindings
  * 0 … n-1 of group 0 in the order of the entry's arguments; scalars share one uniform block, the next binding.
  */
+
 import { invariant } from '../../../ast/diagnostic.ts'
 import { computeType } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
+import { isOne } from '../../../ir/expr.ts'
 import type { Plan } from '../../../ir/loops.ts'
-import { blockDecode, hasPlane, isOne, operand } from '../../grid-folding.ts'
+import { blockDecode, hasPlane, operand } from '../../grid-folding.ts'
 import { capabilitiesOf } from '../../instr-calls.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { PrintedModule } from '../../module.ts'

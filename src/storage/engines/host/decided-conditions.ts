@@ -1,7 +1,7 @@
 /** Conditions that the least and greatest value of columns decide: a look at these takes a fraction of evaluating them. */
 
 import type { TypedArray } from '../../../ir/arrays.ts'
-import { type Expr, int } from '../../../ir/expr.ts'
+import { type Expr, int, isZero } from '../../../ir/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 
 /** A condition without the alternatives that hold of no entry; `0`: none is left. */
@@ -13,8 +13,8 @@ export function undecided(
   if (e.kind !== 'binary') return e
   if (e.op === 'or') {
     const [a, b] = [undecided(frame, e.a, rangeOf), undecided(frame, e.b, rangeOf)]
-    if (isFalse(a)) return b
-    if (isFalse(b)) return a
+    if (isZero(a)) return b
+    if (isZero(b)) return a
     return a === e.a && b === e.b ? e : { ...e, a, b }
   }
   if ((e.op !== 'lt' && e.op !== 'ge') || e.a.kind !== 'var') return e
@@ -27,7 +27,6 @@ export function undecided(
 }
 
 const NEVER = int(0)
-export const isFalse = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 
 function knownSize(frame: Frame<TypedArray>, e: Expr): number | undefined {
   if (e.kind === 'const') return e.value

@@ -14,11 +14,11 @@ import {
 } from '../../../columns/expression-program.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
-import { type Expr, int, variable } from '../../../ir/expr.ts'
+import { type Expr, int, isZero, variable } from '../../../ir/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { pointOf } from '../../coordinate-text.ts'
-import { isFalse, undecided } from './decided-conditions.ts'
+import { undecided } from './decided-conditions.ts'
 
 export type F = Frame<TypedArray>
 
@@ -215,11 +215,11 @@ export function first(frame: F, conditions: readonly Expr[]): number[] {
   const open = conditions.map((e) => undecided(frame, e, rangeOf))
   const found = scanned(
     frame,
-    open.filter((e) => !isFalse(e)),
+    open.filter((e) => !isZero(e)),
     0,
     () => {},
   )
-  return open.map((e) => (isFalse(e) ? -1 : found.shift()!))
+  return open.map((e) => (isZero(e) ? -1 : found.shift()!))
 }
 
 /** The same beside a new column, which is `null` where one holds. */
