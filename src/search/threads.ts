@@ -20,7 +20,7 @@ export class Thread<Task, Answer = never> {
       .on('message', (answer: Answer) => this.#settled()?.resolve(answer))
       .on('error', (e) => this.end(e))
       .on('exit', (code) => this.end(new Error(`the thread ended with ${code}`)))
-      // A process that ends waits for nothing.
+      // A process that ends waits for no thread that nobody waits for.
       .unref()
   }
 
@@ -34,6 +34,7 @@ export class Thread<Task, Answer = never> {
     return new Promise((resolve, reject) => {
       const timer = patience === undefined ? undefined : setTimeout(() => this.end(late()), patience)
       this.#asked = { timer, resolve, reject }
+      this.#worker.ref()
       try {
         this.tell(task)
       } catch (e) {
@@ -46,6 +47,7 @@ export class Thread<Task, Answer = never> {
     const asked = this.#asked
     this.#asked = null
     clearTimeout(asked?.timer)
+    this.#worker.unref()
     return asked
   }
 

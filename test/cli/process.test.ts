@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { decodeEntry } from '../../src/cache/disk-cache.ts'
 import { calibrationPath, chipOf } from '../../src/io/calibrations.ts'
-import { Folder, PROGRAM } from './support.ts'
+import { Folder, MATRIX, PROGRAM } from './support.ts'
 
 const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
 const folder = new Folder()
@@ -81,6 +81,15 @@ test('results are the same without a cache, with an empty, a full and a broken o
       else expect(now).toEqual(good[k])
     }
   }
+})
+
+test('a search ends with its result, and with threads that nobody waits for', () => {
+  const own = folder.file('tuned.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
+  const matrix = folder.file('a.mtx', MATRIX)
+  const sizes = ['d=8', 'alpha=2'].flatMap((s) => ['--size', s])
+  const r = spawned('tune', own, '--bind', `A=${matrix}`, ...sizes, '--trials', '2', '--strategy', 'random')
+  expect([r.status, r.stderr]).toEqual([0, ''])
+  expect(r.stdout).toContain('  the fastest\n')
 })
 
 test('a reader that stops early ends it quietly', () => {

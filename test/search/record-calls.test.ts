@@ -101,6 +101,9 @@ describe('whatever is given', () => {
       'time',
       'point',
       'terms',
+      'created',
+      'seed',
+      'data',
     ),
     junk,
   ])('a call answers or refuses, and the process goes on', (field, value) => {
@@ -117,6 +120,7 @@ describe('whatever is given', () => {
       } catch (e) {
         expect(e).toBeInstanceOf(SptError)
       }
+    expect(records.studies().length).toBeGreaterThanOrEqual(1)
     expect(records.query({ status: 'measured' }).length).toBeGreaterThanOrEqual(3)
   })
 })

@@ -20,16 +20,18 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { type PruneOptions, type RecordFilter, STATUSES, type Study, type TrialRecord } from './types.ts'
 
 const STATUS = oneOf(STATUSES)
+function isJson(x: unknown): boolean {
+  try {
+    JSON.stringify(x)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** As `toJSON` gives it. */
 const TRACE: ValueKind = {
-  holds: (x) => {
-    try {
-      JSON.stringify(x)
-      return Array.isArray(x)
-    } catch {
-      return false
-    }
-  },
+  holds: (x) => Array.isArray(x) && isJson(x),
   expected: 'steps: what kernel.toJSON() gives',
 }
 const FILTER: Readonly<Record<keyof RecordFilter, ValueKind>> = {
@@ -92,8 +94,15 @@ export function checkStudy(study: Study): void {
   for (const field of ['name', 'driver'] as const)
     expectValue(`the ${field} of a device`, study.device[field], TEXT)
   expectValue('sizes of a study', study.sizes, recordOf(NUMBER, 'numbers by name'))
-  expectValue('created of a study', study.created, NUMBER)
-  expectValues(study, { strategy: TEXT, seed: INTEGER })
+  expectValue('created of a study', study.created, TIME)
+  expectValues(study, { strategy: TEXT, seed: INTEGER, data: DATA })
+}
+
+/** Files have whole ones. */
+const TIME: ValueKind = { ...INTEGER, expected: 'milliseconds since 1970: Date.now()' }
+const DATA: ValueKind = {
+  holds: (x) => RECORD.holds(x) && Array.isArray((x as { tensors?: unknown }).tensors) && isJson(x),
+  expected: '{ name, tensors }: what studyOf gives',
 }
 
 const isMs = (x: unknown): boolean => typeof x === 'number' && Number.isFinite(x) && x >= 0
@@ -111,7 +120,7 @@ export function checkTrial(t: TrialRecord): void {
     share: MS,
     predicted: MS,
     duration: MS,
-    time: MS,
+    time: TIME,
     trace: TRACE,
     worker: TEXT,
     terms: recordOf(NUMBER, 'milliseconds by term'),
