@@ -33,8 +33,11 @@ type Counted = (typeof COUNTED)[number]
 /** Of one thread. */
 export type Steps = Readonly<Record<Counted, Serial>>
 
-/** The same while it is added up: a walk makes hundreds, so it is one row of numbers, of each `COUNTED` its `Serial`. */
-export type Row = Float64Array
+/**
+ * The same while it is added up: a row of numbers, of each `COUNTED` its `Serial`. A walk makes hundreds, and an array for each
+ * would take longer than what is computed: all lie in one, and a row is where it begins.
+ */
+export type Row = number
 
 const KINDS = 4
 const SIZE = KINDS * COUNTED.length
@@ -49,23 +52,40 @@ const [STEPS, WAITS, HOPS, PROBES, MISSES, EXCHANGES] = [
 ]
 
 /** Nothing; never written. */
-export const IDLE: Row = new Float64Array(SIZE)
+export const IDLE: Row = 0
+
+let rows = new Float64Array(256 * SIZE)
+let end = SIZE
+
+/** Rows that were made before are no more: a walk begins. */
+export function forgetRows(): void {
+  end = SIZE
+}
+
+/** A row that holds anything. */
+function made(): Row {
+  const row = end
+  end += SIZE
+  if (end <= rows.length) return row
+  const more = new Float64Array(2 * rows.length)
+  more.set(rows)
+  rows = more
+  return row
+}
 
 export const stepsOf = (row: Row): Steps =>
   Object.fromEntries(
     COUNTED.map((name, k) => {
-      const [mean, warp, block, most] = row.subarray(KINDS * k, KINDS * (k + 1))
+      const [mean, warp, block, most] = rows.subarray(row + KINDS * k, row + KINDS * (k + 1))
       return [name, { mean, warp, block, most }]
     }),
   ) as unknown as Steps
 
 /** What every thread does alike. */
 export function same(counts: Readonly<Record<Counted, number>>): Row {
-  const out = new Float64Array(SIZE)
-  for (let k = 0; k < COUNTED.length; k++) {
-    const n = counts[COUNTED[k]!]
-    for (let j = KINDS * k; j < KINDS * (k + 1); j++) out[j] = n
-  }
+  const out = made()
+  for (let k = 0; k < COUNTED.length; k++)
+    rows.fill(counts[COUNTED[k]!], out + KINDS * k, out + KINDS * (k + 1))
   return out
 }
 
@@ -73,17 +93,17 @@ export function same(counts: Readonly<Record<Counted, number>>): Row {
 export function both(a: Row, b: Row): Row {
   if (a === IDLE) return b
   if (b === IDLE) return a
-  const out = new Float64Array(SIZE)
-  for (let k = 0; k < SIZE; k++) out[k] = a[k]! + b[k]!
+  const out = made()
+  for (let k = 0; k < SIZE; k++) rows[out + k] = rows[a + k]! + rows[b + k]!
   return out
 }
 
 /** One of two, the first in a share of the cases. */
 export function either(share: number, a: Row, b: Row): Row {
-  const out = new Float64Array(SIZE)
+  const out = made()
   for (let k = 0; k < SIZE; k += KINDS) {
-    for (let j = k; j < k + 3; j++) out[j] = share * a[j]! + (1 - share) * b[j]!
-    out[k + 3] = Math.max(a[k + 3]!, b[k + 3]!)
+    for (let j = k; j < k + 3; j++) rows[out + j] = share * rows[a + j]! + (1 - share) * rows[b + j]!
+    rows[out + k + 3] = Math.max(rows[a + k + 3]!, rows[b + k + 3]!)
   }
   return out
 }
@@ -97,23 +117,28 @@ export interface Case {
   readonly longest: number
 }
 
-export const among = (): Row => new Float64Array(SIZE)
+export function among(): Row {
+  const out = made()
+  rows.fill(0, out, out + SIZE)
+  return out
+}
 
 /** Adds a case to `sum`. */
 export function addCase(sum: Row, one: Row, { share, inWarp, inBlock, longest }: Case): void {
   for (let k = 0; k < SIZE; k += KINDS) {
-    sum[k]! += share * one[k]!
-    sum[k + 1]! += share * inWarp * one[k + 1]!
-    sum[k + 2]! += share * inBlock * one[k + 2]!
-    sum[k + 3] = Math.max(sum[k + 3]!, one[k + 3]! * longest)
+    rows[sum + k]! += share * rows[one + k]!
+    rows[sum + k + 1]! += share * inWarp * rows[one + k + 1]!
+    rows[sum + k + 2]! += share * inBlock * rows[one + k + 2]!
+    rows[sum + k + 3] = Math.max(rows[sum + k + 3]!, rows[one + k + 3]! * longest)
   }
 }
 
 /** The same with other means of the steps. */
 export function withMeanSteps(row: Row, times: number): Row {
   if (times === 1) return row
-  const out = row.slice()
-  out[STEPS]! *= times
+  const out = made()
+  rows.copyWithin(out, row, row + SIZE)
+  rows[out + STEPS]! *= times
   return out
 }
 
@@ -131,18 +156,18 @@ export function timesAround(loop: For, body: Row, trips: number, useful: number,
   // Sums over threads are put together once, after the loops that reduce.
   const meetings = loop.reduce || loop.mode.kind !== 'serial' ? Math.min(1, trips) : trips
   const whole = Math.ceil(trips)
-  const out = new Float64Array(SIZE)
+  const out = made()
   for (let k = 0; k < SIZE; k += KINDS) {
     // As often as `all` where threads wait for each other.
     const isCounted = k === STEPS || k === MISSES
     const mean = isCounted ? trips : k === WAITS ? apart : k >= EXCHANGES ? meetings : order
     const all = isCounted ? whole : mean
-    out[k] = body[k]! * mean
-    out[k + 1] = body[k + 1]! * all
-    out[k + 2] = body[k + 2]! * all
-    out[k + 3] = body[k + 3]! * all
+    rows[out + k] = rows[body + k]! * mean
+    rows[out + k + 1] = rows[body + k + 1]! * all
+    rows[out + k + 2] = rows[body + k + 2]! * all
+    rows[out + k + 3] = rows[body + k + 3]! * all
   }
-  if (entry.hops !== 0) for (let j = HOPS; j < HOPS + KINDS; j++) out[j]! += entry.hops
-  if (entry.probes !== 0) for (let j = PROBES; j < PROBES + KINDS; j++) out[j]! += entry.probes
+  if (entry.hops !== 0) for (let j = HOPS; j < HOPS + KINDS; j++) rows[out + j]! += entry.hops
+  if (entry.probes !== 0) for (let j = PROBES; j < PROBES + KINDS; j++) rows[out + j]! += entry.probes
   return out
 }

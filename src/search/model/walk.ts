@@ -26,6 +26,7 @@ import {
   among,
   both,
   either,
+  forgetRows,
   IDLE,
   type Row,
   same,
@@ -64,6 +65,7 @@ class Walk {
   }
 
   launch(top: For): LaunchWork {
+    forgetRows()
     const serial = stepsOf(this.#stmt(top, Place.outside(this.#structure)))
     return { blocks: this.#blocks, threads: this.#threadsOfBlock(), serial, ...this.#sums.result() }
   }
