@@ -12,6 +12,8 @@ export interface Decisions {
   readonly form: string
   /** Logarithms of the numbers by column, NaN where the point has none. */
   readonly numbers: Float64Array
+  /** Columns of its numbers. */
+  readonly own: readonly number[]
 }
 
 export function decisionsOf(points: readonly Point[]): readonly Decisions[] {
@@ -22,13 +24,11 @@ export function decisionsOf(points: readonly Point[]): readonly Decisions[] {
   const nominal = all.filter((c) => columns.isNominal(c))
   return rows.map((row) => {
     const at = (c: number): number => row[c] ?? ABSENT
-    const has = numeric.map((c) => at(c) !== ABSENT)
-    return {
-      form: [...nominal.map(at), ...has.map(Number)].join(),
-      numbers: Float64Array.from(numeric, (c, k) =>
-        has[k] ? Math.sign(at(c)) * Math.log2(1 + Math.abs(at(c))) : Number.NaN,
-      ),
-    }
+    const numbers = Float64Array.from(numeric, (c) =>
+      at(c) === ABSENT ? Number.NaN : Math.sign(at(c)) * Math.log2(1 + Math.abs(at(c))),
+    )
+    const own = numeric.flatMap((c, k) => (at(c) === ABSENT ? [] : [k]))
+    return { form: `${nominal.map(at)} ${own}`, numbers, own }
   })
 }
 
@@ -69,7 +69,7 @@ interface Common {
 
 function common(a: Decisions, b: Decisions): Common {
   let [squares, alike] = [0, 0]
-  for (let c = 0; c < a.numbers.length; c++) {
+  for (const c of a.own) {
     const apart = a.numbers[c]! - b.numbers[c]!
     if (Number.isNaN(apart)) continue
     squares += apart * apart
