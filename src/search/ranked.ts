@@ -39,7 +39,7 @@ export function ranked(
   const { predicted = PREDICTED, threads } = options
   if (predicted !== Number.POSITIVE_INFINITY) expectValues({ predicted }, { predicted: COUNT })
   // Rounds are short, and threads that began for the first have part in all.
-  const ranking = rankingOf(space, predict, { threads }, points.length)
+  const ranking = rankingOf(space, predict, { threads }, Math.min(points.length, predicted))
   const costs = atOnce(estimated(points, predicted, (some) => ranking.costs(some)))
   return points.map((point, k) => ({ point, ...costs[k]! })).sort((a, b) => a.milliseconds - b.milliseconds)
 }
