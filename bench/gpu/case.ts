@@ -1,7 +1,7 @@
 /** One case: all contestants checked, looked at briefly, the best of each side measured. */
 import type { MeasureOptions } from '../../src/runtime/measure.ts'
+import { DeviceLost, isLoss } from './device-lost.ts'
 import type { Verdict } from './expected.ts'
-import { DeviceLost, isLoss } from './loss.ts'
 import { messageOf } from './ours.ts'
 import { comparable, type Times } from './timing.ts'
 

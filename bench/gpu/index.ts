@@ -3,7 +3,8 @@
  * timed, tables at the end and JSON along the way. `spt bench` is its command.
  */
 import { checkSchedules, checkWritable } from './asked.ts'
-import { DeviceLost, goOn, inherited, MOST_CULPRITS } from './loss.ts'
+import { DeviceLost } from './device-lost.ts'
+import { goOn, inherited, MOST_CULPRITS } from './loss.ts'
 import { sources } from './matrix.ts'
 import { messageOf } from './ours.ts'
 import { buildingText, preparationText, suiteText } from './report.ts'

@@ -6,8 +6,6 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { SptError } from '../../src/ast/diagnostic.ts'
-import { CudaCallError, isSticky } from '../../src/runtime/cuda/errors.ts'
 import type { PythonResult } from '../peers/python.ts'
 import type { Case } from './case.ts'
 import type { Preparation } from './preparation.ts'
@@ -22,21 +20,6 @@ export interface State {
   readonly libraries: Readonly<Record<string, string>>
   readonly milliseconds: number
 }
-
-export class DeviceLost extends Error {
-  readonly culprit: string
-
-  constructor(culprit: string, what: string) {
-    super(what)
-    this.culprit = culprit
-  }
-}
-
-/** Whether nothing more will run in this process. */
-export const isLoss = (error: unknown): boolean =>
-  (error instanceof SptError &&
-    error.diagnostics.some((d) => d.code === 'device/fault' || d.code === 'device/lost')) ||
-  (error instanceof CudaCallError && isSticky(error.code))
 
 const VARIABLE = 'SPT_BENCH_STATE'
 /** More than so many culprits, and something else is wrong. */
