@@ -1,4 +1,5 @@
 /** Formats without kernels: tensors into a format and back, and what that costs. */
+
 import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { packagedFormat } from '../ast/packaged.ts'
@@ -14,6 +15,7 @@ import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import { listOf, setOf } from '../run/bind/format-inputs.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
+import { shapeOf } from '../storage/storage.ts'
 import { coordsOfDense } from '../storage/stored-coords.ts'
 import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
@@ -98,7 +100,7 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
         : [],
     ),
   )
-  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  const shape = shapeOf(storage)
   return {
     label: part.label,
     format: part.instance.text,

@@ -1,4 +1,5 @@
 /** What a kernel with resident tensors is bound to, with the entries of these: to read, verify and explain it. */
+
 import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -8,6 +9,7 @@ import { withArrays } from '../run/bind/update-values.ts'
 import type { Residents } from '../run/given-memory.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/engines/device/index.ts'
+import { shapeOf } from '../storage/storage.ts'
 import type { StoredPart } from '../storage/stored-parts.ts'
 import type { StoredTensor, ValueArray } from '../storage/tensor.ts'
 
@@ -76,7 +78,7 @@ function storedOf({ storage }: StoredPart, values: ValueArray, dtype: Dtype): St
     name,
     { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) },
   ])
-  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  const shape = shapeOf(storage)
   return { kind: 'stored', shape, arrays: Object.fromEntries(arrays), values, dtype }
 }
 

@@ -1,4 +1,5 @@
 /** Inputs of a workspace that are brought into formats on its device: what is large is made there many times sooner. */
+
 import { byName } from '../ast/by-name.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { isNonunique } from '../ir/axis.ts'
@@ -17,6 +18,7 @@ import {
   residentStorage,
 } from '../storage/engines/device/index.ts'
 import { isExact } from '../storage/entry-enumeration.ts'
+import { shapeOf } from '../storage/storage.ts'
 import { boundResidents, reformatOf } from './resident-binding.ts'
 
 /** What a kernel is bound to where its formats are made on the device. */
@@ -185,7 +187,7 @@ function isFit(kernel: Kernel1, whole: Bound, name: string, least: number): bool
 
 function uploaded(device: Device, { kernel, storages, arrays }: Bound, name: string): Promise<Resident> {
   const storage = storages.get(name)!
-  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  const shape = shapeOf(storage)
   const { dtype } = kernel.buffers.find((b) => b.name === name)!
   return residentStorage(device, storage, { shape, dtype, values: arrays.get(name)! })
 }

@@ -226,6 +226,18 @@ export type PartTree =
       readonly span?: Span | undefined
     }
 
+type PartNode = Exclude<PartTree, { kind: 'leaf' }>
+
+export const childrenOf = (node: PartNode): readonly PartTree[] =>
+  node.kind === 'index' ? node.children : node.cases.map((c) => c.child)
+
+/** What decides between the children of a node. */
+export const decidingIn = (node: PartNode): readonly Expr[] =>
+  node.kind === 'index' ? [node.index] : node.cases.flatMap((c) => c.where ?? [])
+
+export const partsUnder = (tree: PartTree): readonly number[] =>
+  tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsUnder)
+
 export interface PartInstance {
   /** Unique among the parts: `p0_w4`, `bsr`; empty where there is one part. */
   readonly label: string

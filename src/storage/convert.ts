@@ -11,7 +11,7 @@ import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
-import type { Instance, PartInstance, PartTree } from '../ir/format.ts'
+import { childrenOf, type Instance, type PartInstance, type PartTree } from '../ir/format.ts'
 import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -178,8 +178,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
 export function asksForValues({ tree, parts }: Instance): boolean {
   const asks = (queries: readonly Query[]): boolean => queries.some((q) => declarationOf(q).ofValues)
   const inTree = (t: PartTree): boolean =>
-    t.kind !== 'leaf' &&
-    (asks(t.queries) || (t.kind === 'index' ? t.children : t.cases.map((c) => c.child)).some(inTree))
+    t.kind !== 'leaf' && (asks(t.queries) || childrenOf(t).some(inTree))
   return inTree(tree) || parts.some((p) => asks(p.instance.queries))
 }
 

@@ -4,7 +4,7 @@
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expr.ts'
-import type { Instance, PartTree } from '../ir/format.ts'
+import { childrenOf, decidingIn, type Instance, type PartTree } from '../ir/format.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
@@ -28,7 +28,7 @@ export function* partitionByPart<C extends Column>(
 ): Coroutine<void> {
   function* visit(tree: PartTree, f: Frame<C>): Coroutine<void> {
     if (tree.kind === 'leaf') return yield* leaf(tree.part, f)
-    const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+    const children = childrenOf(tree)
     if (f.n > 0) yield* childOf(f, tree, instance, scope)
     const frames = yield* f.engine.partition(f, CHILD, children.length)
     yield* f.engine.together(children.map((child, k) => visit(child, frames[k]!)))
@@ -91,7 +91,7 @@ function caseOf(tree: Node<'cases'>): Expr {
 
 /** Where two conditions hold; where none does, unless a case takes the rest. */
 function wrongCases(tree: Node<'cases'>): readonly Expr[] {
-  const conditions = tree.cases.flatMap((c) => (c.where ? [c.where] : []))
+  const conditions = decidingIn(tree)
   const rest = conditions.length < tree.cases.length
   if (conditions.length < 2 && rest) return []
   const holds = conditions.map((c) => select(c, int(1), int(0))).reduce(add)

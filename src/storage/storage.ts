@@ -152,3 +152,7 @@ export function extentOf(extents: ReadonlyMap<string, number>, axis: string): nu
     })
   return n
 }
+
+/** Extents, in the buffer's order. */
+export const shapeOf = ({ axes, levels }: Pick<Storage, 'axes' | 'levels'>): readonly number[] =>
+  axes.map((a) => levels.get(a.name)!.extent)

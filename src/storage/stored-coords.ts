@@ -9,7 +9,7 @@ import type { Frame } from './column-engine.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { entriesOf } from './entry-enumeration.ts'
-import type { Level, Storage } from './storage.ts'
+import { type Level, type Storage, shapeOf } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
 
@@ -39,7 +39,7 @@ export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype): Co
     storage.trees,
     storage.axes.map((a) => a.name),
   )
-  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  const shape = shapeOf(storage)
   return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
 }
 

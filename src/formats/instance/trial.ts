@@ -7,7 +7,7 @@ import { applyMap, point } from '../../columns/coordmap.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
-import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
+import { decidingIn, type FormatInstance, type Instance, type PartTree } from '../../ir/format.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'
 import { type Samples, samples } from './sample-coordinates.ts'
@@ -166,9 +166,8 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
 
 /** Whether a node tells parts apart by coordinates and sizes alone. */
 function decides(tree: Exclude<PartTree, { kind: 'leaf' }>, tried: Samples): boolean {
-  const exprs = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => (c.where ? [c.where] : []))
   const known = new Set(tried.names)
-  return exprs.every((e) => decidable(e, known))
+  return decidingIn(tree).every((e) => decidable(e, known))
 }
 
 /** Integer arithmetic over known columns. */

@@ -1,7 +1,7 @@
 /** What is known of a format or composition before there are data, and how. */
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
-import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
+import { decidingIn, type FormatInstance, type Instance, type PartTree, partsUnder } from '../../ir/format.ts'
 import type { Query } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { provesCover, provesDisjoint, provesInverse, provesRange } from './prove.ts'
@@ -81,7 +81,7 @@ function visit(tree: PartTree, path: Path): void {
     }
     case 'cases': {
       const below: Path = { ...path, queries: [...path.queries, ...tree.queries] }
-      const conditions = tree.cases.flatMap((c) => (c.where ? [c.where] : []))
+      const conditions = decidingIn(tree)
       const facts = factsAt(below)
       const disjoint =
         conditions.length < 2 ? 'construction' : provesDisjoint(conditions, facts) ? 'proved' : 'checked'
@@ -118,7 +118,7 @@ function ofPart(part: number, path: Path): PartProvenance {
 }
 
 function ofNode(tree: PartTree, node: string, disjoint: Ground, cover: Ground, path: Path): NodeProvenance {
-  const labels = partsOf(tree).map((p) => path.instance.parts[p]!.label)
+  const labels = partsUnder(tree).map((p) => path.instance.parts[p]!.label)
   return {
     node,
     parts: labels,
@@ -136,8 +136,3 @@ const GROUND: Readonly<Record<Ground, string>> = {
 
 const joined = (a: string, x: Ground, b: string, y: Ground): string =>
   x === y ? `${a} and ${b} (${GROUND[x]})` : `${a} (${GROUND[x]}) and ${b} (${GROUND[y]})`
-
-function partsOf(tree: PartTree): readonly number[] {
-  if (tree.kind === 'leaf') return [tree.part]
-  return tree.kind === 'index' ? tree.children.flatMap(partsOf) : tree.cases.flatMap((c) => partsOf(c.child))
-}

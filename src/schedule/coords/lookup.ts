@@ -20,7 +20,7 @@ import {
   select,
 } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
-import type { FormatInstance, PartTree } from '../../ir/format.ts'
+import { childrenOf, type FormatInstance, type PartTree } from '../../ir/format.ts'
 import type { Query } from '../../ir/queries.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
 
@@ -142,9 +142,7 @@ function conditionsOf(
 }
 
 const asksNothing = (tree: PartTree): boolean =>
-  tree.kind === 'leaf' ||
-  (tree.queries.length === 0 &&
-    (tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)).every(asksNothing))
+  tree.kind === 'leaf' || (tree.queries.length === 0 && childrenOf(tree).every(asksNothing))
 
 /** Queries are answered while data are bound; a kernel cannot ask them. */
 function checkMap(l: Lookup, part: FormatInstance): void {

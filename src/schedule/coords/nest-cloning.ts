@@ -7,7 +7,7 @@
 import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import type { PartTree } from '../../ir/format.ts'
+import { childrenOf, decidingIn, type PartTree } from '../../ir/format.ts'
 import { decidersOf } from '../../ir/queries.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { iterationsOf, readsIn, rewriteBody1, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
@@ -65,9 +65,7 @@ function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
   if (tree.kind === 'leaf') return true
   const known = new Set(names)
   for (const q of tree.queries) if (decidersOf(q)?.every((e) => isOver(e, known))) known.add(q.name)
-  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
-  const conditions = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
-  return conditions.every((e) => isOver(e, known)) && children.every((c) => decidedBy(c, names))
+  return decidingIn(tree).every((e) => isOver(e, known)) && childrenOf(tree).every((c) => decidedBy(c, names))
 }
 
 const isOver = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].every((v) => names.has(v))

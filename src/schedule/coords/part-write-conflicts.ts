@@ -8,7 +8,7 @@ import { dependsOn } from '../../analysis/query-dependence.ts'
 import { type Axis, isFused } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
-import type { Instance, PartTree } from '../../ir/format.ts'
+import { childrenOf, decidingIn, type Instance, type PartTree, partsUnder } from '../../ir/format.ts'
 import type { DisjointWrites } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
@@ -136,12 +136,12 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
   if (tree.kind === 'leaf' || writes.length < 2) return []
   const { over } = kernel.reformats[writes[0]!.reformat]!.instance
   const dims = over.map((a) => a.name)
-  const decide = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
+  const decide = decidingIn(tree)
   const asked = new Set(
     decide.flatMap((e) => [...dependsOn(e, tree.queries, dims)].map((v) => dims.indexOf(v))),
   )
   const below = childrenOf(tree).map((): Write[] => [])
-  const childOf = new Map(childrenOf(tree).flatMap((c, k) => partsOf(c).map((part) => [part, k] as const)))
+  const childOf = new Map(childrenOf(tree).flatMap((c, k) => partsUnder(c).map((part) => [part, k] as const)))
   const classes = new Map<string, Class>()
   for (const w of writes) {
     const child = childOf.get(w.part)!
@@ -221,9 +221,3 @@ function dimensionsOf(a: Class, b: Class): readonly number[] | undefined {
   const common = told.map((of) => of[0]?.find((d) => of.every((other) => other.includes(d))))
   return common.every((d) => d !== undefined) ? [...new Set(common)] : []
 }
-
-const childrenOf = (tree: Exclude<PartTree, { kind: 'leaf' }>): readonly PartTree[] =>
-  tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
-
-const partsOf = (tree: PartTree): readonly number[] =>
-  tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsOf)

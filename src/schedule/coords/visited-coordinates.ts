@@ -10,7 +10,7 @@ import { dependsOn } from '../../analysis/query-dependence.ts'
 import { type Axis, chainTo, isDense, isPadded, isRagged, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
+import { childrenOf, decidingIn, type FormatInstance, type Instance, type PartTree } from '../../ir/format.ts'
 import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
@@ -111,11 +111,9 @@ function dimensionsAsked(instance: Instance): ReadonlySet<string> {
 
 function askedOf(tree: PartTree, dims: readonly string[]): string[] {
   if (tree.kind === 'leaf') return []
-  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
-  const own = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
   return [
-    ...own.flatMap((e) => [...dependsOn(e, tree.queries, dims)]),
-    ...children.flatMap((c) => askedOf(c, dims)),
+    ...decidingIn(tree).flatMap((e) => [...dependsOn(e, tree.queries, dims)]),
+    ...childrenOf(tree).flatMap((c) => askedOf(c, dims)),
   ]
 }
 
