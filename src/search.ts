@@ -53,12 +53,6 @@ export {
 } from './search/tune/index.ts'
 export type { LibraryTrial, LibraryTrials } from './search/tune/libraries.ts'
 export type { TuneSubject } from './search/tune/subject.ts'
-export {
-  type TuneAllOptions,
-  type TuneAllProgress,
-  type TuneAllResult,
-  type TunedCandidate,
-  type TunedCase,
-  tuneAll,
-} from './search/tune/tune-all.ts'
+export { type TuneAllOptions, type TuneAllProgress, tuneAll } from './search/tune/tune-all.ts'
+export type { TuneAllResult, TunedCandidate, TunedCase } from './search/tune/tune-all-result.ts'
 export type * from './search/types.ts'

@@ -1,114 +1,35 @@
 /** Formats without kernels: tensors into a format and back, and what that costs. */
-
 import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
-import { packagedFormat } from '../ast/packaged.ts'
-import { parseFormatExpression } from '../elaborate/index.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
 import { Names } from '../ir/bound-names.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
-import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
-import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
+import type { TensorReport } from '../pictures/format-figures.ts'
+import type { PictureOptions } from '../pictures/picture/index.ts'
 import { listOf, setOf } from '../run/bind/format-inputs.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
-import { shapeOf } from '../storage/storage.ts'
 import { coordsOfDense } from '../storage/stored-coords.ts'
-import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
-import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
+import { convertTensor } from '../storage/stored-parts.ts'
+import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import {
   checkShape,
   checkTensor,
   coordinatesOf,
   expectArgument,
-  expectName,
   expectOptions,
   isRecord,
   isTyped,
-  nameText,
 } from './argument-checks.ts'
+import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
 import type { Bindable } from './tensors.ts'
 import { Uncloneable } from './uncloneable.ts'
 
 /** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
 export type FormatData = Readonly<Record<string, Bindable>>
-
-/** One part of a tensor, as arrays. */
-export interface ConvertedPart {
-  readonly label: string
-  /** As written: `ell(4)`. */
-  readonly format: string
-  /** Of the part, in the order of its elements. */
-  readonly axes: readonly string[]
-  /** Arrays by axis, values by position: what a kernel takes as the part's buffer, but for the names of the axes. */
-  readonly tensor: StoredTensor
-  /** Permutations and lists that lead from positions to coordinates, by name. */
-  readonly tables: Readonly<Record<string, Int32Array>>
-}
-
-/** A tensor in a format. */
-export class ConvertedTensor extends Uncloneable {
-  readonly #stored: StoredParts
-  #parts: readonly ConvertedPart[] | undefined
-
-  constructor(stored: StoredParts) {
-    super()
-    this.#stored = stored
-  }
-
-  /** As written, with arguments. */
-  get format(): string {
-    return this.#stored.instance.text
-  }
-
-  get shape(): readonly number[] {
-    return this.#stored.shape
-  }
-
-  /** In the order of the composition. */
-  get parts(): readonly ConvertedPart[] {
-    this.#parts ??= this.#stored.parts.map((p) => partOf(p, this.#stored))
-    return this.#parts
-  }
-
-  /** What is stored, with its coordinates, part after part; padding and fill stay behind. */
-  toCoords(): CoordTensor {
-    return partsToCoords(this.#stored)
-  }
-
-  /** Parts, padding, bytes, and lengths by dimension. */
-  describe(): TensorReport {
-    return reportTensor(this.#stored)
-  }
-
-  /** A picture of the tensor with its parts, and of how each is stored: the text of an SVG file. */
-  svg(options: PictureOptions = {}): string {
-    expectOptions('svg', options, ['name'])
-    if (options.name !== undefined) expectName('a picture', options.name)
-    return drawParts(this.#stored, options)
-  }
-}
-
-function partOf({ part, storage, values, tables }: StoredPart, { dtype }: StoredParts): ConvertedPart {
-  const arrays = Object.fromEntries(
-    [...storage.levels].flatMap(([name, { indptr, indices, mask }]) =>
-      indptr || indices || mask
-        ? [[name, { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) }]]
-        : [],
-    ),
-  )
-  const shape = shapeOf(storage)
-  return {
-    label: part.label,
-    format: part.instance.text,
-    axes: storage.axes.map((a) => a.name),
-    tensor: { kind: 'stored', shape, arrays, values, dtype },
-    tables: Object.fromEntries(part.instance.tables.map((t) => [t.name, tables.get(t.name)!])),
-  }
-}
 
 /** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
 export class SptFormat extends Uncloneable {
@@ -279,38 +200,6 @@ function asTensor(name: string, value: Bindable): Tensor {
   }
   const list = coordinatesOf(value, name)
   return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
-}
-
-/**
- * A format by name, as a schedule writes it, or a format of some program; with arguments.
- * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
- */
-export function chooseFormat(
-  format: string | AnyFormat,
-  args: readonly (number | string)[],
-  formats: ReadonlyMap<string, AnyFormat>,
-): { readonly format: AnyFormat; readonly args: readonly (number | string)[] } {
-  for (const a of args)
-    expectArgument(
-      typeof a === 'number' || (typeof a === 'string' && a !== ''),
-      'an argument of a format',
-      a,
-      'a number, or the name of a list or set',
-    )
-  const known = typeof format === 'string' ? formats.get(format) : format
-  if (typeof format === 'string' && !known && !/^\w*$/.test(format)) {
-    const written = parseFormatExpression(format, formats)
-    return { format: written.format, args: [...written.args, ...args] }
-  }
-  if (known && isRecord(known) && Array.isArray(known.params)) return { format: known, args }
-  const candidates = [...formats.keys()]
-  return fail({
-    code: 'api/unknown-format',
-    message: `there is no format ${nameText(format)}`,
-    lookup: { name: nameText(format), candidates },
-    ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
-    hint: packagedFormat(nameText(format)),
-  })
 }
 
 /** The size of a dimension, which has no name in a format. */

@@ -30,18 +30,9 @@ export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { ScheduleParam } from './schedule-params.ts'
 export type { AppliedFormat, Schedule } from './schedule-types.ts'
 export { isEmpty as isEmptySpace } from './space-emptiness.ts'
+export { decidedIn, openIn, refuseOthers, restIn, scheduleIn, soleUse } from './space-points.ts'
 export type { Space } from './space-types.ts'
-export type { Known } from './space-values.ts'
-export {
-  decidedIn,
-  openIn,
-  refuseOthers,
-  restIn,
-  type SpacePoint,
-  type SpaceUse,
-  scheduleIn,
-  soleUse,
-} from './space-walk.ts'
+export type { Known, SpacePoint, SpaceUse } from './space-values.ts'
 export { EXPERIMENTAL } from './target-requirements.ts'
 
 /** Everything the entry file can name, under the names it has there. */

@@ -1,5 +1,6 @@
 /** Spaces that have no point, as far as that can be told. */
-import { type SpacePoint, type SpaceUse, Walk } from './space-walk.ts'
+import type { SpacePoint, SpaceUse } from './space-values.ts'
+import { Walk } from './space-walk.ts'
 
 /** Values that led nowhere before a space counts as having points. */
 const TRIED = 20_000

@@ -3,10 +3,30 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { withoutDivisionByZero } from './division-by-zero.ts'
-import type { NumberDecision } from './space-types.ts'
+import type { NumberDecision, Space } from './space-types.ts'
 
 /** The value of a name; nothing where it is not known yet. */
 export type Known = (v: Var) => number | undefined
+
+/** Numbers, and options as they are written, by decision. */
+export type SpacePoint = Readonly<Record<string, number | string>>
+
+export interface OpenValues {
+  readonly name: string
+  /** What conditions do not refuse, as far as they can be told. */
+  readonly values: readonly (number | string)[]
+  readonly ordered: boolean
+  /** How many there were before conditions were asked. */
+  readonly considered: number
+}
+
+/** A space with arguments, and what is known of data and device. */
+export interface SpaceUse {
+  readonly space: Space
+  /** A value for each parameter; nothing where it is not known. */
+  readonly params: ReadonlyMap<string, number | undefined>
+  readonly known: Known
+}
 
 /** Values of a number at most. */
 export const MAX_VALUES = 4096

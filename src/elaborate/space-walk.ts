@@ -13,31 +13,17 @@ import {
   type NestedSpace,
   type NumberDecision,
   type Option,
-  type Space,
   type SpaceCondition,
   type SpaceStep,
 } from './space-types.ts'
-import { type Known, numbersOf, partialValue } from './space-values.ts'
-
-/** Numbers, and options as they are written, by decision. */
-export type SpacePoint = Readonly<Record<string, number | string>>
-
-export interface OpenValues {
-  readonly name: string
-  /** What conditions do not refuse, as far as they can be told. */
-  readonly values: readonly (number | string)[]
-  readonly ordered: boolean
-  /** How many there were before conditions were asked. */
-  readonly considered: number
-}
-
-/** A space with arguments, and what is known of data and device. */
-export interface SpaceUse {
-  readonly space: Space
-  /** A value for each parameter; nothing where it is not known. */
-  readonly params: ReadonlyMap<string, number | undefined>
-  readonly known: Known
-}
+import {
+  type Known,
+  numbersOf,
+  type OpenValues,
+  partialValue,
+  type SpacePoint,
+  type SpaceUse,
+} from './space-values.ts'
 
 /** A step that was chosen, or the place of a nested space. */
 type Leaf = Ast.Step | Use | Nested
@@ -295,28 +281,6 @@ export class Walk {
   }
 }
 
-/**
- * The schedule of the program that a schedule from `scheduleIn` uses and nothing else, with its arguments; `null` where it
- * is made of steps.
- */
-export function soleUse(
-  schedule: Schedule,
-): { readonly name: string; readonly args: readonly number[] } | null {
-  const [step, ...more] = schedule.steps
-  if (step?.kind !== 'use' || more.length > 0) return null
-  const { name } = step.schedule
-  // No name has a point in it.
-  if (name.includes('.')) return soleUse(schedule.uses.get(name)!)
-  const args = step.args.map(literalValue)
-  return args.every((a) => a !== null) ? { name, args } : null
-}
-
-function literalValue(e: Ast.Expr): number | null {
-  if (e.kind === 'number') return e.value
-  const inner = e.kind === 'unary' && e.op === 'neg' ? literalValue(e.x) : null
-  return inner === null ? null : -inner
-}
-
 /** Steps of texts are `use` as well: those here have their arguments beside. */
 const isUse = (leaf: Leaf): leaf is Use => leaf.kind === 'use' && 'step' in leaf
 
@@ -330,31 +294,5 @@ function notAmong(name: string, value: unknown, options: readonly string[]): nev
     code: 'space/point',
     message: `${name} cannot be ${String(value)}`,
     expected: options.join(', '),
-  })
-}
-
-/** The decision that a point leaves open, `null` for a whole one. @throws SptError `space/…`, and as `known` */
-export const openIn = (use: SpaceUse, point: SpacePoint): OpenValues | null => new Walk(use, point, '').open
-
-/** What the rest of a space depends on after a point: the same text, the same rest. */
-export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use, point, '').rest
-
-/** The schedule of a whole point, with arguments for its parameters. */
-export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
-
-/** Names of what a point decides of a space. */
-export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string> =>
-  new Set(new Walk(use, point, '').decided)
-
-/** Values of no decision. @throws SptError `space/point` */
-export function refuseOthers(space: string, point: SpacePoint, decided: ReadonlySet<string>): void {
-  const more = Object.keys(point).find((name) => !decided.has(name))
-  if (more === undefined) return
-  fail({
-    code: 'space/point',
-    message: `${space} decides nothing called ${more} after the other values`,
-    lookup: { name: more, candidates: [...decided] },
-    expected: [...decided].join(', ') || 'no values',
-    hint: 'leave it out',
   })
 }

@@ -1,29 +1,15 @@
 /** Spaces of schedules: what they decide, under which conditions, and the steps that come of it. */
-import { SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { printExpr, printGroup, printParts, printStep } from '../ast/print.ts'
-import type { Expr } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
+import { printGroup, printParts, printStep } from '../ast/print.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from './choice-names.ts'
-import { elaborateExpr, settled, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
 import type { Resolve } from './resolve.ts'
-import { wrongArgument } from './schedule-params.ts'
 import { StepWalk } from './schedules.ts'
 import { isEmpty } from './space-emptiness.ts'
-import { expressionsIn, namesIn, refuseUnused } from './space-mentions.ts'
-import type {
-  FormatDecision,
-  NumberDecision,
-  NumberList,
-  Option,
-  Space,
-  SpaceCondition,
-  SpaceStep,
-  StepOption,
-} from './space-types.ts'
-import { numbersOf } from './space-values.ts'
+import { refuseUnused } from './space-mentions.ts'
+import { SpaceNumbers } from './space-numbers.ts'
+import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
 
 /** @param path the spaces whose text is being gone through */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
@@ -50,11 +36,11 @@ class Elaboration {
   readonly #r: Resolve & { readonly kernel: Kernel1 }
   readonly #path: readonly Ast.Space[]
   readonly #params: Space['params']
-  readonly #numbers: readonly Ast.NumberDecision[]
+  readonly #decisions: readonly Ast.NumberDecision[]
+  readonly #numbers: SpaceNumbers
   readonly #declared: ReadonlyMap<string, Ast.FormatDecision>
   readonly #names: ChoiceNames
   readonly #walk: StepWalk
-  readonly #conditions: SpaceCondition[] = []
   /** Names of decisions, and of what nested spaces begin with. */
   readonly #taken: Set<string>
 
@@ -64,13 +50,14 @@ class Elaboration {
     this.#r = r
     this.#path = path
     this.#params = decidedParams(s, kernel, report)
-    this.#numbers = s.items.filter((x) => x.kind === 'numbers')
+    this.#decisions = s.items.filter((x) => x.kind === 'numbers')
     const formats = s.items.filter((x) => x.kind === 'formats')
     this.#declared = new Map(formats.map((f) => [f.name.name, f]))
     this.#taken = new Set(this.#params.map((p) => p.name))
-    for (const { name } of [...formats, ...this.#numbers]) this.#take(name)
-    const names = [...this.#params.map((p) => p.name), ...this.#numbers.map((n) => n.name.name)]
+    for (const { name } of [...formats, ...this.#decisions]) this.#take(name)
+    const names = [...this.#params.map((p) => p.name), ...this.#decisions.map((n) => n.name.name)]
     this.#names = new ChoiceNames(kernel, names, report)
+    this.#numbers = new SpaceNumbers(this.#decisions, this.#names, report)
     this.#walk = new StepWalk(s, r, [], new Set(names))
   }
 
@@ -99,8 +86,8 @@ class Elaboration {
 
   space(): Space {
     const { items, kernel, name } = this.#s
-    const numbers = this.#numbers.map((n) => this.#number(n))
-    for (const x of items) if (x.kind === 'only') this.#condition(x.cond)
+    const numbers = this.#decisions.map((n) => this.#numbers.elaborated(n))
+    for (const x of items) if (x.kind === 'only') this.#numbers.condition(x.cond)
     const formats = new Map([...this.#declared].map(([own, f]) => [own, this.#format(f)]))
     const steps = items.filter((x) => x.kind !== 'numbers' && x.kind !== 'formats' && x.kind !== 'only')
     const body = this.#steps(steps)
@@ -111,7 +98,7 @@ class Elaboration {
       params: this.#params,
       formats,
       numbers: numbers.filter((n) => n !== null),
-      conditions: this.#conditions,
+      conditions: this.#numbers.conditions,
       body,
       names: { formats: applied, uses, memories, instrs },
       statistics: this.#names.statistics,
@@ -120,91 +107,12 @@ class Elaboration {
     }
   }
 
-  // Numbers and conditions -----------------------------------------------------------------------------------
-
-  #number(n: Ast.NumberDecision): NumberDecision | null {
-    const { report } = this.#r
-    const name = n.name.name
-    const values = this.#values(n.values)
-    if (n.where) this.#condition(n.where)
-    if (!values) return null
-    const all = this.#numbers.map((m) => m.name.name)
-    const mentioned = all.filter((m) => expressionsIn(values).some((e) => freeVars(e).has(m)))
-    const late = mentioned.find((m) => all.indexOf(m) >= all.indexOf(name))
-    if (late !== undefined)
-      report.error({
-        code: 'check/decision-order',
-        message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided after it`}`,
-        span: n.span,
-        hint: late === name ? 'say it as a condition: `only where (…)`' : `move ${late} before it`,
-      })
-    const isFixed = values.kind === 'list' && values.entries.length === 1
-    const made = { name, values, isFixed, numbers: new Set(mentioned), span: n.span }
-    try {
-      const listed = numbersOf(made, () => undefined)
-      if (listed?.length === 0)
-        report.error({
-          code: 'check/empty-space',
-          message: `${name} has no values`,
-          span: n.span,
-          hint: 'leave it out, or give it some',
-        })
-    } catch (e) {
-      if (!(e instanceof SptError)) throw e
-      for (const d of e.diagnostics) report.error(d)
-    }
-    return made
-  }
-
-  #values(v: Ast.NumberList): NumberList | null {
-    const integer = (e: Ast.Expr): Expr | null => this.#integer(e)
-    if (v.kind === 'range') {
-      const [from, to, by] = [integer(v.from), integer(v.to), v.by && integer(v.by)]
-      return from && to && (by || !v.by) ? { kind: 'range', from, to, by } : null
-    }
-    const entries = v.widths.map((w) => {
-      const [value, power] = [integer(w.value), w.power && integer(w.power)]
-      return value && (power || !w.power) ? { value, power, doubling: w.doubling } : null
-    })
-    const whole = entries.filter((e) => e !== null)
-    return whole.length === entries.length ? { kind: 'list', entries: whole } : null
-  }
-
-  #integer(e: Ast.Expr): Expr | null {
-    const x = settled(e, this.#names, this.#r.report)
-    if (x && x.dtype !== 'i32') return this.#r.report.error(wrongArgument('an integer', x.dtype, e.span))
-    return x
-  }
-
-  /** Each conjunct on its own: those that are known early leave out values early. */
-  #conditionsOf(e: Ast.Expr | null): readonly SpaceCondition[] {
-    if (!e) return []
-    const t = elaborateExpr(e, this.#names, this.#r.report)
-    const expr = t && truth(t, e.span, this.#r.report)
-    if (!expr) return []
-    const free = freeVars(expr)
-    const numbers = this.#numbers.map((n) => n.name.name).filter((n) => free.has(n))
-    return [{ expr, text: printExpr(e), numbers, span: e.span }]
-  }
-
-  #condition(e: Ast.Expr): void {
-    this.#conditions.push(...this.#conditionsOf(e))
-  }
-
-  /** The numbers of the space that expressions somewhere in a node name. */
-  #mentionedIn(node: unknown): ReadonlySet<string> {
-    const names = new Set(this.#numbers.map((n) => n.name.name))
-    return new Set(namesIn(node).filter((n) => names.has(n)))
-  }
-
-  // Options --------------------------------------------------------------------------------------------------
-
   #format(f: Ast.FormatDecision): FormatDecision {
     const options = f.options.map((o): Option => {
       return {
         text: printParts(o.parts),
-        conditions: this.#conditionsOf(o.where),
-        numbers: this.#mentionedIn(o.parts),
+        conditions: this.#numbers.conditionsOf(o.where),
+        numbers: this.#numbers.mentionedIn(o.parts),
       }
     })
     this.#refuseTwice(options, f.options, f.name.name)
@@ -232,7 +140,7 @@ class Elaboration {
       const decided = s.kind === 'as' && !s.parts[1] ? this.#declared.get(s.parts[0]!.format.name) : undefined
       if (s.kind === 'as' && decided) return [this.#applied(s, decided)]
       this.#walk.steps([s], [])
-      return [{ kind: 'step', step: s, numbers: this.#mentionedIn(s) }]
+      return [{ kind: 'step', step: s, numbers: this.#numbers.mentionedIn(s) }]
     })
   }
 
@@ -257,7 +165,7 @@ class Elaboration {
     const options = s.groups.map((g): StepOption => {
       return {
         text: printGroup(g),
-        conditions: this.#conditionsOf(g.where),
+        conditions: this.#numbers.conditionsOf(g.where),
         numbers: new Set(),
         body: this.#steps(g.steps),
       }
@@ -274,8 +182,8 @@ class Elaboration {
       const text = printStep(step).slice('use '.length)
       return {
         text,
-        conditions: this.#conditionsOf(o.where),
-        numbers: this.#mentionedIn(args),
+        conditions: this.#numbers.conditionsOf(o.where),
+        numbers: this.#numbers.mentionedIn(args),
         body: this.#used(step),
       }
     })
@@ -287,13 +195,13 @@ class Elaboration {
     const { scope, report, space: find } = this.#r
     const { name, span } = step.schedule
     const decl = scope.schedules.get(this.#s.kernel.name)?.get(name)
-    const args = step.args.map((e) => this.#integer(e))
+    const args = step.args.map((e) => this.#numbers.integer(e))
     if (decl?.kind !== 'space') {
       // Its arguments may ask what steps cannot: they are numbers once the point is known.
       const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
       this.#walk.steps([{ ...step, args: step.args.map(number) }], [])
       const known = args.filter((a) => a !== null)
-      return [{ kind: 'use', step, args: known, numbers: this.#mentionedIn(step.args) }]
+      return [{ kind: 'use', step, args: known, numbers: this.#numbers.mentionedIn(step.args) }]
     }
     if (this.#path.includes(decl)) {
       report.error({

@@ -1,5 +1,5 @@
 /** Tensors as formats store them. */
-import { ConvertedTensor } from '../api/format-values.ts'
+import { ConvertedTensor } from '../api/converted-tensor.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
 import type { Shown } from './display.ts'
 import { type Figure, picture } from './figure.ts'

@@ -1,7 +1,5 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
-import { fail, invariant } from '../ast/diagnostic.ts'
-import { arrayClass } from '../ir/arrays.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import { fail } from '../ast/diagnostic.ts'
 import {
   checkRepeats,
   expectBuffer,
@@ -10,6 +8,7 @@ import {
   expectLabel,
   expectModule,
 } from './check-calls.ts'
+import { CpuBuffer, CpuModule, execute, pieces } from './cpu-execution.ts'
 import type {
   Command,
   CompiledModule,
@@ -34,8 +33,6 @@ import {
 } from './device-checks.ts'
 import { checkStream, failFreed, type InOrder, InOrderEvent, InOrderStream } from './in-order.ts'
 
-type Fn = (...args: (HostArray | number | boolean)[]) => void
-
 /** Largest ArrayBuffer of current engines. */
 const MAX_BUFFER = 2 ** 33
 /** Entries loop over the grid themselves, in 32-bit indices. */
@@ -49,62 +46,6 @@ const LIMITS: DeviceLimits = {
   maxBlockDim: [1024, 1024, 64],
   maxGridDim: [MAX_GRID, MAX_GRID, MAX_GRID],
   maxSharedBytes: 2 ** 30,
-}
-
-class CpuBuffer implements DeviceBuffer {
-  readonly bytes: number
-  readonly label: string
-  readonly owner: object
-  #memory: ArrayBuffer | null
-  readonly #views = new Map<Dtype, HostArray>()
-
-  constructor(bytes: number, label: string, owner: object) {
-    this.bytes = bytes
-    this.label = label
-    this.owner = owner
-    // A whole number of 8-byte words, so that a view of any type covers it.
-    this.#memory = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
-  }
-
-  get freed(): boolean {
-    return this.#memory === null
-  }
-
-  get memory(): ArrayBuffer {
-    invariant(this.#memory, `${this.label} was freed`)
-    return this.#memory
-  }
-
-  view(dtype: Dtype): HostArray {
-    let v = this.#views.get(dtype)
-    if (!v) {
-      v = new (arrayClass(dtype))(this.memory)
-      this.#views.set(dtype, v)
-    }
-    return v
-  }
-
-  free(): void {
-    this.#memory = null
-    this.#views.clear()
-  }
-}
-
-class CpuModule implements CompiledModule {
-  readonly text: ModuleText
-  readonly owner: object
-  readonly functions: Readonly<Record<string, Fn>>
-  released = false
-
-  constructor(text: ModuleText, owner: object) {
-    this.text = text
-    this.owner = owner
-    this.functions = functionsOf(text)
-  }
-
-  release(): void {
-    this.released = true
-  }
 }
 
 /** Creates the cpu device. It needs `new Function`, which a page's content security policy can forbid. */
@@ -147,11 +88,6 @@ class CpuGraph implements Graph {
 }
 
 export const CPU_FEATURES: ReadonlySet<string> = new Set(['f64'])
-
-/** Offsets and lengths: an array of bytes holds 4 GiB at most, a memory more. */
-const pieces = (bytes: number): (readonly [at: number, length: number])[] =>
-  Array.from({ length: Math.ceil(bytes / PIECE) }, (_, k) => [k * PIECE, Math.min(PIECE, bytes - k * PIECE)])
-const PIECE = 2 ** 30
 
 class CpuDevice implements Device {
   readonly kind = 'cpu'
@@ -271,42 +207,5 @@ class CpuDevice implements Device {
         return m.released ? 'freed' : 'live'
       },
     })
-  }
-}
-
-function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
-  const text = `"use strict";\n${module.text.replace(/^export /gm, '')}\nreturn { ${module.entries.map((e) => e.name).join(', ')} };`
-  try {
-    return new Function(text)() as Record<string, Fn>
-  } catch (error) {
-    return fail({
-      code: 'device/compile',
-      message: `the emitted JavaScript of ${module.name} does not compile: ${error instanceof Error ? error.message : String(error)}`,
-      hint:
-        error instanceof EvalError
-          ? 'the page forbids `new Function`: allow unsafe-eval, or import the emitted module'
-          : 'this is a bug of sparsetile; please report the kernel',
-    })
-  }
-}
-
-/** Runs commands that were checked. */
-function execute(commands: readonly Command[]): void {
-  for (const c of commands) {
-    if (c.kind === 'clear') {
-      const { memory } = c.buffer as CpuBuffer
-      for (const [at, n] of pieces(memory.byteLength)) new Uint8Array(memory, at, n).fill(0)
-      continue
-    }
-    const module = c.module as CpuModule
-    const entry = module.text.entries.find((e) => e.name === c.entry)
-    const fn = module.functions[c.entry]
-    invariant(entry && fn, `no entry ${c.entry}`)
-    const args = entry.args.map((spec, k) => {
-      const value = c.args[k]
-      if (spec.kind === 'buffer') return (value as CpuBuffer).view(spec.dtype)
-      return spec.dtype === 'bool' ? value !== 0 : (value as number)
-    })
-    fn(...args)
   }
 }

@@ -11,7 +11,7 @@ import { checkCoords } from './coordinate-checks.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { entriesOf } from './engines/host/scatter.ts'
-import type { Dimension } from './level-assembly.ts'
+import type { Dimension } from './levels.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import { assembleTreesOfDimensions } from './tree-assembly.ts'
 

@@ -3,7 +3,7 @@ import { hasIndices, hasWidth, type StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { type Column, ENTRY, type Frame } from './column-engine.ts'
 import type { Starts } from './engine-operands.ts'
-import type { Dimension } from './level-assembly.ts'
+import type { Dimension } from './levels.ts'
 
 export const isRepeating = (axis: StoredAxis): boolean => hasIndices(axis) && !axis.unique
 

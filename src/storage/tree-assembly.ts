@@ -10,14 +10,8 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
-import {
-  assembleLevel,
-  type Dimension,
-  isDirect,
-  type Made,
-  type Place,
-  rankedLevel,
-} from './level-assembly.ts'
+import { assembleLevel, isDirect, rankedLevel } from './level-assembly.ts'
+import type { Dimension, Made, Place } from './levels.ts'
 import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
 import { type Level, treesOf } from './storage.ts'
 

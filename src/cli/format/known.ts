@@ -1,5 +1,6 @@
 /** The formats that a command line can name: those of the package, and those of files. */
-import { chooseFormat, SptFormat } from '../../api/format-values.ts'
+import { chooseFormat } from '../../api/choose-format.ts'
+import { SptFormat } from '../../api/format-values.ts'
 import { type Source, SptError } from '../../ast/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package-formats.ts'
 import type { AnyFormat } from '../../ir/format.ts'

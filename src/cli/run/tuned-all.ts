@@ -5,7 +5,7 @@ import { appliedName } from '../../ast/applied-name.ts'
 import type { Generalised, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/text.ts'
 import { fastestTrials } from '../../search/fastest.ts'
-import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all.ts'
+import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all-result.ts'
 import { byFrequency, ms } from './tuned.ts'
 
 /** Mean of time / best, as factors multiply. */

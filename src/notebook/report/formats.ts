@@ -1,6 +1,7 @@
 /** Pictures of tensors as a kernel stores them. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import { chooseFormat, SptFormat } from '../../api/format-values.ts'
+import { chooseFormat } from '../../api/choose-format.ts'
+import { SptFormat } from '../../api/format-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'

@@ -6,7 +6,7 @@
  * A device belongs to the thread that created it.
  */
 
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostic.ts'
 import { nameText } from '../../ast/expect-argument.ts'
 import {
   checkRepeats,
@@ -31,18 +31,18 @@ import type {
 import { failForeign } from '../in-order.ts'
 import type { LibraryText } from '../library-text.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
-import type { Image, KernelCompiler } from './compiler.ts'
+import type { KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
 import type { CudaDriver, DriverCalls } from './driver.ts'
-import { CudaCallError, isSticky } from './errors.ts'
 import type { Ffi } from './ffi.ts'
 import { FILL } from './fills.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
 import type { Machine } from './libraries.ts'
 import { CudaLibrary } from './library-call.ts'
-import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
-import { CudaModule } from './module.ts'
+import { type CudaBuffer, CudaMemory, checkRange, hostBlock } from './memory.ts'
+import type { CudaModule } from './module.ts'
+import { CudaModules, checkNeeds } from './modules.ts'
 import { MAX_ARGUMENTS } from './pack-arguments.ts'
 import { CudaEvent, CudaStream } from './stream.ts'
 import { Timer } from './timer.ts'
@@ -70,11 +70,10 @@ export class CudaDevice implements Device {
   readonly chip: Chip
   readonly #context: CudaContext
   readonly #calls: DriverCalls
-  readonly #compiler: KernelCompiler
   readonly #memory: CudaMemory
   readonly #launcher: Launcher
   readonly #graphs: GraphHost
-  readonly #modules = new Set<CudaModule>()
+  readonly #modules: CudaModules
   readonly #events = new Set<CudaEvent>()
   #filling: Promise<void> | undefined
   readonly #timer: Timer
@@ -88,16 +87,16 @@ export class CudaDevice implements Device {
     this.driver = parts.versions
     this.limits = chipLimits(chip, MAX_ARGUMENTS)
     this.features = chipFeatures(chip)
-    this.#compiler = parts.compiler
     this.#libraries = parts.libraries
     this.#memory = new CudaMemory(driver, chip.memoryBytes)
     this.#context = new CudaContext(driver, chip, (requested, label) => this.#memory.state(requested, label))
     this.#calls = driver.calls
     this.#timer = new Timer(this.#context)
+    this.#modules = new CudaModules(this.#context, chip, parts.compiler)
     this.#launcher = new Launcher(
       this.#context,
       this.#memory,
-      this.#modules,
+      this.#modules.live,
       parts.overlap && !parts.syncEachLaunch,
     )
     this.#graphs = {
@@ -157,34 +156,12 @@ export class CudaDevice implements Device {
 
   async compile(module: ModuleText): Promise<CudaModule> {
     expectModule(module)
-    if (module.target !== 'cuda') {
-      fail({
-        code: 'device/target',
-        message: `module '${module.name}' is printed for ${module.target}`,
-        expected: 'a module printed for cuda',
-      })
-    }
     checkNeeds(module, this.chip)
     if (this.#launcher.overlap && module.entries.some((e) => e.waits)) {
-      this.#filling ??= this.#compile(FILL).then((fill) => void (this.#launcher.fill = fill))
+      this.#filling ??= this.#modules.compile(FILL).then((fill) => void (this.#launcher.fill = fill))
       await this.#filling
     }
-    return this.#compile(module)
-  }
-
-  async #compile(module: ModuleText): Promise<CudaModule> {
-    const during = `loading module '${module.name}'`
-    this.#context.within(during, () => {})
-    const image = await this.#compiler.image(module)
-    try {
-      return this.#load(module, image)
-    } catch (error) {
-      const stale = image.cached && error instanceof CudaCallError && !isSticky(error.code)
-      if (!stale) throw this.#context.translate(error, during)
-      // What was cached is whole but not what this driver takes: compile anew, once.
-      const fresh = await this.#compiler.image(module, true)
-      return this.#context.within(during, () => this.#load(module, fresh))
-    }
+    return this.#modules.compile(module)
   }
 
   library(text: LibraryText): Library {
@@ -262,21 +239,9 @@ export class CudaDevice implements Device {
       for (const graph of [...this.#graphs.graphs]) graph.release()
       for (const event of [...this.#events]) event.release()
       this.#timer.release()
-      for (const module of this.#modules) {
-        module.released = true
-        this.#calls.cuModuleUnload(module.handle)
-      }
+      this.#modules.release()
       for (const buffer of [...this.#memory.live]) this.#memory.free(buffer)
-      this.#modules.clear()
     })
-  }
-
-  #load(module: ModuleText, image: Image): CudaModule {
-    this.#context.enter()
-    const { driver } = this.#context
-    const loaded = new CudaModule(driver, this.chip, module, image, (m) => this.#unload(m))
-    this.#modules.add(loaded)
-    return loaded
   }
 
   #own(stream: Stream): CudaStream {
@@ -295,37 +260,4 @@ export class CudaDevice implements Device {
       this.#context.check('cuMemFree_v2', this.#memory.free(buffer))
     })
   }
-
-  #unload(module: CudaModule): void {
-    module.released = true
-    this.#modules.delete(module)
-    if (!this.#context.usable) return
-    this.#context.within(`releasing module '${module.text.name}'`, () => {
-      this.#context.drain()
-      this.#context.check('cuModuleUnload', this.#calls.cuModuleUnload(module.handle))
-    })
-  }
-}
-
-function hostBlock(bytes: number, label: string): ArrayBuffer {
-  try {
-    return new ArrayBuffer(bytes)
-  } catch {
-    throw new SptError({
-      code: 'device/out-of-memory',
-      message: `no host memory for the ${bytes} bytes of '${label}'`,
-      hint: 'download a part of the buffer, or use a machine with more memory',
-    })
-  }
-}
-
-/** The declared instructions of a module are those of this chip. */
-function checkNeeds({ needs, name }: ModuleText, chip: Pick<Chip, 'name' | 'major' | 'minor'>): void {
-  if (!needs || chip.major + chip.minor / 10 >= needs.version) return
-  fail({
-    code: 'device/no-instruction',
-    message: `${needs.instr}, which ${name} uses, needs compute capability ${needs.version.toFixed(1)}, and ${chip.name} has ${chip.major}.${chip.minor}`,
-    ...(needs.span ? { span: needs.span } : {}),
-    expected: 'a device with the instruction, or another schedule',
-  })
 }

@@ -1,6 +1,6 @@
 /** Device memory: allocation with its numbers, and the checks of ranges. */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail, SptError } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 import type { DeviceBuffer } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
@@ -112,4 +112,17 @@ export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, ve
     message: `cannot ${verb} ${bytes} bytes at offset ${offset}: buffer '${buffer.label}' has ${buffer.bytes} bytes`,
     expected: 'a range inside the buffer',
   })
+}
+
+/** Of what is downloaded. @throws SptError `device/out-of-memory` */
+export function hostBlock(bytes: number, label: string): ArrayBuffer {
+  try {
+    return new ArrayBuffer(bytes)
+  } catch {
+    throw new SptError({
+      code: 'device/out-of-memory',
+      message: `no host memory for the ${bytes} bytes of '${label}'`,
+      hint: 'download a part of the buffer, or use a machine with more memory',
+    })
+  }
 }

@@ -9,7 +9,8 @@ import { type Connection, explained, transaction } from './connection.ts'
 import { type ExportFormat, exported } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
-import { KEPT, NOT_DISQUALIFIED, where } from './queries.ts'
+import { checkPicks, forgotten } from './prune.ts'
+import { KEPT, NOT_DISQUALIFIED, placeholders, where } from './queries.ts'
 import {
   bindable,
   type Cell,
@@ -65,8 +66,6 @@ export async function openRecords(path?: string, options: RecordsOptions = {}): 
   const opened = await openFile(path, options.readonly ?? false)
   return new Records(opened.db, opened.path)
 }
-
-const placeholders = (columns: readonly string[]): string => columns.map(() => '?').join(', ')
 
 const ADD_STUDY = `INSERT INTO studies (${STUDY_COLUMNS.join(', ')}) VALUES (${placeholders(STUDY_COLUMNS)})
   ON CONFLICT (id) DO NOTHING`
@@ -214,41 +213,11 @@ export class Records {
    */
   prune(options: PruneOptions): number {
     checkPrune(options)
-    const { olderThan, keepBest, studies } = options
-    if (olderThan === undefined && keepBest === undefined && studies === undefined)
-      fail({
-        code: 'records/prune',
-        message: 'everything would be forgotten',
-        expected: 'olderThan, keepBest or studies',
-        hint: 'remove the file to forget everything',
-      })
+    checkPicks(options)
     const removed = this.#run((db) =>
       transaction(db, () => {
-        for (const id of studies ?? []) if (!this.study(id)) unknownStudy(id, this.path)
-        const among = studies ? (column: string) => `${column} IN (${placeholders(studies)})` : () => '1'
-        const conditions = [among('study')]
-        const values: Cell[] = [...(studies ?? [])]
-        if (olderThan !== undefined) {
-          conditions.push('time < ?')
-          values.push(olderThan)
-        }
-        if (keepBest !== undefined) {
-          conditions.push(`id NOT IN (SELECT id FROM (
-            SELECT id, row_number() OVER (PARTITION BY study ORDER BY median, rowid) AS place
-            FROM trials WHERE status = 'measured') WHERE place <= ?)`)
-          values.push(keepBest)
-        }
-        const whole = conditions.length === 1
-        if (!whole) conditions.push("status <> 'wrong'")
-        const gone = db
-          .prepare(`DELETE FROM trials WHERE ${conditions.join(' AND ')} RETURNING study`)
-          .all(...values) as { readonly study: string }[]
-        // Not those that somebody has just begun.
-        const emptied = db.prepare(
-          'DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)',
-        )
-        for (const id of new Set([...gone.map((t) => t.study), ...(whole ? studies! : [])])) emptied.run(id)
-        return gone.length
+        for (const id of options.studies ?? []) if (!this.study(id)) unknownStudy(id, this.path)
+        return forgotten(db, options)
       }),
     )
     this.#shrink()

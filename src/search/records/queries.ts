@@ -9,8 +9,10 @@ export interface Where {
   readonly values: readonly Cell[]
 }
 
+export const placeholders = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
+
 const among = (column: string, values: readonly Cell[]): [string, ...Cell[]] => [
-  `${column} IN (${values.map(() => '?').join(', ')})`,
+  `${column} IN (${placeholders(values)})`,
   ...values,
 ]
 

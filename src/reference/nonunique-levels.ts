@@ -1,0 +1,94 @@
+/** Levels whose coordinates may come several times under a parent: a node for each entry, or as many as fit below. */
+import { hasWidth, type StoredAxis } from '../ir/axis.ts'
+import type { Level, Placed, Source } from './axis-trees.ts'
+
+/** What is stored at one coordinate of a nonunique level. */
+interface Entry {
+  readonly s: Source
+  readonly e: number
+  /** Parent node, coordinates from this level down, and how often the same came before, where that is kept. */
+  readonly key: readonly number[]
+}
+
+function compare(a: Entry, b: Entry): number {
+  for (let k = 0; k < Math.max(a.key.length, b.key.length); k++) {
+    const d = (a.key[k] ?? -1) - (b.key[k] ?? -1)
+    if (d !== 0) return d
+  }
+  return 0
+}
+
+/**
+ * A nonunique level has a node for each stored path below it (each entry, where duplicates are kept); over a
+ * `sparse_fixed` level, one for as many of its nodes as it is wide.
+ */
+export function buildNonunique(
+  base: { axis: StoredAxis; parent: Level | null; extent: number },
+  sources: readonly Source[],
+  below: ReadonlyMap<string, StoredAxis>,
+  widthOf: (a: StoredAxis) => number | null,
+  under: (s: Source, e: number) => number,
+  start: Float64Array,
+  placed: Placed,
+): Level {
+  const entries: Entry[] = []
+  const apart = sources.some((s) => s.keep)
+  let chain: readonly StoredAxis[] = [base.axis]
+  for (const s of sources) {
+    const deeper = s.axes.filter((a) => a !== base.axis.name && below.has(a))
+    if (deeper.length >= chain.length) chain = [base.axis, ...deeper.map((a) => below.get(a)!)]
+    const columns = deeper.map((a) => s.columns[s.axes.indexOf(a)]!)
+    const own = s.columns[s.axes.indexOf(base.axis.name)]!
+    const seen = new Map<string, number>()
+    for (let e = 0; e < s.length; e++) {
+      const key = [under(s, e), own[e]!, ...columns.map((c) => c[e]!)]
+      if (apart) {
+        const text = key.join()
+        const times = seen.get(text) ?? 0
+        if (s.keep) seen.set(text, times + 1)
+        key.push(times)
+      }
+      entries.push({ s, e, key })
+    }
+    placed.set(s, new Float64Array(s.length))
+  }
+  entries.sort(compare)
+  const begins = beginsOf(entries, chain, widthOf, 0)
+  const coord: number[] = []
+  entries.forEach((entry, k) => {
+    if (begins[k]) {
+      coord.push(entry.key[1]!)
+      start[entry.key[0]! + 1]!++
+    }
+    placed.get(entry.s)![entry.e] = coord.length - 1
+  })
+  for (let p = 0; p + 1 < start.length; p++) start[p + 1]! += start[p]!
+  return { ...base, count: coord.length, start, coord: Int32Array.from(coord) }
+}
+
+/** For each entry whether it needs another node on `chain[depth]` than the entry before it. */
+function beginsOf(
+  entries: readonly Entry[],
+  chain: readonly StoredAxis[],
+  widthOf: (a: StoredAxis) => number | null,
+  depth: number,
+): readonly boolean[] {
+  const differs = (k: number, length: number): boolean =>
+    k === 0 || entries[k]!.key.slice(0, length).join() !== entries[k - 1]!.key.slice(0, length).join()
+  const axis = chain[depth]!
+  const isNew = (k: number): boolean => differs(k, depth + 2)
+  if (!('unique' in axis) || axis.unique) return entries.map((_, k) => isNew(k))
+  const child = chain[depth + 1]
+  const other = entries.map((entry, k) => k === 0 || compare(entries[k - 1]!, entry) !== 0)
+  if (!hasWidth(child)) return other
+  const width = widthOf(child) ?? Number.POSITIVE_INFINITY
+  const inner = beginsOf(entries, chain, widthOf, depth + 1)
+  let visited = 0
+  return entries.map((_, k) => {
+    const sameNode = other[k]! && child.unique && !differs(k, chain.length + 1)
+    if (inner[k]) visited++
+    if (!isNew(k) && !sameNode && visited <= width) return false
+    visited = 1
+    return true
+  })
+}

@@ -1,0 +1,42 @@
+/** Which trials are forgotten, and with them studies that have none any more. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { Connection } from './connection.ts'
+import { placeholders } from './queries.ts'
+import type { Cell } from './rows.ts'
+import type { PruneOptions } from './types.ts'
+
+/** @throws SptError `records/prune` where nothing says which */
+export function checkPicks({ olderThan, keepBest, studies }: PruneOptions): void {
+  if (olderThan === undefined && keepBest === undefined && studies === undefined)
+    fail({
+      code: 'records/prune',
+      message: 'everything would be forgotten',
+      expected: 'olderThan, keepBest or studies',
+      hint: 'remove the file to forget everything',
+    })
+}
+
+/** Within a transaction; gives how many trials. */
+export function forgotten(db: Connection, { olderThan, keepBest, studies }: PruneOptions): number {
+  const conditions = [studies ? `study IN (${placeholders(studies)})` : '1']
+  const values: Cell[] = [...(studies ?? [])]
+  if (olderThan !== undefined) {
+    conditions.push('time < ?')
+    values.push(olderThan)
+  }
+  if (keepBest !== undefined) {
+    conditions.push(`id NOT IN (SELECT id FROM (
+      SELECT id, row_number() OVER (PARTITION BY study ORDER BY median, rowid) AS place
+      FROM trials WHERE status = 'measured') WHERE place <= ?)`)
+    values.push(keepBest)
+  }
+  const whole = conditions.length === 1
+  if (!whole) conditions.push("status <> 'wrong'")
+  const gone = db
+    .prepare(`DELETE FROM trials WHERE ${conditions.join(' AND ')} RETURNING study`)
+    .all(...values) as { readonly study: string }[]
+  // Not those that somebody has just begun.
+  const emptied = db.prepare('DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)')
+  for (const id of new Set([...gone.map((t) => t.study), ...(whole ? studies! : [])])) emptied.run(id)
+  return gone.length
+}

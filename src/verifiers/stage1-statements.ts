@@ -1,0 +1,198 @@
+/** The invariants of statements of Stage I, and of the expressions in them. */
+import { InternalError, unreachable } from '../ast/diagnostic.ts'
+import { type Axis, isAttached, isFused, isStored, parentOf } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import { walkExpr } from '../ir/expr-tree.ts'
+import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
+import { isCompare } from '../ir/ops.ts'
+import { printExpr1 } from '../ir/print-stage1.ts'
+import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/stage1.ts'
+
+export function check(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new InternalError(`Stage I: ${message}`)
+}
+
+/** Names in sight with their types, and the axes that are open (a view opens its base). */
+export interface Scope {
+  readonly types: ReadonlyMap<string, Dtype>
+  readonly open: ReadonlySet<string>
+}
+
+export class Verifier {
+  readonly #axes: ReadonlyMap<string, Axis>
+  readonly #buffers: ReadonlyMap<string, Buffer1>
+  readonly #declared: ReadonlySet<string>
+
+  constructor(
+    axes: ReadonlyMap<string, Axis>,
+    buffers: ReadonlyMap<string, Buffer1>,
+    declared: ReadonlySet<string>,
+  ) {
+    this.#axes = axes
+    this.#buffers = buffers
+    this.#declared = declared
+  }
+
+  body(list: readonly Stmt1[], outer: Scope): void {
+    let scope = outer
+    for (const s of list) {
+      switch (s.kind) {
+        case 'iterate':
+          this.#iteration(s, scope)
+          break
+        case 'let':
+          this.#expr(s.value, scope)
+          check(!this.#declared.has(s.name) && !scope.types.has(s.name), `let ${s.name} hides something`)
+          scope = { ...scope, types: new Map(scope.types).set(s.name, s.value.dtype) }
+          break
+        case 'if':
+          this.#expr(s.cond, scope)
+          check(s.cond.dtype === 'bool', `condition ${printExpr1(s.cond)} is ${s.cond.dtype}`)
+          this.body(s.then, scope)
+          this.body(s.else, scope)
+          break
+        case 'assign':
+          this.#targets(s.targets, s.values, scope)
+          s.values.forEach((v, k) => {
+            const t = s.targets[k]!
+            check(v.dtype === t.dtype, `${printExpr1(t)} is ${t.dtype} and is assigned ${v.dtype}`)
+          })
+          break
+        case 'reduce':
+          this.#targets(s.targets, s.values, scope)
+          this.#reduce(s)
+          break
+        default:
+          unreachable(s)
+      }
+    }
+  }
+
+  #iteration(s: Iteration, outer: Scope): void {
+    const types = new Map(outer.types)
+    const open = new Set(outer.open)
+    for (const it of s.iters) {
+      const a = this.#axes.get(it.axis)
+      check(a, `iterator ${it.name} is over ${it.axis}, which is no axis`)
+      const parent = isStored(a) ? parentOf(a) : isAttached(a) ? a.parent : null
+      check(
+        parent === null || open.has(parent),
+        `${it.name} in ${s.name} is iterated outside its parent ${parent}`,
+      )
+      const brought = isFused(a) ? a.members : [it.name]
+      for (const name of brought) {
+        check(!types.has(name), `iterator ${name} of ${s.name} hides something`)
+        check(
+          name === it.axis || isFused(a) || views(a, name) || !this.#declared.has(name),
+          `iterator ${name} hides something`,
+        )
+        types.set(name, 'i32')
+      }
+      for (const name of isFused(a) ? a.members : [it.axis]) open.add(name)
+      if (isAttached(a)) open.add(a.base)
+    }
+    const scope = { types, open }
+    for (const w of s.where) {
+      this.#expr(w, scope)
+      check(w.dtype === 'bool', `where ${printExpr1(w)} is ${w.dtype}`)
+    }
+    this.body(s.body, scope)
+  }
+
+  #targets(targets: readonly Access[], values: readonly Expr[], scope: Scope): void {
+    check(
+      targets.length === values.length && targets.length > 0,
+      `${targets.length} targets, ${values.length} values`,
+    )
+    for (const t of targets) {
+      this.#expr(t, scope)
+      check(this.#buffers.get(t.buffer)!.role !== 'in', `the input ${t.buffer} is written`)
+    }
+    for (const v of values) this.#expr(v, scope)
+  }
+
+  #reduce(s: Reduce1): void {
+    verifyMonoid(s.reducer)
+    check(
+      s.reducer.fields.length === s.targets.length,
+      `${s.reducer.name} does not take ${s.targets.length} targets`,
+    )
+    const builtin = isBuiltinReducer(s.reducer.name)
+    s.targets.forEach((t, k) => {
+      const { dtype } = s.reducer.fields[k]!
+      const value = s.values[k]!.dtype
+      check(t.dtype === dtype, `${printExpr1(t)} is ${t.dtype} and is reduced as ${dtype}`)
+      const wide = builtin ? this.#buffers.get(t.buffer)!.accumulate : dtype
+      check(value === dtype || value === wide, `${printExpr1(t)} is reduced with ${value}`)
+    })
+  }
+
+  #expr(e: Expr, scope: Scope): void {
+    walkExpr(e, (x) => {
+      switch (x.kind) {
+        case 'var': {
+          const dtype = scope.types.get(x.name)
+          check(dtype, `${x.name} is not in sight`)
+          check(dtype === x.dtype, `${x.name} is ${dtype} and used as ${x.dtype}`)
+          break
+        }
+        case 'load': {
+          const b = this.#buffers.get(x.buffer)
+          check(b, `there is no buffer ${x.buffer}`)
+          check(b.dtype === x.dtype, `${b.name} is ${b.dtype} and used as ${x.dtype}`)
+          check(b.axes.length === x.index.length, `${printExpr1(x)} has ${x.index.length} indices`)
+          for (const i of x.index) check(i.dtype === 'i32', `index ${printExpr1(i)} is ${i.dtype}`)
+          break
+        }
+        default:
+          verifyNode(x)
+      }
+    })
+  }
+}
+
+/** What types alone say about a node. */
+function verifyNode(x: Expr): void {
+  switch (x.kind) {
+    case 'builtin':
+    case 'search':
+      check(false, `${x.kind} in ${printExpr1(x)}`)
+      break
+    case 'binary': {
+      check(x.a.dtype === x.b.dtype, `operands of ${printExpr1(x)} are ${x.a.dtype} and ${x.b.dtype}`)
+      const logical = x.op === 'and' || x.op === 'or'
+      check(!logical || x.a.dtype === 'bool', `operands of ${printExpr1(x)} are ${x.a.dtype}`)
+      check(!(isCompare(x.op) || logical) || x.dtype === 'bool', `${printExpr1(x)} is ${x.dtype}`)
+      check(x.op !== 'quo' && x.op !== 'rem', `${x.op} in ${printExpr1(x)}`)
+      break
+    }
+    case 'select':
+      check(x.cond.dtype === 'bool', `the condition of ${printExpr1(x)} is ${x.cond.dtype}`)
+      check(
+        x.then.dtype === x.dtype && x.else.dtype === x.dtype,
+        `branches of ${printExpr1(x)} differ in type`,
+      )
+      break
+    case 'unary':
+      check((x.op === 'not') === (x.x.dtype === 'bool'), `the operand of ${printExpr1(x)} is ${x.x.dtype}`)
+      break
+    default:
+  }
+}
+
+function verifyMonoid(m: Monoid): void {
+  const n = m.fields.length
+  const same = [m.identity, m.left, m.right, m.result].every((list) => list.length === n)
+  check(same, `monoid ${m.name} does not have ${n} components everywhere`)
+  const known = new Map([...m.left, ...m.right].map((v) => [v.name, v.dtype]))
+  check(known.size === 2 * n, `the operands of monoid ${m.name} share names`)
+  for (const e of [...m.identity, ...m.result])
+    walkExpr(e, (x) => {
+      check(x.kind !== 'var' || known.get(x.name) === x.dtype, `monoid ${m.name} mentions ${printExpr1(x)}`)
+      check(x.kind !== 'load', `monoid ${m.name} reads memory`)
+    })
+}
+
+/** An iterator over an attached axis may go by the name of the axis it enters. */
+const views = (a: Axis, name: string): boolean => isAttached(a) && a.base === name
