@@ -237,7 +237,9 @@ test('ended before there is a result, it tells what came of it', async () => {
       best: null,
       finals: [{ name: 'standard', outcome: ended }],
     } as never)
-  expect(text('aborted')).toMatch(/ended by aborted after 1\.0 s\n\nIt was ended before the first trial\.\n$/)
+  expect(text('aborted')).toMatch(
+    /ended after 1\.0 s: it was interrupted\n\nIt was ended before the first trial\.\n$/,
+  )
   expect(text('seconds')).toContain('Its time was over before the first trial')
   const timing = (median: number) => ({
     status: 'measured',

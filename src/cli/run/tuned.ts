@@ -3,7 +3,7 @@ import type { Kernel } from '../../api/kernel.ts'
 import { fastestOf } from '../../search/fastest.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
-import { finalText, nothingText } from '../../search/tune/final-text.ts'
+import { endText, finalText, nothingText } from '../../search/tune/final-text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 
@@ -71,7 +71,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
   const lines = [
     `kernel    ${kernel.name} on ${device}`,
     `space     ${space}${r.left === undefined ? '' : `, ${r.left} points left`}`,
-    `trials    ${r.trials.length}${r.known > 0 ? `, ${r.known} of them known` : ''}; ended by ${r.stoppedBy} after ${r.seconds.toFixed(1)} s`,
+    `trials    ${r.trials.length}${r.known > 0 ? `, ${r.known} of them known` : ''}; ${endText(r)}`,
     ...(rejected ? [`rejected  ${rejected}`] : []),
     ...reducerFaults([...r.trials, ...r.finals].map((t) => t.outcome)),
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),

@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import { typescriptText } from '../../search/text.ts'
-import { finalText, nothingText } from '../../search/tune/final-text.ts'
+import { endText, finalText, nothingText } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
@@ -85,7 +85,7 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
     ...librariesOf(r),
     ['strategy', `${s.strategy}, seed ${s.seed}`],
     ['trials', `${r.trials.length}${r.known > 0 ? `, ${r.known} of them from the records` : ''}`],
-    ['search', `${r.seconds.toFixed(1)} s, ended by ${r.stoppedBy}`],
+    ['search', endText(r)],
     ['date', s.started],
     ...(r.study === null ? [] : [['study', r.study] as const]),
     ...(r.sampled ? [['compared', 'a sample of the results, with the reference'] as const] : []),

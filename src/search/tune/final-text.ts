@@ -1,5 +1,6 @@
 /** A kernel of the last comparison as text, or why there is none. */
 import { choiceText } from '../choice/text.ts'
+import type { StoppedBy } from '../search.ts'
 import type { Final, TuneResult } from './index.ts'
 
 const SOLE = [{ conditions: [], candidate: 0 }]
@@ -9,6 +10,20 @@ export function finalText({ kernel, declares }: Pick<Final, 'kernel' | 'declares
   const { text } = choiceText(kernel, SOLE, [{ kernel, call: null, requires: [] }])
   return declares ? `${declares}\n${text}` : text
 }
+
+const WHY: Readonly<Record<StoppedBy, string>> = {
+  trials: 'all trials that were asked for are done',
+  seconds: 'its time was over',
+  patience: 'nothing better came for a while',
+  exhausted: 'no point is left',
+  strategy: 'the strategy asks for no more',
+  aborted: 'it was interrupted',
+  device: 'the device was lost',
+}
+
+/** When a search ended, and why. */
+export const endText = ({ seconds, stoppedBy }: Pick<TuneResult, 'seconds' | 'stoppedBy'>): string =>
+  `ended after ${seconds.toFixed(1)} s: ${WHY[stoppedBy]}`
 
 /** Why there is no fastest. Where nothing was tried, nothing is to blame but the end. */
 export function nothingText({ trials, stoppedBy }: Pick<TuneResult, 'trials' | 'stoppedBy'>): string {
