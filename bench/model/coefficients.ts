@@ -18,6 +18,7 @@ const H100: Coefficients = {
   atomics: 1.2e9,
   conflicts: 0.1e9,
   contended: 0.56e6,
+  retries: 1e6,
   latency: 3.6e-5,
   wave: 1.4e-3,
   hop: 9e-5,

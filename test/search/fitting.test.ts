@@ -14,6 +14,7 @@ const {
   lines: _lines,
   conflicts: _conflicts,
   contended: _contended,
+  retries: _retries,
   wave: _wave,
   hop: _hop,
   probe: _probe,

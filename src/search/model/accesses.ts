@@ -11,7 +11,7 @@ import { innermostSerial, isBlock, isThread } from './frames.ts'
 import { groupsOf } from './groups.ts'
 import { countSpills } from './one-thread.ts'
 import { onceOf, type Place, timesOf } from './place.ts'
-import { type Recurrence, reuseWithin } from './recurrence.ts'
+import { reuseWithin } from './recurrence.ts'
 import type { Structure } from './structure.ts'
 import type { Gather, Sums } from './sums.ts'
 
@@ -116,12 +116,6 @@ export class Accesses {
     if (buffer?.scope === 'global')
       this.#sums.access('loads', buffer, p.times, spreadOf(addressOf(t.index, p), buffer, lanes, p.frames))
     this.write('stores', t, p, lanes, times)
-  }
-
-  /** Of the coordinates that an address is read from, how soon they recur. */
-  recurrenceOf(x: Load): { readonly from: Load; readonly each: Recurrence } | undefined {
-    const from = this.#coordinatesOf(x)
-    return from && { from, each: this.#structure.recurrence.get(from.buffer)!.each }
   }
 
   #coordinatesOf(x: Load): Load | undefined {

@@ -23,10 +23,14 @@ export interface Coefficients {
   /** Operations of floats, and of matrix units. */
   readonly operations: number
   readonly matrix: number
-  /** Bytes that atomic updates change; those of neighbouring threads that change one element; and one of many of one element. */
+  /**
+   * Bytes that atomic updates change; those of a warp's threads that wait for others of the same element; and one of many of
+   * one element. Updates that are loops of compare and swap are tried again for each warp that is at the same element.
+   */
   readonly atomics: number
   readonly conflicts?: number | undefined
   readonly contended?: number | undefined
+  readonly retries?: number | undefined
   /** Milliseconds of one round of reads that are under way together. */
   readonly latency: number
   /**
@@ -136,7 +140,11 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
     'near cache': at(t.loadBytes, c.nearCache),
     requests: (t.loadRequests + t.storeRequests) / c.requests + at(t.lines, c.lines),
     operations: t.operations / c.operations + t.matrixOperations / c.matrix,
-    atomics: t.atomicBytes / c.atomics + at(t.conflicts, c.conflicts) + at(t.contention, c.contended),
+    atomics:
+      t.atomicBytes / c.atomics +
+      at(t.conflicts, c.conflicts) +
+      at(t.contention, c.contended) +
+      at(t.retries, c.retries),
     latency: t.waves * (c.wave ?? 0) + waited(waves, c),
     'longest thread':
       waited(longest, c) +

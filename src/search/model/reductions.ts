@@ -1,16 +1,15 @@
 /** What reductions write, and what threads exchange for them. */
 import type { Load, Search } from '../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import { walkExpr } from '../../ir/expr-tree.ts'
 import type { Reduce } from '../../ir/loops.ts'
 import type { Accesses } from './accesses.ts'
 import type { Lane } from './coalescing.ts'
 import { type Frame, isThread } from './frames.ts'
-import { groupsOf } from './groups.ts'
 import { countSpills } from './one-thread.ts'
 import type { Place } from './place.ts'
-import { reuseWithin } from './recurrence.ts'
 import type { Structure } from './structure.ts'
 import type { Sums } from './sums.ts'
+import { AtomicUpdates, type Updates } from './updates.ts'
 
 /** Of a thread, one after the other: exchanges of registers within a warp, and those of a block, with barriers. */
 export interface Meetings {
@@ -22,11 +21,13 @@ export class Reductions {
   readonly #accesses: Accesses
   readonly #structure: Structure
   readonly #sums: Sums
+  readonly #updates: AtomicUpdates
 
   constructor(accesses: Accesses, structure: Structure, sums: Sums) {
     this.#accesses = accesses
     this.#structure = structure
     this.#sums = sums
+    this.#updates = new AtomicUpdates(structure)
   }
 
   reduce(s: Reduce, p: Place, lanes: readonly Lane[]): Meetings {
@@ -50,12 +51,14 @@ export class Reductions {
   /** Updates of one element wait for each other; those of a warp at once. */
   #atomic(t: Load, p: Place, lanes: readonly Lane[]): void {
     this.#accesses.write('atomics', t, p, lanes, p.times)
-    const found = this.#accesses.recurrenceOf(t)
-    if (!found) return
-    const { from, each } = found
-    const neighbours = groupsOf(lanes, freeVars(from)).warp
-    this.#sums.conflicts += p.times * (1 - 1 / reuseWithin(each, neighbours))
-    this.#sums.contention = Math.max(this.#sums.contention, each.most)
+    this.#meet(this.#updates.of(t, p, lanes), p.times)
+  }
+
+  #meet({ most, warps, together }: Updates, times: number): void {
+    // Of several at once the first is done at once, the last after all others.
+    this.#sums.conflicts += (times * (Math.max(1, together) - 1)) / 2
+    this.#sums.contention = Math.max(this.#sums.contention, most)
+    this.#sums.retries = Math.max(this.#sums.retries, most * warps)
   }
 
   /** Every thread has a register of its own; they are added up at the end: by neighbours in x, or through shared memory. */
@@ -95,11 +98,7 @@ export class Reductions {
     const atomics = s.atomic ? Math.min(updates, (2 * shares * elements) / groups) : 0
     this.#accesses.write('atomics', t, p, lanes, atomics)
     this.#accesses.write('stores', t, p, lanes, updates - atomics)
-    if (s.atomic)
-      this.#sums.contention = Math.max(
-        this.#sums.contention,
-        (offsets?.longest ?? 0) / Math.max(1, extent * groups),
-      )
+    if (s.atomic) this.#meet(this.#updates.of(t, p, lanes, Math.max(1, extent * groups)), 0)
     if (!within) return 0
     this.#sums.passed += shares * elements
     return Math.log2(groups + 1)

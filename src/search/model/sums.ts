@@ -49,6 +49,7 @@ export class Sums {
   passed = 0
   conflicts = 0
   contention = 0
+  retries = 0
 
   statement(times: number, { n, functions }: Operations, matrix: boolean): void {
     this.#statements += times
@@ -97,6 +98,7 @@ export class Sums {
       searches: this.searches,
       exchanges: this.exchanges,
       contention: this.contention,
+      retries: this.retries,
       conflicts: this.conflicts,
       passed: this.passed,
     }

@@ -49,9 +49,13 @@ export interface LaunchWork {
   readonly exchanges: number
   /** Of the values that threads exchange, those that go through shared memory. */
   readonly passed: number
-  /** Atomic updates of an element that a neighbour in the warp updates as well, and those of the element that has most. */
+  /**
+   * Atomic updates that threads of a warp make of one element at once, for each those that are before it; updates of the
+   * element that has most; and these times the warps that update it at one time.
+   */
   readonly conflicts: number
   readonly contention: number
+  readonly retries: number
   readonly serial: Steps
 }
 
