@@ -11,6 +11,7 @@ import { isDrawn, measured, samplesOf } from './model/dataset.ts'
 import { type Judged, judgedCases } from './model/judging.ts'
 import { REAL } from './model/learning.ts'
 import { greedy, type Listed, listed, pickFrom } from './model/lists.ts'
+import { drawnPoints } from './model/sketch-points.ts'
 import { type Choice, summaryOf } from './model/verdict.ts'
 import { count, option, together } from './support.ts'
 
@@ -19,7 +20,8 @@ const folder = option('data')
 const records = measured().filter((r) => folder !== undefined || isDrawn(r))
 const samples = await samplesOf(records, folder ?? '.', (text) => console.error(text))
 const cases: Judged[] = []
-for await (const c of judgedCases(records, samples, null, folder ?? '.')) cases.push(c)
+const points = await drawnPoints(records[0]!.device, records[0]!.chip)
+for await (const c of judgedCases(records, samples, points, null, folder ?? '.')) cases.push(c)
 
 /** Below it a group of threads has less than a row's features to do. */
 const NARROW = 64

@@ -12,6 +12,7 @@
 import { isDrawn, measured, samplesOf } from './model/dataset.ts'
 import { type Judged, judgedCases } from './model/judging.ts'
 import { REAL } from './model/learning.ts'
+import { drawnPoints } from './model/sketch-points.ts'
 import { type Choice, correlationOf, pickOf, type Summary, summaryOf } from './model/verdict.ts'
 import { option, packageFile, table, together } from './support.ts'
 
@@ -22,6 +23,7 @@ const cases: Judged[] = []
 for await (const c of judgedCases(
   records,
   samples,
+  await drawnPoints(records[0]!.device, records[0]!.chip),
   option('kernels') ?? packageFile('kernels'),
   folder ?? '.',
 ))

@@ -8,73 +8,55 @@
  * ```
  * `--data`: of the files that the times are of; members of families need none.
  */
-import { readFileSync } from 'node:fs'
-import { gunzipSync } from 'node:zlib'
-import { type Kernel, load, type TraceStep } from '../src/node.ts'
+import type { Kernel } from '../src/node.ts'
 import { useCostModel } from '../src/search.ts'
 import { geometricMean } from './gpu/statistics.ts'
-import { linesIn } from './model/records.ts'
-import { JUDGED, memberSets, tensorsFor } from './sketches/judged.ts'
-import { option, packageFile, table, together } from './support.ts'
+import { isPoint, measuredPoints, PLAIN, type PointTime, pointCases } from './model/sketch-points.ts'
+import { option, packageFile, table } from './support.ts'
 import { readData } from './verify-all/data.ts'
-
-/** A line of `--times`. */
-interface PointTime {
-  readonly kernel: string
-  readonly data: string
-  readonly params: Readonly<Record<string, number>>
-  readonly name: string
-  readonly ms: number
-  readonly steps: readonly TraceStep[]
-}
 
 const device = option('device') ?? 'cuda'
 if (device !== 'cuda' && device !== 'webgpu') throw new Error(`--device is cuda or webgpu, not ${device}`)
 const folder = option('data')
 const files = folder === undefined ? [] : await readData(folder)
-const path = option('measured') ?? packageFile('bench/model/measured/h100-sketches.jsonl.gz')
-const bytes = readFileSync(path)
-const times = linesIn<PointTime>((path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString())
-const PLAIN = 'no schedule'
-/** What `sketches` calls points of the space; all others are schedules by hand. */
-const isPoint = ({ name }: PointTime): boolean => /^(guess|form \d+|near \d+|chosen|\[.*)$/.test(name)
+const paths = option('measured')?.split(',') ?? measuredPoints(device).map(packageFile)
 
 const WAYS = ['parallel()', 'guess', 'chosen', 'best point'] as const
 const found = new Map<string, number[]>(WAYS.map((way) => [way, []]))
 const rows: (string | number)[][] = []
-for (const [name, list] of together(times, (t) => `${t.kernel} ${t.data}`)) {
-  const { kernel: called, data, params } = list[0]!
-  const of = JUDGED.find((j) => j.kernel === called)
-  const sets = [...files.filter((d) => d.name === data), ...memberSets(data)]
-  const set = of && sets.find((d) => tensorsFor(of, d))
-  const tensors = of?.order === 0 ? {} : set && tensorsFor(of, set)
-  if (!of || !tensors) continue
-  const kernel = (await load(packageFile(`kernels/${of.file}.spt`))).kernel(called)
-  const points = list.filter(isPoint)
-  const timeOf = (k: Kernel): number | undefined => {
-    const steps = JSON.stringify(k.toJSON())
-    return points.find((p) => JSON.stringify(p.steps) === steps)?.ms
+/** The quotient of times that were taken in the same way: back to back where both were. */
+const over = (a: PointTime | undefined, b: PointTime | undefined): number | undefined =>
+  a && b && (a.back !== undefined && b.back !== undefined ? a.back / b.back : a.ms / b.ms)
+const least = (of: readonly PointTime[]): PointTime | undefined =>
+  of.reduce<PointTime | undefined>((a, b) => (a && (a.back ?? a.ms) <= (b.back ?? b.ms) ? a : b), undefined)
+
+for (const path of paths)
+  for (const { name, kernel, tensors, params, times } of await pointCases(path, files)) {
+    const points = times.filter(isPoint)
+    const timeOf = (k: Kernel): PointTime | undefined => {
+      const steps = JSON.stringify(k.toJSON())
+      return least(points.filter((p) => JSON.stringify(p.steps) === steps))
+    }
+    const start = performance.now()
+    const chosen = kernel.automatic(device, params, tensors)
+    const took = performance.now() - start
+    useCostModel(device, null)
+    const guess = kernel.automatic(device, params, tensors)
+    useCostModel(device, undefined)
+    const hand = least(times.filter((t) => t.name !== PLAIN && !isPoint(t)))
+    const own: Readonly<Record<(typeof WAYS)[number], PointTime | undefined>> = {
+      'parallel()': times.find((t) => t.name === PLAIN),
+      guess: timeOf(guess),
+      chosen: timeOf(chosen),
+      'best point': least(points),
+    }
+    const figures = WAYS.map((way) => {
+      const figure = over(own[way], hand)
+      if (figure !== undefined) found.get(way)!.push(figure)
+      return figure ?? ''
+    })
+    rows.push([name, ...figures, took.toFixed(0)])
   }
-  const hand = Math.min(...list.filter((t) => t.name !== PLAIN && !isPoint(t)).map((t) => t.ms))
-  const start = performance.now()
-  const chosen = kernel.automatic(device, params, tensors)
-  const took = performance.now() - start
-  useCostModel(device, null)
-  const guess = kernel.automatic(device, params, tensors)
-  useCostModel(device, undefined)
-  const ms: Readonly<Record<(typeof WAYS)[number], number | undefined>> = {
-    'parallel()': list.find((t) => t.name === PLAIN)?.ms,
-    guess: timeOf(guess),
-    chosen: timeOf(chosen),
-    'best point': Math.min(...points.map((p) => p.ms)),
-  }
-  const figures = WAYS.map((way): number | null => {
-    const own = ms[way]
-    if (own !== undefined) found.get(way)!.push(own / hand)
-    return own === undefined ? null : own / hand
-  })
-  rows.push([name, ...figures.map((f) => f ?? ''), took.toFixed(0)])
-}
 const all = WAYS.map((way) => found.get(way)!)
 rows.push(['all (geometric mean)', ...all.map(geometricMean), ''])
 rows.push(['worst', ...all.map((of) => Math.max(...of)), ''])

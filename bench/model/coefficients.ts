@@ -1,4 +1,6 @@
 /** What a device does at most, as the cost model takes it, put near what was measured. */
+
+import type { DeviceKind } from '../../src/runtime/device.ts'
 import type { Coefficients } from '../../src/search/model/analytic.ts'
 import { type CoefficientName, fitted, type TimedTerms } from '../../src/search/model/fitting.ts'
 
@@ -18,7 +20,7 @@ const H100: Coefficients = {
   atomics: 1.2e9,
   conflicts: 0.1e9,
   contended: 0.56e6,
-  retries: 1e6,
+  retries: 1e9,
   latency: 3.6e-5,
   wave: 1.4e-3,
   hop: 9e-5,
@@ -36,17 +38,21 @@ const H100: Coefficients = {
   shared: 2e10,
 }
 
+/** Where updates of floats are loops of compare and swap: a round trip for each of one element, or as long as all take that try. */
+const LOOPS: Partial<Coefficients> = { atomics: 0.2e9, conflicts: 2e7, contended: 1.6e3, retries: 1e5 }
+
 /** All but what is no rate of work. */
 const NAMES = (Object.keys(H100) as CoefficientName[]).filter((n) => n !== 'cacheBytes' && n !== 'threads')
 /** So many samples tell as much as all of them. */
 const MOST = 1500
 
 /** Of a chip like an H100, whatever its queue adds; the same from the same samples in the same order. */
-export function coefficientsOf(samples: readonly TimedTerms[]): Coefficients {
+export function coefficientsOf(samples: readonly TimedTerms[], kind: DeviceKind): Coefficients {
+  const from = kind === 'webgpu' ? { ...H100, ...LOOPS } : H100
   const stride = Math.ceil(samples.length / MOST)
   const { coefficients } = fitted(
     samples.filter((_, k) => k % stride === 0),
-    H100,
+    from,
     { names: NAMES },
   )
   const rounded = Object.entries(coefficients).map(([name, c]) => [name, Number(c.toPrecision(5))])

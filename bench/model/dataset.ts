@@ -18,7 +18,10 @@ import { type Measured, recordsIn, textOf } from './records.ts'
 export interface Sample extends Measured {
   readonly median: number
   readonly terms: Terms
-  readonly statistics: MatrixStatistics
+  /** `null`: of a tensor that is no matrix. */
+  readonly statistics: MatrixStatistics | null
+  /** How much it counts beside others: 1. */
+  readonly weight?: number
 }
 
 /** What was measured of an H100, by the kind of device. */
@@ -66,7 +69,8 @@ export const operandOf = ({ source }: Kernel, A: Csr) => ({
 
 /** What is known before measuring, kept between runs of one build: finding it for 10⁴ records takes minutes. */
 interface Known {
-  readonly statistics: MatrixStatistics
+  /** `null`: of a tensor that is no matrix. */
+  readonly statistics: MatrixStatistics | null
   /** By record; `null` where the kernel cannot be made, or its terms not found. */
   readonly terms: readonly (Terms | null)[]
 }

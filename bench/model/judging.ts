@@ -29,12 +29,14 @@ const LEAST = 5
 const stepsOf = (kernel: Kernel): string => JSON.stringify(kernel.toJSON())
 
 /**
+ * @param points - Of sketches: models learn from them, but are not judged on them
  * @param kernels - Folder of the `.spt` files whose choices are judged
  * @param folder - Of the real matrices
  */
 export async function* judgedCases(
   records: readonly Measured[],
   samples: readonly Sample[],
+  points: readonly Sample[],
   kernels: string | null,
   folder: string,
 ): AsyncGenerator<Judged> {
@@ -42,7 +44,7 @@ export async function* judgedCases(
   const named = new Map<string, string>()
   for (const candidate of new Set(samples.map((s) => s.candidate)))
     named.set(candidate, stepsOf((await kernelOf(parseCandidate(candidate))).kernel))
-  for (const { group, model } of leavingOut(samples)) {
+  for (const { group, model } of leavingOut(samples, points)) {
     useCostModel(device, model)
     const own = samples.filter((s) => groupOf(s) === group)
     for (const data of new Set(own.map((s) => s.data))) {

@@ -47,21 +47,25 @@ function weightsOf(samples: readonly Sample[]): readonly number[] {
   const best = new Map(
     [...together(samples, caseOf)].map(([name, own]) => [name, Math.min(...own.map(timeOf))]),
   )
-  return samples.map((s) => Math.max(LEAST_WEIGHT, best.get(caseOf(s))! / timeOf(s)))
+  return samples.map((s) => (s.weight ?? 1) * Math.max(LEAST_WEIGHT, best.get(caseOf(s))! / timeOf(s)))
 }
 
 /** The same from the same samples in the same order. */
 export function trained(samples: readonly Sample[], options: Boosting = USUAL): CostModel {
-  const coefficients = coefficientsOf(samples.map((s) => ({ terms: s.terms, milliseconds: timeOf(s) })))
+  const [first] = samples
+  const kind = first?.device ?? 'cuda'
+  const coefficients = coefficientsOf(
+    samples.map((s) => ({ terms: s.terms, milliseconds: timeOf(s), weight: s.weight })),
+    kind,
+  )
   const trees = learned(
     samples.map((s) => rowOf(s, coefficients)),
     weightsOf(samples),
     options,
   )
-  const [first] = samples
   return {
     version: 1,
-    kind: first?.device ?? 'cuda',
+    kind,
     chip: first?.chip ?? '',
     features: FEATURE_NAMES,
     coefficients,
@@ -86,9 +90,12 @@ export const REAL = 'real matrices'
 
 export const groupOf = (m: Measured): string => (isDrawn(m) ? familyOf(m) : REAL)
 
-/** Models for each family, of the others, and for real matrices, of all families: real ones are in none. */
-export function* leavingOut(samples: readonly Sample[]): Generator<LeftOut> {
-  const drawn = samples.filter(isDrawn)
+/**
+ * Models for each family, of the others, and for real matrices, of all families: real ones are in none. `more`: what models
+ * learn from besides.
+ */
+export function* leavingOut(samples: readonly Sample[], more: readonly Sample[] = []): Generator<LeftOut> {
+  const drawn = [...samples, ...more].filter(isDrawn)
   for (const group of new Set(samples.map(groupOf)))
     yield { group, model: trained(drawn.filter((s) => groupOf(s) !== group)) }
 }

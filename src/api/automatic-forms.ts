@@ -42,6 +42,18 @@ export interface Automatic<K> extends Schedulable<K> {
   readonly compilation: Compilation
 }
 
+/** Elements of a tensor of more than two dimensions that are looked at: all of them, in a second, where of a matrix samples do. */
+const MOST_ELEMENTS = 1 << 20
+
+const isSoonKnown = (t: Tensor): boolean =>
+  t.shape.length === 2 || (t.shape.length > 2 && elementsIn(t) <= MOST_ELEMENTS)
+
+function elementsIn(t: Tensor): number {
+  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
+  if (t.kind === 'dense') return t.values.length
+  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? a.mask?.length ?? 0))
+}
+
 /** Beyond which nests are too many to look at each: parts of a format by the hundred. */
 const MOST_NESTS = 64
 
@@ -122,7 +134,7 @@ export function fastestForms<K extends Automatic<K>>(
   const sizes = boundSizes(source, inputs)
   const model = costModel(kind, named)
   const sparse = sparseTensors(source, inputs.tensors)
-  const isKnown = Object.values(sparse).some((t) => t.shape.length === 2)
+  const isKnown = Object.values(sparse).some(isSoonKnown)
   const forms = automaticForms(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)
   if (!model || forms.length < 2) return forms
   const compilations = forms.map((f) => f.kernel.compilation)
