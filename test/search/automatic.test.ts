@@ -289,6 +289,23 @@ test('forms are told with what is expected of each, the one that runs first', as
   expect(kernel.unroll('f', 4).automaticForms('cuda')).toEqual([])
 })
 
+test('of trees each form has an expectation too, unless they are so large that looking takes long', async () => {
+  const kernel = await kernelOf('tree')
+  const tree = (elements: number): CoordTensor => {
+    const all = Array.from({ length: elements }, (_, e) => e)
+    return coords(
+      [64, 2048, 16],
+      [all.map((e) => e >> 15), all.map((e) => (e >> 4) % 2048), all.map((e) => e % 16)],
+    )
+  }
+  const expectations = (A: CoordTensor): (number | null)[] =>
+    kernel.automaticForms('cuda', { d: 32 }, { A }).map((f) => f.milliseconds)
+  const small = expectations(tree(3000))
+  expect(small.length).toBeGreaterThan(1)
+  expect(small.every((ms) => (ms ?? 0) > 0)).toBe(true)
+  expect(expectations(tree(2 ** 20 + 1))).toContain(null)
+})
+
 test('what is bound for it is prepared later, in the form that was chosen', async () => {
   const kernel = await kernelOf('rows')
   const compiled = await kernel.compile(device)

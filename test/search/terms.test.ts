@@ -2,8 +2,9 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { coords, load } from '../../src/node.ts'
+import { partsOf } from '../../src/search/model/analytic.ts'
 import type { Terms } from '../../src/search/model/terms.ts'
-import { predictor } from '../../src/search.ts'
+import { costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 
 const spmv = (await load('sparsetile/kernels/spmv.spt')).kernel('spmv')
@@ -81,3 +82,71 @@ law.prop([rows, fc.constantFrom(8, 16, 32)], { numRuns: runs(20) })(
     expect(long!.lines).toBeGreaterThan(short!.lines)
   },
 )
+
+/** A thread for each element, which adds it to its row: the row is searched for. */
+const byElement = spmv
+  .fuse(['i', 'j'], 'ij')
+  .atomic('y')
+  .split('ij', 64, ['block', 'thread'])
+  .bind({ block: 'block.x', thread: 'thread.x' })
+const updatesOf = (lengths: readonly number[]): Terms => {
+  const A = coords(
+    [lengths.length, COLUMNS],
+    [lengths.flatMap((n, i) => Array<number>(n).fill(i)), lengths.flatMap((n) => [...Array(n).keys()])],
+  )
+  return predictor(spmv, { device: 'webgpu', inputs: { tensors: { A } } })(byElement).terms
+}
+
+law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+  'a result has as many atomic updates as its row has elements, also where rows are searched for',
+  (lengths) => {
+    const t = updatesOf(lengths)
+    expect(t.contention).toBeCloseTo(Math.max(...lengths))
+    // Those that meet are among them, and no result meets itself alone.
+    expect(t.retries).toBeLessThanOrEqual(t.contention * t.warps)
+    expect(updatesOf(lengths.map((n) => Math.min(1, n))).conflicts).toBeCloseTo(0)
+  },
+)
+
+law.prop([rows.filter((r) => sum(r) > 0), fc.integer({ min: 1, max: 16 }), fc.integer({ min: 2, max: 4 })], {
+  numRuns: runs(20),
+})(
+  'where updates are loops, elements of one row are expected to take longer than those of several',
+  (lengths, length, of) => {
+    fc.pre(Math.max(...lengths) < of * length)
+    const { coefficients } = costModel('webgpu')!
+    // Those that meet in a warp are another matter.
+    const cost = (t: Terms): number => partsOf({ ...t, conflicts: 0 }, coefficients).atomics
+    const several = updatesOf([...lengths, ...Array<number>(of).fill(length)])
+    const one = updatesOf([...lengths, of * length, ...Array<number>(of - 1).fill(0)])
+    expect(one.contention).toBeGreaterThan(several.contention)
+    expect(one.retries).toBeGreaterThan(several.retries)
+    expect(cost(one)).toBeGreaterThan(cost(several))
+  },
+)
+
+const mttkrp = (await load('sparsetile/kernels/tensor-products.spt')).kernel('mttkrp')
+law.prop([fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 })], {
+  numRuns: runs(20),
+})('updates of a result are counted through all levels of a tree', (slices, fibres, elements) => {
+  const all = Array.from({ length: slices * fibres * elements }, (_, e) => e)
+  const A = coords(
+    [slices, fibres, elements],
+    [
+      all.map((e) => Math.floor(e / elements / fibres)),
+      all.map((e) => Math.floor(e / elements) % fibres),
+      all.map((e) => e % elements),
+    ],
+  )
+  const given = { device: 'webgpu', inputs: { tensors: { A }, params: { d: 32 } } } as const
+  const fibre = mttkrp.schedule('fibres')
+  const { terms } = predictor(mttkrp, given)(fibre)
+  expect(terms.contention).toBeCloseTo(fibres)
+  // Without the step that keeps sums of a fibre in registers.
+  const single = mttkrp
+    .fuse(['i', 'j', 'k'], 'e')
+    .atomic('M')
+    .split('e', 8, ['block', 'thread'])
+    .bind({ block: 'block.x', thread: 'thread.x' })
+  expect(predictor(mttkrp, given)(single).terms.contention).toBeCloseTo(fibres * elements)
+})
