@@ -121,7 +121,8 @@ function boundSizes(source: Kernel1, { tensors, params }: AutomaticInputs): Reco
 
 /**
  * Forms for the sizes of what is bound, the best guess first, and before it those that the cost model of the device expects to
- * be faster. The guess alone where there is no model, and where nothing that is bound is a matrix: that is what models know.
+ * be faster. The guess alone where there is no model, and where nothing that is bound has structure, or what
+ * has is more than is soon looked at.
  * @throws SptError `bind/…` of what does not fit the kernel
  */
 export function fastestForms<K extends Automatic<K>>(
