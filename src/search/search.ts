@@ -181,8 +181,8 @@ const telling = (strategy: Strategy, trials: readonly Trial[]): Stepwise<void> =
 
 const isLoss = ({ outcome }: Trial): boolean => outcome.status === 'failed' && outcome.code === 'device/lost'
 
-function strategyOf({ space, strategy, seed = 1, prior, seconds }: SearchOptions): Strategy {
-  const given = { seed, prior, seconds }
+function strategyOf({ space, strategy, seed = 1, prior, seconds, trials }: SearchOptions): Strategy {
+  const given = { seed, prior, seconds, trials }
   if (typeof strategy === 'string') return strategyNamed(strategy)(space, given)
   return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, given))
 }

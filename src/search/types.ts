@@ -112,6 +112,8 @@ export interface StrategyOptions {
   readonly prior?: ((points: readonly Point[]) => readonly number[]) | undefined
   /** Those of the search, of which asking the prior takes a part; without them it is asked for all that it can be. */
   readonly seconds?: number | undefined
+  /** Those of the search: of few, it is not worth while to look at many points before. Left out: there may be many. */
+  readonly trials?: number | undefined
 }
 
 export type StrategyOf = (space: PointSpace, options: StrategyOptions) => Strategy

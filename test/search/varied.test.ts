@@ -1,9 +1,11 @@
 /** Laws of the first points that a search by a model asks: of several kinds, each by its cost. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { pointKey } from '../../src/search/points.ts'
+import { search } from '../../src/search/search.ts'
 import { model } from '../../src/search/strategies/model.ts'
 import { rivals, varied } from '../../src/search/strategies/varied.ts'
-import type { PointSpace } from '../../src/search/types.ts'
+import type { Point, PointSpace } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 
 const order = fc
@@ -56,4 +58,61 @@ test('a kind whose costs a model takes for too low does not fill the first trial
   expect(first).toContain('good')
   expect(first).toContain('fair')
   expect(first).not.toContain('bad')
+})
+
+/** Decisions of eight numbers each, all of which count; the least cost is 0 of all threes. */
+const grid = (decisions: number): PointSpace => ({
+  name: 'grid',
+  next(partial) {
+    const k = Object.keys(partial).length
+    const values = Array.from({ length: 8 }, (_, v) => v)
+    return k === decisions ? null : { name: `d${k}`, values, ordered: true }
+  },
+})
+const far = (point: Point): number =>
+  Object.values(point).reduce<number>((n, v) => n + (Number(v) - 3) ** 2, 1)
+
+/** What is looked at before the first point is tried, and the points that are. */
+async function begun(decisions: number, trials: number | undefined) {
+  const looked = new Set<string>()
+  const tried: Point[] = []
+  let first = 0
+  await search({
+    space: grid(decisions),
+    strategy: 'model',
+    seed: 5,
+    trials,
+    patience: 4,
+    prior(points) {
+      for (const p of points) looked.add(pointKey(p))
+      return points.map(far)
+    },
+    evaluate: async (asked) => {
+      if (tried.length === 0) first = looked.size
+      tried.push(...asked.map(({ point }) => point))
+      return asked.map(({ point }) => {
+        const ms = far(point)
+        return { status: 'measured', timing: { median: ms, interval: null, samples: [ms] } }
+      })
+    },
+  })
+  return { looked: first, tried }
+}
+
+test('of few trials few points are looked at before, of more trials more, and the best of them is found', async () => {
+  const [four, sixteen, many, any] = await Promise.all([4, 16, 128, undefined].map((n) => begun(8, n)))
+  // Drawn: 16 a trial, 64 at least; in four rounds the neighbours of four of them, two for each decision.
+  expect(four!.looked).toBeLessThanOrEqual(64 + 4 * 4 * 16)
+  expect(sixteen!.looked).toBeGreaterThan(2 * four!.looked)
+  expect(many!.looked).toBeGreaterThan(2 * sixteen!.looked)
+  expect(many).toEqual(any)
+  for (const { tried } of [four!, sixteen!, many!]) expect(far(tried[0]!)).toBeLessThanOrEqual(8)
+  expect(await begun(8, 4)).toEqual(four)
+})
+
+test('of few trials too, all points of a space are looked at that has not many more than would be drawn', async () => {
+  for (const trials of [1, 4]) {
+    const { looked, tried } = await begun(2, trials)
+    expect([looked, far(tried[0]!)]).toEqual([64, 1])
+  }
 })

@@ -5,11 +5,16 @@ import type { Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts
 import { ForestSearch } from './forest-search.ts'
 import { type Costed, rivals, varied } from './varied.ts'
 
-/** Points that the prior is asked about at once. */
-const POOL = 2048
+/** Points that are drawn, which the prior is asked about: for each trial that is to be, at least and at most. */
+const [EACH, LEAST, POOL] = [16, 64, 2048]
+/** Decisions that may be looked at for each of them, to know how many there are. */
+const COUNTED = 8
+/** Of spaces with so many times as many all are looked at: climbing from what is drawn comes to as many. */
+const CLIMBED = 2
 /** Times that the neighbours of the best expected are looked at too, where not all points are. */
 const ROUNDS = 4
-const LEADERS = 16
+/** Those best, at least and at most: as many as there are to be trials. */
+const [FEW_LEADERS, LEADERS] = [4, 16]
 const HALF = 1 / 2
 /** Points that are of several kinds, of which half are asked before what was measured is heeded. */
 const FIRST = 16
@@ -25,10 +30,15 @@ class ModelSearch extends ForestSearch {
   readonly name = 'model'
   protected initialPoints = 4
   #order: Point[] | null = null
+  readonly #pool: number
+  readonly #leaders: number
 
   /** @throws SptError `search/no-prior` */
   constructor(space: PointSpace, options: StrategyOptions) {
     super(space, options)
+    const { trials = Number.POSITIVE_INFINITY } = options
+    this.#pool = Math.min(POOL, Math.max(LEAST, Math.ceil(EACH * trials)))
+    this.#leaders = Math.min(LEADERS, Math.max(FEW_LEADERS, Math.ceil(trials)))
     if (!this.hasPrior)
       fail({
         code: 'search/no-prior',
@@ -54,13 +64,14 @@ class ModelSearch extends ForestSearch {
   }
 
   *#ordered(): Stepwise<Point[]> {
-    const counted = yield* counting(this.space, POOL * 8)
-    if (counted.isExact && counted.points <= POOL)
+    const most = Math.min(POOL, CLIMBED * this.#pool)
+    const counted = yield* counting(this.space, COUNTED * most)
+    if (counted.isExact && counted.points <= most)
       return this.#variedFirst(yield* this.#sorted(yield* all(this.space)))
-    const pool = new Map((yield* this.drawn(POOL)).map((p) => [pointKey(p), p]))
+    const pool = new Map((yield* this.drawn(this.#pool)).map((p) => [pointKey(p), p]))
     for (let round = 0; round < ROUNDS; round++)
       // Of the time for ranking, what is near the best takes as much as what was drawn.
-      for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), LEADERS))
+      for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), this.#leaders))
         for (const near of yield* neighbouring(this.space, leader)) pool.set(pointKey(near), near)
     return this.#variedFirst(yield* this.#sorted([...pool.values()]))
   }
