@@ -6,7 +6,7 @@ import { ForestSearch } from './forest-search.ts'
 import { type Costed, rivals, varied } from './varied.ts'
 
 /** Points that are drawn, which the prior is asked about: for each trial that is to be, at least and at most. */
-const [EACH, LEAST, POOL] = [16, 64, 2048]
+const [EACH, LEAST, POOL] = [32, 64, 2048]
 /** Decisions that may be looked at for each of them, to know how many there are. */
 const COUNTED = 8
 /** Of spaces with so many times as many all are looked at: climbing from what is drawn comes to as many. */
