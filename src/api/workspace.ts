@@ -101,7 +101,7 @@ export class Workspace extends Uncloneable {
 
   /**
    * The inputs in the formats of a kernel.
-   * @throws SptError `run/other-kernel`, `bind/too-many-elements`, and as `CompiledKernel.bind`
+   * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `CompiledKernel.bind`
    */
   bind(compiled: CompiledSchedule): Bound {
     this.#check(compiled)
@@ -122,13 +122,20 @@ export class Workspace extends Uncloneable {
     return allocatingWithin(new Allowance(mostMeasured(Object.values(this.#inputs.tensors ?? {}))), f)
   }
 
-  #check({ compilation }: CompiledSchedule): void {
+  #check({ compilation, device }: CompiledSchedule): void {
     if (compilation.source !== this.#source)
       fail({
         code: 'run/other-kernel',
         message: `the workspace has inputs of kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
         expected: 'a schedule of the kernel that the workspace was made for',
         hint: 'load the program once: each load gives kernels of its own',
+      })
+    if (device !== this.device)
+      fail({
+        code: 'run/other-device',
+        message: `the workspace has memory of ${this.device.kind}, and kernel ${this.#source.name} was compiled for another device: ${device.kind}`,
+        expected: 'a kernel that was compiled for the device that the workspace was made for',
+        hint: 'compile it with workspace.device',
       })
   }
 
@@ -145,7 +152,7 @@ export class Workspace extends Uncloneable {
     }
   }
 
-  /** Binds, and brings to the device what is not there. @throws SptError as `CompiledKernel.prepare` */
+  /** Binds, and brings to the device what is not there. @throws SptError as `bind` and `CompiledKernel.prepare` */
   async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
     this.#check(given)
     const compiled = await given.variantFor(this.given)

@@ -1,4 +1,5 @@
 /** Columns: typed arrays of integers, one element for each entry, and what there is no memory or no number for. */
+import { countText } from '../ast/count-text.ts'
 import { fail, type SptError } from '../ast/diagnostic.ts'
 
 /** Positions and elements are counted in i32. */
@@ -7,7 +8,7 @@ export const MAX_POSITIONS = 2 ** 31 - 1
 export function tooLarge(count: number, what: string): never {
   fail({
     code: 'bind/too-large',
-    message: `${count} ${what}: more than a 32-bit position can count`,
+    message: `${countText(count)} ${what}: more than a 32-bit position can count`,
     expected: `at most ${MAX_POSITIONS}`,
     hint: 'split the tensor, or store fewer positions (a smaller width or block, a sparse axis instead of a dense one)',
   })
@@ -39,7 +40,7 @@ export class Allowance {
     if (this.#asked > this.most)
       fail({
         code: 'bind/too-many-elements',
-        message: `${length} ${what}: ${this.#asked} elements together are more than these data may take`,
+        message: `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than these data may take`,
         expected: `at most ${this.most}`,
         hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
       })
@@ -117,7 +118,7 @@ export function outOfMemory(e: unknown, length: number, what: string): never {
 function noMemory(length: number, what: string): never {
   fail({
     code: 'bind/out-of-memory',
-    message: `no memory for ${length} ${what}`,
+    message: `no memory for ${countText(length)} ${what}`,
     expected: 'an array that fits into memory',
     hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
   })

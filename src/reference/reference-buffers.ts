@@ -1,4 +1,5 @@
 /** Buffers of the reference: one float64 an element, addressed by one leaf node for each tree. */
+import { countText } from '../ast/count-text.ts'
 import { fail, invariant, type Span } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { wrap } from '../ir/numeric.ts'
@@ -50,7 +51,7 @@ export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor
   if (size > MAX_ELEMENTS)
     fail({
       code: 'reference/too-large',
-      message: `buffer ${b.name} would hold ${size} elements; the reference stops at ${MAX_ELEMENTS}`,
+      message: `buffer ${b.name} would hold ${countText(size)} elements; the reference stops at ${MAX_ELEMENTS}`,
       ...at(b.span),
       hint: 'verify on smaller sizes',
     })

@@ -1,4 +1,5 @@
 /** Where the buffers of a program lie in device memory, and how large they are. */
+import { countText } from '../ast/count-text.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -55,7 +56,7 @@ export function elements(b: Buffer, bound: Sized): number {
   if (n > MAX_ELEMENTS)
     fail({
       code: 'plan/too-large',
-      message: `${b.name} has ${n} elements`,
+      message: `${b.name} has ${countText(n)} elements`,
       expected: `at most ${MAX_ELEMENTS}: addresses are 32-bit`,
       hint: 'use smaller sizes, or partition the tensor',
     })

@@ -107,19 +107,25 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
     tried.set(text, does)
     return does
   }
-  /** Values of a parameter after others, where those that follow have small ones. */
+  /** Values of a parameter after others, and whether one is taken, where those that follow have small ones. */
   const valuesOf = (
-    name: string,
     params: readonly FormatParam[],
     before: readonly number[],
     usual: readonly number[] = [],
   ): readonly number[] => {
+    const values = params[before.length]!.kind === 'real' ? FRACTIONS : INTEGERS
+    return [...new Set([...values, ...usual])].sort((a, b) => a - b)
+  }
+  const takesAfter = (
+    name: string,
+    params: readonly FormatParam[],
+    before: readonly number[],
+    v: number,
+  ): boolean => {
     const after = params
       .slice(before.length + 1)
       .map((p) => (p.kind === 'real' ? FRACTIONS[1]! : INTEGERS[1]!))
-    const values = params[before.length]!.kind === 'real' ? FRACTIONS : INTEGERS
-    const all = [...new Set([...values, ...usual])].sort((a, b) => a - b)
-    return all.filter((v) => takes(name, [...before, v, ...after]))
+    return takes(name, [...before, v, ...after])
   }
   /** What schedules of the program give it after others: after those, or else after any. */
   const usedAfter = (format: AnyFormat, before: readonly number[]): readonly number[] => {
@@ -136,7 +142,11 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
         ...[...formats].flatMap(([name, f]) => {
           if (!fits(f, order)) return []
           const params = numbersOf(f)
-          const taken = params.length === 0 ? takes(name, []) : valuesOf(name, params, []).length > 0
+          // One that is taken is enough: the others are tried where the format is chosen.
+          const taken =
+            params.length === 0
+              ? takes(name, [])
+              : valuesOf(params, []).some((v) => takesAfter(name, params, [], v))
           return taken ? [name] : []
         }),
       ]
@@ -148,7 +158,7 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
       const args: number[] = []
       for (const p of params) {
         const usual = usedAfter(format, args)
-        const values = valuesOf(name, params, args, usual)
+        const values = valuesOf(params, args, usual).filter((v) => takesAfter(name, params, args, v))
         const given = usual.length > 0 ? usual : LIKELY
         const likely = given.filter((v) => values.includes(v))
         args.push(d.choose(`${buffer}.${p.name}`, values, likely[0] ?? values[values.length >> 1], likely))

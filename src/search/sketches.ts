@@ -72,10 +72,18 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     return made
   }
   const rule = (d: Decisions): void => void sketch(base(d), target, d)
-  const guessed = new Decisions(null)
-  orRefused(() => rule(guessed))
+  // Asked for: formats are tried for it.
+  let guess: Point | undefined
+  const guessed = (): Point => {
+    const d = new Decisions(null)
+    orRefused(() => rule(d))
+    return d.taken
+  }
   const space: SketchSpace = {
-    guess: guessed.taken,
+    get guess() {
+      guess ??= guessed()
+      return guess
+    },
     name: kernel.name,
     forms: () => [...formsOf(rule)].map((d) => d.taken),
     near: (point) => nearOf(rule, check(space, point)),

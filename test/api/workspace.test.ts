@@ -161,6 +161,11 @@ describe('what is shared', () => {
     expect(await complaint(async () => data.bind(await twin.compileAsIs(device)))).toMatchInlineSnapshot(
       `"run/other-kernel: the workspace has inputs of kernel mul, and this is another one: mul"`,
     )
+    const elsewhere = await kernel.compileAsIs((await countedDevice()).device)
+    const refused =
+      'run/other-device: the workspace has memory of cpu, and kernel mul was compiled for another device: cpu'
+    expect(await complaint(() => data.prepare(elsewhere))).toBe(refused)
+    expect(await complaint(async () => data.bind(elsewhere))).toBe(refused)
     prepared.free()
   })
 })

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { allocate } from '../../src/columns/allocate.ts'
 import { instantiateFormat } from '../../src/formats/instance/instantiate.ts'
 import type { TypedArray } from '../../src/ir/arrays.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
-import { add, ceildiv, div, int, mod, mul, variable } from '../../src/ir/expr.ts'
+import { add, ceildiv, constant, div, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/format.ts'
 import { Frame } from '../../src/storage/column-engine.ts'
 import { runSync } from '../../src/storage/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { assembleTrees } from '../../src/storage/tree-assembly.ts'
+import { refusal } from '../support/refusal.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 const v = variable
@@ -83,9 +86,44 @@ describe('instantiateFormat', () => {
     expect(() => instantiateFormat(bsr, [int(1), int(2)], over)).toThrow('format/arguments')
     expect(() => instantiateFormat(bsr, [int(2)], over.slice(1))).toThrow('format/over')
     expect(() => instantiateFormat(bsr, [int(0)], over)).toThrow(
-      'format/division-by-zero: format bsr divides by 0',
+      'format/division-by-zero: format bsr divides by b, which is 0',
     )
-    expect(() => instantiateFormat(bsr, [int(-2)], over)).toThrow('format/division-by-zero')
+    expect(() => instantiateFormat(bsr, [int(-2)], over)).toThrow(
+      'format/division-by-zero: format bsr divides by b, which is -2',
+    )
+    for (const x of [Number.NaN, Number.POSITIVE_INFINITY])
+      expect(() => instantiateFormat(bsr, [constant(x, 'f64')], over)).toThrow(
+        `format/argument-kind: b of format bsr is given ${x}`,
+      )
+  })
+})
+
+/** A kernel over a sparse matrix, and a format whose masks have h × w bits. */
+const MASKED = `format masked(h, w) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, h))
+  axis jo = sparse_variable(io, ceildiv(j, w))
+  axis e = bitmap(jo, h * w)
+  map (i, j) -> (i / h, j / w, i % h * w + j % w)
+  inverse (io, jo, e) -> (io * h + e / w, jo * w + e % w)
+}
+kernel sums(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate s [i, j] as SR { y[i] += A[i, j] }
+}`
+
+describe('counts that no type holds', () => {
+  it('are told exactly, or by what they are more than', () => {
+    const kernel = parseProgram(MASKED).kernel()
+    const messageOf = (f: () => unknown) => refusal(f).message
+    const bits = (h: number, w: number) => messageOf(() => kernel.as('A', 'masked', h, w))
+    expect(bits(64, 64)).toContain('masks of 4096 bits')
+    expect(bits(65536, 65536)).toContain('masks of 4294967296 bits')
+    expect(bits(2 ** 30, 2 ** 30)).toContain('masks of more than 9007199254740991 bits')
+    expect(messageOf(() => allocate(2 ** 31, 'entries'))).toContain('2147483648 entries')
+    expect(messageOf(() => allocate(2 ** 60, 'entries'))).toContain('more than 9007199254740991 entries')
   })
 })
 

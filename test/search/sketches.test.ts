@@ -39,6 +39,41 @@ test('a point is ordinary steps, and its decisions come one after the other', as
   expect(new Set(all.map((p) => space.kernel(p).trace.join())).size).toBe(all.length)
 })
 
+test('no tile is asked for of a loop that the extents of others depend on', async () => {
+  const kernel = (
+    await load(`kernel sums(a: size, b: size, c: size, e: size) {
+  axis i = dense_fixed(a)
+  axis j = sparse_variable(i, b)
+  axis l = sparse_variable(j, c)
+  axis q = sparse_variable(l, e)
+  axis jd = dense_fixed(b)
+  buffer T: f32[i, j, l, q] in
+  buffer M: f32[i, jd] out
+  iterate v [i, j, l, q] as SSRR { M[i, j] += T[i, j, l, q] }
+}`)
+  ).kernel()
+  const space = sketches(kernel, { device: 'cpu' })
+  expect([...points(space)]).toEqual([1, 2, 4, 8].map((n) => ({ 'v.unroll': n })))
+  for (const p of points(space)) expect(space.kernel(p).trace[0]).toBe('cache_write M at j in register')
+})
+
+test('a space is there before formats are tried, and no point is refused before any is', async () => {
+  const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${SUMS}`)).kernel()
+  let tried = 0
+  const as = kernel.as.bind(kernel)
+  kernel.as = (...given) => {
+    tried++
+    return as(...given)
+  }
+  const space = sketches(kernel, { device: 'cpu' })
+  expect(diagnosticOf(() => space.kernel(null as unknown as Point))?.code).toBe('api/argument')
+  expect(tried).toBe(0)
+  expect(diagnosticOf(() => space.kernel({}))?.message).toContain('does not decide A.format')
+  // One of each that fits, but for those that are refused.
+  const { values } = space.next({})!
+  expect(tried).toBeLessThan(3 * values.length)
+})
+
 test('forms are the guess dealt out in every other way, and what is near differs in one decision', async () => {
   for (const device of ['webgpu', 'cuda'] as const) {
     const space = sketches((await load(SUMS)).kernel(), { device, formats: {} })

@@ -83,7 +83,7 @@ const isNumber = (p: FormatParam): boolean => p.kind === 'integer' || p.kind ===
 function numberFor(format: OrderedFormat, p: FormatParam, e: Expr, at: SpanOption): Expr {
   if (p.kind === 'real') {
     if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
-    return wrongKind(format, p, e, 'a number', at)
+    return wrongKind(format, p, e, 'a finite number', at)
   }
   if (e.kind === 'const' && Number.isInteger(e.value) && Math.abs(e.value) < 2 ** 31)
     return constant(e.value, 'i32')

@@ -1,8 +1,10 @@
 /** A format with its arguments, over the axes of one kernel. */
+import { countText } from '../../ast/count-text.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { hasMask, hasWidth, MAX_BITMAP, mapAxis, type StoredAxis } from '../../ir/axis.ts'
+import { hasMask, hasMaskSize, hasWidth, MAX_BITMAP, mapAxis, type StoredAxis } from '../../ir/axis.ts'
+import { evaluate } from '../../ir/evaluate.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
@@ -154,6 +156,10 @@ function translateSort(
 const translateAxis = (axis: StoredAxis, scope: Scope, named: (axis: string) => string): StoredAxis =>
   mapAxis(axis, named, (e) => translate(e, scope))
 
+/** A product of constants that no type holds is no constant of the IR. `null`: sizes say how many. */
+const bitsOf = (extent: Expr): string | null =>
+  freeVars(extent).size > 0 || readsMemory(extent) ? null : countText(evaluate(extent, new Map()))
+
 function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
   const refuse = (what: string, expected: string): never =>
     fail({
@@ -166,10 +172,11 @@ function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxi
   const constantOf = (e: Expr): number | undefined => (e.kind === 'const' ? e.value : undefined)
   const extent = constantOf(axis.extent)
   if (extent !== undefined && extent < 0) refuse(`the extent ${extent}`, '0 or more coordinates')
-  if (hasMask(axis) && extent === undefined)
-    refuse('an extent that is no constant', 'a constant: masks are of one size')
-  if (hasMask(axis) && extent !== undefined && extent > MAX_BITMAP)
-    refuse(`masks of ${extent} bits`, `at most ${MAX_BITMAP}`)
+  if (hasMask(axis) && !hasMaskSize(axis)) {
+    const bits = bitsOf(axis.extent)
+    if (bits === null) refuse('an extent that is no constant', 'a constant: masks are of one size')
+    else refuse(`masks of ${bits} bits`, `at most ${MAX_BITMAP}`)
+  }
   const width = hasWidth(axis) ? constantOf(axis.width) : undefined
   if (width !== undefined && width < 1) refuse(`the width ${width}`, 'a positive width')
   return axis

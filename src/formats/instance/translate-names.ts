@@ -4,8 +4,9 @@ import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { isDivision } from '../../ir/evaluate.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
-import { children, freeVars, walkExpr, withChildren } from '../../ir/expr-tree.ts'
+import { children, freeVars, withChildren } from '../../ir/expr-tree.ts'
 import type { OrderedFormat } from '../../ir/format.ts'
+import { exprPrinter, plainConstant } from '../../ir/print-expr.ts'
 import { declarationOf, keyOfQuestion, mapQuery, operandsOf, type Query } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
 
@@ -57,24 +58,30 @@ export function translate(e: Expr, scope: Scope): Expr {
   const go = (x: Expr): Expr => {
     if (x.kind === 'var') return scope.variables.get(x.name) ?? x
     const rebuilt = withChildren(x, children(x).map(go))
+    if (isDivision(x)) checkDivisor(x.b, go(x.b), scope)
     const table = x.kind === 'load' ? scope.tables.get(x.buffer) : undefined
     return table !== undefined && rebuilt.kind === 'load'
       ? load(table, rebuilt.index, x.dtype, x.span)
       : rebuilt
   }
-  const out = go(e)
-  walkExpr(out, (x) => {
-    if (!isDivision(x) || x.b.kind !== 'const' || x.b.value > 0) return
-    fail({
-      code: 'format/division-by-zero',
-      message: `format ${scope.format.name} divides by ${x.b.value}`,
-      ...spanOf(x.span, scope.format.span),
-      expected: 'a positive divisor',
-      hint: `pass positive arguments: ${signature(scope.format)}`,
-    })
-  })
-  return out
+  return go(e)
 }
+
+/** `written`: as the format's text has it. */
+function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
+  if (divisor.kind !== 'const' || divisor.value > 0) return
+  const text = divisorText(written)
+  const value = written.kind === 'const' ? '' : `, which is ${divisor.value}`
+  fail({
+    code: 'format/division-by-zero',
+    message: `format ${format.name} divides by ${text}${value}`,
+    ...spanOf(written.span, format.span),
+    expected: written.kind === 'const' ? 'a positive divisor' : `a positive ${text}`,
+    hint: `pass positive arguments: ${signature(format)}`,
+  })
+}
+
+const divisorText = exprPrinter(plainConstant)
 
 /**
  * The queries that `expressions` and they themselves need, under fresh names, and the scope that knows these.

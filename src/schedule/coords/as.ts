@@ -253,7 +253,7 @@ function isFormat(x: unknown): boolean {
   return Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
 }
 const areArguments = (x: unknown): boolean =>
-  Array.isArray(x) && x.every((a) => typeof a === 'string' || (typeof a === 'number' && Number.isFinite(a)))
+  Array.isArray(x) && x.every((a) => typeof a === 'string' || typeof a === 'number')
 
 /** Its text has a rule of the grammar: the buffer comes first, and a format may be put together in place. */
 const takes = arg.takes(

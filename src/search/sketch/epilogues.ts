@@ -44,6 +44,8 @@ function feeds(maker: NestShape, user: NestShape, { permutations = [] }: Kernel2
   const listed = (e: Expr): boolean =>
     someExpr(e, (x) => x.kind === 'search' || (x.kind === 'load' && !permutations.includes(x.buffer)))
   if (elements.some((t) => t.index.some(listed))) return false
+  // Of what several statements write, none is known to write every element.
+  if (new Set(elements.map((t) => t.buffer)).size < elements.length) return false
   const ranks = new Map(elements.map((t) => [t.buffer, t.index.length]))
   const read = new Set<string>()
   for (const w of to.writes)

@@ -15,14 +15,30 @@ const TILES = [0, 4, 8, 16, 32, 64] as const
 /** Tiles that fit a machine's registers, so that writing the loop out can help. */
 const SMALL = 16
 
-export function runningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
-  const own = ownLoops(strand)
-  if (!strand.loops.some((l) => l.reduce)) return elementwise(strand, d)
-  const contiguous = own.findLast((l) => l.role === 'contiguous' && l.constant === null)
+/** What lies side by side, the loops over other elements, and the sums inside of these. */
+function partsOf(own: readonly StrandLoop[]): {
+  readonly contiguous: StrandLoop | undefined
+  readonly heads: readonly StrandLoop[]
+  readonly sums: readonly StrandLoop[]
+} {
+  // It goes inside of all others: none may have an extent of its iterations' own.
+  const contiguous = own.findLast(
+    (l) => l.role === 'contiguous' && l.constant === null && !own.some((x) => x.inside.has(l.var)),
+  )
   const rest = own.filter((l) => l !== contiguous)
   // Reductions after the last loop over other elements: what a sum is whole after.
   const last = rest.findLastIndex((l) => !l.reduce || l.role === 'scatter')
-  const [heads, sums] = [rest.slice(0, last + 1), rest.slice(last + 1)]
+  return { contiguous, heads: rest.slice(0, last + 1), sums: rest.slice(last + 1) }
+}
+
+/** Whether running sums make elements whole one after the other: no reduction goes on around them. */
+export const makesWhole = (strand: Strand): boolean =>
+  ![...strand.loops.slice(0, strand.shared), ...partsOf(ownLoops(strand)).heads].some((l) => l.reduce)
+
+export function runningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
+  const own = ownLoops(strand)
+  if (!strand.loops.some((l) => l.reduce)) return elementwise(strand, d)
+  const { contiguous, heads, sums } = partsOf(own)
   const around = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
   return contiguous && sums.length > 0
     ? tiled({ strand, heads, sums, contiguous, around }, d, sizes)
@@ -65,7 +81,9 @@ function scalar({ strand, sums, around }: Scalar, d: Decisions, sizes: Sizes): P
 function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions, sizes: Sizes): Plan {
   const dense = heads.length > 0 && repeats(heads.at(-1)!, sums)
   const given = contiguous.size === null ? undefined : sizes.get(contiguous.size)
-  const tile = d.choose(`${strand.name}.tile`, TILES, tileGuess(dense, given))
+  // Tiles go outside of the sums.
+  const tiles = sums.some((l) => contiguous.inside.has(l.var)) ? [0] : TILES
+  const tile = d.choose(`${strand.name}.tile`, tiles, tileGuess(dense, given))
   const heads_ = heads.map((l) => l.var)
   const sums_ = sums.map((l) => l.var)
   if (tile === 0) {
@@ -77,9 +95,10 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions,
   }
   // Panels: all rows go through one tile of columns before the next one.
   const even = dense && heads.every((l) => l.needs.size === 0)
-  const orders = even ? ['panels', 'rows'] : ['rows', 'panels']
+  const ragged = heads.some((l) => contiguous.inside.has(l.var))
+  const orders = ragged ? ['rows'] : even ? ['panels', 'rows'] : ['rows', 'panels']
   const panels = heads.length > 0 && d.choose(`${strand.name}.order`, orders) === 'panels'
-  const high = dense ? d.choose(`${strand.name}.high`, [1, 2, 4], 2) : 1
+  const high = dense && !ragged ? d.choose(`${strand.name}.high`, [1, 2, 4], 2) : 1
   const written = tile <= SMALL ? d.choose(`${strand.name}.written`, ['unrolled', 'loop']) : 'loop'
   return (draft) => {
     const [outer, inner] = draft.split(contiguous.var, tile)

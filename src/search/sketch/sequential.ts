@@ -4,7 +4,7 @@ import type { Decisions } from './decisions.ts'
 import type { Draft, Schedulable } from './draft.ts'
 import { epilogues } from './epilogues.ts'
 import type { Arranged, Plan } from './plan.ts'
-import { runningSums } from './running-sums.ts'
+import { makesWhole, runningSums } from './running-sums.ts'
 import type { NestShape } from './strands.ts'
 
 export function sequential(
@@ -13,7 +13,7 @@ export function sequential(
   d: Decisions,
   sizes: ReadonlyMap<string, number>,
 ): <K extends Schedulable<K>>(draft: Draft<K>) => void {
-  const moved = epilogues(nests, kernel, d, () => true)
+  const moved = epilogues(nests, kernel, d, (nest) => makesWhole(nest.strands[0]!))
   const plans = nests
     .filter((n) => !moved.has(n.name))
     .map((n): readonly [NestShape, readonly Plan[]] => [n, n.strands.map((s) => runningSums(s, d, sizes))])

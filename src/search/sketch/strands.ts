@@ -2,6 +2,7 @@
 import { type LoopRole, rolesIn } from '../../analysis/loop-roles.ts'
 import { targetsOf } from '../../ir/accesses.ts'
 import { loopsOf } from '../../ir/definitions.ts'
+import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { bodiesOf } from '../../ir/tree.ts'
@@ -18,6 +19,8 @@ export interface StrandLoop {
   readonly size: string | null
   /** Variables of loops that its extent or conditions depend on. */
   readonly needs: ReadonlySet<string>
+  /** Of these, those that its extent depends on: it stays inside of them. */
+  readonly inside: ReadonlySet<string>
 }
 
 export interface Strand {
@@ -68,15 +71,16 @@ function strandsOf(top: For, global: ReadonlySet<string>): readonly Strand[] {
   const roles = rolesIn(top)
   const loops = new Set(loopsOf([top]).map((l) => l.var))
   const out: Strand[] = []
+  const others = (l: For, of: readonly Expr[]): ReadonlySet<string> =>
+    new Set(of.flatMap((e) => [...freeVars(e)]).filter((v) => loops.has(v) && v !== l.var))
   const loopOf = (l: For): StrandLoop => ({
     var: l.var,
     role: roles.get(l.var)!,
     reduce: l.reduce,
     constant: l.extent.kind === 'const' ? l.extent.value : null,
     size: l.extent.kind === 'var' && !loops.has(l.extent.name) ? l.extent.name : null,
-    needs: new Set(
-      [l.extent, ...l.guards].flatMap((e) => [...freeVars(e)]).filter((v) => loops.has(v) && v !== l.var),
-    ),
+    needs: others(l, [l.extent, ...l.guards]),
+    inside: others(l, [l.extent]),
   })
   const go = (l: For, path: readonly For[], shared: number): void => {
     const inside = [...path, l]

@@ -2,6 +2,7 @@
  * The command queue: columns in device memory and the commands that fill them. Kernels are built from expressions, once
  * for each structure; commands are collected and run in order when something is read back.
  */
+import { countText } from '../../../ast/count-text.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { arrayClass } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
@@ -90,7 +91,7 @@ export class Queue {
     if (!(length <= MAX_ELEMENTS))
       fail({
         code: 'convert/too-large',
-        message: `${label} would have ${length} elements`,
+        message: `${label} would have ${countText(length)} elements`,
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
         hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
       })

@@ -1,4 +1,5 @@
 /** Conversion's operations as generated kernels on columns in a device's memory. */
+import { countText } from '../../../ast/count-text.ts'
 import { fail, type Span } from '../../../ast/diagnostic.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
@@ -93,7 +94,7 @@ export function deviceEngine(q: Queue): Engine<Column> {
 function tooLarge(count: number, what: string, span?: Span): never {
   return fail({
     code: 'convert/too-large',
-    message: `${Number.isFinite(count) ? count : 'too many'} ${what}: more than a 32-bit position can count`,
+    message: `${Number.isFinite(count) ? countText(count) : 'too many'} ${what}: more than a 32-bit position can count`,
     ...(span ? { span } : {}),
     expected: 'at most 2147483647: positions are 32-bit',
     hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
