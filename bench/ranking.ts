@@ -3,27 +3,23 @@
  *
  * ```
  * npm run build && node dist/bench/ranking.js [--kernel spmm] [--space gpu_space] [--matrices NAMES] [--data FOLDER]
- *   [--device cuda] [--width 128] [--points 1000] [--threads 0,1,3] [--predicted 200] [--json PATH]
+ *   [--width 128] [--points 1000] [--threads 0,1,3] [--json PATH]
  * ```
  * Points of a space, drawn at random, ranked without measuring (`costPrior`), and the first choice of a kernel's schedule
  * (`auto`): in a new process, on other data afterwards, and on the same again. Milliseconds of CPU, garbage collection
  * included. `--matrices` are names of the families (`power-law:3000`) or of files in `--data`. The digest is of what was
  * predicted: a change of the compiler that is to leave the predictions alone leaves it alone. `node --cpu-prof` says where
  * the time goes: with `--stage ranking` all in one process. `--threads` prints seconds of the clock instead, of the same points
- * with so many threads beside the first, which have to begin and to compile themselves: each in a new process. `--predicted`
- * ranks with so many predictions (`ranked`): of the expected times of the fastest, and of the first 16 on average, what the
- * ranking by predictions of all has of them, by how much estimates are off, and how often by more than two deviations.
+ * with so many threads beside the first, which have to begin and to compile themselves: each in a new process.
  */
 import { createHash } from 'node:crypto'
 import { type Kernel, load, type Tensor } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
-import type { DeviceKind } from '../src/runtime/device.ts'
 import { costPrior, predictor } from '../src/search/cost-model.ts'
 import { draw } from '../src/search/points.ts'
 import type { Point } from '../src/search/types.ts'
 import { inputs, structured } from './gpu/declared.ts'
 import { type Csr, sources } from './gpu/matrix.ts'
-import { type Estimated, estimatesTable, estimating } from './ranking/estimates.ts'
 import { child, count, isMain, option, packageFile, table, writeJson } from './support.ts'
 
 interface Ranking {
@@ -50,7 +46,6 @@ const cpu = (): number => {
 
 const name = option('kernel') ?? 'spmm'
 const spaceName = option('space') ?? 'gpu_space'
-const device = (option('device') ?? 'cuda') as DeviceKind
 const width = count('width', 128)
 const wanted = count('points', 1000)
 const names = (option('matrices') ?? 'power-law:3000,uniform:20000').split(',')
@@ -82,9 +77,9 @@ async function ranking(matrix: string): Promise<Ranking> {
   const A = await matrixOf(matrix)
   const given = boundTo(kernel, A)
   const marks = [cpu()]
-  const predict = predictor(kernel, { device, inputs: given })
+  const predict = predictor(kernel, { device: 'cuda', inputs: given })
   marks.push(cpu())
-  const space = await kernel.space(spaceName).on(device, { ...given, processors: 132 })
+  const space = await kernel.space(spaceName).on('cuda', { ...given, processors: 132 })
   const random = new Random(7)
   const points = Array.from({ length: wanted }, () => draw(space, () => random.next())!) as readonly Point[]
   let [made, predicted] = [0, 0]
@@ -124,22 +119,17 @@ async function ranking(matrix: string): Promise<Ranking> {
   }
 }
 
-async function drawnCase(matrix: string) {
-  const kernel = await kernelOf()
-  const given = boundTo(kernel, await matrixOf(matrix))
-  const predict = predictor(kernel, { device, inputs: given })
-  const space = await kernel.space(spaceName).on(device, { ...given, processors: 132 })
-  const random = new Random(7)
-  const points = Array.from({ length: wanted }, () => draw(space, () => random.next())!) as readonly Point[]
-  return { predict, space, points }
-}
-
 /** Seconds of the clock, for all points together. */
 async function threaded(
   matrix: string,
   threads: number,
 ): Promise<{ seconds: number; cpu: number; digest: string }> {
-  const { predict, space, points } = await drawnCase(matrix)
+  const kernel = await kernelOf()
+  const given = boundTo(kernel, await matrixOf(matrix))
+  const predict = predictor(kernel, { device: 'cuda', inputs: given })
+  const space = await kernel.space(spaceName).on('cuda', { ...given, processors: 132 })
+  const random = new Random(7)
+  const points = Array.from({ length: wanted }, () => draw(space, () => random.next())!) as readonly Point[]
   const prior = costPrior(space, predict, { threads })
   const [start, before] = [performance.now(), cpu()]
   const costs = prior(points)
@@ -158,7 +148,7 @@ async function choice(matrix: string, other: string): Promise<Choice> {
   const kernel = await kernelOf()
   const took = async (given: ReturnType<typeof boundTo>): Promise<number> => {
     const start = cpu()
-    await kernel.schedule('auto').choose(device, { ...given, capability: 9, processors: 132 })
+    await kernel.schedule('auto').choose('cuda', { ...given, capability: 9, processors: 132 })
     return cpu() - start
   }
   const [a, b] = [boundTo(kernel, await matrixOf(matrix)), boundTo(kernel, await matrixOf(other))]
@@ -170,22 +160,7 @@ if (isMain(import.meta.url)) {
   if (stage === 'ranking') process.stdout.write(JSON.stringify(await ranking(names[0]!)))
   else if (stage === 'threads')
     process.stdout.write(JSON.stringify(await threaded(names[0]!, Number(option('with')))))
-  else if (stage === 'estimated')
-    process.stdout.write(
-      JSON.stringify(estimating(await drawnCase(names[0]!), count('predicted', 200), Number(option('with')))),
-    )
-  else if (option('predicted') !== undefined) {
-    const passed = process.argv.slice(2)
-    const rows = names.flatMap((matrix) =>
-      (option('threads') ?? '0').split(',').map((n) => {
-        const own = ['--stage', 'estimated', '--with', n, '--matrices', matrix]
-        return { matrix, threads: n, ...child<Estimated>([...own, ...passed], import.meta.url) }
-      }),
-    )
-    console.log(`${name}.${spaceName} on ${device}, width ${width}: threads beside the first\n`)
-    console.log(estimatesTable(rows))
-    writeJson({ rows })
-  } else if (option('threads') !== undefined) {
+  else if (option('threads') !== undefined) {
     const passed = process.argv.slice(2)
     const rows = names.flatMap((matrix) =>
       option('threads')!

@@ -33,7 +33,6 @@ export type { CalibratedKernel, Calibration } from './search/model/calibrated.ts
 export { type CostModel, useCostModel } from './search/model/trained.ts'
 export { type Outline, type OutlinedDecision, type OutlineOptions, outline } from './search/outline/index.ts'
 export * from './search/points.ts'
-export { type RankedOptions, type RankedPoint, ranked } from './search/ranked.ts'
 export * from './search/records/index.ts'
 export { type SearchResult, type StoppedBy, search } from './search/search.ts'
 export type { Asked, EvaluateContext, SearchOptions, SearchProgress } from './search/search-options.ts'

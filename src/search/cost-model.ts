@@ -87,35 +87,27 @@ export function costPrior(
   predict: Predict,
   options: PriorOptions = {},
 ): (points: readonly Point[]) => readonly number[] {
-  expectOptions('costPrior', options, ['threads'])
-  const ranking = rankingOf(space, predict, options)
-  return priorOf({
-    costs: (points) => ranking.costs(points),
-    begin() {
-      // Where points can be counted without going through all of them.
-      const { points, isExact } = space.rest ? atOnce(counting(space)) : { points: LEAST, isExact: false }
-      if (!isExact || points >= LEAST) ranking.begin()
-    },
-  })
-}
-
-/** `together`: points that are asked for in all, where it is known that they come one part after the other. */
-export function rankingOf(
-  space: KernelSpace<Kernel>,
-  predict: Predict,
-  options: PriorOptions,
-  together = 0,
-): Ranking {
   expectArgument(typeof space?.kernel === 'function', 'space', space, 'a space of schedules')
   expectValue('what predicts', predict, { ...FUNCTION, expected: 'what predictor gives' })
+  expectOptions('costPrior', options, ['threads'])
   expectValues(options, { threads: COUNT })
   const cost = costOf(space, predict)
-  return new Ranking({
+  const ranking = new Ranking({
     cost: (point) => cost(point) ?? Number.POSITIVE_INFINITY,
     origin() {
       return rankingOrigin(space, predict)
     },
     threads: options.threads,
-    together,
+  })
+  return priorOf({
+    *costs(points) {
+      const costs = yield* ranking.costs(points)
+      return costs.map((c) => (Number.isNaN(c) ? Number.POSITIVE_INFINITY : c))
+    },
+    begin() {
+      // Where points can be counted without going through all of them.
+      const { points, isExact } = space.rest ? atOnce(counting(space)) : { points: LEAST, isExact: false }
+      if (!isExact || points >= LEAST) ranking.begin()
+    },
   })
 }

@@ -30,23 +30,19 @@ export interface RankingOptions {
   readonly origin: () => RankingOrigin | null
   /** Besides this one; default: a thread for each other processor where there are 4 and more, 15 at most. */
   readonly threads?: number | undefined
-  /** Points in all, where it is known that they are asked for in parts. */
-  readonly together?: number | undefined
 }
 
 export class Ranking {
   readonly #cost: (point: Point) => number
   readonly #threads: number
-  readonly #together: number
   readonly #script: string | null
   #origin: RankingOrigin | null | undefined
   readonly #ask: () => RankingOrigin | null
 
-  constructor({ cost, origin, threads = usualThreads(), together = 0 }: RankingOptions) {
+  constructor({ cost, origin, threads = usualThreads() }: RankingOptions) {
     this.#cost = cost
     this.#ask = origin
     this.#threads = threads
-    this.#together = together
     this.#script = threads > 0 ? threadScript('ranking/ranking-worker.js') : null
   }
 
@@ -62,20 +58,17 @@ export class Ranking {
     return this.#origin && work(this.#script, this.#origin)
   }
 
-  /** In the order of the points; `Infinity` where there is no number. */
+  /** In the order of the points. */
   *costs(points: readonly Point[]): Stepwise<readonly number[]> {
     const out: number[] = []
     for (let from = 0; from < points.length; from += MOST_PLACES)
-      for (const cost of yield* this.#some(points.slice(from, from + MOST_PLACES)))
-        out.push(Number.isNaN(cost) ? Number.POSITIVE_INFINITY : cost)
+      out.push(...(yield* this.#some(points.slice(from, from + MOST_PLACES))))
     return out
   }
 
   *#some(points: readonly Point[]): Stepwise<readonly number[]> {
     const shared =
-      Math.max(points.length, this.#together) < LEAST
-        ? null
-        : this.#sendTo((script, origin) => this.#shared(script, origin, points))
+      points.length < LEAST ? null : this.#sendTo((script, origin) => this.#shared(script, origin, points))
     if (shared) return yield* shared
     const out: number[] = []
     for (const p of points) {
