@@ -6,7 +6,7 @@ import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { search } from '../../src/search/search.ts'
-import { farIn } from '../../src/search/tune/finals.ts'
+import { farExpected, farIn } from '../../src/search/tune/finals.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { PRODUCT } from '../support/product.ts'
@@ -227,4 +227,62 @@ describe('an outlier', () => {
     expect(await e.bench.hopeless(taking(5000, 1e-9))).toBe(null)
     expect(await e.bench.hopeless(taking(5000, 4000))).toMatchObject({ timing: { samples: [5000, 4000] } })
   })
+})
+
+describe('what is stored dense', () => {
+  law.prop([fc.double({ min: 1, max: 1e6, noNaN: true }), fc.double({ min: 1e-3, max: 1e5, noNaN: true })])(
+    'has no turn where a run of it would be long, and far from the fastest',
+    (filled, least) => {
+      const isFar = filled > 20 && filled * least > 100
+      expect(farExpected({ filled }, least)).toEqual(
+        isFar ? expect.objectContaining({ code: 'search/far-slower' }) : null,
+      )
+      expect(farExpected({ filled }, Number.POSITIVE_INFINITY)).toBe(null)
+      expect(farExpected({}, least)).toBe(null)
+    },
+  )
+
+  test('is not run where most of it is nothing, which is told; others are named as they are compared', async () => {
+    const n = 8000
+    const diagonal = Int32Array.from({ length: n }, (_, k) => k)
+    const large = coords([n, n], [diagonal, diagonal], new Float32Array(n).fill(1))
+    const device = await toldDevice(
+      () => undefined,
+      () => 1,
+    )
+    const named: (string | undefined)[] = []
+    const found = await tune(kernel, {
+      space: candidates,
+      inputs: { ...inputs, tensors: { A: large } },
+      device,
+      trials: 4,
+      onProgress: (p) => void named.push(p.comparing),
+    })
+    const dense = found.finals.find((f) => f.name === 'A dense')
+    expect(dense?.outcome).toMatchObject({ status: 'rejected', code: 'search/far-slower' })
+    expect(named).not.toContain('A dense')
+    expect(named).toEqual(expect.arrayContaining([undefined, 'found', 'standard', 'as written']))
+  })
+})
+
+test('the last comparison is bounded by the time of the search', async () => {
+  const device = await toldDevice(
+    () => new Promise((done) => setTimeout(done, 50)),
+    () => 200,
+  )
+  const turns: string[] = []
+  const found = await tune(kernel, {
+    space: candidates,
+    inputs,
+    device,
+    trials: 4,
+    seconds: 1,
+    onProgress(p) {
+      if (p.comparing !== undefined) turns.push(p.comparing)
+    },
+  })
+  const outcomes = found.finals.map((f) => f.outcome)
+  expect(outcomes).toContainEqual(expect.objectContaining({ status: 'measured' }))
+  // Not all have had all of their turns.
+  expect(turns.length).toBeLessThan(4 * found.finals.length)
 })

@@ -24,6 +24,7 @@ export function progressLine({
   left,
   known,
   library,
+  comparing,
 }: TuneProgress): string {
   const rejected = Object.values(rejectedByCode).reduce((a, b) => a + b, 0)
   const fastest = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
@@ -37,6 +38,7 @@ export function progressLine({
     `${rejected} rejected`,
     `${failed} failed`,
     ...(left === undefined ? [] : [`${left} left`]),
+    ...(comparing === undefined ? [] : [`comparing ${comparing}`]),
   ].join(', ')
 }
 
@@ -56,7 +58,9 @@ const timeOf = (o: Outcome): string =>
     ? `${ms(o.timing.median)}  (${intervalText(o.timing.interval)})`
     : o.status === 'wrong'
       ? 'differs from the reference'
-      : o.code
+      : o.code === 'search/far-slower'
+        ? `not run: ${o.message}`
+        : o.code
 
 const intervalText = (interval: Timing['interval']): string =>
   interval ? interval.map(ms).join(' to ') : 'one sample'

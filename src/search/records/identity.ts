@@ -64,7 +64,8 @@ export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
 export const tunedTensors = (tensors: Readonly<Record<string, Tensor>>): readonly TunedTensor[] =>
   Object.entries(tensors).map(([name, t]) => ({ name, shape: t.shape, dtype: t.dtype, stored: storedOf(t) }))
 
-function storedOf(t: Tensor): number | null {
+/** Elements that it stores; `null` of a dense one. */
+export function storedOf(t: Tensor): number | null {
   if (t.kind === 'dense') return null
   return t.kind === 'coords' ? (t.coords[0]?.length ?? 0) : (t.values?.length ?? 0)
 }

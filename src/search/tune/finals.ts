@@ -2,7 +2,7 @@
 
 import type { Kernel } from '../../api/kernel.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
-import { unlessAborted } from '../ending.ts'
+import { Ending as Limit, unlessAborted } from '../ending.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { fastestOf } from '../fastest.ts'
@@ -24,18 +24,32 @@ export interface Contender {
   readonly routine?: LibraryRoutine | undefined
   /** What came of it before, where it was tried. */
   readonly before?: Outcome | undefined
+  /** Elements that it goes through for each that is stored, where they are more. */
+  readonly filled?: number | undefined
+}
+
+export interface ComparisonOptions {
+  /** Of the order in a pass. */
+  readonly seed: number
+  /** Once it aborts there are some seconds left. */
+  readonly signal?: AbortSignal | undefined
+  /** As if it aborted then. */
+  readonly seconds?: number | undefined
+  /** Told the place of the one whose turn it is. */
+  readonly onTurn?: ((place: number) => void) | undefined
 }
 
 /**
- * Outcomes of kernels, in their order; what is refused or faults is out. Once `signal` aborts there are some seconds left;
- * `null`: nothing is known of one until then.
+ * Outcomes of kernels, in their order; what is refused or faults is out, and so is what is expected to be far from the fastest.
+ * `null`: nothing is known of one when it is ended.
  */
 export async function compared(
   evaluator: Evaluator,
   kernels: readonly Contender[],
-  seed: number,
-  signal?: AbortSignal,
+  { seed, signal: stop, seconds, onTurn }: ComparisonOptions,
 ): Promise<readonly (Outcome | null)[]> {
+  const limit = new Limit({ signal: stop, seconds })
+  const { signal } = limit
   const random = new Random(seed)
   const samples = kernels.map((): number[] => [])
   const out: Outcome[] = []
@@ -49,6 +63,13 @@ export async function compared(
       // What the search holds for the fastest comes first: there may be no time for all.
       for (const k of pass === 0 ? left : shuffled(left, () => random.next())) {
         if (signal?.aborted && (pass > 0 || ending.signal.aborted || !isShort)) break
+        const least = leastOf(samples, kernels)
+        const far = farExpected(kernels[k]!, least)
+        if (far) {
+          out[k] = far
+          continue
+        }
+        onTurn?.(k)
         const outcome = await unlessAborted(ending.signal, () => timed(evaluator, kernels[k]!, ending.signal))
         if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
         else if (outcome) out[k] = outcome
@@ -57,6 +78,7 @@ export async function compared(
     }
   } finally {
     ending.clear()
+    limit.clear()
   }
   return kernels.map((_, k) => out[k] ?? (samples[k]!.length > 0 ? measured(k) : null))
 }
@@ -68,6 +90,33 @@ export function farIn(samples: readonly (readonly number[])[]): readonly number[
   return [...samples.keys()].filter(
     (k) => samples[k]!.length >= 2 && medians[k]! > FAR * fastest && Math.min(...samples[k]!) > FAR * fastest,
   )
+}
+
+/** Milliseconds of the fastest so far; `Infinity`: none was measured. */
+const leastOf = (samples: readonly (readonly number[])[], kernels: readonly Contender[]): number =>
+  Math.min(
+    ...samples.flatMap((s) => (s.length > 0 ? [timingOf(s).median] : [])),
+    ...kernels.flatMap(({ before: b }) => (b?.status === 'measured' ? [b.timing.median] : [])),
+  )
+
+/** What is expected to be slower than the fastest by that much has no turn. */
+const HOPELESS = 20
+/** Milliseconds that one run of any may take: it cannot be interrupted on all devices. */
+const SHORT_RUN = 100
+
+/**
+ * Why a kernel has no turn: each element that it goes through takes as long as one that is stored takes the fastest
+ * (`least` milliseconds in all), which is what a thread does; `null`: it has one.
+ */
+export function farExpected({ filled = 1 }: Pick<Contender, 'filled'>, least: number): Outcome | null {
+  const expected = filled * least
+  if (!Number.isFinite(expected) || filled <= HOPELESS || expected <= SHORT_RUN) return null
+  const times = filled.toPrecision(2)
+  return {
+    status: 'rejected',
+    code: 'search/far-slower',
+    message: `it goes through ${Number(times)} times the elements that are stored: some ${Number((expected / 1000).toPrecision(2))} s are expected, and it was not run`,
+  }
 }
 
 /** Milliseconds after the signal. */

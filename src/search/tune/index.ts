@@ -5,21 +5,18 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
-import { decided } from '../decided.ts'
-import type { Evaluator, Tried } from '../evaluate/evaluator.ts'
-import { outcomeOf } from '../evaluate/outcomes.ts'
+import type { Tried } from '../evaluate/evaluator.ts'
 import { Expected } from '../expected.ts'
-import { fastestOf, finalists } from '../fastest.ts'
+import { fastestOf } from '../fastest.ts'
 import type { LibraryRoutine } from '../libraries/index.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchResult, search } from '../search.ts'
 import type { SearchProgress } from '../search-options.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { usualSpace } from '../usual-space.ts'
-import { type Explained, explained } from './explained.ts'
-import { compared } from './finals.ts'
+import type { Explained } from './explained.ts'
+import { finalsOf } from './last-comparison.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
-import { others } from './others.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
@@ -32,7 +29,7 @@ export interface TuneOptions {
   readonly device: Device
   /** Points that are measured at most. */
   readonly trials?: number | undefined
-  /** From the call on, to the last comparison; half of them at least are for trials. */
+  /** From the call on, to the last comparison, which takes half as long at most; half of them at least are for trials. */
   readonly seconds?: number | undefined
   /** Trials without a better one after which it ends. */
   readonly patience?: number | undefined
@@ -70,6 +67,8 @@ export interface TuneProgress extends SearchProgress {
   readonly known: number
   /** The fastest routine of a library, where one could be measured. */
   readonly library?: LibraryTrial | undefined
+  /** Of the last comparison: whose turn it is. */
+  readonly comparing?: string | undefined
 }
 
 /** A trial, and what is known of its kernel. */
@@ -163,6 +162,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
   const told = new Map<Trial, number>()
+  let progress: TuneProgress | undefined
   try {
     const subject = subjectOf(kernel, evaluator.bench.data.given, device, { space, strategy, seed })
     const libraries =
@@ -185,10 +185,14 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       signal,
       onProgress(p) {
         for (const t of p.last) told.set(t, p.seconds)
-        options.onProgress?.({ ...p, known: known.length, library: fastest[0] })
+        progress = { ...p, known: known.length, library: fastest[0] }
+        options.onProgress?.(progress)
       },
     })
-    const finals = await finalsOf(kernel, options, evaluator, space, found, fastest)
+    const comparing = (name: string): void => {
+      if (progress) options.onProgress?.({ ...progress, last: [], comparing: name })
+    }
+    const finals = await finalsOf(kernel, { ...options, comparing }, evaluator, space, found, fastest)
     return {
       ...found,
       subject,
@@ -220,70 +224,6 @@ const leftOf = (seconds: number, start: number): number =>
 function fastestFinal(finals: readonly Final[]): MeasuredFinal | null {
   const [first] = fastestOf(finals)
   return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
-}
-
-/** Of what was to be compared when it was ended. */
-const ENDED: Outcome = {
-  status: 'failed',
-  code: 'search/ended',
-  message: 'the search was ended before it was measured',
-}
-
-/** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
-async function finalsOf(
-  kernel: Kernel,
-  options: TuneOptions,
-  evaluator: Evaluator,
-  space: KernelSpace<Kernel>,
-  found: SearchResult,
-  routines: readonly LibraryTrial[],
-): Promise<readonly Final[]> {
-  const fastest = finalists(found)
-  const list = [
-    ...fastest.map(({ point, outcome }, k) => ({
-      name: foundName(k),
-      point,
-      before: outcome,
-      kernel: () => space.kernel(point),
-    })),
-    ...(await others(kernel, options.device, evaluator.bench.data.given, options.inputs)),
-    ...routines.map(({ name, routine, outcome }) => ({
-      name,
-      routine,
-      before: outcome,
-      kernel: () => routine.kernel,
-    })),
-  ]
-  const made = list.map((c) => {
-    try {
-      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), refused: null }
-    } catch (e) {
-      return { ...c, kernel, refused: outcomeOf(e) }
-    }
-  })
-  const legal = made.filter((c) => c.refused === null)
-  const outcomes = await compared(evaluator, legal, options.seed ?? 1, options.signal)
-  const finals: Final[] = []
-  for (const { refused, ...all } of made) {
-    const { before, ...c } = { before: ENDED, ...all }
-    const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)] ?? before
-    const isCounted =
-      options.explain && !options.signal?.aborted && outcome.status === 'measured' && !('routine' in c)
-    const more = isCounted ? await explained(evaluator, c.kernel) : {}
-    finals.push({ point: null, ...c, outcome, ...more })
-  }
-  return byPlace(finals)
-}
-
-const foundName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
-
-/** Points are called by what the last comparison made of them. */
-function byPlace(finals: readonly Final[]): readonly Final[] {
-  const points = finals.filter((f) => f.point !== null)
-  const fastest = fastestOf(points)
-  const inOrder = [...fastest, ...points.filter((f) => !fastest.includes(f))]
-  const named = inOrder.map((f, k) => ({ ...f, name: foundName(k) }))
-  return [...named, ...finals.filter((f) => f.point === null)]
 }
 
 function check(kernel: unknown, options: TuneOptions): void {

@@ -8,6 +8,7 @@ import { bindingOf } from '../../run/bind/binding-names.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
 import type { Inputs } from '../../run/bind/index.ts'
 import type { Device } from '../../runtime/device.ts'
+import { storedOf } from '../records/identity.ts'
 import { standardOf } from './standard.ts'
 
 export interface Other {
@@ -16,6 +17,8 @@ export interface Other {
   readonly schedule?: string | null | undefined
   /** Of a format that is the kernel's for its own: the text that declares it. */
   readonly declares?: string | undefined
+  /** Elements that it goes through for each that is stored, where they are more. */
+  readonly filled?: number | undefined
   /** @throws SptError where a step refuses */
   readonly kernel: () => Kernel
 }
@@ -57,13 +60,16 @@ export function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>)
   const axes = allAxesOf(source)
   return callerTensors(source).flatMap((t): Other[] => {
     const { name } = t
-    const shape = tensors[name]?.shape
+    const tensor = tensors[name]
+    const shape = tensor?.shape
     const isInput = t.first.role === 'in' && t.axes.every((a) => isStructured(axes, a) || t.axes.length > 1)
     if (!isInput || !shape || !t.axes.some((a) => isStructured(axes, a))) return []
-    if (shape.reduce((n, x) => n * x, 1) > MOST_DENSE) return []
+    const elements = shape.reduce((n, x) => n * x, 1)
+    if (elements > MOST_DENSE) return []
+    const filled = elements / Math.max(1, storedOf(tensor!) ?? elements)
     const order = bindingOf(source, name).dimensions.length
     const text = denseText(order, freeName(kernel))
-    return [{ name: `${name} dense`, declares: text, kernel: () => kernel.as(name, formatOf(text)) }]
+    return [{ name: `${name} dense`, declares: text, filled, kernel: () => kernel.as(name, formatOf(text)) }]
   })
 }
 

@@ -1,0 +1,85 @@
+/** What is compared at the end of a search: its fastest points, and what is tried besides. */
+import type { Kernel } from '../../api/kernel.ts'
+import { decided } from '../decided.ts'
+import type { Evaluator } from '../evaluate/evaluator.ts'
+import { outcomeOf } from '../evaluate/outcomes.ts'
+import { fastestOf, finalists } from '../fastest.ts'
+import type { SearchResult } from '../search.ts'
+import type { KernelSpace, Outcome } from '../types.ts'
+import { explained } from './explained.ts'
+import { compared } from './finals.ts'
+import type { Final, TuneOptions } from './index.ts'
+import type { LibraryTrial } from './libraries.ts'
+import { others } from './others.ts'
+
+/** Of what was to be compared when it was ended. */
+const ENDED: Outcome = {
+  status: 'failed',
+  code: 'search/ended',
+  message: 'the search was ended before it was measured',
+}
+
+/** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
+export async function finalsOf(
+  kernel: Kernel,
+  options: TuneOptions & { readonly comparing: (name: string) => void },
+  evaluator: Evaluator,
+  space: KernelSpace<Kernel>,
+  found: SearchResult,
+  routines: readonly LibraryTrial[],
+): Promise<readonly Final[]> {
+  const fastest = finalists(found)
+  const list = [
+    ...fastest.map(({ point, outcome }, k) => ({
+      name: foundName(k),
+      point,
+      before: outcome,
+      kernel: () => space.kernel(point),
+    })),
+    ...(await others(kernel, options.device, evaluator.bench.data.given, options.inputs)),
+    ...routines.map(({ name, routine, outcome }) => ({
+      name,
+      routine,
+      before: outcome,
+      kernel: () => routine.kernel,
+    })),
+  ]
+  const made = list.map((c) => {
+    try {
+      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), refused: null }
+    } catch (e) {
+      return { ...c, kernel, refused: outcomeOf(e) }
+    }
+  })
+  const legal = made.filter((c) => c.refused === null)
+  const outcomes = await compared(evaluator, legal, {
+    seed: options.seed ?? 1,
+    signal: options.signal,
+    seconds: options.seconds && Math.max(LEAST_COMPARISON, options.seconds / 2),
+    onTurn: (k) => options.comparing(legal[k]!.name),
+  })
+  const finals: Final[] = []
+  for (const { refused, ...all } of made) {
+    const { before, filled: _, ...c } = { before: ENDED, filled: 1, ...all }
+    const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)] ?? before
+    const isCounted =
+      options.explain && !options.signal?.aborted && outcome.status === 'measured' && !('routine' in c)
+    const more = isCounted ? await explained(evaluator, c.kernel) : {}
+    finals.push({ point: null, ...c, outcome, ...more })
+  }
+  return byPlace(finals)
+}
+
+/** Seconds. */
+const LEAST_COMPARISON = 2
+
+const foundName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
+
+/** Points are called by what the last comparison made of them. */
+function byPlace(finals: readonly Final[]): readonly Final[] {
+  const points = finals.filter((f) => f.point !== null)
+  const fastest = fastestOf(points)
+  const inOrder = [...fastest, ...points.filter((f) => !fastest.includes(f))]
+  const named = inOrder.map((f, k) => ({ ...f, name: foundName(k) }))
+  return [...named, ...finals.filter((f) => f.point === null)]
+}
