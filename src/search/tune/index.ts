@@ -8,18 +8,18 @@ import type { Device } from '../../runtime/device.ts'
 import type { Tried } from '../evaluate/evaluator.ts'
 import { Expected } from '../expected.ts'
 import { fastestOf } from '../fastest.ts'
-import type { LibraryRoutine } from '../libraries/index.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchResult, search } from '../search.ts'
 import type { SearchProgress } from '../search-options.ts'
 import type { KernelSpace, Outcome, Point, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
 import { usualSpace } from '../usual-space.ts'
-import type { Explained } from './explained.ts'
-import { finalsOf } from './last-comparison.ts'
+import { type Final, finalsOf } from './last-comparison.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
+
+export type { Final } from './last-comparison.ts'
 
 export interface TuneOptions {
   /** Default: the kernel's own for this device (`cpu_space`, `gpu_space`), else its sketches. */
@@ -75,23 +75,6 @@ export interface TuneProgress extends SearchProgress {
 export interface TunedTrial extends Trial, Partial<Tried> {
   /** Since the search began; none of those that the records had. */
   readonly seconds?: number | undefined
-}
-
-/** A kernel that was measured at the end, against the others of `finals`; with `explain`, what it does. */
-export interface Final extends Explained {
-  /** `found`, `found 2`, … of the space, the fastest first; besides it `standard`, `as written`, `A dense`. */
-  readonly name: string
-  /** Of the standard choice: its schedule as it is called. */
-  readonly schedule?: string | null | undefined
-  /** Of a format that its steps name and the program does not have: the text that declares it. */
-  readonly declares?: string | undefined
-  /** `null` outside of the space. */
-  readonly point: Point | null
-  /** `compile` runs it as it was measured. */
-  readonly kernel: Kernel
-  /** A library's, which takes the arrays of the kernel: the kernel's steps are not run. */
-  readonly routine?: LibraryRoutine | undefined
-  readonly outcome: Outcome
 }
 
 type MeasuredFinal = Final & { readonly timing: Timing }

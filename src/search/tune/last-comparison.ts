@@ -1,16 +1,48 @@
 /** What is compared at the end of a search: its fastest points, and what is tried besides. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import type { Device } from '../../runtime/device.ts'
 import { decided } from '../decided.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { fastestOf, finalists } from '../fastest.ts'
+import type { LibraryRoutine } from '../libraries/index.ts'
 import type { SearchResult } from '../search.ts'
-import type { KernelSpace, Outcome } from '../types.ts'
-import { explained } from './explained.ts'
+import type { KernelSpace, Outcome, Point } from '../types.ts'
+import { type Explained, explained } from './explained.ts'
 import { compared } from './finals.ts'
-import type { Final, TuneOptions } from './index.ts'
 import type { LibraryTrial } from './libraries.ts'
 import { others } from './others.ts'
+
+/** A kernel that was measured at the end, against the others of `finals`; with `explain`, what it does. */
+export interface Final extends Explained {
+  /** `found`, `found 2`, … of the space, the fastest first; besides it `standard`, `as written`, `A dense`. */
+  readonly name: string
+  /** Of the standard choice: its schedule as it is called. */
+  readonly schedule?: string | null | undefined
+  /** Of a format that its steps name and the program does not have: the text that declares it. */
+  readonly declares?: string | undefined
+  /** `null` outside of the space. */
+  readonly point: Point | null
+  /** `compile` runs it as it was measured. */
+  readonly kernel: Kernel
+  /** A library's, which takes the arrays of the kernel: the kernel's steps are not run. */
+  readonly routine?: LibraryRoutine | undefined
+  readonly outcome: Outcome
+}
+
+interface FinalsOptions {
+  readonly inputs: RunInputs
+  readonly device: Device
+  readonly seed?: number | undefined
+  /** Of the search. */
+  readonly seconds?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Counts bytes and operations. */
+  readonly explain?: boolean | undefined
+  /** Told whose turn it is. */
+  readonly comparing: (name: string) => void
+}
 
 /** Of what was to be compared when it was ended. */
 const ENDED: Outcome = {
@@ -22,7 +54,7 @@ const ENDED: Outcome = {
 /** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
 export async function finalsOf(
   kernel: Kernel,
-  options: TuneOptions & { readonly comparing: (name: string) => void },
+  options: FinalsOptions,
   evaluator: Evaluator,
   space: KernelSpace<Kernel>,
   found: SearchResult,
