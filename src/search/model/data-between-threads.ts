@@ -1,13 +1,14 @@
 /** What is predicted from, as another thread gets it: of a large matrix its samples, which are all that is looked at. */
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { sizeOf } from './outer-dimension.ts'
 import type { ModelData } from './prediction.ts'
-import { type Sample, Samples, sizeOfRows } from './rows.ts'
+import { type Sample, Samples } from './rows.ts'
 import { SAMPLED } from './structure.ts'
 
 export interface SentData extends Pick<ModelData, 'tensors' | 'params' | 'statistics'> {
-  /** Of the only tensor, which is sent without its elements. */
-  readonly sample: Sample | null
+  /** Of rows and of columns of the only tensor, which is sent without its elements. */
+  readonly drawn: readonly Sample[] | null
 }
 
 /** Elements of tensors that are sent whole. */
@@ -18,17 +19,18 @@ export function sentData(kernel: Kernel1, data: ModelData): SentData | null {
   const { params, statistics, samples = new Samples() } = data
   const tensors = Object.entries(data.tensors)
   const [first] = tensors
-  if (first && tensors.length === 1 && sizeOfRows(kernel, first[0]) !== undefined) {
-    const sample = samples.of(first[1], SAMPLED)
-    if (sample) return { params, statistics, tensors: { [first[0]]: withoutElements(first[1]) }, sample }
+  if (first && tensors.length === 1 && sizeOf(kernel, first[0], 0) !== undefined) {
+    const drawn = ([0, 1] as const).flatMap((along) => samples.of(first[1], along, SAMPLED) ?? [])
+    if (drawn.length > 0)
+      return { params, statistics, tensors: { [first[0]]: withoutElements(first[1]) }, drawn }
   }
   const elements = tensors.reduce((n, [, t]) => n + elementsOf(t), 0)
-  return elements > MOST ? null : { params, statistics, tensors: data.tensors, sample: null }
+  return elements > MOST ? null : { params, statistics, tensors: data.tensors, drawn: null }
 }
 
-export function receivedData({ sample, ...data }: SentData): ModelData {
+export function receivedData({ drawn, ...data }: SentData): ModelData {
   const samples = new Samples()
-  if (sample) for (const t of Object.values(data.tensors)) samples.put(t, SAMPLED, sample)
+  if (drawn) for (const t of Object.values(data.tensors)) samples.put(t, SAMPLED, drawn)
   return { ...data, samples, structures: new Map() }
 }
 

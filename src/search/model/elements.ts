@@ -1,10 +1,9 @@
 /** How much a buffer holds. */
 import type { Buffer } from '../../ir/loops.ts'
 import { expected, type Known } from './estimates.ts'
-import type { Structure } from './structure.ts'
 
 /** Elements of a buffer; 0 where that is not known. */
-export function elementsOf(b: Buffer, s: Pick<Structure, 'params'>): number {
+export function elementsOf(b: Buffer, s: Pick<Known, 'params'>): number {
   const known: Known = { params: s.params, ranges: new Map(), lengths: new Map(), filled: new Map() }
   const n = b.shape.reduce((product, e) => product * expected(e, known), 1)
   return Number.isNaN(n) ? 0 : n

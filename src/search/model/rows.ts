@@ -1,10 +1,8 @@
-/** A sparse tensor of two dimensions by rows, and samples of its rows. */
+/** A sparse tensor of two dimensions by rows, and samples of its rows, or of its columns as the rows of its transpose. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
-import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { allAxesOf } from '../../run/bind/caller-tensors.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
+import type { Dimension } from './outer-dimension.ts'
 import type { Rows } from './statistics.ts'
 
 /** Rows and columns together: beyond, counters of each take gigabytes. */
@@ -48,6 +46,25 @@ export function rowsOf(t: Tensor): Rows | null {
   return { rows, columns, indptr, indices }
 }
 
+/** By columns. */
+function transposed({ rows, columns, indptr, indices }: Rows): Rows {
+  const starts = new Int32Array(columns + 1)
+  const count = indptr[rows] ?? 0
+  for (let e = 0; e < count; e++) starts[indices[e]! + 1]!++
+  for (let c = 0; c < columns; c++) starts[c + 1]! += starts[c]!
+  const next = starts.slice()
+  const of = new Int32Array(count)
+  for (let r = 0; r < rows; r++)
+    for (let e = indptr[r]!; e < indptr[r + 1]!; e++) of[next[indices[e]!]!++] = r
+  return { rows: columns, columns: rows, indptr: starts, indices: of }
+}
+
+const acrossTensor = (t: CoordTensor): CoordTensor => ({
+  ...t,
+  shape: t.shape.toReversed(),
+  coords: t.coords.toReversed(),
+})
+
 /** Some rows as a matrix of their own, and how many rows of the whole each of them stands for. */
 export interface Stratum {
   readonly tensor: CoordTensor
@@ -55,7 +72,7 @@ export interface Stratum {
   readonly weight: number
 }
 
-/** A matrix as samples of its rows. */
+/** A matrix as samples of its rows; of columns, `rows` are columns. */
 export interface Sample {
   readonly strata: readonly Stratum[]
   /** Whether all of it is in the first stratum. */
@@ -67,6 +84,7 @@ export interface Sample {
 /** Samples of tensors, each drawn once for all formats that are built from it. */
 export class Samples {
   readonly #rows = new Map<Tensor, Rows | null>()
+  readonly #columns = new Map<Tensor, Rows>()
   readonly #samples = new Map<Tensor, Map<string, Sample>>()
   readonly #withoutElements = new Set<Tensor>()
 
@@ -81,35 +99,45 @@ export class Samples {
   }
 
   /** One that was drawn elsewhere, of a tensor without its elements: no other can be drawn of it. */
-  put(t: Tensor, elements: number, sample: Sample): void {
+  put(t: Tensor, elements: number, samples: readonly Sample[]): void {
     this.#withoutElements.add(t)
-    this.#samples.set(t, new Map([[keyOf(elements), sample]]))
+    this.#samples.set(t, new Map(samples.map((s, along) => [keyOf(along, elements), s])))
   }
 
   expectElements(t: Tensor): void {
     invariant(!this.#withoutElements.has(t), 'only a sample of the tensor is here')
   }
 
-  /** As `strata`; `null` for what has no rows. @throws SptError `search/too-large` */
-  of(t: Tensor, elements: number, most = Number.POSITIVE_INFINITY): Sample | null {
-    const key = keyOf(elements, most)
+  /** As `strata`, of rows or of columns; `null` for what has no rows. @throws SptError `search/too-large` */
+  of(t: Tensor, along: Dimension, elements: number, most = Number.POSITIVE_INFINITY): Sample | null {
+    const key = keyOf(along, elements, most)
     const ofTensor = this.#samples.get(t) ?? new Map<string, Sample>()
     const known = ofTensor.get(key)
     if (known) return known
     this.expectElements(t)
-    const rows = this.rowsOf(t)
+    const rows = along === 0 ? this.rowsOf(t) : this.#columnsOf(t)
     if (!rows) return null
+    const drawn = strata(rows, elements, most)
     const sample = {
-      strata: strata(rows, elements, most),
+      strata: along === 0 ? drawn : drawn.map((s) => ({ ...s, tensor: acrossTensor(s.tensor) })),
       isWhole: isSmall(rows, elements, most),
       rows: rows.rows,
     }
     this.#samples.set(t, ofTensor.set(key, sample))
     return sample
   }
+
+  #columnsOf(t: Tensor): Rows | null {
+    const rows = this.rowsOf(t)
+    if (!rows) return null
+    const known = this.#columns.get(t) ?? transposed(rows)
+    this.#columns.set(t, known)
+    return known
+  }
 }
 
-const keyOf = (elements: number, most = Number.POSITIVE_INFINITY): string => `${elements} ${most}`
+const keyOf = (along: number, elements: number, most = Number.POSITIVE_INFINITY): string =>
+  `${along} ${elements} ${most}`
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 
@@ -209,11 +237,4 @@ function part(m: Rows, rows: Int32Array): CoordTensor {
     }
   })
   return { kind: 'coords', shape: [rows.length, m.columns], coords: [i, j], values: null, dtype: 'f32' }
-}
-
-/** The size that is the extent of a tensor's first dimension. */
-export function sizeOfRows(kernel: Kernel1, tensor: string): string | undefined {
-  const first = axesOfBinding(kernel, tensor)[0]
-  const axis = first === undefined ? undefined : allAxesOf(kernel).get(first)
-  return axis && 'extent' in axis && axis.extent.kind === 'var' ? axis.extent.name : undefined
 }

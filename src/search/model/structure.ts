@@ -1,6 +1,6 @@
 /**
  * What the index arrays of a scheduled kernel will say of some data: counts, lengths of segments, padding. Found by building
- * the kernel's formats from the data, or from a sample of its rows, without values and without what is dense.
+ * the kernel's formats from the data, or from a sample of its rows or columns, without values and without what is dense.
  */
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -14,33 +14,14 @@ import { allAxesOf, callerTensor, isStructured } from '../../run/bind/caller-ten
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { allowanceFor, withFewerRows } from './allowed.ts'
-import { type Distribution, distributionOf, mixture } from './distribution.ts'
-import { type Recurrence, recurrenceOf, weightedRecurrence } from './recurrence.ts'
-import { Samples, sizeOfRows } from './rows.ts'
+import { type Distribution, distributionOf } from './distribution.ts'
+import { type Coordinates, type Found, GROUPS, type Share, type Structure } from './index-facts.ts'
+import { outerDimension, sizeOf } from './outer-dimension.ts'
+import { recurrenceOf } from './recurrence.ts'
+import { Samples } from './rows.ts'
+import { share, together } from './sum-of-strata.ts'
 
-export interface Structure {
-  /** Values of the kernel's parameters: sizes, counts (of a sample: as many as there would be), measured widths. */
-  readonly params: ReadonlyMap<string, number>
-  /** Lengths of the segments that an array of offsets bounds. */
-  readonly lengths: ReadonlyMap<string, Distribution>
-  /** Of an array of offsets, the share of segments that are longer or shorter than the one before. */
-  readonly changes: ReadonlyMap<string, number>
-  /** Of an array of coordinates, the share that is below the extent, and no padding. */
-  readonly filled: ReadonlyMap<string, number>
-  /** Of an array of coordinates, in the order in which the format has them, how soon they recur. */
-  readonly recurrence: ReadonlyMap<string, Coordinates>
-  /** By arrays of offsets: of 2^k neighbouring segments the longest, the mean over all such groups, by k. */
-  readonly longestOf: ReadonlyMap<string, readonly number[]>
-  /** Those of the parameters that count positions of formats. */
-  readonly counts: ReadonlySet<string>
-}
-
-/** How soon coordinates recur: each of them, and groups of neighbours. */
-export interface Coordinates {
-  readonly each: Recurrence
-  /** Of as many neighbours as a sector has floats. */
-  readonly sectors: Recurrence
-}
+export type { Coordinates, Structure } from './index-facts.ts'
 
 /** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
 export interface Given {
@@ -104,41 +85,26 @@ export function structureOf(
       ),
     )
   const [only] = sparse
-  const rowSize = only && sparse.length === 1 ? sizeOfRows(kernel, only[0]) : undefined
+  const along = only && sparse.length === 1 ? outerDimension(kernel, only[0]) : 0
+  const size = only && sparse.length === 1 ? sizeOf(kernel, only[0], along) : undefined
   const of = withFewerRows((most, within): Omit<Structure, 'counts'> => {
-    const sample = only && rowSize !== undefined ? samples.of(only[1], sampled, most) : null
+    const sample = only && size !== undefined ? samples.of(only[1], along, sampled, most) : null
     if (!sample) for (const [, t] of sparse) samples.expectElements(t)
-    if (!only || rowSize === undefined || !sample)
+    if (!only || size === undefined || !sample)
       return whole(within(1, Object.values(given.tensors), () => built(sparse)))
     const parts = sample.strata.map((s) => ({
-      of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], { [rowSize]: s.rows })),
+      of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], { [size]: s.rows })),
       weight: s.weight,
     }))
     const [first] = parts
     if (first && sample.isWhole) return whole(first.of)
-    return together(kernel, parts, new Map([...Object.entries(given.params), [rowSize, sample.rows]]))
+    return together(kernel, loops, parts, new Map([...Object.entries(given.params), [size, sample.rows]]))
   }, allowance)
   return { ...of, counts }
 }
 
-interface Found {
-  readonly params: ReadonlyMap<string, number>
-  readonly offsets: ReadonlyMap<string, Distribution>
-  readonly changes: ReadonlyMap<string, Share>
-  readonly coordinates: ReadonlyMap<string, Share>
-  readonly recurrence: ReadonlyMap<string, Coordinates>
-  readonly longestOf: ReadonlyMap<string, readonly number[]>
-}
-
-interface Share {
-  readonly all: number
-  readonly filled: number
-}
-
 /** Floats of a sector. */
 const NEIGHBOURS = 8
-/** Powers of two of neighbouring segments that are told apart: those of a block. */
-const GROUPS = 12
 
 /** Of 2^k neighbouring segments the longest, the mean over all such groups, by k. */
 export function longestOfGroups(offsets: ArrayLike<number>): number[] {
@@ -206,8 +172,6 @@ const boundsIn = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
   return out
 })
 
-const share = ({ all, filled }: Share): number => (all === 0 ? 1 : filled / all)
-
 const whole = (f: Found): Omit<Structure, 'counts'> => ({
   params: f.params,
   lengths: f.offsets,
@@ -216,85 +180,3 @@ const whole = (f: Found): Omit<Structure, 'counts'> => ({
   recurrence: f.recurrence,
   longestOf: f.longestOf,
 })
-
-/** Counts and segments add up, by weight; widths are the greatest, and sizes what they are. */
-function together(
-  kernel: Kernel1,
-  parts: readonly { readonly of: Found; readonly weight: number }[],
-  sizes: ReadonlyMap<string, number>,
-): Omit<Structure, 'counts'> {
-  const params = new Map<string, number>()
-  const measured = new Set(kernel.params.filter((p) => p.measured).map((p) => p.name))
-  for (const name of new Set(parts.flatMap((p) => [...p.of.params.keys()]))) {
-    const values = parts.map((p) => p.of.params.get(name) ?? 0)
-    const known = sizes.get(name)
-    const same = kernel.params.some((p) => p.name === name && p.kind === 'size' && !p.measured)
-    params.set(
-      name,
-      known ??
-        (measured.has(name) || same
-          ? Math.max(...values)
-          : Math.round(parts.reduce((n, p, k) => n + p.weight * values[k]!, 0))),
-    )
-  }
-  const names = (of: (f: Found) => ReadonlyMap<string, unknown>): string[] => [
-    ...new Set(parts.flatMap((p) => [...of(p.of).keys()])),
-  ]
-  const lengths = new Map(
-    names((f) => f.offsets).map((name) => [
-      name,
-      mixture(
-        parts.flatMap((p) => {
-          const of = p.of.offsets.get(name)
-          return of ? [{ of, weight: p.weight }] : []
-        }),
-      ),
-    ]),
-  )
-  const shares = (of: (f: Found) => ReadonlyMap<string, Share>): Map<string, number> =>
-    new Map(
-      names(of).map((name) => {
-        let [all, those] = [0, 0]
-        for (const p of parts) {
-          const c = of(p.of).get(name)
-          all += p.weight * (c?.all ?? 0)
-          those += p.weight * (c?.filled ?? 0)
-        }
-        return [name, share({ all, filled: those })]
-      }),
-    )
-  const recurrence = new Map(
-    names((f) => f.recurrence).map((name) => {
-      const of = (which: keyof Coordinates): Recurrence =>
-        weightedRecurrence(
-          parts.flatMap((p) => {
-            const c = p.of.recurrence.get(name)
-            return c ? [{ of: c[which], weight: p.weight }] : []
-          }),
-        )
-      return [name, { each: of('each'), sectors: of('sectors') }]
-    }),
-  )
-  const longestOf = new Map(
-    names((f) => f.longestOf).map((name) => {
-      const out = new Array<number>(GROUPS).fill(0)
-      let all = 0
-      for (const p of parts) {
-        const n = p.weight * (p.of.offsets.get(name)?.count ?? 0)
-        all += n
-        p.of.longestOf.get(name)?.forEach((x, k) => {
-          out[k]! += n * x
-        })
-      }
-      return [name, out.map((x) => x / Math.max(1, all))]
-    }),
-  )
-  return {
-    params,
-    lengths,
-    changes: shares((f) => f.changes),
-    filled: shares((f) => f.coordinates),
-    recurrence,
-    longestOf,
-  }
-}
