@@ -202,7 +202,7 @@ function shortRows(m: Rows, rows: Int32Array, elements: number, most: number): r
 }
 
 /** Places within equal shares that follow no period of the matrix: multiples of the golden ratio. */
-const apart = (k: number): number => (k * GOLDEN) % 1
+const apart = (k: number): number => (0.5 + k * GOLDEN) % 1
 
 function sampled(m: Rows, rows: Int32Array, elements: number, most: number, neighbours: number): Stratum {
   const of = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
@@ -213,10 +213,21 @@ function sampled(m: Rows, rows: Int32Array, elements: number, most: number, neig
     Math.max(1, Math.ceil((windows * Math.min(elements, of)) / Math.max(1, of))),
     Math.max(1, Math.floor(most / window)),
   )
+  // By how much is in them, an equal share of each kind: what few windows say of the elements of all is near to it.
+  const held = new Float64Array(windows)
+  rows.forEach((r, k) => {
+    held[Math.floor(k / window)]! += m.indptr[r + 1]! - m.indptr[r]!
+  })
+  const order =
+    taken < windows ? ascending(windows, 'windows').sort((x, y) => held[x]! - held[y]! || x - y) : null
+  const places = Array.from({ length: taken }, (_, k) => {
+    const at = Math.floor(((k + apart(k)) * windows) / taken)
+    return order ? order[at]! : at
+  }).sort((x, y) => x - y)
   const chosen = new Int32Array(Math.min(rows.length, taken * window))
   let n = 0
-  for (let k = 0; k < taken; k++) {
-    const from = Math.floor(((k + apart(k)) * windows) / taken) * window
+  for (const place of places) {
+    const from = place * window
     for (let r = from; r < Math.min(rows.length, from + window); r++) chosen[n++] = rows[r]!
   }
   return {
