@@ -47,7 +47,7 @@ const isSize = (e: Expr, sizes: Sizes): boolean =>
 
 /** Of an expression over sizes, that it is never negative, as no size is. */
 const isNatural = (e: Expr): boolean =>
-  isNonNegative(rangesBy((x) => (x.kind === 'var' ? NATURAL : undefined))(e))
+  isNonNegative(rangesBy((x) => (x.kind === 'var' ? { range: NATURAL } : undefined))(e))
 
 export const divisionByZero = (span: Span, report: Report): null =>
   report.error({

@@ -9,7 +9,8 @@
 
 import { gcd } from '../analysis/integers/divisors.ts'
 import { Facts } from '../analysis/integers/facts.ts'
-import { naturals } from '../analysis/integers/ranges.ts'
+import { isNonNegative } from '../analysis/integers/interval.ts'
+import { registersOf } from '../analysis/integers/ranges.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
 import type { Buffer, Fact } from '../ir/loops.ts'
@@ -23,7 +24,8 @@ export function lowerDivisions(
   buffers: readonly Buffer[],
   sizes: readonly Fact[] | undefined,
 ): Body {
-  const nonNegative = naturals(body, params, buffers)
+  const registers = registersOf(body, params, buffers)
+  const nonNegative = (e: Expr): boolean => isNonNegative(registers(e).range)
   const facts = new Facts({ sizes })
   const wraps = wrapping(valuesIn(body))
   return rewriteStmts(body, {
@@ -32,7 +34,9 @@ export function lowerDivisions(
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
       const [from, rest] =
-        e.b.kind === 'const' && !wraps(e.a) ? splitRemainder(e.a, e.b.value, facts) : [e.a, 0]
+        e.b.kind === 'const' && !wraps(e.a) && !registers(e.a).ofData
+          ? splitRemainder(e.a, e.b.value, facts)
+          : [e.a, 0]
       const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
       if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
       return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)

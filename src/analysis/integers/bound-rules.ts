@@ -13,6 +13,8 @@ export interface Bounds {
   nonNegative(e: Expr): boolean
   isMultiple(e: Expr, by: number): boolean
   range(e: Expr): Interval
+  /** Whether its exact value may be another one. */
+  wraps(e: Expr): boolean
 }
 
 export interface EndRule {
@@ -79,7 +81,7 @@ const rules = END_RULES.map((rule) => ({ rule, match: matcher(rule.of) }))
 
 /** What an expression is less than, by all rules. */
 export const endsBy = (e: Expr, facts: Bounds): readonly Expr[] =>
-  rules.flatMap(({ rule, match }) => {
+  (facts.wraps(e) ? [] : rules).flatMap(({ rule, match }) => {
     const found = match(e)
     return found ? rule.ends(found, facts) : []
   })

@@ -13,11 +13,13 @@ import {
   beyond,
   HIGHEST,
   type Interval,
+  inRegister,
   interval,
   intervalOf,
   LOWEST,
   NATURAL,
   narrowed,
+  wholeOf,
 } from './interval.ts'
 
 /** Least and greatest value of each parameter; of those that it lacks nothing is known. */
@@ -108,13 +110,13 @@ export class Ranges {
   }
 
   #compute(e: Expr, scope: Scope): Ranged {
-    if (isFloat(e.dtype)) return intervalOf(e, [], () => undefined)
+    if (isFloat(e.dtype)) return wholeOf(e.dtype)
     switch (e.kind) {
       case 'var': {
         const value = this.lets.get(e.name)
         if (value) return this.of(value, scope)
         const given = this.#box.get(e.name)
-        return this.#loops.get(e.name) ?? (given ? interval(given[0], given[1]) : ANY)
+        return this.#loops.get(e.name) ?? (given ? interval(given[0], given[1]) : wholeOf(e.dtype))
       }
       case 'builtin':
         return this.#loops.get(e.axis) ?? NATURAL
@@ -130,22 +132,18 @@ export class Ranges {
         ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
         : children(e).map((x) => this.of(x, scope))
     const over = overOf(operands)
-    const range = intervalOf(e, operands, () => undefined)
-    if (e.dtype === 'bool') return over ? { ...range, over } : range
-    if (range.fits) return over ? { ...range, over } : range
-    // What data give is not known, and u32 is for what wraps.
-    if (over || e.dtype !== 'i32' || !beyond(range)) return over ? { ...ANY, over } : ANY
-    return { ...ANY, over: { expr: e, lo: range.lo, hi: range.hi } }
+    const exact = intervalOf(e, operands)
+    const range = inRegister(e, exact)
+    const wraps = range !== exact && (over || e.kind === 'cast' || e.dtype !== 'i32' || !beyond(exact))
+    if (range === exact || wraps) return over ? { ...range, over } : range
+    return { ...ANY, over: { expr: e, lo: exact.lo, hi: exact.hi } }
   }
 
   #loaded(e: Load, scope: Scope): Ranged {
     const over = overOf(children(e).map((x) => this.of(x, scope)))
     const buffer = this.#buffers.get(e.buffer)
-    let range: Interval = ANY
-    if (e.dtype === 'bool') range = interval(0, 1)
-    else if (e.dtype === 'u8') range = interval(0, 255)
-    else if (e.dtype === 'i8') range = interval(-128, 127)
-    else if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
+    let range = wholeOf(e.dtype)
+    if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
     else if (buffer?.below) range = below(this.of(buffer.below, scope))
     // Where a segment begins says how much is left: what is added to it is no evidence.
     else if (buffer?.positions) range = interval(0, upTo(this.of(buffer.positions, scope)).hi, true, false)

@@ -1,6 +1,7 @@
 /**
  * What is known of integers where an expression stands, and what follows from it: bounds, signs, divisors, conditions that
- * hold. Conclusions are one-sided: what is not proved may hold as well. Sums and products are taken not to wrap.
+ * hold. Conclusions are one-sided: what is not proved may hold as well. Sums and products of sizes and coordinates are taken
+ * not to wrap; of data they may (`ranges.ts`).
  */
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
 import { children, perExpr, readsAny } from '../../ir/expr-tree.ts'
@@ -8,10 +9,19 @@ import type { Fact } from '../../ir/loops.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
-import { HIGHEST, type Interval, intervalOf, isNonNegative, LOWEST, narrowed } from './interval.ts'
+import {
+  HIGHEST,
+  type Interval,
+  inRegister,
+  intervalOf,
+  isNonNegative,
+  LOWEST,
+  narrowed,
+} from './interval.ts'
 import { constantSum, type Linear, linear, linearKey, minus, roundedUp, shift } from './linear.ts'
 import { neverNegative } from './non-negative.ts'
 import { type FormPremises, isWithin, normalForms, type Table } from './normal-forms.ts'
+import { type Register, registersBy } from './ranges.ts'
 
 /** What is known from the start, of names and arrays. */
 export interface Known {
@@ -29,12 +39,14 @@ export class Facts implements Bounds, FormPremises {
   readonly #ends: Map<string, readonly Expr[]>
   /** By key of an expression: what it is not less than. */
   readonly #least: Map<string, number>
+  /** Keys of coordinates, which are not data even where they are loaded. */
+  readonly #coordinates: Set<string>
   /** Sums that are 0 or more. */
   readonly assumptions: readonly Linear[]
   readonly #tables: Map<string, Table>
   // What has been asked since the last fact came.
   #forms: ((e: Expr) => Linear) | undefined
-  #ranges: ((e: Expr) => Interval) | undefined
+  #registers: ((e: Expr) => Register) | undefined
   #allEnds: ((e: Expr) => readonly Expr[]) | undefined
 
   constructor(known: Known = {}, around?: Facts, assumptions: readonly Linear[] = []) {
@@ -42,6 +54,7 @@ export class Facts implements Bounds, FormPremises {
     this.#factors = factorsOf(this.ofSizes)
     this.#ends = new Map(around ? around.#ends : [])
     this.#least = new Map(around ? around.#least : [])
+    this.#coordinates = new Set(around ? around.#coordinates : [])
     this.assumptions = [...(around?.assumptions ?? []), ...assumptions]
     this.#tables = new Map(around?.tables)
   }
@@ -80,6 +93,7 @@ export class Facts implements Bounds, FormPremises {
 
   /** `0 <= e < end`. */
   coordinate(e: Expr, end: Expr): void {
+    this.#coordinates.add(keyOf(e))
     this.atLeast(e, 0)
     this.isBelow(e, end)
   }
@@ -112,7 +126,7 @@ export class Facts implements Bounds, FormPremises {
 
   #forget(): void {
     this.#forms = undefined
-    this.#ranges = undefined
+    this.#registers = undefined
     this.#allEnds = undefined
   }
 
@@ -152,16 +166,31 @@ export class Facts implements Bounds, FormPremises {
   }
 
   /** Bounds of an expression. */
-  readonly range = (e: Expr): Interval => {
-    this.#ranges ??= perExpr<Interval>((x, of) => {
-      const own = intervalOf(x, children(x).map(of))
+  readonly range = (e: Expr): Interval => this.#register(e).range
+
+  /** Whether an expression may have wrapped: its exact value is another one then. */
+  readonly wraps = (e: Expr): boolean => this.#register(e).wraps
+
+  #register(e: Expr): Register {
+    this.#registers ??= registersBy((x, of) => {
       const ends = this.#knownEnds(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
       const least = this.#leastOf(x)
-      return ends.length === 0 && least === undefined
-        ? own
-        : narrowed(own, least ?? LOWEST, Math.min(HIGHEST, ...ends))
+      if (ends.length === 0 && least === undefined) return undefined
+      const operands = children(x).map(of)
+      const own = intervalOf(
+        x,
+        operands.map((o) => o.range),
+      )
+      const isCoordinate = this.#coordinates.has(keyOf(x)) || this.#known.end?.(x) !== undefined
+      const ofData = !isCoordinate && (x.kind === 'load' || operands.some((o) => o.ofData))
+      const held = ofData || x.dtype !== 'i32' ? inRegister(x, own) : own
+      return {
+        range: narrowed(held, least ?? LOWEST, Math.min(HIGHEST, ...ends)),
+        ofData,
+        wraps: held !== own,
+      }
     })
-    return this.#ranges(e)
+    return this.#registers(e)
   }
 
   #leastOf(e: Expr): number | undefined {

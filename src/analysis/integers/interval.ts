@@ -1,9 +1,9 @@
 /** Interval arithmetic. Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
 
 import { foldInt } from '../../ir/constant-folding.ts'
-import { isFloat } from '../../ir/dtype.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
-import { TRUTH } from '../../ir/numeric.ts'
+import { TRUTH, wrap } from '../../ir/numeric.ts'
 import type { BinaryOp } from '../../ir/ops.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
@@ -42,6 +42,29 @@ export const NATURAL = interval(0, HIGHEST, true, false)
 const EITHER = interval(0, 1)
 const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
 
+/** All that a type holds: what is known of data. */
+export function wholeOf(dtype: Dtype): Interval {
+  if (isFloat(dtype)) return REAL
+  if (dtype === 'bool') return EITHER
+  if (dtype === 'i32') return ANY
+  const [lo, hi] = INT_RANGE[dtype as 'u32' | 'i8' | 'u8']
+  return interval(lo, hi, true, dtype !== 'u32')
+}
+
+/**
+ * What a register holds of a node with the exact range `exact`: the same, where the node's type holds all of it; otherwise it
+ * wraps, and all that the type holds is possible. Operands of 8 bits are computed in 32, and only casts go back.
+ */
+export function inRegister(e: Expr, exact: Interval): Interval {
+  const dtype = e.kind === 'cast' ? e.dtype : computeType(e.dtype)
+  if (isFloat(dtype) || dtype === 'bool') return exact
+  const [lo, hi] = INT_RANGE[dtype as 'i32']
+  if (exact.lo >= lo && exact.hi <= hi) return exact
+  if (exact.lo !== exact.hi || !Number.isSafeInteger(exact.lo)) return wholeOf(dtype)
+  const value = wrap(dtype)(exact.lo)
+  return interval(value, value, exact.known)
+}
+
 /** The numbers that a variable may be, where they are known. */
 export type NamedRange = (name: string) => readonly [number, number] | undefined
 
@@ -54,7 +77,7 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
       return interval(e.value, e.value)
     case 'var': {
       const r = range?.(e.name)
-      return r ? interval(r[0], r[1]) : ANY
+      return r ? interval(r[0], r[1]) : wholeOf(e.dtype)
     }
     case 'unary':
       return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : EITHER
@@ -74,20 +97,23 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
         b!.knownHi && c!.knownHi,
       )
     case 'cast':
-      return Number.isFinite(a!.lo) ? a! : { ...ANY, fits: false }
+      if (e.dtype === 'bool') return EITHER
+      return Number.isFinite(a!.lo) ? a! : { ...wholeOf(e.dtype), fits: false }
     case 'call':
-      // The absolute value of the lowest number is not in its type.
-      if (e.fn === 'abs')
-        return interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), a!.lo > LOWEST, a!.known)
+      if (e.fn === 'abs') return interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
+      if (e.fn === 'sign') return interval(-1, 1)
       if (e.fn === 'popcount') return interval(0, 32)
-      return e.fn === 'bit_xor' && isNonNegative(a!) && isNonNegative(b!) ? NATURAL : ANY
+      return e.fn === 'bit_xor' && isBits(a!) && isBits(b!) ? NATURAL : wholeOf(e.dtype)
     // What a search finds: where it begins, or as far as it goes.
     case 'search':
       return interval(a!.lo, Math.max(a!.hi, b!.hi), a!.knownLo, a!.knownHi && b!.knownHi)
     default:
-      return ANY
+      return wholeOf(e.dtype)
   }
 }
+
+/** Whether the highest bit of 32 is surely 0. */
+const isBits = (x: Interval): boolean => isNonNegative(x) && x.hi <= HIGHEST
 
 /** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
 function addedBelowZero(x: Expr, e: Expr): number {

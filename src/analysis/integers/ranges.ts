@@ -1,7 +1,7 @@
 /** Bounds and signs of integer expressions, by what is known of names and arrays where they stand. */
 import { boundVarsOf } from '../../ir/bindings.ts'
 import type { Expr } from '../../ir/expr.ts'
-import { children, perExpr } from '../../ir/expr-tree.ts'
+import { children, perExpr, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import type { Param } from '../../ir/stage1.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
@@ -11,6 +11,7 @@ import {
   beyond,
   binaryInterval,
   type Interval,
+  inRegister,
   interval,
   intervalOf,
   isNonNegative,
@@ -19,19 +20,51 @@ import {
 } from './interval.ts'
 import type { Extents, Linear } from './linear.ts'
 
-/** Bounds that follow from something else than those of operands; `of` gives these. */
-export type KnownRange = (e: Expr, of: (e: Expr) => Interval) => Interval | undefined
+/** What is known of a register. */
+export interface Register {
+  readonly range: Interval
+  /** Whether it depends on data: no check of sizes sees where it leaves its type. */
+  readonly ofData: boolean
+  /** Whether it may have wrapped: its exact value is another one then. */
+  readonly wraps: boolean
+}
 
-/** Bounds of expressions, each node once. */
-export const rangesBy = (known: KnownRange): ((e: Expr) => Interval) =>
-  perExpr((e, of) => known(e, of) ?? intervalOf(e, children(e).map(of)))
+/** What a caller knows of a node beside its operands; `of` gives what is known of these. */
+export type KnownRegister = (e: Expr, of: (e: Expr) => Register) => Partial<Register> | undefined
+
+/**
+ * The one rule of what expressions of kernels may be, each node once. Sizes, coordinates and sums of them fit, or are refused
+ * before anything runs (`plan-ranges.ts`). Casts, other types than i32, and what is made of data wrap.
+ */
+export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
+  perExpr<Register>((e, of) => {
+    const operands = children(e).map(of)
+    const given = known(e, of)
+    const exact =
+      given?.range ??
+      intervalOf(
+        e,
+        operands.map((x) => x.range),
+      )
+    const { ofData = e.kind === 'load' || operands.some((x) => x.ofData) } = given ?? {}
+    const unseen = ofData || e.kind === 'cast' || e.dtype !== 'i32'
+    const range = unseen ? inRegister(e, exact) : exact
+    return { range, ofData, wraps: given?.wraps ?? range !== exact }
+  })
 
 /** Bounds of expressions over loops. */
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) =>
   rangesBy((e) => {
     const extent = e.kind === 'var' ? loops.get(e.name)?.extent : undefined
-    return extent?.kind === 'const' ? interval(0, Math.max(0, extent.value - 1)) : extent && NATURAL
+    if (!extent) return undefined
+    return { range: extent.kind === 'const' ? interval(0, Math.max(0, extent.value - 1)) : NATURAL }
   })
+
+/** The ranges alone. */
+export function rangesBy(known: KnownRegister): (e: Expr) => Interval {
+  const registers = registersBy(known)
+  return (e) => registers(e).range
+}
 
 /** Bounds of a sum, from those of its terms. */
 export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Interval): Interval =>
@@ -41,62 +74,73 @@ export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Inte
     interval(constant, constant),
   )
 
-/** Bounds where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
+/** Bounds in exact integers, as hosts compute maps, where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
 export function boundsOf(e: Expr, named: NamedRange): Interval | undefined {
-  const found = rangesBy((x) => (x.kind === 'var' ? intervalOf(x, [], named) : undefined))(e)
+  const found = perExpr<Interval>((x, of) => intervalOf(x, children(x).map(of), named))(e)
   return found.known ? found : undefined
 }
 
 /** The first part of an i32 expression that may leave 32 bits, where its bounds are known. */
 export function overflowIn(e: Expr, named: NamedRange): (Interval & { readonly expr: Expr }) | undefined {
   let found: (Interval & { readonly expr: Expr }) | undefined
-  rangesBy((x, of) => {
+  perExpr<Interval>((x, of) => {
     const own = intervalOf(x, children(x).map(of), named)
-    if (own.fits || x.dtype !== 'i32') return own
-    if (beyond(own)) found ??= { ...own, expr: x }
-    return ANY
+    if (x.dtype === 'i32' && beyond(own)) found ??= { ...own, expr: x }
+    return x.dtype === 'i32' && !own.fits ? ANY : own
   })(e)
   return found
 }
 
 /**
- * Which integer expressions of a body cannot be negative: sizes, positions, index arrays, and what is made of them, unless
- * it wraps. A `let` may be anything.
+ * What registers of a body hold: sizes, positions, index arrays, and what is made of them, are not negative unless they wrap,
+ * as values do. A `let` may be anything.
  */
-export function naturals(
+export function registersOf(
   body: Body,
   params: readonly Param[],
   buffers: readonly Buffer[],
-): (e: Expr) => boolean {
+): (e: Expr) => Register {
   const natural = new Set(params.filter((p) => p.kind === 'size').map((p) => p.name))
   for (const v of boundVarsOf(body)) natural.add(v)
-  walkStmts(body, (s) => {
-    if (s.kind === 'let') natural.delete(s.name)
-  })
-  const values = valuesIn(body).spans
   const index = new Set(buffers.filter((b) => b.role === 'index').map((b) => b.name))
-  const range = rangesBy((e) => {
-    if (e.dtype === 'u32' || e.dtype === 'u8' || e.dtype === 'bool') return NATURAL
+  const data = new Set(params.flatMap((p) => (p.kind === 'size' ? [] : [p.name])))
+  const isData = (e: Expr): boolean =>
+    e.kind === 'load' ? !index.has(e.buffer) : e.kind === 'var' && data.has(e.name)
+  for (let before = -1; before !== data.size; ) {
+    before = data.size
+    walkStmts(body, (s) => {
+      if (s.kind !== 'let') return
+      natural.delete(s.name)
+      if (someExpr(s.value, isData)) data.add(s.name)
+    })
+  }
+  const values = valuesIn(body).spans
+  const place = { range: NATURAL, ofData: false }
+  return registersBy((e) => {
     switch (e.kind) {
       case 'builtin':
-        return NATURAL
+        return place
       case 'var':
-        return natural.has(e.name) ? NATURAL : ANY
+        return natural.has(e.name) ? place : { ofData: data.has(e.name) }
       case 'load':
-        return index.has(e.buffer) ? NATURAL : ANY
-      // Of other types, which wrap.
-      case 'cast':
-        return ANY
+        return index.has(e.buffer) ? place : undefined
       case 'binary': {
-        if ((e.op === 'add' || e.op === 'mul') && e.span && values.has(e.span)) return ANY
+        if (e.span && values.has(e.span)) return { ofData: true }
         // indptr[p + 1] - indptr[p]: a length.
         const isLength =
           e.op === 'sub' && e.a.kind === 'load' && e.b.kind === 'load' && e.a.buffer === e.b.buffer
-        return isLength && index.has(e.a.buffer) ? NATURAL : undefined
+        return isLength && index.has(e.a.buffer) ? place : undefined
       }
+      case 'unary':
+        return e.span && values.has(e.span) ? { ofData: true } : undefined
       default:
         return undefined
     }
   })
-  return (e) => isNonNegative(range(e))
+}
+
+/** Which integer expressions of a body cannot be negative. */
+export function naturals(...of: Parameters<typeof registersOf>): (e: Expr) => boolean {
+  const registers = registersOf(...of)
+  return (e) => isNonNegative(registers(e).range)
 }
