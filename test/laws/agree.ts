@@ -106,12 +106,16 @@ export async function agreeOnAll(c: Compilation, inputs: Inputs): Promise<void> 
     throw new Error('beyond what the cpu has')
 }
 
-/** Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. */
+/**
+ * Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. `lost`: whether the
+ * run has to say that a write found no element.
+ */
 export async function agreeOnDevice(
   device: Device,
   c: Compilation,
   bound: Bound,
   expected: Expected,
+  lost = false,
 ): Promise<boolean> {
   let program: OnDevice
   try {
@@ -128,7 +132,8 @@ export async function agreeOnDevice(
     if (!executable) return false
     try {
       await executable.poison()
-      await executable.run()
+      const ends = await executable.run().then(() => undefined, codeOf)
+      if (ends !== (lost ? 'run/lost-writes' : undefined)) throw new Error(`the run ends with ${ends}`)
       for (const [name, want] of Object.entries(expected))
         same(`${device.kind} ${name}`, await executable.read(name), want)
     } finally {
@@ -139,6 +144,12 @@ export async function agreeOnDevice(
     throw new Error(`${e instanceof Error ? e.message : e}\n${texts}`)
   }
   return true
+}
+
+/** The code of a diagnostic; anything else is thrown on. */
+function codeOf(e: unknown): string {
+  if (e instanceof SptError) return e.diagnostics[0]!.code
+  throw e
 }
 
 const LIMITS = new Set([

@@ -132,7 +132,7 @@ export class Ranges {
         ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
         : children(e).map((x) => this.of(x, scope))
     const over = overOf(operands)
-    const exact = intervalOf(e, operands)
+    const exact = intervalOf(e, operands, undefined, (x) => this.#defined(x))
     const range = inRegister(e, exact)
     const wraps = range !== exact && (over || e.kind === 'cast' || e.dtype !== 'i32' || !beyond(exact))
     if (range === exact || wraps) return over ? { ...range, over } : range

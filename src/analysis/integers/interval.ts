@@ -68,8 +68,16 @@ export function inRegister(e: Expr, exact: Interval): Interval {
 /** The numbers that a variable may be, where they are known. */
 export type NamedRange = (name: string) => readonly [number, number] | undefined
 
-/** Bounds of `e` from those of its operands, in the order of `children`; `range` knows variables. */
-export function intervalOf(e: Expr, operands: readonly Interval[], range?: NamedRange): Interval {
+/**
+ * Bounds of `e` from those of its operands, in the order of `children`; `range` knows variables, and `defined` what those
+ * stand for that are expressions.
+ */
+export function intervalOf(
+  e: Expr,
+  operands: readonly Interval[],
+  range?: NamedRange,
+  defined: (e: Expr) => Expr = (x) => x,
+): Interval {
   if (isFloat(e.dtype)) return REAL
   const [a, b, c] = operands
   switch (e.kind) {
@@ -82,7 +90,7 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
     case 'unary':
       return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : EITHER
     case 'binary': {
-      const by = e.op === 'add' ? addedBelowZero(e.a, e.b) : 0
+      const by = e.op === 'add' ? addedBelowZero(defined(e.a), defined(e.b), defined) : 0
       // What is negative is raised by that much, and nothing else: a remainder as `%` has it.
       if (by > 0) return interval(Math.min(0, a!.lo + by), Math.max(by - 1, a!.hi), a!.knownLo, a!.knownHi)
       return binaryInterval(e.op, a!, b!)
@@ -116,13 +124,14 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
 const isBits = (x: Interval): boolean => isNonNegative(x) && x.hi <= HIGHEST
 
 /** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
-function addedBelowZero(x: Expr, e: Expr): number {
+function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
+  const cond = e.kind === 'select' ? defined(e.cond) : e
   const matches =
     e.kind === 'select' &&
-    e.cond.kind === 'binary' &&
-    e.cond.op === 'lt' &&
-    sameExpr(e.cond.a, x) &&
-    isZero(e.cond.b)
+    cond.kind === 'binary' &&
+    cond.op === 'lt' &&
+    sameExpr(defined(cond.a), x) &&
+    isZero(cond.b)
   return matches && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
 
@@ -223,20 +232,18 @@ function quotient(round: (x: number) => number, a: Interval, b: Interval, known:
   return interval(lo, hi, known || (lo >= 0 && isNonNegative(a) && isNonNegative(b)), known)
 }
 
-/** Of a positive divisor, what is left is less than it, whatever was divided. */
+/** What is left is nearer to 0 than the divisor, whatever was divided; of its sign (`mod`), or of the dividend's (`rem`). */
 function remainder(op: 'mod' | 'rem', a: Interval, b: Interval, known: boolean): Interval {
   if (a.lo === a.hi && b.lo === b.hi) {
     const value = foldInt(op, a.lo, b.lo) ?? 0
     return interval(value, value, known)
   }
-  if (b.lo >= 0) {
-    const below = Math.max(0, b.hi - 1)
-    const all = a.lo >= 0 ? interval(0, Math.min(a.hi, below), true, a.knownHi || b.knownHi) : undefined
-    if (all) return all.hi === a.hi && b.lo > a.hi ? a : all
-    return op === 'mod'
-      ? interval(0, below, true, b.knownHi)
-      : interval(Math.max(a.lo, -below), Math.max(0, Math.min(a.hi, below)), b.knownHi)
+  if (b.lo >= 0 && a.lo >= 0) {
+    const all = interval(0, Math.min(a.hi, Math.max(0, b.hi - 1)), true, a.knownHi || b.knownHi)
+    return all.hi === a.hi && b.lo > a.hi ? a : all
   }
-  const most = Math.max(Math.abs(b.lo), Math.abs(b.hi), Math.abs(a.lo), Math.abs(a.hi))
-  return interval(-most, most, known)
+  if (op === 'mod')
+    return interval(Math.min(0, b.lo + 1), Math.max(0, b.hi - 1), b.lo >= 0 || b.knownLo, b.knownHi)
+  const most = Math.max(0, Math.abs(b.lo) - 1, Math.abs(b.hi) - 1)
+  return interval(Math.min(0, Math.max(a.lo, -most)), Math.max(0, Math.min(a.hi, most)), b.known)
 }
