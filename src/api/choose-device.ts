@@ -115,7 +115,7 @@ function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): 
     message: 'the schedule depends on the compute capability of the device, which is not known',
     ...(span ? { span } : {}),
     expected: 'a device, or its compute capability',
-    hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule',
+    hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
   })
 }
 
@@ -136,8 +136,8 @@ function processorsOf(on: ChosenFor, given: number | undefined, { span }: Var): 
     expected: 'a CUDA device, or their number',
     hint:
       kind === 'cuda'
-        ? `give it (${give}), or name a schedule`
-        : `ask CUDA devices alone (cuda and …), give it (${give}), or name a schedule`,
+        ? `give it (${give}), or name a schedule (spt tune: a space)`
+        : `ask CUDA devices alone (cuda and …), give it (${give}), or name a schedule (spt tune: a space)`,
   })
 }
 
@@ -156,7 +156,7 @@ function featuresOf(
     message: `the schedule depends on whether the device has ${feature}, which is not known`,
     ...(span ? { span } : {}),
     expected: 'a device, or its features',
-    hint: `give all that it has (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule`,
+    hint: `give all that it has (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,
   })
 }
 

@@ -126,6 +126,11 @@ export class Space<K extends Base<K>> {
     this.#sizes = sizes
   }
 
+  /** As the language writes it: what `name` stands for. */
+  get text(): string {
+    return this.#use.space.text
+  }
+
   /** What another thread makes it of again. */
   origin(): SpaceOrigin<K> {
     const { space, params, known } = this.#use

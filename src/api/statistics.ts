@@ -110,7 +110,7 @@ export class Statistics {
       message: `the schedule depends on ${name}, which has no value`,
       ...(span ? { span } : {}),
       expected: 'a value, or a tensor whose shape gives it',
-      hint: `give ${name} a number (--size ${name}=128 on the command line), or name a schedule`,
+      hint: `give ${name} a number (--size ${name}=128 on the command line), or name a schedule (spt tune: a space)`,
     })
   }
 
@@ -242,7 +242,7 @@ export class Statistics {
       expected: resident
         ? `arrays over ${axis}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
         : `a tensor over ${axis}, or its structure`,
-      hint: `give it as a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule`,
+      hint: `give it as a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule (spt tune: a space)`,
     })
   }
 }

@@ -23,6 +23,8 @@ export interface Space {
   readonly statistics: ReadonlyMap<string, Statistic>
   /** The same of the device. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
+  /** As the language writes it, without comments. */
+  readonly text: string
   readonly span: Span
 }
 

@@ -170,13 +170,20 @@ export class Walk {
     const next = active.find((n) => !n.isFixed && this.#numbers.get(n.name) === undefined)
     if (!next) return
     const all = numbersOf(next, this.#known)
-    const values = all?.filter((v) => {
-      this.#numbers.set(next.name, v)
-      return this.#isPossible()
-    })
+    const isAsked = this.#applicable.some((c) => c.numbers.includes(next.name))
+    const isPossible = isAsked || this.#isPossible()
+    // Where no condition mentions it, what holds of one value holds of all.
+    const values = isAsked
+      ? all?.filter((v) => {
+          this.#numbers.set(next.name, v)
+          return this.#isPossible()
+        })
+      : isPossible
+        ? all
+        : all && []
     this.#numbers.set(next.name, undefined)
     this.isUnknown = values === undefined && this.#isPossible()
-    const considered = all?.length ?? 0
+    const considered = isAsked ? (all?.length ?? 0) : 0
     this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true, considered }
   }
 

@@ -1,6 +1,6 @@
 /** Spaces of schedules: what they decide, under which conditions, and the steps that come of it. */
 import type * as Ast from '../ast/nodes.ts'
-import { printGroup, printParts, printStep } from '../ast/print.ts'
+import { print, printGroup, printParts, printStep } from '../ast/print.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from './choice-names.ts'
 import { checkArguments } from './format-uses.ts'
@@ -103,6 +103,7 @@ class Elaboration {
       names: { formats: applied, uses, memories, instrs },
       statistics: this.#names.statistics,
       device: this.#names.device,
+      text: print({ kind: 'file', imports: [], decls: [this.#s], span: name.span }),
       span: name.span,
     }
   }

@@ -1,5 +1,5 @@
 /** Spaces that a function describes: it takes decisions one after the other, and says what they make of a kernel. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, InternalError, SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord, nameText } from '../ast/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
 import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts'
@@ -41,7 +41,7 @@ export type Make<K> = (kernel: K) => K
  *       return (k) => k.schedule('rows', lanes, each)
  *     })
  *
- * @throws SptError `api/argument`
+ * @throws SptError `api/argument`; its points `space/thrown` where the function throws
  */
 export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make<K>): KernelSpace<K> {
   expectArgument(typeof name === 'string' && name !== '', 'the name of a space', name, 'a text')
@@ -55,9 +55,10 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
     kernel(point) {
       expectArgument(isRecord(point), 'a point', point, 'values by decision')
       const way = walk(name, decide, point)
+      if (way.kind === 'thrown') throw way.why
       if (way.kind === 'whole') {
         refuseOthers(name, point, way.decided)
-        return made(name, way.make, kernel)
+        return made(name, point, way.make, kernel)
       }
       return fail({
         code: 'space/point',
@@ -68,8 +69,8 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
   }
 }
 
-function made<K>(name: string, make: Make<K>, kernel: K): K {
-  const given: unknown = make(kernel)
+function made<K>(name: string, point: Point, make: Make<K>, kernel: K): K {
+  const given: unknown = thrownBy(name, point, () => make(kernel))
   expectArgument(
     typeof given === typeof kernel && given !== null,
     `what a point of ${name} makes`,
@@ -79,14 +80,33 @@ function made<K>(name: string, make: Make<K>, kernel: K): K {
   return given as K
 }
 
+const THROWN = 'space/thrown'
+
+/** @throws SptError `space/thrown` for what is no refusal of ours: one point is to blame, and others go on */
+function thrownBy<T>(name: string, point: Point, work: () => T): T {
+  try {
+    return work()
+  } catch (e) {
+    if (e instanceof Stop || e instanceof SptError || e instanceof InternalError) throw e
+    const at = Object.entries(point).map(([decision, value]) => `${decision} = ${value}`)
+    return fail({
+      code: THROWN,
+      message: `the function of the space ${name} throws ${at.length > 0 ? `at ${at.join(', ')}` : 'before it decides anything'}: ${e instanceof Error ? e.message : String(e)}`,
+      expected: 'steps on the kernel, or `only(…)` where there is no point',
+    })
+  }
+}
+
 type Way<K> =
   | { readonly kind: 'whole'; readonly make: Make<K>; readonly decided: ReadonlySet<string> }
   | { readonly kind: 'open'; readonly open: OpenDecision }
   | { readonly kind: 'refused' }
+  /** The function throws there: a point that nothing can be made of. */
+  | { readonly kind: 'thrown'; readonly why: SptError }
 
 /** Leaves the function of a space where it cannot go on. */
 class Stop extends Error {
-  readonly way: Exclude<Way<unknown>, { kind: 'whole' }>
+  readonly way: Exclude<Way<unknown>, { kind: 'whole' | 'thrown' }>
   constructor(way: Stop['way']) {
     super('a space is walked through no further')
     this.way = way
@@ -95,7 +115,7 @@ class Stop extends Error {
 
 function opened<K>(name: string, decide: (p: Decisions) => Make<K>, partial: Point): OpenDecision | null {
   const way = walk(name, decide, partial)
-  if (way.kind === 'whole') return null
+  if (way.kind === 'whole' || way.kind === 'thrown') return null
   if (way.kind === 'refused') return { name: 'only', values: [], ordered: false }
   const { open } = way
   if (open.values.length > TRIED_VALUES) return open
@@ -113,11 +133,12 @@ function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point):
   depth++
   try {
     const walk = new Walk(name, point)
-    const make: unknown = decide(walk)
+    const make: unknown = thrownBy(name, point, () => decide(walk))
     expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
     return { kind: 'whole', make: make as Make<K>, decided: walk.decided }
   } catch (e) {
     if (e instanceof Stop) return e.way
+    if (e instanceof SptError && e.diagnostics[0]!.code === THROWN) return { kind: 'thrown', why: e }
     throw e
   } finally {
     depth--

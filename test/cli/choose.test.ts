@@ -144,7 +144,7 @@ describe('without data', () => {
       expect(code).toBe(1)
       expect(err).toContain('error[choose/unknown-size]: the schedule depends on d')
       expect(err).toContain('--size d=128')
-      expect(err).toContain('or name a schedule')
+      expect(err).toContain('or name a schedule (spt tune: a space)')
     }
     const { err } = await spt(['emit', program, '--target', 'cuda', '--schedule', 'pick', '--size', 'd=3'])
     expect(err).toContain('error[choose/unknown-statistic]')

@@ -12,6 +12,8 @@ export interface Outcome {
 export interface Host {
   readonly stdin?: string
   readonly color?: boolean
+  /** Told lines of progress, as a terminal is. */
+  readonly progress?: (line: string) => void
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -30,6 +32,7 @@ export async function spt(argv: readonly string[], host: Host = {}): Promise<Out
     stdin: async () => host.stdin ?? '',
     color: { out: color, err: color },
     env: host.env ?? {},
+    ...(host.progress && { progress: host.progress }),
   })
   return { code, out, err }
 }

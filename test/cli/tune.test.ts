@@ -1,5 +1,5 @@
 /** `spt tune`: the fastest schedule of a kernel on a matrix, kept, gone on with, written as a schedule that reads back. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
@@ -216,6 +216,30 @@ test('where what runs unasked is the best, a program leaves the kernel to that',
   const left = folder.file('left.spt', outFile(parsed, 'mul', said, folder.at('left.spt')))
   const again = (await load(left)).kernel()
   expect([again.choice, again.schedules]).toEqual(['auto', own.schedules])
+})
+
+test('what files had stays where nothing was found', async () => {
+  const [out, html] = [folder.file('good.spt', '// good'), folder.file('good.html', 'good')]
+  // As Ctrl-C before the first trial.
+  const progress = (): void => process.listeners('SIGINT').at(-1)!('SIGINT')
+  const argv = ['tune', program, ...data, '--trials', '3', '--out', out, '--html', html]
+  const first = process.listeners('SIGINT').length
+  const ended = await spt(argv, {
+    progress: (line) => void (process.listeners('SIGINT').length > first && line && progress()),
+  })
+  expect(ended.out).toContain('It was ended before the first trial.')
+  expect([ended.code, readFileSync(out, 'utf8'), readFileSync(html, 'utf8')]).toEqual([1, '// good', 'good'])
+})
+
+test('of a link to nowhere, the folder that it points to is told', async () => {
+  const link = folder.at('link.db')
+  symlinkSync(folder.at('no-such-folder/r.db'), link)
+  const { code, err } = await spt(['tune', program, ...data, '--trials', '1', '--db', link])
+  expect([code, err]).toEqual([1, expect.stringMatching(/records\/missing-folder.*no-such-folder' does not/)])
+  const made = folder.at('made.db')
+  symlinkSync('linked.db', made)
+  expect((await spt(['tune', program, ...data, '--trials', '1', '--db', made])).code).toBe(0)
+  expect(existsSync(folder.at('linked.db'))).toBe(true)
 })
 
 test('ended before there is a result, it tells what came of it', async () => {

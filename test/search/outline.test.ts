@@ -92,6 +92,29 @@ test('a small one: order, points of each value, and what a decision is asked aft
   })
 })
 
+test('what no condition mentions is counted, however many values there are', async () => {
+  const text = `${KERNEL}
+space product.plain {
+  a from 1 to 1000
+  b from 1 to 1000
+  use tiled(a, b)
+}
+`
+  const plain = await (await load(text))
+    .kernel('product')
+    .space('plain')
+    .on('cpu', { params: { m: 8, d: 8 } })
+  const { points, isExact, decisions } = outline(plain)
+  expect([points, isExact, decisions.map((d) => [d.name, d.values.length, d.unsure.length])]).toEqual([
+    1_000_000,
+    true,
+    [
+      ['a', 1000, 0],
+      ['b', 1000, 0],
+    ],
+  ])
+})
+
 test('a large one is estimated, and the dependences it shows are no chance', () => {
   // `rare` comes some 60 times, and with no more of the values of `wide`: that says nothing.
   const large = space('large', kernel, (p) => {

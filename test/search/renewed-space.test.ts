@@ -41,3 +41,31 @@ test('trials of other steps are not known, and give way', async () => {
   expect(await known('f')).toBe(2)
   records.close()
 })
+
+test('spaces of one name have studies of their own, and know the trials of the same steps', async () => {
+  const device = await devices.cpu()
+  const records = await openRecords(folder.at('texts.db'))
+  const A = coords(
+    [2, 3],
+    [
+      [0, 1],
+      [0, 2],
+    ],
+  )
+  const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
+  const known = async (values: string, axis = 'f'): Promise<number> => {
+    const text = `space product.tiles {\n  by in ${values}\n  split ${axis} by by -> (o, r)\n}\n`
+    const kernel = (await load(PRODUCT + text)).kernel('product')
+    const space = await kernel.space('tiles').on(device, inputs)
+    return (await tune(kernel, { device, records, strategy: 'exhaustive', inputs, space })).known
+  }
+  expect([await known('2, 4'), await known('2, 8'), await known('2, 4'), await known('2, 8')]).toEqual([
+    0, 1, 2, 2,
+  ])
+  expect(await known('2, 4', 'i')).toBe(0)
+  expect([await known('2, 4'), await known('2, 4', 'i')]).toEqual([2, 2])
+  expect(records.studies().map((study) => study.space)).toEqual(
+    Array.from({ length: 3 }, () => expect.stringMatching(/^product\.tiles [0-9a-f]{12}$/)),
+  )
+  records.close()
+})

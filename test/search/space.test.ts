@@ -89,6 +89,24 @@ describe('a function', () => {
     expect(refusal(() => listed(s)).code).toBe(code)
   })
 
+  test('that throws is refused there, with its point and why, and goes on elsewhere', () => {
+    const throwing = space('throwing', kernel, (p) => {
+      const by = p.number('by', [1, 2, 4])
+      if (by === 2) throw new TypeError('no lanes')
+      return (k) => {
+        if (by === 4) (null as unknown as { steps(): void }).steps()
+        return k.schedule('tiled', by, 2)
+      }
+    })
+    expect(listed(throwing)).toEqual([{ by: 1 }, { by: 2 }, { by: 4 }])
+    const { legal, rejected } = survey(throwing, { limit: 9 })
+    expect([legal, Object.fromEntries(rejected)]).toEqual([1, { 'space/thrown': 2 }])
+    expect(refusal(() => throwing.kernel({ by: 2 })).message).toBe(
+      'the function of the space throwing throws at by = 2: no lanes',
+    )
+    expect(refusal(() => throwing.kernel({ by: 4 })).message).toMatch(/at by = 4: .*steps/)
+  })
+
   test('what is there twice is named', () => {
     const said = (decide: (p: Decisions) => unknown) => refusal(() => listed(broken(decide))).message
     expect(said((p) => p.number('c', [1, 1.5, 1]))).toBe('1 is twice among what c can be')

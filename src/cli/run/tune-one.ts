@@ -50,7 +50,8 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   )
   await reportWrong(tuning, result.wrong)
   await writeOut(tuning, result.own ? winner(result) : undefined)
-  if (html !== undefined) await writePage(html, tuning, inputs, result)
+  // As of `--out`: what was found before stays where nothing was found.
+  if (html !== undefined && result.best) await writePage(html, tuning, inputs, result)
   return result.best ? EXIT.ok : EXIT.failed
 }
 

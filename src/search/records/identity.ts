@@ -33,6 +33,13 @@ export function recordedDevice(device: Device): DeviceIdentity {
   return { kind: device.kind, name, driver }
 }
 
+/** A space for studies: its name, and what tells its text, where it has one, from others of the name. */
+export const spaceKey = ({ name, text }: { readonly name: string; readonly text?: unknown }): string =>
+  typeof text === 'string' ? `${name} ${hashOf(text).slice(0, TOLD_CHARS)}` : name
+
+/** Enough for spaces of one name. */
+const TOLD_CHARS = 12
+
 /** A kernel before any step, by its text at Stage I. */
 export const kernelHash = (kernel: Kernel): string => hashOf(kernel.show(1))
 

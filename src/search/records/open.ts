@@ -1,5 +1,5 @@
 /** Where records lie, and what has to hold of a file before it is opened. */
-import { accessSync, constants, type Stats, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { fail } from '../../ast/diagnostic.ts'
@@ -43,6 +43,11 @@ function checkPlace(path: string, readonly: boolean): void {
       hint: 'make the folder, or name another file',
     })
   const file = found(path)
+  // SQLite makes the file that a link points to.
+  if (!file && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    checkPlace(resolve(folder, readlinkSync(path)), readonly)
+    return
+  }
   if (!file) {
     if (readonly)
       fail({

@@ -6,8 +6,9 @@ import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
 import { appliedAt, Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
 import type { Expected } from '../expected.ts'
-import { checking } from '../point-walks.ts'
-import { type Records, type StoredTrial, studyOf, traceHash, trialId } from '../records/index.ts'
+import { checking, pointKey } from '../point-walks.ts'
+import { spaceKey } from '../records/identity.ts'
+import { type Records, type StoredTrial, studyId, studyOf, traceHash, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
 import type { Asked, EvaluateContext } from '../search-options.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
@@ -86,14 +87,14 @@ export class Session {
       const study =
         records || queue
           ? studyOf(kernel, given, device, {
-              space: textOf(space),
+              space: spaceKey(space),
               seed,
               ...(data === undefined ? {} : { data }),
             })
           : null
       const remote = queue && study ? await remoteOf(kernel, options, queue, study, given.params ?? {}) : null
       if (study) records?.addStudy(study)
-      const kept = study && records && resume ? records.query({ studies: [study.id] }) : []
+      const kept = study && records && resume ? recordedFor(study, records) : []
       const known = await within(space, kept, options.signal)
       return new Session(kernel, options, evaluator, study, remote, known)
     } catch (e) {
@@ -155,6 +156,15 @@ export class Session {
   }
 }
 
+/** Trials of the study, then of those that differ from it in the space alone: it may have been another text. */
+function recordedFor(study: Study, records: Records): readonly StoredTrial[] {
+  const { kernel, device, compiler, fingerprint } = study
+  const others = records
+    .studies({ kernel, device: device.name, compiler, fingerprint })
+    .filter((s) => s.id !== study.id && studyId({ ...s, space: study.space }) === study.id)
+  return [study.id, ...others.map((s) => s.id)].flatMap((id) => records.query({ studies: [id] }))
+}
+
 /** Whether a trial was of what its point is now: a space of the same name may have had other steps for it. */
 function isOf(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {
   const now = appliedAt(space, point)
@@ -170,11 +180,14 @@ async function within(
   signal: AbortSignal | undefined,
 ): Promise<readonly StoredTrial[]> {
   const out: StoredTrial[] = []
+  const seen = new Set<string>()
   const work = function* (): Stepwise<void> {
     for (const t of trials)
       try {
-        yield* checking(space, t.point)
-        if (isOf(space, t)) out.push(t)
+        const key = pointKey(yield* checking(space, t.point))
+        if (seen.has(key) || !isOf(space, t)) continue
+        seen.add(key)
+        out.push(t)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
       }
@@ -212,7 +225,3 @@ async function remoteOf(
   }
   return new RemoteEvaluator(space, await RemoteTrials.open(url, shared, options))
 }
-
-/** What a space is called for the records: its text where it has one. */
-const textOf = (space: KernelSpace<Kernel>): string =>
-  'text' in space && typeof space.text === 'string' ? space.text : space.name
