@@ -46,6 +46,8 @@ export interface ScheduleCall {
 
 /** Points that are applied to a kernel by ordinary steps: `K` is a `Kernel`. */
 export interface KernelSpace<K> extends PointSpace {
+  /** Where it has one: studies tell spaces of one name apart by it. */
+  readonly text?: string | undefined
   /** @throws SptError where a step refuses: the point is rejected, and counted by the error's code */
   kernel(point: Point): K
   /** The schedule of the program that a whole point is; `null`: none with a name. */

@@ -11,7 +11,7 @@ import { version } from '../../io/package.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { Point } from '../types.ts'
+import type { KernelSpace, Point } from '../types.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import type { DeviceIdentity, Study, StudyKey, TunedTensor } from './types.ts'
 
@@ -34,8 +34,8 @@ export function recordedDevice(device: Device): DeviceIdentity {
 }
 
 /** A space for studies: its name, and what tells its text, where it has one, from others of the name. */
-export const spaceKey = ({ name, text }: { readonly name: string; readonly text?: unknown }): string =>
-  typeof text === 'string' ? `${name} ${hashOf(text).slice(0, TOLD_CHARS)}` : name
+export const spaceKey = ({ name, text }: Pick<KernelSpace<Kernel>, 'name' | 'text'>): string =>
+  text !== undefined ? `${name} ${hashOf(text).slice(0, TOLD_CHARS)}` : name
 
 /** Enough for spaces of one name. */
 const TOLD_CHARS = 12

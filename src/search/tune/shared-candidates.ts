@@ -69,6 +69,8 @@ export class SharedCandidates {
     const byHash = new Map(this.all.map((c) => [traceHash(c.trace), c] as const))
     return {
       name: space.name,
+      // Its trials are of the same study.
+      text: space.text,
       next: (partial) => space.next(partial),
       kernel: (point) => {
         const shared = byHash.get(String(point[SHARED]))
