@@ -3,6 +3,7 @@ import { boundVarsOf } from '../../ir/bindings.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { children, perExpr, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer } from '../../ir/loops.ts'
+import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
 import { valuesIn } from '../../ir/wrapping-values.ts'
@@ -49,7 +50,9 @@ export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
     const { ofData = e.kind === 'load' || operands.some((x) => x.ofData) } = given ?? {}
     const unseen = ofData || e.kind === 'cast' || e.dtype !== 'i32'
     const range = unseen ? inRegister(e, exact) : exact
-    return { range, ofData, wraps: given?.wraps ?? range !== exact }
+    const wraps = given?.wraps ?? range !== exact
+    // Of what wrapped, or was taken bit by bit, no check knows more than of data.
+    return { range, ofData: ofData || wraps || (e.kind === 'call' && MATH[e.fn].type === 'bits'), wraps }
   })
 
 /** Bounds of expressions over loops. */
