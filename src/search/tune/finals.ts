@@ -115,7 +115,7 @@ export function farExpected({ filled = 1 }: Pick<Contender, 'filled'>, least: nu
   return {
     status: 'rejected',
     code: 'search/far-slower',
-    message: `it goes through ${Number(times)} times the elements that are stored: some ${Number((expected / 1000).toPrecision(2))} s are expected, and it was not run`,
+    message: `it goes through ${Number(times)} times the elements that are stored: some ${Number((expected / 1000).toPrecision(2))} s are expected of a run`,
   }
 }
 
