@@ -34,8 +34,8 @@ describe('in a browser', async () => {
 
   test('stays small', () => {
     const size = gzipSync(text, { level: 9 }).length
-    // 431 kB when this was written, 9 of them the cost model, much of it the grammar machinery and schedules.
-    expect(size).toBeLessThan(435_000)
+    // 436 kB when this was written, 11 of them the cost model, much of it the grammar machinery and schedules.
+    expect(size).toBeLessThan(440_000)
   })
 
   test('runs', async () => {

@@ -84,7 +84,7 @@ law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: 6 })(
     const e = evaluator(device)
     const outcomes = await e.evaluate(asked(...names))
     expect(outcomes.map(short)).toEqual(
-      names.map((n) => ({ missing: 'schedule/unknown-loop', broken: 'search/range' })[n] ?? 'measured'),
+      names.map((n) => ({ missing: 'schedule/unknown-loop', broken: 'space/thrown' })[n] ?? 'measured'),
     )
     for (const n of names.filter((x) => !['missing', 'broken'].includes(x)))
       expect(e.tried({ schedule: n })).toMatchObject({
