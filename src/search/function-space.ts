@@ -71,14 +71,15 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
 
 function made<K>(name: string, point: Point, make: Make<K>, kernel: K): K {
   const given: unknown = thrownBy(name, point, () => make(kernel))
-  expectArgument(
-    typeof given === typeof kernel && given !== null,
-    `what a point of ${name} makes`,
-    given,
-    'a kernel',
-  )
+  expectArgument(isLike(given, kernel), `what a point of ${name} makes`, given, 'a kernel')
   return given as K
 }
+
+/** Of one class: a promise of a kernel is none. */
+const isLike = (given: unknown, kernel: unknown): boolean =>
+  typeof given === typeof kernel &&
+  given !== null &&
+  (typeof kernel !== 'object' || Object.getPrototypeOf(given) === Object.getPrototypeOf(kernel))
 
 const THROWN = 'space/thrown'
 

@@ -89,6 +89,13 @@ describe('a function', () => {
     expect(refusal(() => listed(s)).code).toBe(code)
   })
 
+  test.each([
+    ['a promise of one', async (k: unknown) => k],
+    ['another object', () => ({})],
+  ])('that makes %s is refused', (_, make) => {
+    expect(refusal(() => space('made', kernel, () => make as never).kernel({})).code).toBe('api/argument')
+  })
+
   test('that throws is refused there, with its point and why, and goes on elsewhere', () => {
     const throwing = space('throwing', kernel, (p) => {
       const by = p.number('by', [1, 2, 4])
