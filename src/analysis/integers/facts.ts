@@ -4,20 +4,12 @@
  * not to wrap; of data they may (`ranges.ts`).
  */
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
-import { children, perExpr, readsAny } from '../../ir/expr-tree.ts'
+import { perExpr, readsAny } from '../../ir/expr-tree.ts'
 import type { Fact } from '../../ir/loops.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
-import {
-  HIGHEST,
-  type Interval,
-  inRegister,
-  intervalOf,
-  isNonNegative,
-  LOWEST,
-  narrowed,
-} from './interval.ts'
+import { HIGHEST, type Interval, isNonNegative, LOWEST } from './interval.ts'
 import { constantSum, type Linear, linear, linearKey, minus, roundedUp, shift } from './linear.ts'
 import { neverNegative } from './non-negative.ts'
 import { type FormPremises, isWithin, normalForms, type Table } from './normal-forms.ts'
@@ -172,23 +164,13 @@ export class Facts implements Bounds, FormPremises {
   readonly wraps = (e: Expr): boolean => this.#register(e).wraps
 
   #register(e: Expr): Register {
-    this.#registers ??= registersBy((x, of) => {
+    this.#registers ??= registersBy((x) => {
       const ends = this.#knownEnds(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
       const least = this.#leastOf(x)
       if (ends.length === 0 && least === undefined) return undefined
-      const operands = children(x).map(of)
-      const own = intervalOf(
-        x,
-        operands.map((o) => o.range),
-      )
+      const within = [least ?? LOWEST, Math.min(HIGHEST, ...ends)] as const
       const isCoordinate = this.#coordinates.has(keyOf(x)) || this.#known.end?.(x) !== undefined
-      const ofData = !isCoordinate && (x.kind === 'load' || operands.some((o) => o.ofData))
-      const held = ofData || x.dtype !== 'i32' ? inRegister(x, own) : own
-      return {
-        range: narrowed(held, least ?? LOWEST, Math.min(HIGHEST, ...ends)),
-        ofData,
-        wraps: held !== own,
-      }
+      return isCoordinate ? { within, ofData: false } : { within }
     })
     return this.#registers(e)
   }

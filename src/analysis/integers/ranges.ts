@@ -18,6 +18,7 @@ import {
   isNonNegative,
   NATURAL,
   type NamedRange,
+  narrowed,
 } from './interval.ts'
 import type { Extents, Linear } from './linear.ts'
 
@@ -30,8 +31,13 @@ export interface Register {
   readonly wraps: boolean
 }
 
-/** What a caller knows of a node beside its operands; `of` gives what is known of these. */
-export type KnownRegister = (e: Expr, of: (e: Expr) => Register) => Partial<Register> | undefined
+/** What a caller knows of a node beside its operands. */
+export interface KnownOfRegister extends Partial<Pick<Register, 'range' | 'ofData'>> {
+  /** Least and greatest value that what the register holds has where it is asked for. */
+  readonly within?: readonly [number, number]
+}
+
+export type KnownRegister = (e: Expr) => KnownOfRegister | undefined
 
 /**
  * The one rule of what expressions of kernels may be, each node once. Sizes, coordinates and sums of them fit, or are refused
@@ -40,7 +46,7 @@ export type KnownRegister = (e: Expr, of: (e: Expr) => Register) => Partial<Regi
 export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
   perExpr<Register>((e, of) => {
     const operands = children(e).map(of)
-    const given = known(e, of)
+    const given = known(e)
     const exact =
       given?.range ??
       intervalOf(
@@ -49,8 +55,9 @@ export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
       )
     const { ofData = e.kind === 'load' || operands.some((x) => x.ofData) } = given ?? {}
     const unseen = ofData || e.kind === 'cast' || e.dtype !== 'i32'
-    const range = unseen ? inRegister(e, exact) : exact
-    const wraps = given?.wraps ?? range !== exact
+    const held = unseen ? inRegister(e, exact) : exact
+    const wraps = held !== exact
+    const range = given?.within ? narrowed(held, ...given.within) : held
     // Of what wrapped, or was taken bit by bit, no check knows more than of data.
     return { range, ofData: ofData || wraps || (e.kind === 'call' && MATH[e.fn].type === 'bits'), wraps }
   })
