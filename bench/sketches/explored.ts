@@ -1,3 +1,4 @@
+/** Points of a space of sketches, tried until the time is over. */
 import { pointKey } from '../../src/search/points.ts'
 import type { SketchSpace } from '../../src/search/sketches.ts'
 import { strategyNamed } from '../../src/search/strategies/index.ts'

@@ -7,6 +7,7 @@ import { structureOf } from '../../src/search/model/structure.ts'
 import { termsOf } from '../../src/search/model/terms.ts'
 import { workOf } from '../../src/search/model/walk.ts'
 import { runs } from '../support/cases.ts'
+import { PRODUCT } from '../support/product.ts'
 
 const own = await load(`
 import "sparsetile/kernels/formats.spt"
@@ -42,20 +43,8 @@ format mixed_order over (i, j) {
   part above = csc where (i < j)
   part csr
 }
-kernel spmm(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j]  in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
-`)
-const kernel = own.kernel('spmm')
+${PRODUCT}`)
+const kernel = own.kernel('product')
 
 /** Formats that hold any matrix, with arguments. */
 const formats: readonly (readonly [string, ...number[]])[] = [

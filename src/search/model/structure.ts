@@ -84,9 +84,9 @@ export function structureOf(
         { structureOnly: true },
       ),
     )
-  const [only] = sparse
-  const along = only && sparse.length === 1 ? outerDimension(kernel, only[0]) : 0
-  const size = only && sparse.length === 1 ? sizeOf(kernel, only[0], along) : undefined
+  const [only] = sparse.length === 1 ? sparse : []
+  const along = only ? outerDimension(kernel, only[0]) : 0
+  const size = only && sizeOf(kernel, only[0], along)
   const of = withFewerRows((most, within): Omit<Structure, 'counts'> => {
     const sample = only && size !== undefined ? samples.of(only[1], along, sampled, most) : null
     if (!sample) for (const [, t] of sparse) samples.expectElements(t)
