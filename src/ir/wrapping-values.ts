@@ -39,12 +39,16 @@ export function valuesIn(body: Body): Values {
   return { spans, nodes: stored }
 }
 
+/** Whether it is computed where the text says so: no check of sizes sees that it leaves its type. */
+export const isWritten = ({ spans }: Values, e: Expr): boolean =>
+  (e.kind === 'binary' || e.kind === 'unary') && e.span !== undefined && spans.has(e.span)
+
 /** Whether sums and products in it may wrap: what divides or orders their terms says nothing of them then. */
-export function wrapping({ spans }: Values): (e: Expr) => boolean {
+export function wrapping(values: Values): (e: Expr) => boolean {
   return perExpr<boolean>((e, wraps) => {
     if (e.kind === 'unary') return wraps(e.x)
     if (e.kind !== 'binary' || !['add', 'sub', 'mul'].includes(e.op)) return false
-    return (e.span !== undefined && spans.has(e.span)) || wraps(e.a) || wraps(e.b)
+    return isWritten(values, e) || wraps(e.a) || wraps(e.b)
   })
 }
 

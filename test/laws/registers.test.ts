@@ -10,6 +10,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import type { Compilation } from '../../src/run/compile.ts'
 import { checkRanges } from '../../src/run/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { Choices } from '../support/choices.ts'
@@ -89,6 +90,12 @@ const start = (c: Choices): string => `kernel k(m: size, q: size) {
   iterate conditions [i] as S where (${signed(c, 2)} ${c.pick(['<', '>=', '>', '=='])} ${signed(c, 2)}) { holds[i] = 1.0 }
 `
 
+/** Sizes that a schedule relies on. */
+const relied = (text: string, c: Choices): Compilation =>
+  parseProgram(text)
+    .kernel()
+    .require('m', c.pick([{ multiple: 2 }, { equal: 6 }])).compilation
+
 const CASES = 120
 
 test('integers wrap alike on every stage, as values and on the way to elements', async () => {
@@ -114,6 +121,10 @@ test('integers wrap alike on every stage, as values and on the way to elements',
         checkRanges(compilation!.plan, bound.params)
         agreeOnStages(compilation!, bound, expected)
         expect(await agreeOnDevice(device, compilation!, bound, expected)).toBe(true)
+        const facts = relied(guarded, c)
+        const under = bindInputs(facts.kernel, { tensors })
+        agreeOnStages(facts, under, expected)
+        expect(await agreeOnDevice(device, facts, under, expected)).toBe(true)
         const counted = Array.from(expected.h!.values).reduce((sum, x) => sum + x, 0)
         if (counted < m) seen.lost++
         expect(
@@ -134,3 +145,22 @@ test('integers wrap alike on every stage, as values and on the way to elements',
   if (runs(CASES) >= CASES) expect(seen.lost).toBeGreaterThan(CASES / 10)
   expect(seen.refused).toBeLessThan(5 + seen.all / 3)
 }, 3_600_000)
+
+test.each(['i * 1073741824 >= 0', 'i + 2147483645 >= 0', 'i * 715827883 + 5 >= 0 and 0 - i < 1'])(
+  'where (%s) holds as in 32 bits, whatever is known of sizes',
+  async (condition) => {
+    const text = `kernel k(m: size) {
+  axis i = dense_fixed(m)
+  buffer Y: f32[i] out
+  iterate s [i] as S where (${condition}) { Y[i] = 1.0 }
+}`
+    for (const by of [{ multiple: 2 }, { equal: 6 }] as const) {
+      const k = parseProgram(text).kernel().require('m', by).compilation
+      const bound = bindInputs(k.kernel, { params: { m: 6 } })
+      const expected = reference(k.source, referenceInputs(k.source, bound)).buffers
+      expect(new Set(expected.Y!.values).size).toBe(2)
+      agreeOnStages(k, bound, expected)
+      expect(await agreeOnDevice(createCpuDevice(), k, bound, expected)).toBe(true)
+    }
+  },
+)

@@ -22,6 +22,8 @@ export interface Known {
   readonly defined?: (name: string) => Expr | undefined
   /** What a variable, or what an array holds, is below; neither is negative then. */
   readonly end?: (leaf: Expr) => Expr | undefined
+  /** What no check of sizes sees wrap: it is known as data is. */
+  readonly ofData?: (e: Expr) => boolean
 }
 
 export class Facts implements Bounds, FormPremises {
@@ -167,7 +169,8 @@ export class Facts implements Bounds, FormPremises {
     this.#registers ??= registersBy((x) => {
       const ends = this.#knownEnds(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
       const least = this.#leastOf(x)
-      if (ends.length === 0 && least === undefined) return undefined
+      if (ends.length === 0 && least === undefined)
+        return this.#known.ofData?.(x) ? { ofData: true } : undefined
       const within = [least ?? LOWEST, Math.min(HIGHEST, ...ends)] as const
       const isCoordinate = this.#coordinates.has(keyOf(x)) || this.#known.end?.(x) !== undefined
       return isCoordinate ? { within, ofData: false } : { within }

@@ -6,7 +6,7 @@ import type { Buffer } from '../../ir/loops.ts'
 import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
-import { valuesIn } from '../../ir/wrapping-values.ts'
+import { isWritten, valuesIn } from '../../ir/wrapping-values.ts'
 import {
   ANY,
   beyond,
@@ -124,7 +124,7 @@ export function registersOf(
       if (someExpr(s.value, isData)) data.add(s.name)
     })
   }
-  const values = valuesIn(body).spans
+  const values = valuesIn(body)
   const place = { range: NATURAL, ofData: false }
   return registersBy((e) => {
     switch (e.kind) {
@@ -135,14 +135,14 @@ export function registersOf(
       case 'load':
         return index.has(e.buffer) ? place : undefined
       case 'binary': {
-        if (e.span && values.has(e.span)) return { ofData: true }
+        if (isWritten(values, e)) return { ofData: true }
         // indptr[p + 1] - indptr[p]: a length.
         const isLength =
           e.op === 'sub' && e.a.kind === 'load' && e.b.kind === 'load' && e.a.buffer === e.b.buffer
         return isLength && index.has(e.a.buffer) ? place : undefined
       }
       case 'unary':
-        return e.span && values.has(e.span) ? { ofData: true } : undefined
+        return isWritten(values, e) ? { ofData: true } : undefined
       default:
         return undefined
     }
