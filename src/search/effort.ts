@@ -8,6 +8,9 @@ export const effortOf = (open: OpenDecision | null): number =>
 /** Values that may be asked about for each place of a space that may be looked at: few of them lead to a place of their own. */
 const VALUES = 20
 
+/** Values that are looked at without a point after which a space counts as contradictory: `failDeadEnds` says so. */
+export const BARREN = 1_000_000
+
 /** What may be asked before one gives up. */
 export class Effort {
   #left: number

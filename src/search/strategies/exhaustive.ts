@@ -1,4 +1,4 @@
-import { effortOf } from '../effort.ts'
+import { BARREN, effortOf } from '../effort.ts'
 import { foundIn } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
@@ -7,9 +7,6 @@ import { failDeadEnds } from './unseen.ts'
 
 /** So many points at a time are put into the prior's order: a space need not be gone through to begin. */
 const CHUNK = 1024
-
-/** Values that are looked at without a point, after which a space counts as contradictory. */
-const BARREN = 1_000_000
 
 /** Every point once, in the order of the values; with a prior, the best expected of the next thousand first. */
 export const exhaustive: StrategyOf = (space, options) => new Exhaustive(space, options)

@@ -3,16 +3,13 @@
  * tree of decisions in which whole branches close: memory and time follow what was taken, not the size of the space.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { effortOf } from '../effort.ts'
+import { BARREN, effortOf } from '../effort.ts'
 import { type Random, withValue } from '../points.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
 /** Proposals that may have been taken before, until any point that was not will do. */
 const PROPOSALS = 8
-
-/** Values that are looked at in a row without a point after which a space counts as contradictory. */
-const BARREN = 1_000_000
 
 /** Decisions of one point: a space that goes on longer never ends. */
 const DEPTH = 10_000
