@@ -3,7 +3,7 @@
 import { boundBy } from './definitions.ts'
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
-import type { For } from './loops.ts'
+import type { Buffer, For } from './loops.ts'
 import { sameData } from './structural-equality.ts'
 import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
@@ -12,6 +12,15 @@ export function boundVarsOf(body: Body): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(body, (s) => {
     if (s.kind !== 'alloc') for (const name of boundBy(s)) out.add(name)
+  })
+  return out
+}
+
+/** Buffers that are allocated inside, in this memory or in any. */
+export function allocatedIn(body: Body, scope?: Buffer['scope']): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && (scope === undefined || s.buffer.scope === scope)) out.add(s.buffer.name)
   })
   return out
 }

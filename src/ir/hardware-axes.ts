@@ -17,6 +17,8 @@ const AXES: Readonly<Record<ThreadAxis, readonly [AxisLevel, Direction]>> = {
 
 export const levelOf = (axis: ThreadAxis): AxisLevel => AXES[axis][0]
 export const directionOf = (axis: ThreadAxis): Direction => AXES[axis][1]
+/** In the order in which the threads of a block are numbered. */
+export const AXES_OF_BLOCK: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
 /** Its place in the grid of a launch or in its blocks. */
 export const dimensionOf = (axis: ThreadAxis): number => 'xyz'.indexOf(directionOf(axis))
 

@@ -11,6 +11,7 @@
 import { linear } from '../analysis/integers/linear.ts'
 import { isWarpCollective, lanesIn, threadsIn, type Lanes as WarpLanes } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
@@ -32,12 +33,8 @@ interface BarrierScope extends Block {
 
 /** `indptr`: buffers that are known to be monotone. `warp`: lanes that can meet without the block, 1 for none. */
 export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number, names: Names): Body {
-  const registers = new Set<string>()
-  const shared = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
-  })
+  const registers = allocatedIn(body, 'register')
+  const shared = allocatedIn(body, 'shared')
   const lanes = lanesIn(body)
   // One thread waits for nobody.
   const axes = new Set([...threadsIn(body)].flatMap(([axis, count]) => (count > 1 ? [axis] : [])))

@@ -14,13 +14,14 @@
 
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { define } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
-import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, exprsOf, mapExprs, stmt } from '../ir/tree.ts'
 import { ProtectedAccesses } from './protected-accesses.ts'
 
 /** What one evaluation costs, roughly in cycles of arithmetic; decides what is worth a name. */
@@ -89,11 +90,7 @@ class Hoister {
 
   constructor(body: Body, names: Names, buffers: readonly Buffer[]) {
     this.#accesses = new ProtectedAccesses(body, buffers)
-    const mutable = new Set(writesOf(body))
-    walkStmts(body, (s) => {
-      if (s.kind === 'alloc') mutable.add(s.buffer.name)
-    })
-    this.#mutable = mutable
+    this.#mutable = new Set([...writesOf(body), ...allocatedIn(body)])
     this.#names = names
   }
 

@@ -6,7 +6,7 @@
 
 import { isWarpCollective, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { substituteStmts } from '../ir/bindings.ts'
+import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import {
@@ -38,12 +38,8 @@ export function distributeCopies(kernel: Kernel2): Kernel2 {
 }
 
 function distributeIn(top: Stmt, names: Names): Stmt {
-  const shared = new Set<string>()
-  const local = new Set<string>()
-  walkStmts([top], (s) => {
-    if (s.kind === 'alloc') local.add(s.buffer.name)
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
-  })
+  const local = allocatedIn([top])
+  const shared = allocatedIn([top], 'shared')
   const threads = threadsIn([top])
   const lanes = lanesIn([top])
   if (shared.size === 0 || threads.size === 0) return top

@@ -6,6 +6,7 @@
  */
 
 import { targetsOf, writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 import { boundTo, levelOf } from '../ir/hardware-axes.ts'
@@ -22,7 +23,7 @@ const MEMORY = 'memory'
 export class Varying {
   /** Of loop variables, names, and registers: one set for all elements of an array, whoever writes them. */
   readonly #axes = new Map<string, Set<ThreadAxis | 'memory'>>([[MEMORY, new Set([MEMORY])]])
-  readonly #registers = new Set<string>()
+  readonly #registers: ReadonlySet<string>
   readonly #written: ReadonlySet<string>
   readonly #threads: ReadonlyMap<ThreadAxis, number>
   readonly #mentioned = new Map<Expr, ReadonlySet<string>>()
@@ -33,9 +34,7 @@ export class Varying {
     this.#threads = threads
     this.#written = writesOf(body)
     for (const axis of threads.keys()) this.#add(axis, [axis])
-    walkStmts(body, (s) => {
-      if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#registers.add(s.buffer.name)
-    })
+    this.#registers = allocatedIn(body, 'register')
     // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
     do {
       this.#changed = false

@@ -7,7 +7,7 @@
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf, offsetsIn } from '../ir/accesses.ts'
-import { substituteStmts } from '../ir/bindings.ts'
+import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import {
   all,
@@ -210,10 +210,7 @@ class Binder {
     if (isWarpCollective(s, this.#lanes)) inside.add('thread.x')
     const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
-    const local = new Set<string>()
-    walkStmts([s], (x) => {
-      if (x.kind === 'alloc') local.add(x.buffer.name)
-    })
+    const local = allocatedIn([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
     const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
     // Registers are each thread's own: all threads must run what fills them.

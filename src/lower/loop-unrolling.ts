@@ -9,6 +9,7 @@
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { MAX_UNROLLED } from '../ir/code-size-budgets.ts'
@@ -23,7 +24,7 @@ const LONGEST = 64
 
 export function unrollLoops(body: Body, names: Names): Body {
   const implied = impliedBy(body)
-  const registers = registersOf(body)
+  const registers = allocatedIn(body, 'register')
   return rewriteStmts(body, {
     stmt: (s) => {
       if (s.kind !== 'for') return undefined
@@ -47,7 +48,7 @@ function impliedBy(body: Body): ReadonlySet<string> {
 
 /** The serial loops that run over register arrays which loops unrolled whole run over. */
 function alongside(body: Body): ReadonlySet<string> {
-  const registers = registersOf(body)
+  const registers = allocatedIn(body, 'register')
   const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
   const over = (a: (typeof uses)[number]): readonly For[] =>
     a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))
@@ -58,14 +59,6 @@ function alongside(body: Body): ReadonlySet<string> {
     for (const l of over(a))
       if (l.mode.kind === 'serial' && l.extent.kind === 'const' && l.extent.value <= LONGEST) out.add(l.var)
   }
-  return out
-}
-
-function registersOf(body: Body): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') out.add(s.buffer.name)
-  })
   return out
 }
 

@@ -22,7 +22,7 @@
 
 import { copiesIn } from '../analysis/shared-memory-copies.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
+import { allocatedIn, boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
@@ -44,10 +44,7 @@ const MOST_REGISTERS = 64
 
 export function pipelineLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const memory = new Set<string>()
-  walkStmts(kernel.body, (s) => {
-    if (s.kind === 'alloc') memory.add(s.buffer.name)
-  })
+  const memory = allocatedIn(kernel.body)
   // Each statement of the kernel is a launch, and what became of one loop stays in one.
   const nests = kernel.body.map((s): Stmt => {
     const preheaders: Preheader[] = []

@@ -20,6 +20,7 @@ import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
 import { freeVars, readsMemory, rewriteExpr } from '../ir/expr-tree.ts'
+import { AXES_OF_BLOCK } from '../ir/hardware-axes.ts'
 import {
   type BufferElement,
   barrierArrive,
@@ -237,7 +238,7 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
     })
     if ([...threads].some(([axis, n]) => n > 1 && !along.has(axis)))
       refuse(s, 'some threads copy by themselves')
-    const [x, y, z] = AXES.map((axis) => threads.get(axis) ?? 1) as [number, number, number]
+    const [x, y, z] = AXES_OF_BLOCK.map((axis) => threads.get(axis) ?? 1) as [number, number, number]
     for (let t = 0; t < x * y * z; t++)
       total += bytes(
         s,
@@ -250,8 +251,6 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   }
   return total
 }
-
-const AXES = ['thread.x', 'thread.y', 'thread.z'] as const
 
 /** Hardware indices by their names. */
 const hardwareIndicesAsVariables = (e: Expr): Expr =>

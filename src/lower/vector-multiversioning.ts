@@ -13,6 +13,7 @@
 import { Facts } from '../analysis/integers/facts.ts'
 import { keepTerms, type Linear, linear, minus } from '../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { copyOf } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
@@ -42,10 +43,7 @@ export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body 
  * unrolled with them.
  */
 function vectorizeRegisterLoops(body: Body): Body {
-  const registers = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
-  })
+  const registers = allocatedIn(body, 'register')
   const over = (loop: For): readonly string[] =>
     accessesOf(loop.body).flatMap((a) =>
       registers.has(a.buffer) && a.index.some((e) => mentions(e, loop.var)) ? [a.buffer] : [],

@@ -4,6 +4,7 @@
  */
 
 import { accessesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { Found } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
@@ -14,7 +15,7 @@ import { reductionsOf } from '../ir/reductions.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Body } from '../ir/tree.ts'
 import type { Context } from './context.ts'
-import { allocatedIn, iterationsOf } from './loop-dependence.ts'
+import { iterationsOf } from './loop-dependence.ts'
 
 const HOW = {
   unroll: 'unrolled',

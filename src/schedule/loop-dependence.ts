@@ -5,26 +5,18 @@
  * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
  * where it is true, what is written in common is combined by a reducer.
  */
+
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
-import { walkStmts } from '../ir/tree.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {
   return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: offsetsIn(kernel.buffers) }
-}
-
-/** Buffers allocated inside: each iteration has its own. */
-export function allocatedIn(body: readonly Stmt[]): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc') out.add(s.buffer.name)
-  })
-  return out
 }
 
 /** What one iteration of a loop shares with the others through memory, buffer by buffer. */

@@ -6,6 +6,7 @@
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
@@ -38,10 +39,7 @@ export function checkAllocations(cx: Context, next: Kernel2): void {
 function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
   const out = new Map<ThreadAxis, Set<string>>()
   if ([...paths].every(([reduce, path]) => axesTogether(reduce, path).length === 0)) return out
-  const registers = new Set<string>()
-  walkStmts(next.body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
-  })
+  const registers = allocatedIn(next.body, 'register')
   const all = accessesOf(next.body)
   for (const a of all)
     for (const axis of collectiveAxes(a, paths))
@@ -185,10 +183,9 @@ function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly 
   const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
   const lets = new Map<string, Expr>()
   // What threads hold, each stores itself: nobody does it for all.
-  const held = new Set<string>()
+  const held = allocatedIn(t.body, 'register')
   walkStmts(t.body, (s) => {
     if (s.kind === 'let') lets.set(s.name, s.value)
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') held.add(s.buffer.name)
   })
   const inside = accessesOf(t.body)
   const seen = new Set<unknown>()

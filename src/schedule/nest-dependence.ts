@@ -1,10 +1,11 @@
 /** Dependences between whole nests: whether they may run in any order, or at once. */
+
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { DisjointWrites, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { partsApart } from './coords/part-write-conflicts.ts'
-import { allocatedIn } from './loop-dependence.ts'
 
 /**
  * How two nests meet in a buffer. `reads`: one reads what the other writes. `writes`: both write it, other than by

@@ -1,5 +1,6 @@
 /** Caching of reads: what an iteration reads is staged in shared memory or registers (`cache_read`). */
 
+import { allocatedIn } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
@@ -17,7 +18,6 @@ import type { Context } from '../context.ts'
 import { fillNest } from '../cooperative-fill.ts'
 import { inMemory } from '../declared-memory-copies.ts'
 import { checkStable, copyNest, type Footprint, footprint, localIndex, readConditions } from '../footprint.ts'
-import { allocatedIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { eliminateRedundantGuards } from '../redundant-guards.ts'

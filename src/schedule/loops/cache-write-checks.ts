@@ -2,6 +2,7 @@
 
 import { conditionsAround } from '../../analysis/dominating-conditions.ts'
 import { writesOf } from '../../ir/accesses.ts'
+import { allocatedIn } from '../../ir/bindings.ts'
 import { readsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -9,7 +10,6 @@ import type { Body } from '../../ir/tree.ts'
 import type { Use } from '../buffer-uses.ts'
 import type { Context } from '../context.ts'
 import type { Footprint } from '../footprint.ts'
-import { allocatedIn } from '../loop-dependence.ts'
 
 export function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly Use[]): Store | Reduce {
   const writes = uses.filter((u) => u.mode === 'write')

@@ -1,7 +1,9 @@
 /** How the addresses of neighbouring threads lie: what memory moves for them together. */
+
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr, ThreadAxis } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
+import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import { affineOf, type Known } from './estimates.ts'
@@ -63,12 +65,11 @@ export interface Spread {
   readonly run: number
 }
 
-const SECTOR = 32
+export const SECTOR = 32
 const LINE = 128
-const WARP = 32
+export const WARP = 32
 /** Bytes of the widest access of one thread. */
 const WIDEST = 16
-const AXES: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
 
 export function spreadOf(
   { steps, jumps }: Address,
@@ -81,7 +82,7 @@ export function spreadOf(
   let run = own
   const vector = Math.min(own, Math.max(1, WIDEST / bytes))
   let [left, regions, asking, beside] = [WARP, 1, 1, 1]
-  for (const axis of AXES)
+  for (const axis of AXES_OF_BLOCK)
     for (const l of lanes) {
       if (l.axis !== axis || left <= 1) continue
       const n = Math.min(left, Math.max(1, Math.round(l.extent)))

@@ -1,9 +1,6 @@
 /** Threads of a warp and of a block: how many different values of some variables they have, and how long the longest takes. */
-import type { ThreadAxis } from '../../ir/expr.ts'
-import type { Lane } from './coalescing.ts'
-
-const WARP = 32
-const AXES: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
+import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
+import { type Lane, WARP } from './coalescing.ts'
 
 /** Threads are numbered along x, then y, then z; warps are 32 that follow each other. */
 export function groupsOf(
@@ -11,7 +8,7 @@ export function groupsOf(
   vars: ReadonlySet<string>,
 ): { readonly warp: number; readonly block: number } {
   let [left, warp, block] = [WARP, 1, 1]
-  for (const axis of AXES)
+  for (const axis of AXES_OF_BLOCK)
     for (const l of lanes) {
       if (l.axis !== axis) continue
       const n = Math.max(1, Math.round(l.extent))

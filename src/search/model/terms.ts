@@ -2,9 +2,11 @@
  * The terms that a cost is predicted from: of a kernel's expected work on some data, named numbers that mean the same
  * whatever the kernel is.
  */
+
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
+import { SECTOR, WARP } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
 import type { MatrixStatistics } from './statistics.ts'
 import type { Structure } from './structure.ts'
@@ -80,8 +82,6 @@ export const TERM_NAMES = [
 ] as const
 export type TermName = (typeof TERM_NAMES)[number]
 
-const SECTOR = 32
-const WARP = 32
 /** Threads that a chip has at work at one time: a wave; only its magnitude matters. */
 const AT_WORK = 132 * 2048
 

@@ -1,7 +1,9 @@
 /** Atomic updates: how many there are of one element, and how many meet there. */
+
 import type { Expr, Load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Lane } from './coalescing.ts'
+import { WARP } from './coalescing.ts'
 import { type Frame, isBlock, threadsAround } from './frames.ts'
 import { groupsOf } from './groups.ts'
 import type { Place } from './place.ts'
@@ -18,7 +20,6 @@ export interface Updates {
   readonly together: number
 }
 
-const WARP = 32
 /** Warps that a chip has at work at one time; only its magnitude matters. */
 const AT_WORK = (132 * 2048) / WARP
 

@@ -3,7 +3,7 @@
  * columns and sizes of its launch. Small launches take their time to begin, not to run.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
-import { renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
+import { allocatedIn, renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
 import { type Expr, lt, sub, variable } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import { when } from '../../../ir/statement-builders.ts'
@@ -64,18 +64,10 @@ function renamed(spec: LaunchSpec, at: Expr, k: number, memory: Map<string, Stmt
     else buffers.add(s.buffer.name)
   })
   body = body.filter((s) => !(s.kind === 'alloc' && s.buffer.scope === 'shared'))
-  invariant(!allocates(body), 'memory of a block is declared first')
+  invariant(allocatedIn(body, 'shared').size === 0, 'memory of a block is declared first')
   for (const name of buffers) body = renameBuffer(body, name, nameOf(name, k))
   const sizes = [...Object.keys(spec.sizes ?? {}), THREADS].map((n) => [n, variable(nameOf(n, k))] as const)
   return substituteStmts(renameBound(body, bound), new Map(sizes))
-}
-
-function allocates(body: readonly Stmt[]): boolean {
-  let found = false
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') found = true
-  })
-  return found
 }
 
 /** How many launches a kernel takes: unused ones have no threads, so that few kernels do for all numbers. */
