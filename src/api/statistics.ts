@@ -107,7 +107,7 @@ export class Statistics {
     if (value !== undefined) return value
     return fail({
       code: 'choose/unknown-size',
-      message: `the schedule depends on ${name}, which has no value`,
+      message: `what is chosen depends on ${name}, which has no value`,
       ...(span ? { span } : {}),
       expected: 'a value, or a tensor whose shape gives it',
       hint: `give ${name} a number (--size ${name}=128 on the command line), or name a schedule (spt tune: a space)`,

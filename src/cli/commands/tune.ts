@@ -39,7 +39,7 @@ export const tune: CommandSpec = {
     },
     {
       flags: '--trials <N>',
-      about: `Points that are measured at most, of each file and size (default: ${USUAL_TRIALS})`,
+      about: `Points that are measured at most, of each file and size (default: ${USUAL_TRIALS}; with --minutes alone, as many as that gives time for)`,
     },
     { flags: '--minutes <M>', about: 'Ends it after that: 5, 0.5' },
     {
