@@ -5,7 +5,8 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import type { ResidentParts } from '../storage/engines/device/index.ts'
-import { type Automatic, type AutomaticInputs, fastestForms } from './automatic-forms.ts'
+import type { Automatic } from './automatic-formats.ts'
+import { type AutomaticInputs, fastestForms, isAsDeclared } from './automatic-forms.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from './compiled.ts'
 import { CompiledVariants } from './compiled-variants.ts'
@@ -43,17 +44,20 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     // Ready-made parts of formats are none of the kernel as it is declared: then, and where nothing fits, as without data.
     const found = orRefused(() => {
       const values = valuesIn(this.#kernel.compilation.source, inputs)
-      return { values, form: this.#formFor(values) }
+      return { values, forms: this.#formsFor(values) }
     })
-    if (found instanceof SptError || !found.form) return super.bind(inputs)
-    const { values, form } = found
+    if (found instanceof SptError || found.forms.length === 0) return super.bind(inputs)
+    const { values, forms } = found
     this.estimate(inputs)
-    const { tensors, params, seed } = values
-    const bound = bindInputs(form.compilation.kernel, {
-      tensors,
-      params,
-      ...(seed === undefined ? {} : { seed }),
-    })
+    const [first, declared] = forms
+    // What another format than the declared one does not take, of which samples alone have been looked at.
+    const bound = declared ? orRefused(() => this.#bind(first!, values, inputs)) : undefined
+    return bound && !(bound instanceof SptError) ? bound : this.#bind(declared ?? first!, values, inputs)
+  }
+
+  #bind(form: K, { tensors, params, seed }: ReturnType<typeof valuesIn>, inputs: RunInputs): Bound {
+    const { kernel } = form.compilation
+    const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
     this.#bound.set(bound, { form, inputs })
     return bound
   }
@@ -68,6 +72,10 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     } catch (why) {
       // What the device or lowering refuses of a form nobody asked for: what it is compiled as has been taken.
       if (!(why instanceof SptError)) throw why
+      const values = valuesIn(this.#kernel.compilation.source, chosen.inputs)
+      const declared = this.#formsFor(values).at(-1)
+      if (declared && declared !== chosen.form)
+        return this.prepare(this.#bind(declared, values, chosen.inputs))
       return super.prepare(super.bind(chosen.inputs))
     }
   }
@@ -80,8 +88,8 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     try {
       const tensors = byName(Object.entries(inputs.tensors ?? {}))
       for (const [name, parts] of Object.entries(resident)) tensors[name] = await residentStructure(parts)
-      const form = this.#formFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
-      return form ? await this.#compile(form) : this.#early
+      const forms = this.#formsFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
+      return await this.#compiledFirst(forms)
     } catch (why) {
       // As in `prepare`; what is wrong with what is bound is said when it is.
       if (!(why instanceof SptError)) throw why
@@ -95,8 +103,22 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     super.release()
   }
 
-  #formFor(values: AutomaticInputs): K | undefined {
-    return fastestForms(this.#kernel, this.device, values)[0]?.kernel
+  /** What runs, and what does where that is in another format and is refused. */
+  #formsFor(values: AutomaticInputs): readonly K[] {
+    const forms = fastestForms(this.#kernel, this.device, values)
+    const declared = forms.findIndex((f) => isAsDeclared(this.#kernel, f))
+    return [...new Set([0, declared])].flatMap((k) => forms[k]?.kernel ?? [])
+  }
+
+  async #compiledFirst([first, declared]: readonly K[]): Promise<CompiledSchedule> {
+    if (!first) return this.#early
+    if (!declared) return this.#compile(first)
+    try {
+      return await this.#compile(first)
+    } catch (why) {
+      if (!(why instanceof SptError)) throw why
+      return this.#compile(declared)
+    }
   }
 
   #compile(form: K): Promise<CompiledSchedule> {

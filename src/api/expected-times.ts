@@ -4,6 +4,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { type Compilation, runOn } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
+import type { MatrixStatistics } from '../search/model/statistics.ts'
 import type { CostModel } from '../search/model/trained.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
@@ -37,6 +38,15 @@ export function expectedTimes(
   })
 }
 
+/** Of tensors with structure that binding takes; `remembered`: what is found for kernels on these data. */
+export function statisticsFor(
+  source: Kernel1,
+  sparse: Readonly<Record<string, Tensor>>,
+): { readonly statistics: MatrixStatistics | null; readonly remembered: WeakMap<object, unknown> } {
+  const { data, remembered } = knownOf(source, sparse)
+  return { statistics: data.statistics, remembered }
+}
+
 /** Of what runs: nests that no step binds are on threads where there are some. */
 function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data: ModelData): number | null {
   try {
@@ -62,6 +72,7 @@ interface Known {
   readonly data: Omit<ModelData, 'params'>
   /** By kernels, and by chips with sizes. */
   readonly times: WeakMap<Compilation, Map<string, Expected>>
+  readonly remembered: WeakMap<object, unknown>
 }
 const known = new WeakMap<Kernel1, WeakMap<object, Known>>()
 
@@ -77,7 +88,13 @@ function knownOf(source: Kernel1, tensors: Readonly<Record<string, Tensor>>): Kn
     before.arrays.length === arrays.length &&
     before.arrays.every((a, k) => a === arrays[k])
   if (isSame) return before
-  const made: Known = { arrays, shapes, data: modelDataOf(tensors), times: new WeakMap() }
+  const made: Known = {
+    arrays,
+    shapes,
+    data: modelDataOf(tensors),
+    times: new WeakMap(),
+    remembered: new WeakMap(),
+  }
   if (key) ofKernel.set(key, made)
   return made
 }

@@ -237,7 +237,7 @@ export class Statistics {
     )
     return fail({
       code: 'choose/unknown-statistic',
-      message: `the schedule depends on ${asked.name}, which nothing that is bound gives`,
+      message: `what is chosen depends on ${asked.name}, which nothing that is bound gives`,
       ...(asked.span ? { span: asked.span } : {}),
       expected: resident
         ? `arrays over ${axis}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`

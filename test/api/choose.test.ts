@@ -432,7 +432,7 @@ describe('a kernel whose schedule is open', () => {
     // Nothing is asked that cannot change the answer.
     expect((await k.choose('cuda', { params: { d: 6 } })).chosen.text).toBe('plain')
     expect(await complaint(() => k.choose('cuda', {}))).toContain(
-      'choose/unknown-size: the schedule depends on d',
+      'choose/unknown-size: what is chosen depends on d, which has no value',
     )
     expect(await complaint(() => k.choose('cuda', { params: { d: 8 } }))).toContain(
       'choose/unknown-statistic',
@@ -580,7 +580,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('cuda', given)).chosen.text).toBe('blocks(1)')
     expect((await k.choose('cuda', { ...given, processors: 4 })).chosen.text).toBe('wide')
     expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
-      'choose/unknown-processors: the schedule depends on how many multiprocessors the device has, which is not known',
+      'choose/unknown-processors: what is chosen depends on how many multiprocessors the device has, which is not known',
     )
   })
 
@@ -589,7 +589,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('webgpu', { params: { m: 3 } })).chosen.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
       expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
-        'choose/unknown-processors: the schedule depends on how many multiprocessors the device has, which no ',
+        'choose/unknown-processors: what is chosen depends on how many multiprocessors the device has, which no ',
       )
       const { chosen } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
       expect(chosen.text).toBe('wide')
@@ -646,7 +646,7 @@ describe('what features the device has', () => {
     expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
     expect((await k.choose('cpu', { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
     expect(await complaint(() => k.choose('webgpu', {}))).toContain(
-      `choose/unknown-feature: the schedule depends on whether the device has ${MATRIX}, which is not known`,
+      `choose/unknown-feature: what is chosen depends on whether the device has ${MATRIX}, which is not known`,
     )
     expect(await complaint(() => given('webgpu', 'subgroup'))).toBe(
       'choose/unknown-feature: no device has a feature subgroup',

@@ -44,7 +44,7 @@ schedule mul.pick choose {
     const { err } = await spt(['emit', file, '--target', target, '--schedule', 'pick', ...more])
     return [
       ...err.matchAll(
-        /^error\[choose\/unknown-\w+\]: the schedule depends on (how many multi\w+|\S+?)[, ]/gm,
+        /^error\[choose\/unknown-\w+\]: what is chosen depends on (how many multi\w+|\S+?)[, ]/gm,
       ),
     ].map((m) => m[1]!)
   }
@@ -142,7 +142,7 @@ describe('without data', () => {
     for (const command of [['emit', '--target', 'wgsl'], ['show']]) {
       const { code, err } = await spt([...command, program, '--schedule', 'pick', '--size', 'longest(j)=7'])
       expect(code).toBe(1)
-      expect(err).toContain('error[choose/unknown-size]: the schedule depends on d')
+      expect(err).toContain('error[choose/unknown-size]: what is chosen depends on d')
       expect(err).toContain('--size d=128')
       expect(err).toContain('or name a schedule (spt tune: a space)')
     }

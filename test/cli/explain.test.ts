@@ -44,7 +44,7 @@ test('a choice by a model of another chip is told of', async () => {
   const [, device] = /^device +(.*)$/m.exec(out)!
   if (!device!.includes('h100'))
     expect(out).toMatch(
-      /^chosen by auto: .*; [\d.]+ ms are expected, and [\d.]+ ms of .* by a model of (another device, )?nvidia-h100/m,
+      /^chosen by +auto: .*; [\d.]+ ms are expected, and [\d.]+ ms of .* by a model of (another device, )?nvidia-h100/m,
     )
 })
 

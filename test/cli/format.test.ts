@@ -206,7 +206,7 @@ describe('refuses', () => {
   })
 
   test('wrong arguments and texts, with their place', async () => {
-    expect(await refused(matrix, '--as', 'hyb(2)')).toContain('1 | hyb(2)')
+    expect(await refused(matrix, '--as', 'bsr()')).toContain('1 | bsr()')
     expect(await refused(matrix, '--as', 'hyb(2, 1')).toContain('error[parse/')
     expect(await refused(matrix, '--as', 'bsr(0)')).toContain('error[')
     expect(await refused(matrix, '--as', 'relation_rows(2)')).toContain('error[bind/shape]')

@@ -14,7 +14,7 @@ import { nestNaming } from './part-groups.ts'
 import { sequential } from './sequential.ts'
 import { nestShapes } from './strands.ts'
 
-export { Decisions, openIn } from './decisions.ts'
+export { type Decided, Decisions, openIn } from './decisions.ts'
 export { Draft, type Schedulable } from './draft.ts'
 export { formsOf, nearOf } from './shortlist.ts'
 

@@ -1,0 +1,174 @@
+/**
+ * Formats for a kernel without a schedule on a matrix whose rows are of very different lengths: those of its program that treat
+ * rows by length, each in the form that the cost model expects the most of.
+ */
+import { appliedName } from '../ast/applied-name.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { suitsUnevenSegments } from '../formats/uneven-segments.ts'
+import { type AnyFormat, ofOrder } from '../ir/format.ts'
+import { axesOfBinding } from '../run/bind/binding-names.ts'
+import type { Compilation } from '../run/compile.ts'
+import type { UsedFormat } from '../schedule/used-formats.ts'
+import type { MatrixStatistics } from '../search/model/statistics.ts'
+import {
+  type Decided,
+  Decisions,
+  type Schedulable,
+  type SketchTarget,
+  sketch,
+  sketched,
+} from '../search/sketch/index.ts'
+
+/** What takes steps, giving a `K`, and knows formats. */
+export interface Automatic<K> extends Schedulable<K> {
+  readonly compilation: Compilation
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly usedFormats: readonly UsedFormat[]
+}
+
+/** How a kernel stores a tensor, and how its loops are dealt out. */
+export interface FormatForm<K> {
+  readonly kernel: K
+  readonly text: string
+  readonly milliseconds: number
+}
+
+/** The longest row in mean rows: with less, forms of the declared format deal rows out as evenly. */
+const UNEVEN = 8
+/** Formats that are looked at. */
+const MOST_FORMATS = 4
+/** Parts beyond which a tensor has launches by the dozen. */
+const MOST_PARTS = 16
+/** Forms of a format that are made: each takes some milliseconds, and more where there are nests by the dozen. */
+const MOST_CLIMBED = 8
+const LEAST_CLIMBED = 3
+const NESTS = 48
+/** How much less another form has to be expected to take to go on from there. */
+const BETTER = 0.95
+
+/** Whether another format can pay: some rows are far longer than most. */
+export function isUneven(statistics: MatrixStatistics | null): boolean {
+  if (!statistics) return false
+  const { longest, sum, count } = statistics.rowLengths
+  return longest * count > UNEVEN * sum
+}
+
+interface Stored<K> {
+  readonly text: string
+  readonly kernel: K
+  /** By sizes and what was decided. */
+  readonly made: Map<string, K | null>
+}
+const known = new WeakMap<object, Map<string, readonly Stored<unknown>[]>>()
+
+/** A kernel with what is bound under a name stored in other formats. None where a step on coordinates says how it is stored. */
+function storedFormats<K extends Automatic<K>>(kernel: K, bound: string): readonly Stored<K>[] {
+  const ofKernel = known.get(kernel) ?? new Map<string, readonly Stored<unknown>[]>()
+  known.set(kernel, ofKernel)
+  const before = ofKernel.get(bound) as readonly Stored<K>[] | undefined
+  if (before) return before
+  const made = kernel.compilation.coordSteps.length > 0 ? [] : likely(kernel, bound)
+  ofKernel.set(bound, made)
+  return made
+}
+
+/** Those that its schedules use, with their arguments, and others of its program that have usual ones. */
+function likely<K extends Automatic<K>>(kernel: K, bound: string): readonly Stored<K>[] {
+  const { source } = kernel.compilation
+  const axes = axesOfBinding(source, bound).join()
+  const alike = source.buffers.filter((b) => b.axes.join() === axes)
+  const buffer = (alike.find((b) => b.role === 'in') ?? alike[0])?.name
+  if (buffer === undefined) return []
+  const out = new Map<AnyFormat, Stored<K>>()
+  const take = (format: AnyFormat, args: readonly number[]): void => {
+    if (out.size >= MOST_FORMATS || out.has(format)) return
+    const stored = orRefused(() => {
+      if (!suitsUnevenSegments(ofOrder(format, alike[0]!.axes.length))) return null
+      return kernel.apply([{ stage: 1, step: { kind: 'as', buffer, format, args } }])
+    })
+    if (!stored || stored instanceof SptError) return
+    const { instance } = stored.compilation.kernel.reformats.at(-1)!
+    if (instance.parts.length > MOST_PARTS || instance.given.length > 0) return
+    const text = `${buffer}.format = ${appliedName(format.name, args)}`
+    out.set(format, { text, kernel: stored, made: new Map() })
+  }
+  for (const { format, args } of kernel.usedFormats) take(format, args)
+  for (const format of kernel.formats.values())
+    if (format.params.every((p) => p.default !== null || p.measured)) take(format, [])
+  return [...out.values()]
+}
+
+/** Sizes whose forms are kept. */
+const MOST_MADE = 256
+
+/**
+ * For each likely format of the tensor under that name the form that is expected to be the fastest, as far as single decisions lead to
+ * it from the best guess; none of what the model does not know.
+ */
+export function formatForms<K extends Automatic<K>>(
+  kernel: K,
+  bound: string,
+  target: SketchTarget,
+  expected: (kernel: Compilation) => number | null,
+): readonly FormatForm<K>[] {
+  return storedFormats(kernel, bound).flatMap((stored) => {
+    const found = climbed(stored, target, expected)
+    return found ? [found] : []
+  })
+}
+
+function climbed<K extends Automatic<K>>(
+  stored: Stored<K>,
+  target: SketchTarget,
+  expected: (kernel: Compilation) => number | null,
+): FormatForm<K> | null {
+  const nests = stored.kernel.compilation.loops.body.length
+  let left = Math.max(LEAST_CLIMBED, Math.min(MOST_CLIMBED, Math.floor(NESTS / Math.max(1, nests))))
+  const seen = new Set<string>()
+  const look = (fixed: Decided) => {
+    const d = new Decisions(fixed, true)
+    if (orRefused(() => sketch(stored.kernel, target, d)) instanceof SptError) return null
+    const text = [stored.text, ...d.forms.map((name) => `${name} = ${d.taken[name]}`)].join(', ')
+    if (seen.has(text)) return null
+    seen.add(text)
+    left--
+    const kernel = madeOf(stored, target, d, text)
+    const milliseconds = kernel && expected(kernel.compilation)
+    return kernel && milliseconds !== null ? { kernel, text, milliseconds, d } : null
+  }
+  let best = look({})
+  if (!best) return null
+  for (let isBetter = true; isBetter && left > 0; ) {
+    isBetter = false
+    for (const name of best.d.forms) {
+      // What is decided may be another since a better one was found.
+      const values = best.d.asked.find((a) => a.name === name)?.values ?? []
+      for (const value of values) {
+        if (left <= 0 || value === best.d.taken[name]) continue
+        const forms = Object.fromEntries(best.d.forms.map((f) => [f, best!.d.taken[f]!]))
+        const other = look({ ...forms, [name]: value })
+        if (!other || other.milliseconds >= BETTER * best.milliseconds) continue
+        best = other
+        isBetter = true
+      }
+    }
+  }
+  const { kernel, text, milliseconds } = best
+  return { kernel, text, milliseconds }
+}
+
+function madeOf<K extends Automatic<K>>(
+  { kernel, made }: Stored<K>,
+  target: SketchTarget,
+  d: Decisions,
+  text: string,
+): K | null {
+  const key = JSON.stringify([target, text])
+  const before = made.get(key)
+  if (before !== undefined) return before
+  const result = orRefused(() => sketched(kernel, target, new Decisions(d.taken, true)))
+  const taken = result instanceof SptError ? null : result
+  if (made.size >= MOST_MADE) made.delete(made.keys().next().value!)
+  made.set(key, taken)
+  return taken
+}

@@ -1,0 +1,179 @@
+/** Kernels without a schedule on matrices with rows of very different lengths: which format they take, and what they compute then. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  type CoordTensor,
+  coords,
+  type Device,
+  devices,
+  type Kernel,
+  load,
+  stored,
+  type Tensor,
+  Workspace,
+} from '../../src/node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+
+const AXES = `
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in`
+
+/** What is summed over rows, over columns, by itself, and in several steps of a row. */
+const KERNELS: Readonly<Record<string, string>> = {
+  rows: `kernel rows(m: size, n: size, d: size) {${AXES}
+    buffer B: f32[jd, f] in
+    buffer C: f32[i, f] out
+    iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+  }`,
+  elements: `kernel elements(m: size, n: size, d: size) {${AXES}
+    buffer B: f32[i, f] in
+    buffer D: f32[jd, f] in
+    buffer E: f32[i, j] out
+    iterate dot [i, j, f] as SSR { E[i, j] += A[i, j] * B[i, f] * D[j, f] }
+  }`,
+  shifted: `kernel shifted(m: size, n: size, d: size) {${AXES}
+    buffer U: f32[f] in
+    buffer M: f32[i] local
+    buffer Z: f32[i] local
+    buffer P: f32[i, j] out
+    buffer V: f32[f] out
+    iterate copy [f] as S { V[f] = U[f] }
+    iterate row [i] as S {
+      iterate peak [j] as R { M[i] max= A[i, j] }
+      iterate total [j] as R { Z[i] += A[i, j] - max(M[i], -9) }
+      iterate mix [j] as S { P[i, j] = A[i, j] + Z[i] }
+    }
+  }`,
+}
+const IMPORTS = `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"`
+
+let on: readonly Device[]
+const kernels = new Map<string, Kernel>()
+beforeAll(async () => {
+  on = [await devices.cpu(), await createNodeWebGpu()]
+  for (const [name, text] of Object.entries(KERNELS))
+    kernels.set(name, (await load(`${text}\n${IMPORTS}`)).kernel())
+}, 120_000)
+afterAll(async () => {
+  for (const d of on) await d.dispose()
+})
+
+/** Short rows, and a few that have most columns; coordinates in any order. */
+const uneven = fc
+  .record({
+    m: fc.integer({ min: 20, max: 120 }),
+    n: fc.integer({ min: 40, max: 700 }),
+    hubs: fc.integer({ min: 1, max: 2 }),
+    seed: fc.integer({ min: 1, max: 1 << 20 }),
+  })
+  .map(({ m, n, hubs, seed }) => matrix(m, n, hubs, seed))
+
+function matrix(m: number, n: number, hubs: number, seed: number, most = n): CoordTensor {
+  const all = Array.from({ length: m }, (_, r) => {
+    const row = (r * 7 + seed) % m
+    const columns = r < hubs ? most : (r + seed) % 3
+    return Array.from({ length: columns }, (_, k) => [row, (k * 11 + r * 5) % n] as const)
+  }).flat()
+  const unique = [...new Map(all.map((e) => [e.join(), e])).values()]
+  const mixed = unique.sort(
+    ([a, b], [c, d]) => ((a * 31 + b * 17 + seed) % 101) - ((c * 31 + d * 17 + seed) % 101),
+  )
+  const values = Float32Array.from(mixed, ([a, b]) => ((a * 5 + b * 3 + seed) % 9) - 4)
+  return coords([m, n], [mixed.map(([a]) => a), mixed.map(([, b]) => b)], values)
+}
+
+const formatsOf = (k: Kernel): number => k.compilation.kernel.reformats.length
+
+test('on rows of very different lengths what runs unasked, and every form in another format, computes what the reference does', async () => {
+  const cases = fc.record({
+    name: fc.constantFrom(...kernels.keys()),
+    A: uneven,
+    d: fc.constantFrom(1, 4, 9),
+    k: fc.integer({ min: 0, max: 1 }),
+    which: fc.nat(3),
+    seed: fc.nat(1000),
+  })
+  let others = 0
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ name, A, d, k, which, seed }) => {
+      const [kernel, device] = [kernels.get(name)!, on[k]!]
+      const inputs = { tensors: { A }, params: { d }, seed }
+      const forms = kernel.automaticForms(device, { d }, { A }).filter((f) => formatsOf(f.kernel) > 0)
+      others += forms.length
+      const other = forms[which % Math.max(1, forms.length)]
+      const unasked = await kernel.compile(device)
+      const plain = await (await kernel.compileAsIs(device)).run(inputs)
+      for (const compiled of [unasked, ...(other ? [await other.kernel.compileAsIs(device)] : [])]) {
+        const prepared = await compiled.prepare(inputs)
+        try {
+          expect((await prepared.verify()).problems.slice(0, 1)).toEqual([])
+          const changed = A.values!.map((x: number) => 1 - x)
+          await prepared.write('A', Float32Array.from(changed as Iterable<number>))
+          expect((await prepared.verify()).problems.slice(0, 1)).toEqual([])
+          // Elements as the kernel as written gives them, in the same order.
+          for (const [name, t] of Object.entries(await prepared.outputs())) {
+            const before = plain[name]!
+            if (t.kind === 'coords' && before.kind === 'coords')
+              expect(t.coords.map((c) => [...c])).toEqual(before.coords.map((c) => [...c]))
+            else expect(t.kind).toBe(before.kind)
+          }
+        } finally {
+          prepared.free()
+          compiled.release()
+        }
+      }
+    }),
+    { numRuns: 24 },
+  )
+  expect(others).toBeGreaterThan(0)
+}, 600_000)
+
+/** Some long rows among many short ones. */
+const long = (): CoordTensor => matrix(20_000, 20_000, 40, 3, 3000)
+
+test('a long row among short ones is stored apart, even rows and what has a format stay as they are', () => {
+  const kernel = kernels.get('shifted')!
+  const taken = (k: Kernel, device: 'cuda' | 'webgpu' | 'cpu', A: Tensor) =>
+    k.automaticForms(device, { d: 4 }, { A })
+  const forms = taken(kernel, 'cuda', long())
+  expect(formatsOf(forms[0]!.kernel)).toBe(1)
+  expect(forms[0]!.text).toMatch(/^A\.format = /)
+  const declared = forms.filter((f) => formatsOf(f.kernel) === 0)
+  expect(declared.length).toBeGreaterThan(0)
+  expect(forms[0]!.milliseconds!).toBeLessThan(Math.min(...declared.map((f) => f.milliseconds!)))
+  expect(new Set(forms.map((f) => f.text)).size).toBe(forms.length)
+  const none = (k: Kernel, device: 'cuda' | 'cpu', A: Tensor, own = 0) =>
+    expect(taken(k, device, A).every((f) => formatsOf(f.kernel) === own)).toBe(true)
+  none(kernel, 'cpu', long())
+  none(kernel, 'cuda', matrix(20_000, 20_000, 0, 3))
+  none(kernel.as('A', 'csr'), 'cuda', long(), 1)
+  // Arrays that somebody has are bound as they are.
+  const indptr = Int32Array.from({ length: 101 }, (_, r) => (r === 0 ? 0 : 4000 + r))
+  const indices = Int32Array.from({ length: 4100 }, (_, e) => (e < 4001 ? e : 0))
+  none(kernel, 'cuda', stored([100, 9000], { j: { indptr, indices } }, new Float32Array(4100)))
+})
+
+test('data run in the format that is told, of the host and of a workspace', async () => {
+  const kernel = kernels.get('elements')!
+  const device = on[1]!
+  const A = matrix(20_000, 20_000, 400, 3, 600)
+  const first = kernel.automaticForms(device, { d: 64 }, { A })[0]!
+  expect(formatsOf(first.kernel)).toBe(1)
+  const inputs = { tensors: { A }, params: { d: 64 }, seed: 1 }
+  const { compiled } = await kernel.compileUnasked(device)
+  const data = new Workspace(device, kernel, inputs)
+  for (const prepared of [
+    await compiled.prepare(inputs),
+    await compiled.prepare(compiled.bind(inputs)),
+    await data.prepare(compiled),
+  ]) {
+    expect(prepared.kernel.compilation.printedLoopSteps).toEqual(first.kernel.compilation.printedLoopSteps)
+    expect(prepared.formats.length).toBeGreaterThan(0)
+    prepared.free()
+  }
+  compiled.release()
+}, 120_000)
