@@ -13,6 +13,7 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { printedCoordSteps } from '../src/api/printed-trace.ts'
 import { SptError } from '../src/ast/diagnostic.ts'
 import { suggestion } from '../src/ast/suggest.ts'
 import { type Device, devices, type Kernel, load, type SptProgram } from '../src/node.ts'
@@ -130,10 +131,6 @@ function forget(data: readonly Shared[]): void {
   for (const s of data) for (const key of [...s.bound.keys()]) if (key !== '') s.bound.delete(key)
 }
 
-/** The steps that decide what is stored. */
-const storageSteps = (kernel: Kernel): readonly string[] =>
-  kernel.trace.slice(0, kernel.compilation.coordSteps.length)
-
 type Outcome = Pick<Row, 'result' | 'maxRelativeError' | 'maxAbsoluteError' | 'ms' | 'sampled' | 'note'>
 
 /** The same kernel under one schedule, on one data set and device; `building` is what binding took. */
@@ -142,7 +139,7 @@ async function runCase(
   compiled: Awaited<ReturnType<Kernel['compile']>>,
   shared: Shared,
 ): Promise<Outcome & { readonly building: number }> {
-  const stored = storageSteps(kernel).join('; ')
+  const stored = printedCoordSteps(kernel.compilation).join('; ')
   const before = performance.now()
   const bound = shared.bound.get(stored) ?? compiled.bind(shared.feed.inputs)
   const building = performance.now() - before
@@ -178,7 +175,7 @@ function tooMuch(kernel: Kernel, feed: Feed, device: Device, pace: number, build
   if (out) return 'out of time'
   const A = feed.inputs.tensors?.A
   if (A && 'kind' in A && A.kind === 'coords' && A.shape.length === 2)
-    for (const step of storageSteps(kernel)) {
+    for (const step of printedCoordSteps(kernel.compilation)) {
       const elements = storedBy(step, A)
       if (elements > MOST_STORED) return `would store ${(elements / 1e6).toFixed(0)} million elements`
     }

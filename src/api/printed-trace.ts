@@ -15,20 +15,23 @@ export type TraceStep =
   | { readonly kind: 'loops'; readonly step: LoopStep }
 
 /** As the language writes them. */
-export function printedSteps(c: Compilation): string[] {
+export const printedSteps = (c: Compilation): string[] => c.inOrder(printedCoordSteps(c), c.printedLoopSteps)
+
+/** Those alone that decide what is stored. */
+export function printedCoordSteps(c: Compilation): string[] {
   let applied = 0
-  const coords = c.coordSteps.map((s) =>
+  return c.coordSteps.map((s) =>
     s.kind === 'as' ? `${s.buffer} as ${c.kernel.reformats[applied++]!.format}` : printCoordStep(s),
   )
-  return [...coords, ...c.printedLoopSteps]
 }
 
 export function traceOf(c: Compilation): TraceStep[] {
-  return [
-    ...c.coordSteps.map(
-      ({ span: _, ...step }): TraceStep =>
-        step.kind === 'as' ? { ...step, format: step.format.name } : { kind: 'coords', step },
-    ),
-    ...c.loopSteps.map(({ span: _, ...step }): TraceStep => ({ kind: 'loops', step: step as LoopStep })),
-  ]
+  const coords = c.coordSteps.map(
+    ({ span: _, ...step }): TraceStep =>
+      step.kind === 'as' ? { ...step, format: step.format.name } : { kind: 'coords', step },
+  )
+  const loops = c.loopSteps.map(
+    ({ span: _, ...step }): TraceStep => ({ kind: 'loops', step: step as LoopStep }),
+  )
+  return c.inOrder(coords, loops)
 }

@@ -163,8 +163,8 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.compilation.texts(target)
   }
 
-  protected get onLoops(): boolean {
-    return this.compilation.onLoops
+  protected get onCoordinates(): boolean {
+    return this.compilation.onCoordinates
   }
 
   protected onCoord(step: CoordStep): K {

@@ -26,8 +26,8 @@ export interface Steps<K>
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
 export abstract class Steps<K> extends Uncloneable {
   protected abstract get surroundings(): Surroundings
-  /** Whether a step on loops has been applied, after which there are no coordinates. */
-  protected abstract get onLoops(): boolean
+  /** Whether steps on coordinates may still be applied. */
+  protected abstract get onCoordinates(): boolean
   protected abstract onCoord(step: CoordStep): K
   protected abstract onLoop(step: LoopStep): K
 
@@ -51,7 +51,7 @@ export abstract class Steps<K> extends Uncloneable {
       const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
         expectNoMore(word, length, args)
         // On coordinates while there are any.
-        const onCoords = coords !== undefined && !(loops && this.onLoops)
+        const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
         const fields = fieldsOf((onCoords ? coords : loops!).given(...args), this.surroundings)
         const step = { kind: word, ...fields }
         return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)

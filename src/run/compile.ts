@@ -22,9 +22,11 @@ import { applyCoordStep, type CoordStep } from '../schedule/coords/steps.ts'
 import { automatic } from '../schedule/default-schedule.ts'
 import { checkNewNames } from '../schedule/fresh-names.ts'
 import { withApart } from '../schedule/nest-dependence.ts'
+import { endsCoordinates } from '../schedule/primitives.ts'
 import type { Step } from '../schedule/resolve.ts'
 import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/state.ts'
-import type { LoopStep } from '../schedule/steps.ts'
+import { type LoopStep, printStep } from '../schedule/steps.ts'
+import { EarlySteps } from './early-steps.ts'
 
 /** Where in a compilation a kernel is as it is. */
 export interface CompilationStage {
@@ -66,7 +68,9 @@ export class Compilation {
   readonly coordSteps: readonly CoordStep[]
   readonly #origin: Origin
   readonly #kernels: readonly Kernel1[]
+  /** `null`: nobody has asked since the last step on coordinates. */
   readonly #loops: ScheduleState | null
+  readonly #early: EarlySteps
   #lowered: ScheduleState | undefined
   // Most are on the way to others, and nobody asks for their plans.
   #plans: Map<string, Plan> | undefined
@@ -77,11 +81,13 @@ export class Compilation {
     coordSteps: readonly CoordStep[],
     kernels: readonly Kernel1[],
     loops: ScheduleState | null,
+    early: EarlySteps = EarlySteps.NONE,
   ) {
     this.#origin = origin
     this.coordSteps = coordSteps
     this.#kernels = kernels
     this.#loops = loops
+    this.#early = early
   }
 
   static of(kernel: Kernel1, observer: StageObserver | null = null): Compilation {
@@ -100,9 +106,18 @@ export class Compilation {
     return { kernel: this.source.name, schedule: this.#origin.schedule }
   }
 
-  /** Whether a step on loops has been applied: `reorder` and `fuse` act on loops from then on. */
+  /** Whether a step on loops has been applied. */
   get onLoops(): boolean {
-    return this.#loops !== null
+    return this.#count > 0
+  }
+
+  /** Whether steps on coordinates may still be: `reorder` and `fuse` are such until then. */
+  get onCoordinates(): boolean {
+    return this.#count === this.#early.count
+  }
+
+  get #count(): number {
+    return this.#loops?.steps ?? this.#early.count
   }
 
   /** Stage I, with all steps on coordinates applied. */
@@ -123,7 +138,7 @@ export class Compilation {
   #atPositions(): ScheduleState {
     const state = start(this.positions)
     this.#tell('positions', state.kernel)
-    return state
+    return this.#early.steps.reduce((before, step) => inPass(placeOf(step), () => apply(before, step)), state)
   }
 
   /** Stage II, with all steps applied. */
@@ -161,12 +176,17 @@ export class Compilation {
 
   /** Asked without lowering: a kernel that cannot be lowered tells how it was made, too. */
   get loopSteps(): readonly LoopStep[] {
-    return this.#loops?.trace ?? []
+    return this.#loops?.trace ?? this.#early.steps
   }
 
   /** The same as the language writes them. */
   get printedLoopSteps(): readonly string[] {
-    return this.#loops ? printTrace(this.#loops) : []
+    return this.#loops ? printTrace(this.#loops) : this.#early.steps.map((s) => printStep(s))
+  }
+
+  /** What belongs to each step on coordinates and on loops, in the order in which the steps were made. */
+  inOrder<T>(coords: readonly T[], loops: readonly T[]): T[] {
+    return this.#early.inOrder(coords, loops)
   }
 
   /** Stage III, with every pass reported. */
@@ -197,7 +217,7 @@ export class Compilation {
 
   onCoords(s: CoordStep, which?: StepOf): Compilation {
     // The loops would have to be made anew, and the steps on them would be lost.
-    if (this.#loops)
+    if (!this.onCoordinates)
       fail({
         code: 'schedule/too-late',
         message: `${s.kind} acts on coordinates and comes after a step on loops`,
@@ -208,7 +228,7 @@ export class Compilation {
     checkNewNames(s)
     const next = inPass(placeOf(s), () => applyCoordStep(this.kernel, s))
     const steps = [...this.coordSteps, s]
-    const made = new Compilation(this.#after(which), steps, [...this.#kernels, next], null)
+    const made = new Compilation(this.#after(which), steps, [...this.#kernels, next], null, this.#early)
     made.#tellStep(next, s, which)
     return made
   }
@@ -216,7 +236,9 @@ export class Compilation {
   onLoop(s: LoopStep, which?: StepOf): Compilation {
     const { state } = this
     const next = inPass(placeOf(s), () => apply(state, s))
-    const made = new Compilation(this.#after(which), this.coordSteps, this.#kernels, next)
+    const isLate = !this.onCoordinates || endsCoordinates(s.kind)
+    const early = isLate ? this.#early : this.#early.and(s, this.coordSteps.length)
+    const made = new Compilation(this.#after(which), this.coordSteps, this.#kernels, next, early)
     made.#tellStep(next.kernel, s, which)
     return made
   }
@@ -226,7 +248,7 @@ export class Compilation {
   }
 
   #tellStep(kernel: Kernel1 | Kernel2, { kind }: CoordStep | LoopStep, which: StepOf | undefined): void {
-    const { number, of } = which ?? { number: this.coordSteps.length + (this.#loops?.steps ?? 0), of: null }
+    const { number, of } = which ?? { number: this.coordSteps.length + this.#count, of: null }
     this.#observed(kernel, { what: 'step', name: kind, number, of })
   }
 
@@ -239,19 +261,23 @@ export class Compilation {
 
   /** Without the latest step; itself where there is none. */
   undo(): Compilation {
-    if (this.#loops && this.#loops.steps > 0) {
-      const before = undo(this.#loops)
-      return new Compilation(this.#origin, this.coordSteps, this.#kernels, before.steps > 0 ? before : null)
+    const isEarly = this.onCoordinates && this.#early.endsWith(this.coordSteps.length)
+    if (isEarly || !this.onCoordinates) {
+      const before = this.#loops && undo(this.#loops)
+      const early = isEarly ? this.#early.withoutLast() : this.#early
+      const loops = before && before.steps > 0 ? before : null
+      return new Compilation(this.#origin, this.coordSteps, this.#kernels, loops, early)
     }
     if (this.coordSteps.length === 0) return this
-    return new Compilation(this.#origin, this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1), null)
+    const [steps, kernels] = [this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1)]
+    return new Compilation(this.#origin, steps, kernels, null, this.#early)
   }
 
   /** With nests bound to threads that bind nothing yet: what a GPU runs when no schedule says better. */
   parallel(): Compilation {
     const next = automatic(this.state)
     if (next === this.state) return this
-    const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next)
+    const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next, this.#early)
     made.#observed(next.kernel, { what: 'step', name: 'parallel', number: next.steps, of: null })
     return made
   }

@@ -52,6 +52,7 @@ export interface Primitive<S, A extends readonly unknown[] = readonly unknown[]>
   /** Refuses (`SptError`, `schedule/…`) what could change the result; never mutates. */
   readonly apply: (cx: Context, step: S) => Outcome
   readonly within?: Within<S>
+  readonly ofSizes?: true
   readonly example: Example<S>
 }
 
@@ -67,6 +68,8 @@ interface Declaration<W extends string, T extends Takes, A extends readonly unkn
   readonly given: (...args: A) => GivenOf<T>
   readonly apply: (cx: Context, step: StepOf<W, T>) => Outcome
   readonly within?: Within<StepOf<W, T>>
+  /** It speaks of sizes alone, so that steps on coordinates may come after it. */
+  readonly ofSizes?: true
   readonly example: Example<StepOf<W, T>>
 }
 

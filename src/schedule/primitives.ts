@@ -25,6 +25,7 @@ import { tensorize } from './loops/tensorize.ts'
 import { tile } from './loops/tile.ts'
 import { unroll } from './loops/unroll.ts'
 import { vectorize } from './loops/vectorize.ts'
+import type { Primitive } from './primitive.ts'
 
 export const LOOP_STEPS = {
   split,
@@ -67,3 +68,7 @@ export const LOOP_STEPS = {
   /** The loops stay as they are, also where `compile` would choose a schedule. */
   as_written: asWritten,
 }
+
+/** Whether a step on loops ends what acts on coordinates: all do that speak of more than sizes. */
+export const endsCoordinates = (word: string): boolean =>
+  !(LOOP_STEPS as Readonly<Record<string, Pick<Primitive<never>, 'ofSizes'>>>)[word]?.ofSizes

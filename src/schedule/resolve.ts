@@ -15,14 +15,14 @@ import type { CoordStep } from './coords/steps.ts'
 import { NestNames, nestsWriting } from './nest-names.ts'
 import { PartNames, type Program, plainNames } from './part-names.ts'
 import { labelled, partsOf } from './parts.ts'
-import { LOOP_STEPS } from './primitives.ts'
+import { endsCoordinates, LOOP_STEPS } from './primitives.ts'
 import { arithmetic, integer } from './step-arguments.ts'
 import { type Env, fieldsOf } from './step-fields.ts'
 import type { LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
 export interface Now extends Program {
-  /** Whether a step on loops has been applied. */
+  /** Whether steps on coordinates can no longer be applied. */
   readonly onLoops: boolean
 }
 
@@ -43,7 +43,7 @@ export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[
   return stepsIn(schedule, args, { onLoops: false })
 }
 
-/** Whether a step on loops has been made: it ends what acts on coordinates. */
+/** Whether a step on loops has been made that ends what acts on coordinates. */
 interface Progress {
   onLoops: boolean
 }
@@ -128,7 +128,7 @@ export function valuesOf(
   return values
 }
 
-/** Whether a step acts on loops, in a place where steps on loops have or have not been made. */
+/** Whether a step ends what acts on coordinates, in a place where others have or have not. */
 function isOnLoops(
   step: Ast.Step,
   schedule: Schedule,
@@ -141,7 +141,7 @@ function isOnLoops(
     case 'merge_parts':
       return true
     case 'step':
-      return !isOnCoords(step.word, onLoops)
+      return !isOnCoords(step.word, onLoops) && endsCoordinates(step.word)
     case 'each':
       return step.what === 'nest' || step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
     case 'use': {
@@ -153,7 +153,7 @@ function isOnLoops(
   }
 }
 
-/** Words of both stages act on coordinates until the first step on loops. */
+/** Words of both stages act on coordinates until the first step that ends these. */
 const isOnCoords = (word: string, onLoops: boolean): boolean =>
   Object.hasOwn(COORD_STEPS, word) && !(onLoops && Object.hasOwn(LOOP_STEPS, word))
 
@@ -290,7 +290,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
     case 'step': {
       const onCoords = isOnCoords(step.word, progress.onLoops)
       if (onCoords) early(step.word)
-      else progress.onLoops = true
+      else progress.onLoops ||= endsCoordinates(step.word)
       const made = { kind: step.word, ...fieldsOf(step.args, env), span }
       return [onCoords ? { stage: 1, step: made as CoordStep } : { stage: 2, step: made as LoopStep }]
     }

@@ -48,7 +48,7 @@ test('every export is in it, types as well', () => {
 const INTERNAL = new Set([
   'constructor',
   'surroundings',
-  'onLoops',
+  'onCoordinates',
   'onCoord',
   'onLoop',
   'after',

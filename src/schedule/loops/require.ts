@@ -15,10 +15,12 @@ type Requirement = { readonly multiple: number } | { readonly equal: number }
 /**
  * `require d % 4 == 0`, `require d == 128`: the schedule is for such sizes. Later steps and lowering rely on it: splits
  * by a divisor leave no rest, neighbouring elements are aligned, an equal size is a constant. A run with other sizes is
- * refused (`run/requirement`) before anything is launched.
+ * refused (`run/requirement`) before anything is launched. Where it stands before steps on coordinates, it is taken again once
+ * these have been.
  */
 export const require = primitive({
   word: 'require',
+  ofSizes: true,
   takes: arg.forms(
     [arg.size('size'), arg.word('%', 'multiple')('relation'), arg.operand('by'), '==', '0'],
     [arg.size('size'), arg.word('==', 'equal')('relation'), arg.integer('by')],
