@@ -84,17 +84,20 @@ const start = (c: Choices): string => `kernel k(m: size, q: size) {
   buffer value: i32[i] out
   buffer element: f32[i] out
   buffer holds: f32[i] out
+  buffer asked: f32[i] out
   buffer h: i32[t] out
   iterate values [i] as S { value[i] = ${signed(c, 3)} }
   iterate reads [i] as S { element[i] = X[${signed(c, 3)}] }
   iterate conditions [i] as S where (${signed(c, 2)} ${c.pick(['<', '>=', '>', '=='])} ${signed(c, 2)}) { holds[i] = 1.0 }
+  iterate asks [i] as S { if (${signed(c, 2)} ${c.pick(['<', '>=', '<='])} ${signed(c, 2)}) { asked[i] = select(${signed(c, 2)} ${c.pick(['<', '>='])} ${signed(c, 2)}, 1.0, 2.0) } }
 `
 
 /** Sizes that a schedule relies on. */
 const relied = (text: string, c: Choices): Compilation =>
   parseProgram(text)
     .kernel()
-    .require('m', c.pick([{ multiple: 2 }, { equal: 6 }])).compilation
+    .require('m', c.pick([{ multiple: 2 }, { equal: 6 }]))
+    .require('q', c.pick([{ multiple: 2 }, { equal: 4 }])).compilation
 
 const CASES = 120
 
