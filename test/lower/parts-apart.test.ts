@@ -121,6 +121,15 @@ kernel highest(m: size, n: size) {
   buffer C: f32[i] out
   iterate sum [i, j] as SR { C[i] max= A[i, j] }
 }
+kernel several(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer L: f32[i] out
+  buffer C: f32[i] out
+  buffer Q: f32[i] out
+  iterate sum [i, j] as SR { L[i] min= A[i, j]; C[i] += A[i, j]; Q[i] max= A[i, j] * 2 }
+}
 kernel down(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -209,7 +218,7 @@ function inputsFor(kernel: string, rows: readonly number[], seed: number): Input
     const third = at.map((r, k) => (r + k) % 3)
     return { tensors: { A: coords([rows.length, n, 3], [at, of, third], numbers(at.length, seed)) } }
   }
-  if (kernel === 'highest' || kernel === 'down') return { tensors: { A } }
+  if (kernel !== 'product' && kernel !== 'later') return { tensors: { A } }
   return { tensors: { A, B: dense([n, 3], numbers(3 * n, seed + 1)) } }
 }
 
@@ -224,6 +233,9 @@ const CASES: readonly (readonly [string, string, ...string[]])[] = [
   ['product', 'by_number'],
   ['highest', 'by_rows'],
   ['highest', 'by_sorted'],
+  ['several', 'by_rows'],
+  ['several', 'by_sorted'],
+  ['several', 'by_number'],
   ['down', 'by_column'],
 ]
 

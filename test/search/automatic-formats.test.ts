@@ -34,6 +34,14 @@ const KERNELS: Readonly<Record<string, string>> = {
     buffer E: f32[i, j] out
     iterate dot [i, j, f] as SSR { E[i, j] += A[i, j] * B[i, f] * D[j, f] }
   }`,
+  several: `kernel several(m: size, n: size, d: size) {${AXES}
+    buffer U: f32[f] in
+    buffer L: f32[i] out
+    buffer R: f32[i] out
+    buffer V: f32[f] out
+    iterate copy [f] as S { V[f] = U[f] }
+    iterate both [i, j] as SR { L[i] min= A[i, j]; R[i] += A[i, j] }
+  }`,
   shifted: `kernel shifted(m: size, n: size, d: size) {${AXES}
     buffer U: f32[f] in
     buffer M: f32[i] local

@@ -30,22 +30,35 @@ export interface Started {
 export function startApart(cx: Context, nests: readonly For[]): Started {
   const settled = new Set<string>()
   let tops = nests
-  for (const buffer of cx.kernel.buffers) {
-    const found = sharedBy(cx.kernel, buffer, tops)
-    if (!found) continue
-    const { first, others } = found
-    const lists = others.map((o) => listOf(cx.kernel, o, found.row, buffer))
-    if (lists.some((l) => l === undefined)) continue
-    const left = leavingOut(cx, first, found.row, lists as readonly Buffer[], found.reducer)
+  for (const [k] of nests.entries()) {
+    const top = tops[k]!
+    const found = cx.kernel.buffers.flatMap((buffer) => listed(cx.kernel, buffer, tops, top) ?? [])
+    const left = found.length > 0 ? leavingOut(cx, top, found) : undefined
     if (!left) continue
-    settled.add(buffer.name)
-    tops = tops.map((top) => {
-      if (top === first.top) return left
-      const own = others.find((o) => o.top === top)?.access.stmt as Reduce | undefined
-      return own ? (replaceStmt([top], own, () => stmt({ ...own, init: true }))[0] as For) : top
-    })
+    for (const { buffer } of found) settled.add(buffer)
+    const begin = found.flatMap((f) => f.others.map((o) => ({ of: o.top, own: o.access.stmt as Reduce })))
+    tops = tops.map((t) =>
+      t === top
+        ? left
+        : begin
+            .filter(({ of }) => of === t)
+            .reduce((r, { own }) => replaceStmt([r], own, () => stmt({ ...own, init: true }))[0] as For, t),
+    )
   }
   return { tops, settled }
+}
+
+/** A buffer that several nests write, of which the others list the rows that they have. */
+interface Listed extends Shared {
+  readonly buffer: string
+  readonly lists: readonly Buffer[]
+}
+
+function listed(kernel: Kernel2, buffer: Buffer, tops: readonly For[], first: For): Listed | undefined {
+  const found = sharedBy(kernel, buffer, tops)
+  if (found?.first.top !== first) return undefined
+  const lists = found.others.flatMap((o) => listOf(kernel, o, found.row, buffer) ?? [])
+  return lists.length === found.others.length ? { ...found, buffer: buffer.name, lists } : undefined
 }
 
 /** The one access of a nest to a buffer, which writes it. */
@@ -127,25 +140,39 @@ export function listOf(
   return chain && whole ? list : undefined
 }
 
-/** The nest without the rows of the lists. */
-function leavingOut(
-  cx: Context,
-  { top, access }: Writer,
-  dim: number,
-  lists: readonly Buffer[],
-  reducer: Reduce['reducer'],
-): For | undefined {
-  const { path, index } = access
+/**
+ * The nest without the rows of the lists. What is left out is left out of the whole nest: nothing where it writes anything else
+ * by rows, or other nests list other rows of one buffer than of another.
+ */
+function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | undefined {
+  const [{ first, row: dim, lists }] = found as readonly [Listed, ...Listed[]]
+  const { path, index } = first.access
   const row = index[dim]!
   const at = path.findLastIndex((l) => mentions(row, l.var))
   const loop = path[at]
-  const identity = reducer.identity[0]!
-  if (!loop || identity.kind !== 'const' || path.slice(0, at + 1).some((l) => l.reduce)) return undefined
+  if (!loop || path.slice(0, at + 1).some((l) => l.reduce)) return undefined
+  const isAlike = (f: Listed): boolean =>
+    f.first.access.path[at] === loop &&
+    sameExpr(f.first.access.index[f.row]!, row) &&
+    f.lists.length === lists.length &&
+    f.lists.every((l) => lists.includes(l))
+  const written = accessesOf([top]).flatMap((a) => (a.mode === 'write' ? [a.buffer] : []))
+  const own = allocations([top])
+  const isWhole = written.every((w) => own.has(w) || found.some((f) => f.buffer === w))
+  if (!isWhole || !found.every(isAlike)) return undefined
   const others = all(lists.map((l) => isMissing(l, row)))
   const held = heldOf(cx.kernel, loop, row)
-  const empty = held && startOf(cx, path.slice(at + 1), access, constant(identity.value, identity.dtype))
+  const empty = found.map(({ first: { access }, reducer: { identity } }) =>
+    identity[0]!.kind === 'const'
+      ? startOf(cx, access.path.slice(at + 1), access, constant(identity[0].value, identity[0].dtype))
+      : null,
+  )
+  if (empty.includes(null)) return undefined
+  const isSet = empty.every((e): e is Body => Array.isArray(e))
   const body: Body =
-    held && empty ? [when(lt(int(0), held), loop.body, [when(others, empty)])] : [when(others, loop.body)]
+    held && isSet
+      ? [when(lt(int(0), held), loop.body, [when(others, empty.flat())])]
+      : [when(others, loop.body)]
   return replaceLoop([top], loop.var, (l) => stmt({ ...l, body }))[0] as For
 }
 
