@@ -89,10 +89,10 @@ export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind =
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
 export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
 
-export const denseAxis = (name: string, extent: Expr): StoredAxis => ({
+export const denseAxis = (name: string, extent: Expr, parent: string | null = null): StoredAxis => ({
   kind: 'dense_fixed',
   name,
-  parent: null,
+  parent,
   extent,
 })
 /** Ordered and unique. */

@@ -7,7 +7,7 @@
  * (attribute queries and counters as in Chou, Kjolstad and Amarasinghe, PLDI 2020, sections 3 and 5).
  */
 import type { Span } from '../ast/diagnostic.ts'
-import type { StoredAxis } from './axis.ts'
+import { isDense, type StoredAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
 import type { Query } from './queries.ts'
 
@@ -66,8 +66,15 @@ export interface Format {
   readonly inverse: readonly Expr[]
   /** Coordinates that it can hold (bool, over `over` and `queries`); `null`: all. */
   readonly where: Expr | null
-  /** The text claims these of every segment: `full` (no coordinate absent), `compact` (no padding). Checked. */
-  readonly claims: readonly { readonly axis: string; readonly claim: 'full' | 'compact' }[]
+  /**
+   * The text claims these of every segment: `full` (no coordinate absent), `compact` (no padding). Checked, unless it
+   * `follows` from what a composition asks of the part's elements.
+   */
+  readonly claims: readonly {
+    readonly axis: string
+    readonly claim: 'full' | 'compact'
+    readonly follows?: boolean
+  }[]
   readonly span?: Span | undefined
 }
 
@@ -237,6 +244,13 @@ export const decidingIn = (node: PartNode): readonly Expr[] =>
 
 export const partsUnder = (tree: PartTree): readonly number[] =>
   tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsUnder)
+
+/** Dense axes that are claimed full: where the tensor holds an element, it holds those at all coordinates on these, within it. */
+export const filledAxes = ({
+  axes,
+  claims,
+}: Pick<FormatInstance, 'axes' | 'claims'>): readonly StoredAxis[] =>
+  axes.filter((a) => isDense(a) && claims.some((c) => c.axis === a.name && c.claim === 'full'))
 
 export interface PartInstance {
   /** Unique among the parts: `p0_w4`, `bsr`; empty where there is one part. */

@@ -11,7 +11,7 @@ import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
-import { childrenOf, type Instance, type PartInstance, type PartTree } from '../ir/format.ts'
+import { childrenOf, filledAxes, type Instance, type PartInstance, type PartTree } from '../ir/format.ts'
 import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -249,7 +249,13 @@ export function* entriesOfPart<C extends Column>(
     tables: inverseTables(instance, tables, own),
   }
   const trees = chains(instance.axes, levels)
-  const stored = { trees, size, values, dtype: of.dtype, drop: isExact(trees) ? null : of.fill }
+  const stored = {
+    trees,
+    size,
+    values,
+    dtype: of.dtype,
+    drop: isExact(trees, filledAxes(instance)) ? null : of.fill,
+  }
   return yield* entriesOf(engine, stored, inverse, sizes)
 }
 

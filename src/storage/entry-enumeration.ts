@@ -25,11 +25,19 @@ export interface StoredLevels<C> {
   readonly drop: number | null
 }
 
-/** Whether every position that is no padding holds an entry: what is not stored is in no level then. */
-export function isExact<C>(trees: readonly (readonly Level<C>[])[]): boolean {
+/**
+ * Whether every position that is no padding holds an entry: what is not stored is in no level then, or under a level in full
+ * (`filled`: the axes that are claimed so).
+ */
+export function isExact<C>(
+  trees: readonly (readonly Level<C>[])[],
+  filled: readonly StoredAxis[] = [],
+): boolean {
   if (trees.flat().some((l) => isPadded(l.axis))) return false
-  const last: StoredAxis | undefined = trees[0]?.at(-1)?.axis
-  return trees.length === 1 && isSparse(last)
+  const names = new Set(filled.map((a) => a.name))
+  const heads = trees.map((tree) => tree.slice(0, tree.findLastIndex((l) => !names.has(l.axis.name)) + 1))
+  const [head, ...others] = heads.filter((h) => h.length > 0)
+  return others.length === 0 && isSparse(head?.at(-1)?.axis)
 }
 
 /**

@@ -11,6 +11,7 @@ import type { Column, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
+import { checkFilled } from './filled-slots.ts'
 import type { FormatOperands } from './format-operands.ts'
 import { bindTables, guarded, inverseTables, type Tables } from './inverse-remapping.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
@@ -54,7 +55,7 @@ export interface Part<C> {
 /**
  * The coordinates of a part's entries in its format, after a check on all of them that the map stays within the
  * extents of the axes and the inverse undoes it, unless that is proved.
- * @throws SptError `format/map-range`, `format/not-inverse`, `format/map-overflow` with the coordinate, and as
+ * @throws SptError `format/map-range`, `format/not-inverse`, `format/map-overflow`, `format/claim` with the coordinate, and as
  * `evaluateQueries` and `evaluateSort`
  */
 export function* remapCoordinates<C extends Column>(
@@ -80,6 +81,8 @@ export function* remapCoordinates<C extends Column>(
   const loads = inverseTables(instance, tables, frame.sizes)
   bindTables(frame, loads)
   const coordinates = yield* mapped(frame, part, context, loads, proved)
+  if (!instance.claims.every((c) => c.follows))
+    yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
   const used = new Set([...coordinates.values()].flatMap((e) => [...freeVars(e)]))
   for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
   return { coordinates, tables }

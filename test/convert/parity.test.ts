@@ -64,6 +64,16 @@ const FORMATS: readonly (readonly [what: string, text: string])[] = [
   ['full, compressed', below('sparse_variable(io, j) full')],
   ['full, ragged', below('dense_variable(io, j) full')],
   ['full, of a width', below('sparse_fixed(io, j, j) full')],
+  [
+    'full, dense',
+    `format f over (i, j) {
+      axis io = dense_fixed(i)
+      axis jb = sparse_variable(io, ceildiv(j, 2))
+      axis jo = dense_fixed(jb, 2) full
+      map (i, j) -> (i, j / 2, j % 2)
+      inverse (io, jb, jo) -> (io, jb * 2 + jo)
+    }`,
+  ],
   ['compact', below('sparse_fixed(io, j, 2) compact')],
   [
     'compact under padding',

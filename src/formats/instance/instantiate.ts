@@ -14,6 +14,7 @@ import {
 } from '../../ir/format.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
+import { withFilledBlocks } from './filled-blocks.ts'
 import { type Arguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
 import { cutToRanges } from './ranges.ts'
@@ -70,11 +71,12 @@ export function instantiate(
     }
   })
   const numbers = new Map(leaves.map((leaf, k) => [leaf, k]))
+  const tree = nameTree(plan.tree, numbers, fresh, at)
   const instance: Instance = {
     text: plan.args.text,
     over,
-    tree: nameTree(plan.tree, numbers, fresh, at),
-    parts,
+    tree,
+    parts: withFilledBlocks(tree, parts, over),
     given: givenOf(plan.bound),
   }
   tryInstance(instance, firstAlike(leaves, cut), at)

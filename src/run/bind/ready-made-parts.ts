@@ -5,15 +5,18 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
-import { isPadded, isSparse } from '../../ir/axis.ts'
+import { isPadded, isSparse, type StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
+import { type FormatInstance, filledAxes } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { paddingsOf, widthsOf } from '../../storage/build-storage.ts'
 import { runSync } from '../../storage/coroutines.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
-import { entriesOf } from '../../storage/entry-enumeration.ts'
+import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
+import { checkFilled } from '../../storage/filled-slots.ts'
+import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
 import { checkDisjoint } from '../../storage/ready/disjoint.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
@@ -181,6 +184,7 @@ function partEntries(
 ): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
+  const placed: { instance: FormatInstance; dims: string[]; coordinates: ReadonlyMap<string, Expr> }[] = []
   for (const r of kernel.reformats.toReversed()) {
     const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
     if (!part) continue
@@ -188,6 +192,8 @@ function partEntries(
     for (const { name, fill } of part.instance.tables)
       loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params) })
     const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
+    const coordinates = new Map(order.map((a) => [a, now.get(a)!]))
+    placed.push({ instance: part.instance, dims: r.from.map((a) => a.name), coordinates })
     now = new Map([...[...now].filter(([a]) => !order.includes(a)), ...old])
   }
   const { dtype, fill } = t.first
@@ -198,7 +204,10 @@ function partEntries(
     (at) => `element ${at} of ${t.name}`,
   )
   // What a block has as fill is nothing that the tensor holds; nor what a level is padded with.
-  const { trees, drops } = chainsOf(storage)
+  const { trees, drops } = chainsOf(
+    storage,
+    placed.flatMap((p) => filledAxes(p.instance)),
+  )
   const dims = [
     ...t.axes.map((name) => ({ name, extent: known.extents.get(name)!, of: now.get(name)! })),
     ...b.axes.map((a) => ({ name: `@${a}`, extent: storage.levels.get(a)!.extent, of: variable(a) })),
@@ -210,6 +219,19 @@ function partEntries(
       { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads },
     ),
   )
+  bindTables(frame, loads)
+  const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
+  for (const { instance, dims: of, coordinates } of placed)
+    runSync(
+      checkFilled<TypedArray>(frame, {
+        instance,
+        dims: of.map((name) => ({ name, extent: known.extents.get(name)! })),
+        coordinates: new Map(
+          [...coordinates].map(([a, e]) => [a, guarded(frame, substitute(e, there), loads)]),
+        ),
+        tables: loads,
+      }),
+    )
   const column = (name: string): Int32Array => frame.column(name) as Int32Array
   const entry = frame.entry as Int32Array | null
   return {
@@ -220,8 +242,8 @@ function partEntries(
 }
 
 /** Levels of each tree, and whether positions hold what is no element. */
-function chainsOf({ levels, trees: names, axes }: Storage) {
+function chainsOf({ levels, trees: names, axes }: Storage, filled: readonly StoredAxis[]) {
   const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
   const drops = axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))
-  return { trees, drops }
+  return { trees, drops: drops && !isExact(trees, filled) }
 }

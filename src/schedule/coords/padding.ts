@@ -158,6 +158,6 @@ function refuse(
     hint:
       padding.length > 0
         ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none`
-        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there`,
+        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there, or claims them full`,
   })
 }

@@ -10,7 +10,14 @@ import { dependsOn } from '../../analysis/query-dependence.ts'
 import { type Axis, chainTo, isDense, isPadded, isRagged, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { childrenOf, decidingIn, type FormatInstance, type Instance, type PartTree } from '../../ir/format.ts'
+import {
+  childrenOf,
+  decidingIn,
+  type FormatInstance,
+  filledAxes,
+  type Instance,
+  type PartTree,
+} from '../../ir/format.ts'
 import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
@@ -49,15 +56,18 @@ export function visits(
       ),
     ),
   )
-  const telling = before.heads.map((o) =>
-    after.heads.find((h) =>
-      within(
-        [...o].flatMap((d) => [...freeVars(back(d))].filter((v) => part.order.includes(v))),
-        h,
-      ),
-    ),
-  )
   const own = part.axes.filter((a) => fresh.has(a.name))
+  const backFrom = (dim: string): readonly string[] =>
+    [...freeVars(back(dim))].filter((v) => part.order.includes(v))
+  // What stands under a head in full follows from its elements, unless it says where the dimensions left out are.
+  const elsewhere = new Set(dims.filter((d) => !old.has(d)).flatMap(backFrom))
+  const filled = new Set(
+    filledAxes(part).flatMap((a) => (fresh.has(a.name) && !elsewhere.has(a.name) ? [a.name] : [])),
+  )
+  const telling = before.heads.map((o) =>
+    after.heads.find((h) => within([...o].flatMap(backFrom), new Set([...h, ...filled]))),
+  )
+  const spread = [...old].filter((d) => before.tail.has(d) || backFrom(d).some((v) => filled.has(v)))
   const asked = whole ? dimensionsAsked(instance) : []
   return {
     misses:
@@ -71,7 +81,7 @@ export function visits(
     repeats:
       after.heads.some((h) => !telling.includes(h)) ||
       (!whole && [...own, ...over.filter((a) => old.has(a.name))].some(repeats)) ||
-      !tellsApart([...before.tail].map(back), [...after.tail], part),
+      !tellsApart(spread.map(back), [...after.tail], part),
   }
 }
 

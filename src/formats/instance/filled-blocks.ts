@@ -1,0 +1,97 @@
+/**
+ * Parts whose elements are chosen by the blocks that are held whole, `bsr(4) where (density(4) >= 1)`: that their dense
+ * axes are full follows from the condition, and is claimed in the part's name.
+ */
+import { isDense, type StoredAxis } from '../../ir/axis.ts'
+import { conjuncts, type Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import { childrenOf, type FormatInstance, type PartInstance, type PartTree } from '../../ir/format.ts'
+import type { Query } from '../../ir/queries.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+
+/** The parts of a tree, with what follows of their axes. */
+export function withFilledBlocks(
+  tree: PartTree,
+  parts: readonly PartInstance[],
+  over: readonly StoredAxis[],
+): readonly PartInstance[] {
+  const out = [...parts]
+  const visit = (node: PartTree): void => {
+    if (node.kind === 'leaf') return
+    if (node.kind === 'cases')
+      for (const { where, child } of node.cases) {
+        if (!where || child.kind !== 'leaf') continue
+        const part = out[child.part]!
+        const blocks = heldBlocks(where, node.queries, over)
+        if (blocks.length === 0) continue
+        const claims = blocks.flatMap((b) => claimsOf(part.instance, b))
+        out[child.part] = {
+          ...part,
+          instance: { ...part.instance, claims: [...part.instance.claims, ...claims] },
+        }
+      }
+    childrenOf(node).forEach(visit)
+  }
+  visit(tree)
+  return out
+}
+
+/** Of each block that is chosen at least so many coordinates are held. */
+interface Block {
+  /** What is one value in a block, as keys of expressions. */
+  readonly by: ReadonlySet<string>
+  readonly least: number
+}
+
+/** Blocks that a condition takes as a whole, or not at all. */
+function heldBlocks(where: Expr, queries: readonly Query[], over: readonly StoredAxis[]): readonly Block[] {
+  const byName = new Map(queries.map((q) => [q.name, q]))
+  const all = conjuncts(where)
+  return all.flatMap((c, k) => {
+    const found = leastOf(c)
+    const q = found && byName.get(found.query)
+    if (!found || q?.kind !== 'count') return []
+    const names = new Set(q.of.flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
+    if (!over.every((a) => names.has(a.name))) return []
+    const by = new Set(q.by.map(keyOf))
+    const same = (name: string): boolean => {
+      const other = byName.get(name)
+      return (
+        other?.kind === 'count' && other.by.length === q.by.length && other.by.every((e) => by.has(keyOf(e)))
+      )
+    }
+    // Anything else may take some of a block's elements and leave others.
+    const whole = all.every((d, at) => at === k || [...freeVars(d)].every(same))
+    return whole ? [{ by, least: found.least }] : []
+  })
+}
+
+/** What a count is at least, where a condition says that, as it is or as a share. */
+function leastOf(e: Expr): { readonly query: string; readonly least: number } | undefined {
+  if (e.kind !== 'binary') return undefined
+  const constantOf = (x: Expr): number | undefined =>
+    x.kind === 'const' ? x.value : x.kind === 'cast' ? constantOf(x.x) : undefined
+  const counted = (x: Expr): string | undefined =>
+    x.kind === 'var' ? x.name : x.kind === 'cast' ? counted(x.x) : undefined
+  if (e.op === 'le') return leastOf({ ...e, op: 'ge', a: e.b, b: e.a })
+  const least = constantOf(e.b)
+  if ((e.op !== 'ge' && e.op !== 'eq') || least === undefined) return undefined
+  const [share, size] = e.a.kind === 'binary' && e.a.op === 'div' ? [e.a.a, constantOf(e.a.b)] : [e.a, 1]
+  const query = counted(share)
+  // A share below 1 comes with rounding.
+  if (query === undefined || size === undefined || (size !== 1 && !Number.isInteger(least))) return undefined
+  return { query, least: least * size }
+}
+
+/** The dense axes beside those that a block has one coordinate on, if it holds as many elements as they have places. */
+function claimsOf(part: FormatInstance, { by, least }: Block): FormatInstance['claims'] {
+  const byName = new Map(part.axes.map((a) => [a.name, a]))
+  const within = part.order.filter((_, k) => !by.has(keyOf(part.map[k]!))).map((a) => byName.get(a)!)
+  let places = 1
+  for (const a of within) {
+    if (!isDense(a) || a.extent.kind !== 'const') return []
+    places *= a.extent.value
+  }
+  if (places > least) return []
+  return within.map((a) => ({ axis: a.name, claim: 'full', follows: true }))
+}
