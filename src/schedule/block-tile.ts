@@ -17,6 +17,7 @@ import { bodiesOf, exprsOf } from '../ir/tree.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
 import type { Footprint } from './footprint.ts'
+import { tailGuards } from './tail-guards.ts'
 
 /** One loop as a digit of a dimension. */
 interface Digit {
@@ -43,16 +44,24 @@ export interface Tile {
 }
 
 /** The box, or nothing where threads decide for themselves which elements there are. */
-export function tileOf(cx: Context, at: Found, print: Footprint, buffer: Buffer): Tile | undefined {
+export function tileOf(
+  cx: Context,
+  at: Found,
+  print: Footprint,
+  buffer: Buffer,
+  { padded }: { readonly padded?: number | undefined },
+): Tile | undefined {
   const around = [...at.path, at.loop]
   const onThreads = around.filter((l) => boundTo(l, 'thread'))
   const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
-  const guards = [...threads, ...print.loops].flatMap((l) => l.guards)
+  const members = [...threads, ...print.loops]
+  // What is padded says where its values are the buffer's.
+  const unneeded = padded === undefined ? tailGuards(cx, at, buffer, print, members) : new Set<Expr>()
+  const guards = members.flatMap((l) => l.guards).filter((g) => !unneeded.has(g))
   const naming = [...print.index, ...guards, ...print.conditions]
   const others = onThreads.filter((l) => !threads.includes(l))
   if (naming.some((e) => others.some((l) => mentions(e, l.var)))) return undefined
   if (!sameForAll(at, threads, naming, buffer)) return undefined
-  const members = [...threads, ...print.loops]
   const dims: TileDim[] = []
   for (const e of print.index) {
     const mine = members.filter((l) => mentions(e, l.var))

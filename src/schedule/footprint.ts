@@ -206,11 +206,15 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
   return out
 }
 
-/** Whether `first < bound` says that a loop over tiles has begun one: it runs to `ceildiv(bound, c)`, and `first` is `c` times it. */
-function isWithin(first: Expr, bound: Expr, loop: For): boolean {
-  const tiles = roundedUp(loop.extent)
+/** Whether `first < bound` says that a loop over tiles has begun one. */
+const isWithin = (first: Expr, bound: Expr, loop: For): boolean =>
+  beginsTile(first, bound, variable(loop.var), loop.extent)
+
+/** Whether `first` is where a tile of c begins: `c` times one that is less than `end`, which is `ceildiv(bound, c)`. */
+export function beginsTile(first: Expr, bound: Expr, tile: Expr, end: Expr): boolean {
+  const tiles = roundedUp(end)
   if (!tiles || linearKey(tiles.total) !== linearKey(linear(bound))) return false
-  return sameSum(first, mul(variable(loop.var), int(tiles.by)))
+  return sameSum(first, mul(tile, int(tiles.by)))
 }
 
 /** A sum with the loops `names` in their first iteration, where it is then the smallest. */

@@ -1,7 +1,7 @@
 /** Caching of reads: what an iteration reads is staged in shared memory or registers (`cache_read`). */
 
 import { allocatedIn } from '../../ir/bindings.ts'
-import { replaceLoop } from '../../ir/definitions.ts'
+import { type Found, replaceLoop } from '../../ir/definitions.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
 import { buffersRead, readingLast, substitute } from '../../ir/expr-tree.ts'
@@ -22,6 +22,7 @@ import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { eliminateRedundantGuards } from '../redundant-guards.ts'
 import { featureMajor } from '../samples.ts'
+import { tailGuards } from '../tail-guards.ts'
 
 /** How a copy is laid out and filled. */
 export interface CopyLayout {
@@ -116,10 +117,10 @@ export const cacheRead = primitive({
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)
     const name = step.into ? cx.claim(step.into) : cx.fresh(`${buffer.name}_${step.scope}`)
-    const box = step.scope === 'shared' ? tileOf(cx, at, print, buffer) : undefined
+    const box = step.scope === 'shared' ? tileOf(cx, at, print, buffer, step) : undefined
     const { shape, copy, element, padding } = box
       ? boxed(cx, loop, step, box, buffer, name)
-      : own(cx, loop, step, print, buffer, name)
+      : own(cx, at, step, print, buffer, name)
     const local: Buffer = Object.freeze({
       ...buffer,
       name,
@@ -182,7 +183,7 @@ interface Copy {
 /** What one thread reads, a dimension for each loop; in shared memory besides one for each thread-bound loop. */
 function own(
   cx: Context,
-  loop: For,
+  at: Found,
   step: CacheReadStep,
   print: Footprint,
   buffer: Buffer,
@@ -196,12 +197,14 @@ function own(
         step.scope === 'shared'
           ? `${asked}: threads decide for themselves which elements of ${buffer.name} they copy`
           : `${asked}: a copy in registers has no layout`,
-      loops: [loop],
+      loops: [at.loop],
       expected: 'a copy in shared memory whose elements are the same for all threads',
     })
+  const unneeded = tailGuards(cx, at, buffer, print, print.loops)
+  const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))
   return {
     shape: print.shape,
-    copy: copyNest(cx, print, name, step.scope, (index, element) =>
+    copy: copyNest(cx, { ...print, loops }, name, step.scope, (index, element) =>
       store(name, index, load(buffer.name, print.index.map(element), buffer.dtype)),
     ),
     element: (use) => localIndex(print, use),
