@@ -37,7 +37,7 @@ export interface Footprint {
 }
 
 /** The loops inside that decide which element an index names. */
-const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => closeOver(use.path, use.index)
+export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => closeOver(use.path, use.index)
 
 /** Equal for uses that touch the same elements, whatever their loops are called. */
 function signature(use: Use): string {

@@ -255,9 +255,9 @@ export const ILLEGAL: readonly Illegal[] = [
   },
   {
     code: 'scattered',
-    wrong: 'values',
+    wrong: 'stage',
     kernel: meeting,
-    steps: 'split i by 2 -> (io, ii)  cache_write y at io in register',
+    steps: 'split i by 2 -> (io, ii)  bind ii to thread.x',
   },
   {
     code: 'reduction-loop',

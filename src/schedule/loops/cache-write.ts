@@ -20,13 +20,8 @@ import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
-import {
-  checkAskedAgain,
-  checkEveryElement,
-  checkOneWriter,
-  checkReads,
-  refuseScatter,
-} from './cache-write-checks.ts'
+import { checkAskedAgain, checkEveryElement, checkOneWriter, checkReads } from './cache-write-checks.ts'
+import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
 
 /**
  * `cache_write C at i in register -> Cr`: what an iteration of `i` writes to `C` goes to a local buffer, which
@@ -34,7 +29,8 @@ import {
  * depends on (constant extents).
  *
  * A reduction that is complete within one iteration starts at the identity in the local and is stored; one
- * that goes on in other iterations is combined into `C` by its reducer. All targets of a tuple move together.
+ * that goes on in other iterations is combined into `C` by its reducer, as is one into rows that a list names. All
+ * targets of a tuple move together.
  * A local buffer of the kernel that only the iteration uses is replaced for good.
  */
 export const cacheWrite = primitive({
@@ -56,10 +52,11 @@ export const cacheWrite = primitive({
   // A local buffer of the kernel may be what other nests read; what a memory brings is no data.
   within: (cx, { buffer, at, memory }) =>
     memory || cx.kernel.buffers.some((b) => b.name === buffer && b.role === 'local') ? null : [at],
-  apply(cx, step) {
+  apply(given, step) {
+    checkOneNest(given, given.loop(step.at).loop, 'cache_write')
+    const { cx, scattered } = asTile(given, step.at, step.buffer)
     const at = cx.loop(step.at)
     const { loop } = at
-    checkOneNest(cx, loop, 'cache_write')
     const asked = cx.buffer(step.buffer)
     const uses = usesOf(loop.body, asked.name)
     const writer = checkOneWriter(cx, loop, asked, uses)
@@ -71,7 +68,6 @@ export const cacheWrite = primitive({
     checkSameLoops(cx, loop, prints, buffers)
     const use = all[0]!.find((u) => u.mode === 'write')!
     for (const p of prints) checkStable(cx, loop, p, use.child)
-    for (const l of prints[0]!.loops) if (l.reduce) refuseScatter(cx, loop, l, asked)
     const whole = writer.kind === 'store' || (writer.init && completeIn(cx, at, buffers))
     // Without a reduction loop inside, an initialisation stands at the statement, and happens only with it.
     const startsAlone = use.path.every((l) => !l.reduce)
@@ -123,9 +119,11 @@ export const cacheWrite = primitive({
       )
     })
     const unused = whole ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
-    const back = copyBack(cx, writer, buffers, locals, prints, step.scope, whole, conditions).filter(
+    const written = prints.map((p) => meetingAgain(p, scattered))
+    const back = copyBack(cx, writer, buffers, locals, written, step.scope, whole, conditions).filter(
       (_, k) => !unused.includes(buffers[k]!.name),
     )
+    checkOthersApart(cx, scattered, body, 'cache further inside, or fission the loop first')
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
         stmt({

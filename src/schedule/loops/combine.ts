@@ -1,6 +1,5 @@
 /** Deterministic reduction through temporaries: updates are stored, then added up in order (`combine`). */
 
-import { findLoop } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
@@ -10,11 +9,11 @@ import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkNamedOutside, checkUsedAlone, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { writtenIn } from '../loop-dependence.ts'
 import { partialResultsNest, type Update } from '../partial-results-nest.ts'
 import { primitive } from '../primitive.ts'
 import { rowList } from '../samples.ts'
 import { rfactor } from './rfactor.ts'
+import { checkOthersApart } from './scattered-tile.ts'
 
 /**
  * `combine C`: nests that update `C` may run their iterations at once, and at once with each other, without
@@ -121,7 +120,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
       return s.kind === 'for' && spatial.has(s.var) ? stmt<For>({ ...s, reduce: false }) : undefined
     },
   })
-  for (const l of meeting) checkOthersApart(cx, l, rewritten)
+  checkOthersApart(cx, meeting, rewritten, SEPARATE)
   checkInit(cx, own, rewritten)
   const second = partialResultsNest(cx, update, through, partials, index)
   return {
@@ -147,19 +146,6 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
     })
   checkNamedOutside(cx, top, reduce, 'combine')
   checkUsedAlone(cx, [top], reduce, path.slice(0, 1))
-}
-
-/** A loop whose iterations no longer meet in the target may be bound as one: they must not meet elsewhere. */
-function checkOthersApart(cx: Context, l: For, rewritten: readonly Stmt[]): void {
-  const { loop } = findLoop(rewritten, l.var)!
-  const shared = writtenIn(cx.kernel, loop).find((w) => !w.disjoint)
-  if (shared)
-    cx.refuse({
-      code: 'not-one-reduction',
-      message: `iterations of ${l.name} meet in elements of ${shared.buffer} as well`,
-      loops: [l],
-      hint: SEPARATE,
-    })
 }
 
 function checkExtent(cx: Context, l: For): void {
