@@ -26,7 +26,7 @@ export function expectArgument(
     code: 'api/argument',
     message: `${what} cannot be ${show(got)}`,
     expected,
-    ...(hint === undefined ? {} : { hint }),
+    ...(got instanceof Promise ? { hint: 'await it' } : hint === undefined ? {} : { hint }),
   })
 }
 

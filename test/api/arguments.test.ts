@@ -166,3 +166,9 @@ test('strange arguments are refused', async () => {
       }
   expect(wrong).toEqual([])
 })
+
+test('a promise in the place of a value is to be awaited', async () => {
+  const tensor = Promise.resolve(api.coords([3, 4], [[0], [0]], [1])) as never
+  const failed = (await api.resident(device, tensor).catch((e: unknown) => e)) as api.SptError
+  expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await it' })
+})

@@ -265,6 +265,9 @@ test('ended before there is a result, it tells what came of it', async () => {
     /ended after 1\.0 s: it was interrupted\n\nIt was ended before the first trial\.\n$/,
   )
   expect(text('seconds')).toContain('Its time was over before the first trial')
+  expect(text('seconds')).toContain(
+    'its time was over before the first trial: conversions, predictions and compiling took it',
+  )
   const timing = (median: number) => ({
     status: 'measured',
     timing: { median, interval: null, samples: [median] },

@@ -22,8 +22,15 @@ const WHY: Readonly<Record<StoppedBy, string>> = {
 }
 
 /** When a search ended, and why. */
-export const endText = ({ seconds, stoppedBy }: Pick<TuneResult, 'seconds' | 'stoppedBy'>): string =>
-  `ended after ${seconds.toFixed(1)} s: ${WHY[stoppedBy]}`
+export function endText({
+  seconds,
+  stoppedBy,
+  trials,
+}: Pick<TuneResult, 'seconds' | 'stoppedBy' | 'trials'>): string {
+  const isLate = trials.length === 0 && stoppedBy === 'seconds'
+  const late = ' before the first trial: conversions, predictions and compiling took it; give it more'
+  return `ended after ${seconds.toFixed(1)} s: ${WHY[stoppedBy]}${isLate ? late : ''}`
+}
 
 /** Why there is no fastest. Where nothing was tried, nothing is to blame but the end. */
 export function nothingText({ trials, stoppedBy }: Pick<TuneResult, 'trials' | 'stoppedBy'>): string {
