@@ -41,7 +41,7 @@ export function remapParts(
   const { values = null, dtype = 'f32' } = held ?? {}
   const tensor = { kind: 'coords', shape, coords, values, dtype, ascending } as const
   return reusing(() => {
-    const options = { given, fill: 0, sets: setTrees(given, to.over, shape) }
+    const options = { given, fill: 0, sets: setTrees(given, to, shape) }
     return runSync(
       forEachPart<TypedArray, RemappedPart>(HOST, tensor, to, options, function* (part, _k, frame, context) {
         const { instance } = part

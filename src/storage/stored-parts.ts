@@ -69,7 +69,7 @@ export function convertTensor(
   if (tensor.kind === 'coords')
     checkCoords(to.over, new Map(to.over.map((a, k) => [a.name, shape[k]!])), tensor.coords)
   const proved = to.parts.map((p) => provedOf(p.instance, to.over))
-  const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
+  const options = { given, fill, proved, sets: setTrees(given, to, shape) }
   const parts = reusing(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
   return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(storedPart), given }
 }

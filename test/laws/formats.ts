@@ -53,16 +53,23 @@ export interface FormatCase extends Case {
  * A program, a format or two, loop steps for all parts and for some, and data; nothing where the program is not
  * legal, takes none of the formats that were tried, or where the data do not fit a format that holds only some.
  */
-export function formatCase(choices: readonly number[], pool: Pool, steps: number): FormatCase | undefined {
+export function formatCase(
+  choices: readonly number[],
+  pool: Pool,
+  steps: number,
+  make: (c: Choices) => Sample = generate,
+): FormatCase | undefined {
   const c = new Choices(choices)
-  const sample = generate(c)
+  const sample = make(c)
   const made = expected(sample)
   if (!made) return undefined
   let { compilation } = made
   const formats: string[] = []
   const trace: string[] = []
   const wanted = 1 + c.below(2)
-  const sparse = Object.entries(sample.tensors).flatMap(([name, t]) => (t.kind === 'coords' ? [name] : []))
+  const sparse =
+    sample.stored ??
+    Object.entries(sample.tensors).flatMap(([name, t]) => (t.kind === 'coords' ? [name] : []))
   for (let tries = 12; tries > 0 && formats.length < wanted; tries--) {
     const stored = compilation.kernel.buffers.filter(
       (b) => b.axes.length > 1 && (c.chance(20) || sparse.some((name) => b.name.startsWith(name))),

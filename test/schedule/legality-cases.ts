@@ -77,9 +77,10 @@ const summed = kernel(
   `iterate make [i, j] as RS { t[j] += A[i, j] }
   iterate use [i, c] as SR { z[i] += t[c] }`,
 )
-const weights = kernel(
-  'buffer x: i32[c] in\n  buffer W: i32[c, four] in\n  buffer y: i32[] out',
-  'iterate sum [c, four] as RR { y[] += x[c] * W[c, four] }',
+/** A tensor with the same structure, whose axes stand apart. */
+const apart = kernel(
+  'buffer W: i32[i, four, j] out',
+  'iterate put [i, j, four] as SSS { W[i, four, j] = A[i, j] + four }',
 )
 
 /** Elements of every row, and some of them: which depends on a loop in between. */
@@ -240,7 +241,7 @@ export const ILLEGAL: readonly Illegal[] = [
     kernel: rows.replace('+= A[i, j]', '+= 1'),
     steps: 'A as bsr(2)',
   },
-  { code: 'format-shared', wrong: 'values', kernel: weights, steps: 'W as ell()' },
+  { code: 'format-shared', wrong: 'stage', kernel: apart, steps: 'A as ell()' },
   {
     code: 'bad-stride',
     wrong: 'outside',

@@ -41,7 +41,8 @@ export function hostScope(
   const over = dims.map(
     (d): StoredAxis => ({ kind: 'dense_fixed', name: d.name, parent: null, extent: int(d.extent) }),
   )
-  const options = { given, fill: 0, sets: setTrees(given, over, tensor.shape) }
+  const sets = [...given.sets.keys()].map((name) => ({ name, kind: 'set' as const }))
+  const options = { given, fill: 0, sets: setTrees(given, { over, given: sets }, tensor.shape) }
   const { frame, context } = runSync(begin<TypedArray>(HOST, tensor, dims, true, options))
   return { frame, scope: { ...context, places: new Map() } }
 }

@@ -18,6 +18,8 @@ export interface Sample {
   readonly reference: RefInputs
   /** What occurs: axis kinds, types, statements. */
   readonly uses: ReadonlySet<string>
+  /** Tensors to store in formats; left out: those that are sparse. */
+  readonly stored?: readonly string[]
 }
 
 /** `b`: a constant, the extent of bitmaps. */

@@ -1,5 +1,5 @@
 /**
- * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure in another format, or in several,
+ * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure (a dense A: itself, `own-axes.ts`) in another format, or in several,
  * each for a part of the coordinates (SparseTIR's decompose_format, section 3.2.2, which checks nothing). The old
  * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
  * computed by the part's inverse map. A nest of several such iterations is taken apart first (`iteration-fission.ts`), unless its
@@ -24,6 +24,7 @@ import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
+import { withOwnAxes } from './own-axes.ts'
 import { checkPadding, type Factor } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
 import {
@@ -42,19 +43,20 @@ export type AsStep = arg.StepOf<'as', typeof takes>
 /** A name that nothing has; `label` is the part it belongs to. */
 type Unused = (name: string, label?: string) => string
 
-function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
+function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const at: StepSpan = step.span ? { span: step.span } : {}
-  const buffer = kernel.buffers.find((b) => b.name === step.buffer) ?? unknownBuffer(kernel, step, at)
-  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const over = chosenAxes(buffer, axes, step.format, at)
-  const leaving = leavingOf(over)
-  const taken = takenNames(kernel)
+  const buffer = shared.buffers.find((b) => b.name === step.buffer) ?? unknownBuffer(shared, step, at)
+  const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
+  const taken = takenNames(shared)
   const unused: Unused = (name, label = '') => {
     const wanted = label === '' ? name : `${name}_${label}`
     const out = unusedName(wanted, (name) => namesOfAxis(name).some((x) => taken.has(x)))
     for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }
+  const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const leaving = leavingOf(over)
   const instance = instantiate(step, over, unused, at)
   checkChildren(kernel, leaving, instance.text, at)
   const fresh = instance.parts.flatMap((p) => p.instance.axes)

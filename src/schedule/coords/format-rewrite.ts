@@ -6,8 +6,8 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { provesBelow } from '../../formats/proof/prove.ts'
 import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
-import { add, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
-import { freeVars, rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
+import { add, conjuncts, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
+import { freeVars, rewriteExpr, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
 import { mapBodies1, mapExprs1 } from '../../ir/stage1-tree.ts'
@@ -35,9 +35,17 @@ interface Open {
   readonly axes: ReadonlySet<string>
   /** Iterators with the extents that their coordinates stay below. */
   readonly extents: ReadonlyMap<string, Expr>
+  /** What holds: the conditions of the iterations around, rewritten. */
+  readonly holds: readonly Expr[]
 }
 
-const NOTHING_OPEN: Open = { values: new Map(), placed: new Set(), axes: new Set(), extents: new Map() }
+const NOTHING_OPEN: Open = {
+  values: new Map(),
+  placed: new Set(),
+  axes: new Set(),
+  extents: new Map(),
+  holds: [],
+}
 
 export function rewriteStmt(s: Stmt1, c: PartRewrite, open: Open = NOTHING_OPEN): Stmt1 {
   if (s.kind === 'iterate') return rewriteIteration(s, c, open)
@@ -64,12 +72,11 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   const known = new Set(structured ? [...open.axes, ...own.map((x) => x.axis)] : open.axes)
   const under = it.iters.find((x) => !own.includes(x) && known.has(parentIn(c.split, x) ?? ''))
   if (under && c.part !== null) c.problems.push(standsUnder(it, under, parentIn(c.split, under)!, c.split))
-  if (!structured || c.part === null)
-    return {
-      ...it,
-      where: it.where.map((w) => through(w, c, open)),
-      body: it.body.map((s) => rewriteStmt(s, c, open)),
-    }
+  if (!structured || c.part === null) {
+    const where = it.where.map((w) => through(w, c, open))
+    const inside = { ...open, holds: [...open.holds, ...where.flatMap(conjuncts)] }
+    return { ...it, where, body: it.body.map((s) => rewriteStmt(s, c, inside)) }
+  }
   const part = c.split.instance.parts[c.part]!.instance
   const twice = own.find((x, k) => open.axes.has(x.axis) || own.findIndex((y) => y.axis === x.axis) < k)
   if (twice) c.problems.push(visitsTwice(it, twice, c.split))
@@ -85,16 +92,13 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   const fresh = names.map((name) => ({ name, axis: name, kind: kindOf(name, own, part, over) }))
   const first = it.iters.findIndex((x) => own.includes(x))
   const rest = (from: number, to?: number): Iter[] => it.iters.slice(from, to).filter((x) => !own.includes(x))
-  const inner: Open = {
-    values,
-    placed: new Set([...open.placed, ...names]),
-    axes: known,
-    extents,
-  }
+  const at: Open = { ...open, values, placed: new Set([...open.placed, ...names]), axes: known }
+  const conditions = [...it.where.map((w) => through(w, c, at)), ...where]
+  const inner = { ...at, holds: [...open.holds, ...conditions.flatMap(conjuncts)] }
   return {
     ...it,
     iters: [...rest(0, first), ...fresh, ...rest(first)],
-    where: [...it.where.map((w) => through(w, c, inner)), ...where],
+    where: conditions,
     body: it.body.map((s) => rewriteStmt(s, c, inner)),
   }
 }
@@ -159,6 +163,8 @@ function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
   for (const name of part.order) if (wanted.has(name)) place(name)
   return out
 }
+
+const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load')
 
 /** Conditions under which a computed old coordinate is one: none where the new axis ranges over just those. */
 function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
@@ -263,6 +269,9 @@ function isCoordinate(
   const below = (extent: Expr | undefined): boolean => extent !== undefined && sameExpr(extent, axis.extent)
   if (e.kind === 'const' && axis.extent.kind === 'const') return e.value >= 0 && e.value < axis.extent.value
   if (e.kind === 'var' && below(open.extents.get(e.name))) return true
+  // Computed by another tensor's format.
+  const natural = !mayBeNegative(e) && !hasLoad(e) && [...freeVars(e)].every((v) => open.extents.has(v))
+  if (natural && open.holds.some((x) => sameExpr(x, lt(e, axis.extent)))) return true
   const k = part?.inverse.findIndex((i) => sameExpr(i, e)) ?? -1
   const old = k < 0 ? undefined : c.split.over[k]
   return old !== undefined && open.axes.has(old.name) && below(old.extent)

@@ -28,7 +28,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
     async run(tensor, given) {
       check(tensor, queue)
       const { shape, dtype } = tensor
-      const options = { given, fill, proved, sets: setTrees(given, to.over, shape) }
+      const options = { given, fill, proved, sets: setTrees(given, to, shape) }
       const parts = await queue.transaction(convert(engine, tensor, to, options))
       return new ResidentParts({ queue, instance: to, shape, dtype, fill, parts, given })
     },

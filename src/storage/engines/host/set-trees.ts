@@ -1,18 +1,25 @@
 /** Sets of coordinates as trees, as queries look them up. */
 import { compressedAxis, denseAxis, type StoredAxis } from '../../../ir/axis.ts'
 import { int } from '../../../ir/expr.ts'
+import type { Instance } from '../../../ir/format.ts'
 import { buildStorage } from '../../build-storage.ts'
 import type { SetTrees } from '../../convert.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 
-/** Sets as trees: segments of each coordinate of the first dimension, then level by level; what lies outside is left out. */
+/**
+ * The format's sets as trees: segments of each coordinate of the first dimension, then level by level; what lies outside is left
+ * out. Others may be given to formats of other tensors, over other dimensions.
+ */
 export function setTrees(
   given: FormatOperands,
-  over: readonly StoredAxis[],
+  to: Pick<Instance, 'over' | 'given'>,
   shape: readonly number[],
 ): SetTrees {
   const out = new Map<string, { readonly indptr: Int32Array; readonly indices: Int32Array }[]>()
-  for (const [name, coords] of given.sets) {
+  const { over } = to
+  for (const { name } of to.given) {
+    const coords = given.sets.get(name)
+    if (!coords) continue
     const axes = over.map((a, k): StoredAxis => {
       const extent = int(shape[k]!)
       return k === 0 && over.length > 1

@@ -1,0 +1,128 @@
+/**
+ * Axes of a dense tensor's own. Sparse axes are a structure, which tensors over them share: a format stores all of these.
+ * Dense axes are none, only sizes: a format stores the tensor that it names, and what else is over its axes stays as it is.
+ * Those that others use are copied for the tensor and for the iterators at whose coordinates it is read or written; everything
+ * else keeps the old ones, and iterators over the copies give it their coordinates.
+ */
+import { isDense, mapAxis, type StoredAxis } from '../../ir/axis.ts'
+import type { Expr, Load } from '../../ir/expr.ts'
+import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
+import { parentsIn } from './parent-iterators.ts'
+
+interface Owned {
+  readonly kernel: Kernel1
+  readonly over: readonly StoredAxis[]
+}
+
+/** The kernel with no other user of the axes that a format of the buffer replaces, if these are dense. */
+export function withOwnAxes(
+  kernel: Kernel1,
+  buffer: string,
+  over: readonly StoredAxis[],
+  unused: (name: string, label: string) => string,
+): Owned {
+  if (!over.every(isDense)) return { kernel, over }
+  const moved = visitors(kernel, buffer, over)
+  const used = usedByOthers(kernel, buffer, over, moved)
+  const copies = new Map(
+    over.flatMap((a) => (used.has(a.name) ? [[a.name, unused(a.name, buffer)] as const] : [])),
+  )
+  if (copies.size === 0) return { kernel, over }
+  const now = (name: string): string => copies.get(name) ?? name
+  const own = over.map((a) => mapAxis(a, now, (e) => e))
+  const names = new Set(own.map((a) => a.name))
+  const ofOver = new Set(over.map((a) => a.name))
+  return {
+    over: own,
+    kernel: {
+      ...kernel,
+      axes: [...kernel.axes.filter((a) => !names.has(a.name)), ...own],
+      buffers: kernel.buffers.map((b) =>
+        b.name === buffer ? { ...b, axes: b.axes.map((a) => (ofOver.has(a) ? now(a) : a)) } : b,
+      ),
+      body: kernel.body.map((s) => overCopies(s, moved, now)),
+    },
+  }
+}
+
+/** Iterators by the iterations that they stand in. */
+type Iterators = ReadonlyMap<Iteration, ReadonlySet<Iter>>
+
+/** An iterator for each of the axes, and where it stands. */
+interface Visit {
+  readonly iters: readonly { readonly iter: Iter; readonly of: Iteration }[]
+  /** Outermost first. */
+  readonly around: readonly Iteration[]
+}
+
+/**
+ * The iterators at whose coordinates the buffer is read or written, one over each of the axes: where several over one axis
+ * stand in each other, those of the access that comes first. Others, and those that another axis is entered by, stay.
+ */
+function visitors(kernel: Kernel1, buffer: string, over: readonly StoredAxis[]): Iterators {
+  const start = kernel.buffers.find((b) => b.name === buffer)!.axes.indexOf(over[0]!.name)
+  const under = iterationsOf(kernel.body).flatMap((it) => parentsIn(kernel, it))
+  const taken: Visit[] = []
+  const visit = (l: Load, around: readonly Iteration[]): void => {
+    if (l.buffer !== buffer) return
+    const iters = over.flatMap((a, k) => iteratorOf(l.index[start + k]!, a, around))
+    if (iters.length < over.length) return
+    const own = new Set(iters.map((x) => x.iter))
+    if (under.some((u) => u.parent !== null && own.has(u.parent) && !own.has(u.iter))) return
+    const next = { iters, around }
+    if (!taken.some((t) => isWithin(t, next) || isWithin(next, t))) taken.push(next)
+  }
+  walkStmts1(kernel.body, (s, { iterations }) => {
+    const around = s.kind === 'iterate' ? [...iterations, s] : iterations
+    for (const l of readsOf1(s)) visit(l, around)
+    if (s.kind === 'assign' || s.kind === 'reduce') for (const t of s.targets) visit(t, around)
+  })
+  const out = new Map<Iteration, Set<Iter>>()
+  for (const { iter, of } of taken.flatMap((t) => t.iters)) out.set(of, (out.get(of) ?? new Set()).add(iter))
+  return out
+}
+
+function iteratorOf(e: Expr, axis: StoredAxis, around: readonly Iteration[]): Visit['iters'] {
+  if (e.kind !== 'var') return []
+  const of = around.findLast((it) => it.iters.some((x) => x.name === e.name))
+  const iter = of?.iters.find((x) => x.name === e.name)
+  return of && iter?.axis === axis.name ? [{ iter, of }] : []
+}
+
+/** Whether the second stands inside of iterators of the first which are not its own. */
+const isWithin = (a: Visit, b: Visit): boolean =>
+  a.iters.some(({ iter, of }, k) => iter !== b.iters[k]!.iter && b.around.includes(of))
+
+/** Which of the axes something needs beside the buffer and the iterators that visit it. */
+function usedByOthers(
+  kernel: Kernel1,
+  buffer: string,
+  over: readonly StoredAxis[],
+  moved: Iterators,
+): ReadonlySet<string> {
+  const own = new Set(over.map((a) => a.name))
+  return new Set([
+    ...kernel.buffers.flatMap((b) => (b.name === buffer ? [] : b.axes)),
+    ...kernel.axes.flatMap((a) =>
+      own.has(a.name)
+        ? []
+        : [
+            ...('parent' in a && a.parent !== null ? [a.parent] : []),
+            ...('base' in a ? [a.base] : []),
+            ...('members' in a ? a.members : []),
+          ],
+    ),
+    ...iterationsOf(kernel.body).flatMap((it) =>
+      it.iters.flatMap((x) => (moved.get(it)?.has(x) ? [] : [x.axis])),
+    ),
+  ])
+}
+
+function overCopies(s: Stmt1, moved: Iterators, now: (axis: string) => string): Stmt1 {
+  const inner = mapBodies1(s, (body) => body.map((x) => overCopies(x, moved, now)))
+  const own = s.kind === 'iterate' ? moved.get(s) : undefined
+  return own && inner.kind === 'iterate'
+    ? { ...inner, iters: inner.iters.map((x) => (own.has(x) ? { ...x, axis: now(x.axis) } : x)) }
+    : inner
+}

@@ -1,0 +1,57 @@
+/** Dense tensors over axes that others are over, each stored in formats of its own: the result is that of the reference. */
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { SEED } from '../support/cases.ts'
+import { sharedAxes } from '../support/shared-axes-gen.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
+import { formatCase, type Pool, poolOf } from './formats.ts'
+import { carriedOut, numbers, parameters } from './law.ts'
+
+let pool: Pool
+
+beforeAll(async () => {
+  pool = await poolOf(SEED)
+})
+
+test('every stage and the cpu agree with the reference, in every format', async () => {
+  const device = createCpuDevice()
+  await fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const k = formatCase(choices, pool, 4, sharedAxes)
+      if (!k) return
+      await carriedOut(k, async () => {
+        agreeOnStages(k.compilation, k.bound, k.expected)
+        expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
+      })
+    }),
+    parameters(32),
+  )
+}, 3_600_000)
+
+test('a set that one format takes is over its own dimensions, whatever those of others are', async () => {
+  const text = `
+    kernel k(m: size, n: size, o: size) {
+      axis i = dense_fixed(m)
+      axis p = dense_fixed(n)
+      axis j = dense_fixed(o)
+      buffer A: i32[i, p] in
+      buffer T: i32[i, p, j] in
+      buffer C: i32[i] out
+      iterate sum [i, p, j] as SRR { C[i] += A[i, p] * T[i, p, j] }
+    }`
+  const masked = pool.standard.find((f) => f.name === 'masked_rest')!
+  const rows = pool.standard.find((f) => f.name === 'csf')!
+  const c = parseProgram(text)
+    .kernel('k')
+    .compilation.onCoords({ kind: 'as', buffer: 'A', format: masked, args: ['mask'] })
+    .onCoords({ kind: 'as', buffer: 'T', format: rows, args: [] })
+  const dense = (shape: number[]) => {
+    const values = Int32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, k) => (k * 7) % 4)
+    return { kind: 'dense', shape, values, dtype: 'i32' } as const
+  }
+  const coords = [Int32Array.of(0, 1, 1), Int32Array.of(2, 0, 1)]
+  const mask = { kind: 'coords', shape: [3, 4], coords, values: null, dtype: 'bool' } as const
+  await agreeOnAll(c, { tensors: { A: dense([3, 4]), T: dense([3, 4, 2]), mask } })
+})
