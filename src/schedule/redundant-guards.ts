@@ -9,7 +9,7 @@ import { rangesOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { allocations, type Found } from '../ir/definitions.ts'
 import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
-import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentions, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
@@ -53,11 +53,16 @@ function isWithinLocals(s: Store, path: readonly For[], local: ReadonlyMap<strin
 function dropOne(body: Body, local: ReadonlyMap<string, Buffer>): Body | undefined {
   let found: { loop: For; guard: Expr } | undefined
   walkStmts(body, (s, path) => {
-    if (found || s.kind !== 'reduce' || !isOverCopies(s, local)) return
+    if (found || s.kind !== 'reduce' || !readsCopies(s, local)) return
+    const inLocals = s.targets.every((t) => local.has(t.buffer))
     for (const [k, loop] of path.entries()) {
       if (loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
       const inside = path.slice(k)
-      const guard = loop.guards.find((g) => isIdle(g, s, local) || isUnread(g, s, s.targets, inside, body))
+      const guard = loop.guards.find(
+        (g) =>
+          ((inLocals || isCombinedAnyway(s, loop)) && isIdle(g, s, local)) ||
+          (inLocals && isUnread(g, s, s.targets, inside, body)),
+      )
       if (guard) found = { loop, guard }
     }
   })
@@ -67,10 +72,13 @@ function dropOne(body: Body, local: ReadonlyMap<string, Buffer>): Body | undefin
   return replaceStmt(body, loop, () => stmt<For>({ ...loop, guards }))
 }
 
-/** All that is read lies in copies, and what is written in local buffers: no address is out of range. */
-const isOverCopies = (s: Reduce, local: ReadonlyMap<string, Buffer>): boolean =>
-  s.targets.every((t) => local.has(t.buffer)) &&
+/** All that is read lies in copies: no address is out of range. */
+const readsCopies = (s: Reduce, local: ReadonlyMap<string, Buffer>): boolean =>
   accessesOf([s]).every((a) => a.mode === 'write' || local.get(a.buffer)?.padding !== undefined)
+
+/** The loop combines into elements that are there whether it runs or not: they have had their identity before. */
+const isCombinedAnyway = (s: Reduce, loop: For): boolean =>
+  loop.reduce && s.init && !s.atomic && !s.targets.some((t) => t.index.some((e) => mentions(e, loop.var)))
 
 /** Nothing but loops stands between the loop and the statement. */
 const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
