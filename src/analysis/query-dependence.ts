@@ -1,7 +1,7 @@
 /** What an expression of a format depends on, through queries: old axes by name. */
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import { decidersOf, type Query } from '../ir/queries.ts'
+import { decidersOf, operandsOf, type Query } from '../ir/queries.ts'
 
 type Known = ReadonlyMap<string, ReadonlySet<string>>
 
@@ -28,4 +28,12 @@ function decisions(queries: readonly Query[], dims: readonly string[]): Known {
   for (const q of queries) out.set(q.name, new Set(decidersOf(q)?.flatMap((e) => through(e, out)) ?? dims))
   of.set(key, out)
   return out
+}
+
+/** The queries that an expression needs, in order; each comes after those that it uses. */
+export function neededBy(e: Expr, queries: readonly Query[]): readonly Query[] {
+  const needed = new Set(freeVars(e))
+  for (const q of queries.toReversed())
+    if (needed.has(q.name)) for (const x of operandsOf(q)) for (const v of freeVars(x)) needed.add(v)
+  return queries.filter((q) => needed.has(q.name))
 }

@@ -1,11 +1,12 @@
 /** Formats that describe what is stored: axes, sorts, coordinate maps. */
 
-import { dependsOn } from '../analysis/query-dependence.ts'
+import { dependsOn, neededBy } from '../analysis/query-dependence.ts'
 import { levelFormat } from '../ast/axis-kinds.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { isDense, isPadded, isStored, type StoredAxis } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import type { Format, FormatParam, Sort } from '../ir/format.ts'
 import { declarationOf, sourceOf } from '../ir/queries.ts'
 import { declareAxes } from './axes.ts'
@@ -46,9 +47,16 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
   }
   declareFormatAxes(b, head, place, d)
   const order = b.axes.map((a) => a.name.name)
-  const made = b.sorts.map((s) => elaborateSort(s, head, place, taken))
   const queries = new Queries(taken)
   const map = coordMap(b.map, 'map', { head, from: head.over, to: order, place, queries })
+  const made = b.sorts.map((s): Sort | null => {
+    const axis = head.over.includes(s.dim.name) ? undefined : d.axes.get(s.dim.name)
+    const own = axis && isStored(axis) && isDense(axis) ? axis : undefined
+    const sort = elaborateSort(s, head, place, taken, own)
+    if (!sort || !own || !map) return sort
+    const of = sortedOn(s, map[order.indexOf(own.name)]!, b.sorts, queries, place)
+    return of && { ...sort, of }
+  })
   const inverse = coordMap(b.inverse, 'inverse', {
     head,
     from: order,
@@ -113,15 +121,31 @@ const coordinatesOf = (names: readonly string[], own: readonly string[] = names)
   new Map(names.map((name, k) => [name, { name: own[k]!, dtype: 'i32' as const, coordinate: true as const }]))
 
 /** What a whole slice of the tensor has one value of: a sort moves all of `s.dim`'s elements together. */
-function elaborateSort(s: Ast.Sort, head: Head, place: FormatScope, taken: ReadonlySet<string>): Sort | null {
+function elaborateSort(
+  s: Ast.Sort,
+  head: Head,
+  place: FormatScope,
+  taken: ReadonlySet<string>,
+  axis: StoredAxis | undefined,
+): Sort | null {
   const { report } = place
   const dim = s.dim.name
-  if (!head.over.includes(dim)) return unknownDimension(s.dim, head.over, place)
+  if (!axis && !head.over.includes(dim)) return unknownDimension(s.dim, head.over, place)
+  const open = axis && head.params.find((p) => p.measured && freeVars(axis.extent).has(p.name))
+  if (open)
+    return report.error({
+      code: 'check/sort-key',
+      message: `axis ${dim} is sorted, and its extent is measured`,
+      span: s.dim.span,
+      expected: 'an extent of sizes and parameters',
+      hint: `give ${open.name} a value`,
+    })
+  const dims = axis ? [...head.over, dim] : head.over
   const queries = new Queries(taken)
   const keys: FormatScope = {
     ...place,
     what: `the key of a sort in format ${head.name}`,
-    values: new Map([...place.values, ...coordinatesOf(head.over)]),
+    values: new Map([...place.values, ...coordinatesOf(dims)]),
     sorts: [],
     queries,
   }
@@ -137,7 +161,7 @@ function elaborateSort(s: Ast.Sort, head: Head, place: FormatScope, taken: Reado
       span: wrong.span ?? s.by.span,
       expected: `count(… by ${dim}), least(… by ${dim})`,
     })
-  const other = [...dependsOn(key, queries.list, head.over)].find((x) => x !== dim)
+  const other = [...dependsOn(key, queries.list, dims)].find((x) => x !== dim)
   if (other)
     return report.error({
       code: 'check/sort-key',
@@ -145,7 +169,47 @@ function elaborateSort(s: Ast.Sort, head: Head, place: FormatScope, taken: Reado
       span: s.by.span,
       expected: `${dim}, parameters, and what is counted or least by ${dim}`,
     })
-  return { place: s.place.name, at: s.at.name, dim, key, queries: queries.list, within, span: s.span }
+  return {
+    place: s.place.name,
+    at: s.at.name,
+    dim,
+    of: variable(dim),
+    extent: axis?.extent ?? variable(dim),
+    key,
+    queries: queries.list,
+    within,
+    span: s.span,
+  }
+}
+
+/** The coordinate on an axis before its sort: the map has its place there. */
+function sortedOn(
+  s: Ast.Sort,
+  map: Expr,
+  sorts: readonly Ast.Sort[],
+  { list }: Queries,
+  { report }: FormatScope,
+): Expr | null {
+  const q = map.kind === 'var' ? list.find((x) => x.name === map.name) : undefined
+  if (q?.kind !== 'place' || q.sort !== s.place.name)
+    return report.error({
+      code: 'check/sort-key',
+      message: `axis ${s.dim.name} is sorted, and the map has no place of that sort for it`,
+      span: s.dim.span,
+      expected: `${s.place.name}[…] in the map, for ${s.dim.name}`,
+    })
+  const before = sorts.slice(0, sorts.indexOf(s)).map((x) => x.place.name)
+  const late = neededBy(q.of, list)
+    .flatMap((x) => sourceOf(x, 'sort') ?? [])
+    .find((name) => !before.includes(name))
+  if (late !== undefined)
+    return report.error({
+      code: 'check/sort-key',
+      message: `the sort of ${s.dim.name} asks for ${late}[…], a place in a sort that is not before it`,
+      span: s.span,
+      expected: 'places in sorts that are declared before',
+    })
+  return q.of
 }
 
 export function unknownDimension(

@@ -35,7 +35,11 @@ export interface FormatParam {
 export interface Sort {
   readonly place: string
   readonly at: string
+  /** A dimension, or a dense axis: its coordinates before the sort, which `of` gives, over dimensions and the format's queries. */
   readonly dim: string
+  readonly of: Expr
+  /** How many coordinates there are. */
+  readonly extent: Expr
   /** Over `dim`, parameters and `queries`, whose `by` are over `dim` alone: a coordinate with nothing counts 0. */
   readonly key: Expr
   readonly queries: readonly Query[]

@@ -1,4 +1,6 @@
 /** One part of a tensor: coordinate remapping (where its entries stand in its format), and assembly of its arrays. */
+
+import { neededBy } from '../analysis/query-dependence.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { chainTo } from '../ir/axis.ts'
@@ -71,12 +73,22 @@ export function* remapCoordinates<C extends Column>(
     const list = table.of === 'list' ? context.lists.get(table.source) : undefined
     if (list) tables.set(table.name, list)
   }
+  const asked = new Set<string>()
   for (const sort of instance.sorts) {
+    const onAxis = sort.of.kind !== 'var' || sort.of.name !== sort.dim
+    if (onAxis) {
+      const first = neededBy(sort.of, instance.queries).filter((q) => !asked.has(q.name))
+      for (const q of first) asked.add(q.name)
+      yield* evaluateQueries(frame, first, { ...context, places })
+      frame.engine.compute(frame, sort.dim, sort.of)
+    }
     const { place, at } = yield* evaluateSort(frame, sort, { ...context, places })
+    if (onAxis) frame.drop(sort.dim)
     places.set(sort.place, place)
     tables.set(sort.at, at)
   }
-  yield* evaluateQueries(frame, instance.queries, { ...context, places })
+  const others = instance.queries.filter((q) => !asked.has(q.name))
+  yield* evaluateQueries(frame, others, { ...context, places })
   frame.engine.release(...places.values())
   const loads = inverseTables(instance, tables, frame.sizes)
   bindTables(frame, loads)

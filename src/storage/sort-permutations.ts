@@ -26,8 +26,8 @@ export function* evaluateSort<C extends Column>(
   scope: Scope<C>,
 ): Coroutine<SortResult<C>> {
   const { engine } = frame
-  const dim = scope.dims.find((d) => d.name === sort.dim)
-  invariant(dim, `no dimension ${sort.dim}`)
+  const known = scope.dims.find((d) => d.name === sort.dim)
+  const dim = known ?? { name: sort.dim, extent: Math.max(0, frame.size(sort.extent)) }
   const domain = new Frame(engine, dim.extent, frame.sizes, frame.tables)
   engine.compute(domain, dim.name, variable(ENTRY))
   domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])

@@ -74,6 +74,18 @@ const FORMATS: readonly (readonly [what: string, text: string])[] = [
       inverse (io, jb, jo) -> (io, jb * 2 + jo)
     }`,
   ],
+  [
+    'sorted tiles of sorted columns',
+    `format f over (i, j) {
+      sort j by -count(i by j) -> (place, col)
+      axis to = dense_fixed(ceildiv(j, 2))
+      sort to by -count(i by to) within 4 -> (tp, tc)
+      axis io = sparse_variable(to, i)
+      axis ji = dense_fixed(io, 2)
+      map (i, j) -> (tp[place[j] / 2], i, place[j] % 2)
+      inverse (to, io, ji) -> (io, col[tc[to] * 2 + ji])
+    }`,
+  ],
   ['compact', below('sparse_fixed(io, j, 2) compact')],
   [
     'compact under padding',

@@ -146,6 +146,7 @@ test('formats are right', () => {
   const args: Record<string, (number | string)[]> = {
     bsr: [4],
     sell: [2, 4],
+    column_tiles: [2],
     hyb: [2, 3],
     dense_blocks: [2, 0.5],
   }

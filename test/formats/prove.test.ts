@@ -130,7 +130,8 @@ describe('maps', () => {
 
   it('proves permutations by a sort, and segments of a list', () => {
     const place: Query = { kind: 'place', name: 'at#0', sort: 'place', of: v('i') }
-    const sort: Sort = { place: 'place', at: 'row', dim: 'i', key: int(0), queries: [], within: null }
+    const named = { place: 'place', at: 'row', dim: 'i', of: v('i'), extent: v('m') }
+    const sort: Sort = { ...named, key: int(0), queries: [], within: null }
     const row = (e: Expr): Expr => load('row', [e], 'i32')
     const sliced: Map2 = {
       queries: [place],

@@ -249,6 +249,8 @@ describe('sorts', () => {
           place: 'place',
           at: 'at',
           dim: 'row',
+          of: i,
+          extent: int(m),
           key: neg(variable('n')),
           queries: [{ ...count, by }],
           within: w === null ? null : int(w),
@@ -273,7 +275,8 @@ describe('sorts', () => {
   })
 
   it('refuse windows of nothing, and what only entries have', () => {
-    const sort = { place: 'p', at: 'a', dim: 'row', key: variable('n'), queries: [count], within: int(0) }
+    const named = { place: 'p', at: 'a', dim: 'row', of: i, extent: int(1) }
+    const sort = { ...named, key: variable('n'), queries: [count], within: int(0) }
     const one = matrix([1, 1], [[0, 0, 1]])
     expect(refusal(() => sorted(one, sort)).code).toBe('format/sort-window')
     const rank: Query = { name: 'n', kind: 'rank', of: [j], by: [i] }

@@ -8,7 +8,14 @@ import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
-import { extentScope, type Scope, scopeOf, translate, translateQueries } from './translate-names.ts'
+import {
+  extentScope,
+  type Scope,
+  scopeOf,
+  translate,
+  translateQueries,
+  withVariables,
+} from './translate-names.ts'
 
 /**
  * Replaces the format's parameters by arguments, its dimensions by `over`, and the names of its axes, tables and
@@ -45,8 +52,19 @@ export function formatInstance(
     tables: new Map([...tables].map(([text, t]) => [text, t.name])),
   }
   const extents = extentScope(outer, over)
-  const sorts = format.sorts.map((s) => translateSort(s, outer, tables, over, fresh))
   const { queries, scope } = translateQueries(format.queries, format.map, outer, fresh)
+  const sorts = format.sorts.map((s) => ({
+    ...translateSort(
+      s,
+      withVariables(outer, [[s.dim, variable(dimOf(s, format, over, named))]]),
+      tables,
+      over,
+      fresh,
+    ),
+    dim: dimOf(s, format, over, named),
+    of: translate(s.of, scope),
+    extent: translate(s.extent, extents),
+  }))
   const positions: Scope = {
     ...outer,
     variables: new Map([...outer.variables, ...format.order.map((n) => [n, variable(named(n))] as const)]),
@@ -87,6 +105,17 @@ export function checkOver(
   })
 }
 
+/** What a sort's coordinates are called: a dimension or an axis. */
+function dimOf(
+  { dim }: Sort,
+  format: Format,
+  over: readonly StoredAxis[],
+  named: (axis: string) => string,
+): string {
+  const k = format.over.indexOf(dim)
+  return k < 0 ? named(dim) : over[k]!.name
+}
+
 const asksNothing = (e: Expr, queries: readonly Query[]): boolean =>
   queries.every((q) => !freeVars(e).has(q.name))
 
@@ -101,7 +130,8 @@ function tablesOf(
   const out = new Map<string, Table>()
   for (const s of format.sorts) {
     const name = rename(s.at)
-    out.set(s.at, { name, of: 'sort', source: name, length: extent(s.dim), fill: extent(s.dim) })
+    const length = translate(s.extent, extentScope(scopeOf(format, args, over), over))
+    out.set(s.at, { name, of: 'sort', source: name, length, fill: length })
   }
   for (const [param, { name, kind }] of args.given) {
     if (kind !== 'list') continue
@@ -146,7 +176,6 @@ function translateSort(
   return {
     ...s,
     at: tables.get(s.at)!.name,
-    dim: over[scope.format.over.indexOf(s.dim)]!.name,
     key: translate(s.key, inner.scope),
     queries: inner.queries,
     within,

@@ -47,7 +47,7 @@ function addQuery(
       return { least: int(0), end: segments }
     },
     sort(place) {
-      const end = extents.get(part?.sorts.find((s) => s.place === place)?.dim ?? '')
+      const end = part?.sorts.find((s) => s.place === place)?.extent
       return end ? { least: int(0), end } : {}
     },
   })
