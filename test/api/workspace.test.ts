@@ -169,3 +169,42 @@ describe('what is shared', () => {
     prepared.free()
   })
 })
+
+law.prop([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
+  numRuns: 8,
+})('dense tensors over axes in common are held in formats of their own', async (values, there) => {
+  const product = (
+    await load(`import "sparsetile/kernels/formats.spt"
+kernel product(m: size, k: size, n: size) {
+  axis i = dense_fixed(m)
+  axis p = dense_fixed(k)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer C: f32[i, j] out
+  iterate sum [i, p, j] as SRS { C[i, j] += A[i, p] * B[p, j] }
+}`)
+  ).kernel('product')
+  const dense = (shape: number[], from: number) => ({
+    kind: 'dense' as const,
+    shape,
+    values: Float32Array.from(values.slice(from, from + shape[0]! * shape[1]!)),
+    dtype: 'f32' as const,
+  })
+  const tensors = { A: dense([4, 5], 0), B: dense([5, 3], 20) }
+  const data = new Workspace(device, product, { tensors }, there ? { convertThere: 0 } : {})
+  const wanted = (await (await product.compileAsIs(device)).run({ tensors })).C!.values
+  for (const k of [
+    product,
+    product.as('A', 'bsr', 2),
+    product.as('A', 'ell').as('B', 'bsr', 2),
+    product.as('B', 'csr').as('A', 'csr').parallel(),
+  ]) {
+    const p = await data.prepare(await k.compileAsIs(device))
+    await p.run()
+    expect((await p.read('C')).values).toEqual(wanted)
+    expect((await data.verify(p)).problems).toEqual([])
+    p.free()
+  }
+  data.free()
+})
