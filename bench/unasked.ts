@@ -1,0 +1,68 @@
+/**
+ * What kernels without a schedule run as on a GPU where rows are of very different lengths: the form that is taken, which may
+ * store the matrix in another format, relative to the best form of the declared format and to the kernel's own `auto`, which
+ * has formats to choose from. Back to back, each compared with the reference first.
+ *
+ *   node dist/bench/unasked.js [--device cuda|webgpu] [--kernels A,B] [--sets A,B] [--data FOLDER]
+ *
+ * `--sets`: files of the folder, or members of generated families.
+ */
+import { devices, type Kernel, load } from '../src/node.ts'
+import { geometricMean } from './gpu/statistics.ts'
+import { JUDGED, memberSets, tensorsFor } from './sketches/judged.ts'
+import { median, option, packageFile, table } from './support.ts'
+import { readData } from './verify-all/data.ts'
+
+const kind = option('device') ?? 'cuda'
+if (kind !== 'cuda' && kind !== 'webgpu') throw new Error(`--device is cuda or webgpu, not ${kind}`)
+const kernels = (option('kernels') ?? 'spmm,sddmm,spmv,softmax,attention').split(',')
+const folder = option('data')
+const files = folder === undefined ? [] : await readData(folder)
+const UNSEEN = 'hubs:20000:71,hubs:6000:72,power-law-steep:20000:73,citations:30000:74'
+const sets = (option('sets') ?? UNSEEN)
+  .split(',')
+  .flatMap((name) => [...files.filter((d) => d.name === name), ...memberSets(name)])
+const device = await devices[kind]()
+
+const rows: (string | number)[][] = []
+const found = new Map<string, number[]>()
+for (const of of JUDGED.filter((j) => j.order === 2 && kernels.includes(j.kernel)))
+  for (const set of sets) {
+    const tensors = tensorsFor(of, set)
+    if (!tensors) continue
+    const inputs = { tensors, params: of.params, seed: 1 }
+    const kernel = (await load(packageFile(`kernels/${of.file}.spt`))).kernel(of.kernel)
+    const time = async (k: Kernel): Promise<number> => {
+      const compiled = await k.compile(device)
+      const prepared = await compiled.prepare(inputs)
+      try {
+        const { ok, problems } = await prepared.verify()
+        if (!ok) throw new Error(`${of.kernel} on ${set.name}: ${problems[0]}`)
+        return median((await prepared.measure({ batch: 20, repeats: 15, warmups: 5 })).times)
+      } finally {
+        prepared.free()
+        compiled.release()
+      }
+    }
+    const start = performance.now()
+    const forms = kernel.automaticForms(device, of.params, tensors)
+    const took = performance.now() - start
+    const declared = forms.find((f) => f.kernel.compilation.kernel.reformats.length === 0)
+    const ms = await time(forms[0]!.kernel)
+    const overDeclared = declared && ms / (declared === forms[0] ? ms : await time(declared.kernel))
+    const overAuto = kernel.choices.includes('auto') ? ms / (await time(kernel.schedule('auto'))) : undefined
+    for (const [name, figure] of Object.entries({ declared: overDeclared, auto: overAuto }))
+      if (figure !== undefined) {
+        const key = `${of.kernel}, ${name}`
+        found.set(key, [...(found.get(key) ?? []), figure])
+      }
+    rows.push([of.kernel, set.name, ms * 1e3, overDeclared ?? '', overAuto ?? '', took, forms[0]!.text])
+  }
+console.log(table(['kernel', 'data', 'µs', 'over declared', 'over auto', 'chosen in ms', 'form'], rows))
+console.log(
+  table(
+    ['over', 'geometric mean', 'worst'],
+    [...found].map(([name, all]) => [name, geometricMean(all), Math.max(...all)]),
+  ),
+)
+await device.dispose()
