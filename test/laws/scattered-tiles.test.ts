@@ -9,7 +9,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
-import { type Scatter, scattered } from '../support/scatter-gen.ts'
+import { gated, type Scatter, scattered } from '../support/scatter-gen.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters, runs } from './law.ts'
 
@@ -30,43 +30,56 @@ const CASES = 150
 const told = (e: unknown, s: Scatter): Error =>
   new Error(`${e instanceof Error ? e.stack : e}\n${s.text}\n${JSON.stringify(s.inputs)}`)
 
-test('a tile of listed rows is written back to its rows, on every stage and the cpu', async () => {
-  const seen = { kept: 0, codes: new Map<string, number>() }
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const s = scattered(new Choices(choices))
-      const c = made(s)
-      if (typeof c === 'string') {
-        seen.codes.set(c, (seen.codes.get(c) ?? 0) + 1)
-        return
-      }
-      seen.kept++
-      await agreeOnAll(c, s.inputs).catch((e) => {
-        throw told(e, s)
-      })
-    }),
-    parameters(CASES),
-  )
-  if (runs(CASES) >= CASES) expect(seen.kept).toBeGreaterThan(CASES / 4)
-}, 3_600_000)
+const WHAT = [
+  ['a tile of listed rows is written back to its rows', scattered],
+  ['a tile is gated and combined where it is complete', gated],
+] as const
 
-test('and on webgpu', async () => {
-  const device = await createNodeWebGpu()
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const s = scattered(new Choices(choices))
-      const c = made(s)
-      if (typeof c === 'string') return
-      const bound = bindInputs(c.kernel, s.inputs)
-      const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
-      await agreeOnDevice(device, c, bound, expected).catch((e) => {
-        throw told(e, s)
-      })
-    }),
-    parameters(12),
-  )
-  await device.dispose()
-}, 3_600_000)
+test.each(WHAT)(
+  '%s, on every stage and the cpu',
+  async (_, make) => {
+    const seen = { kept: 0, codes: new Map<string, number>() }
+    await fc.assert(
+      fc.asyncProperty(numbers, async (choices) => {
+        const s = make(new Choices(choices))
+        const c = made(s)
+        if (typeof c === 'string') {
+          seen.codes.set(c, (seen.codes.get(c) ?? 0) + 1)
+          return
+        }
+        seen.kept++
+        await agreeOnAll(c, s.inputs).catch((e) => {
+          throw told(e, s)
+        })
+      }),
+      parameters(CASES),
+    )
+    if (runs(CASES) >= CASES) expect(seen.kept).toBeGreaterThan(CASES / 5)
+  },
+  3_600_000,
+)
+
+test.each(WHAT)(
+  '%s, on webgpu',
+  async (_, make) => {
+    const device = await createNodeWebGpu()
+    await fc.assert(
+      fc.asyncProperty(numbers, async (choices) => {
+        const s = make(new Choices(choices))
+        const c = made(s)
+        if (typeof c === 'string') return
+        const bound = bindInputs(c.kernel, s.inputs)
+        const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+        await agreeOnDevice(device, c, bound, expected).catch((e) => {
+          throw told(e, s)
+        })
+      }),
+      parameters(8),
+    )
+    await device.dispose()
+  },
+  3_600_000,
+)
 
 test('rows of a tile that meet in another buffer as well are refused', () => {
   const c = made({

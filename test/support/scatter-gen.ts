@@ -133,3 +133,82 @@ export function scattered(c: Choices): Scatter {
   steps.push(`cache_write ${target} at ${at} in ${c.pick(['register', 'register', 'shared'])} -> Cr`)
   return { text: `${text}\nschedule k.s {\n  ${steps.join('\n  ')}\n}`, inputs }
 }
+
+/** Tokens by expert, gates, and a sum of what experts make of them: the last at the end of tiles that the product completes. */
+export function gated(c: Choices): Scatter {
+  const s = c.pick([1, 2, 4])
+  const [e, m, p, n] = [c.pick([1, 3]), c.pick([1, s, 2 * s + 1]), c.pick([1, 3, 0]), c.pick([4, 8, 5])]
+  const at: [number, number][] = []
+  for (let k = 0; k < e; k++) {
+    const rows = c.shuffle(Array.from({ length: m }, (_, r) => r)).slice(0, Math.min(m, length(c, s)))
+    at.push(...rows.map((r): [number, number] => [k, r]))
+  }
+  at.sort((x, y) => x[0] - y[0] || x[1] - y[1])
+  const values = (count: number): Int32Array => Int32Array.from({ length: count }, () => c.below(7) - 3)
+  const rest = c.pick(['', '', ' + 1', ' * 2'])
+  const update = c.chance(95) ? '+=' : 'max='
+  const rows = c.pick([s, s, 2, 1])
+  const cols = c.pick([4, 4, 2, 8])
+  const split = rows < s && s % rows === 0
+  const order = split
+    ? ['g', 'oo', 'tx']
+    : c.pick([
+        ['g', 'oo'],
+        ['oo', 'g'],
+      ])
+  const steps = [
+    `P as routed(${s})`,
+    'fuse (product.eo, product.go) -> g',
+    c.chance(80) ? 'fuse (scatter.eo, scatter.go) -> h' : '',
+    n % cols === 0 && c.chance(80) ? `require n % ${cols} == 0` : '',
+    c.chance(70) ? 'atomic Y' : '',
+    `split product.o by ${cols} -> (oo, oi)`,
+    split ? `split product.to by ${rows} -> (tx, tr)` : '',
+    `reorder (${order.join(', ')}, ${c
+      .pick([
+        ['p', split ? 'tr' : 'product.to', 'oi'],
+        [split ? 'tr' : 'product.to', 'oi', 'p'],
+      ])
+      .join(', ')})`,
+    c.chance(60) ? `bind ${order[0]} to block.x` : '',
+    c.chance(30) && split ? 'bind tx to thread.y' : '',
+    c.chance(90) ? `cache_write H at ${order.at(-1)} in ${c.pick(['register', 'shared'])} -> Cr` : '',
+    `compute_at scatter at ${c.pick([order.at(-1)!, order.at(-1)!, order[0]!])}`,
+    c.chance(70) ? `cache_write H at ${order.at(-1)} in register -> Hr` : '',
+    c.chance(30) ? `bind ${order[1]} to block.y` : '',
+  ]
+  return {
+    text: `format routed(s) over (e, t) {
+  axis eo = dense_fixed(e)
+  axis go = dense_variable(eo, t)
+  axis to = sparse_fixed(go, t, s) padded with 0
+  map (e, t) -> (e, rank(t by e) / s, t)
+  inverse (eo, go, to) -> (eo, to)
+}
+kernel k(tokens: size, experts: size, q: size, n: size) {
+  axis e = dense_fixed(experts)
+  axis t = sparse_variable(e, tokens)
+  axis td = dense_fixed(tokens)
+  axis p = dense_fixed(q)
+  axis o = dense_fixed(n)
+  buffer P: i32[e, t] in
+  buffer X: i32[td, p] in
+  buffer W: i32[e, p, o] in
+  buffer H: i32[e, t, o] local
+  buffer Y: i32[td, o] out
+  iterate product [e, t, p, o] as SSRS { H[e, t, o] += X[t, p] * W[e, p, o] }
+  iterate scatter [e, t, o] as RRS { Y[t, o] ${update} P[e, t] * (H[e, t, o]${rest}) }
+}
+schedule k.s {
+  ${steps.filter((x) => x).join('\n  ')}
+}`,
+    inputs: {
+      tensors: {
+        P: coords([e, m], [at.map((x) => x[0]), at.map((x) => x[1])], values(at.length)),
+        X: dense([m, p], values(m * p)),
+        W: dense([e, p, n], values(e * p * n)),
+      },
+      params: { tokens: m, experts: e, q: p, n },
+    },
+  }
+}

@@ -6,7 +6,7 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
-import { ceildiv, type Expr, int } from '../../ir/expr.ts'
+import { add, ceildiv, type Expr, int, mul } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
@@ -20,22 +20,45 @@ export interface IndexMatch {
   readonly place: Expr
 }
 
-/** How an index that the consumer reads is one that the producer writes. */
+/** How an index that the consumer reads is one that the producer writes: what each of the loops in it stands for. */
 export function matchIndices(
   cx: Context,
   chain: readonly For[],
   read: Expr,
   made: Expr,
-): IndexMatch | undefined {
+): readonly IndexMatch[] | undefined {
   if (read.kind === 'var') {
     const of = chain.find((l) => l.var === read.name)
-    return of && { of, value: made, place: placeIn(cx, made, of) }
+    return of && [{ of, value: made, place: placeIn(cx, made, of) }]
   }
+  if (read.kind === 'binary') return matchDigits(chain, read, made)
   // Elements of one list on both sides: where its positions meet.
   if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
   const { role } = cx.buffer(read.buffer)
   const fixed = (role === 'in' || role === 'index') && read.index.length === 1
   return fixed ? matchIndices(cx, chain, read.index[0]!, made.index[0]!) : undefined
+}
+
+/** Positions that several loops make together, as digits of a number: those of the other number between the same places. */
+function matchDigits(chain: readonly For[], read: Expr, made: Expr): readonly IndexMatch[] | undefined {
+  const [sum, other] = [linear(read), linear(made)]
+  const digits = loopDigits(sum, (name) => chain.find((l) => l.var === name))
+  const number = digits && mixedRadix(digits)
+  if (!number?.dense || sum.constant !== 0 || other.constant !== 0) return undefined
+  const places = number.digits.map(strideOf)
+  if (places[0] !== 1) return undefined
+  const matches = number.digits.map(({ of }, k): IndexMatch => {
+    const [low, high] = [places[k]!, places[k + 1] ?? Number.POSITIVE_INFINITY]
+    const own = [...other.terms.values()].filter((t) => t.coefficient >= low && t.coefficient < high)
+    const value = own
+      .map((t) => mul(t.term, int(t.coefficient / low)))
+      .reduce<Expr>((a, b) => add(a, b), int(0))
+    return { of, value, place: value }
+  })
+  const whole = [...other.terms.values()].every(
+    (t) => t.coefficient >= 1 && t.coefficient % places.findLast((p) => p <= t.coefficient)! === 0,
+  )
+  return whole ? matches : undefined
 }
 
 /** The position in a permutation of all that a loop runs over: it is there once each. */

@@ -20,6 +20,7 @@ import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
+import { checkCombines, checkStartsInside, consumed, perfectChain } from './epilogue-updates.ts'
 
 /** The consumer nest and the statement around the producing loop, in one list. */
 export interface Pair {
@@ -55,7 +56,6 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const alone = `leave ${consumer.nest} a nest of its own`
   const refuse = (code: string, message: string, loops: readonly For[], hint = alone): never =>
     cx.refuse({ code, message, loops, hint })
-  const chain = perfectChain(consumer)
   const written = writesOf([producer])
   const reads = accessesOf([consumer]).filter((a) => a.mode === 'read' && written.has(a.buffer))
   const produced = [...new Set(reads.map((a) => a.buffer))]
@@ -72,6 +72,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     .slice(0, list.indexOf(producer))
     .find((s): s is For => s.kind === 'for' && produced.some((b) => writesOf([s]).has(b)))
   const parts = list === cx.kernel.body ? partsAfter(cx, producer, after, produced) : undefined
+  const chain = parts ? perfectChain(consumer) : consumed(consumer, reads)
   const between = accessesOf([producer]).concat(
     accessesOf(after).filter((a) => a.buffer !== parts?.buffer.name && !isApart(cx, producer, reads, a)),
   )
@@ -134,28 +135,32 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     const around = [...at.path, loop, ...write.path]
     for (const a of reads.filter((r) => r.buffer === name)) {
       for (const [d, e] of a.index.entries()) {
-        const met = matchIndices(cx, chain, e, write.index[d]!)
-        if (!met)
+        const all = matchIndices(cx, chain, e, write.index[d]!)
+        if (!all)
           return refuse(
             'other-elements',
             `${consumer.nest} reads other elements of ${name} than one for each iteration`,
             [consumer],
           )
-        const { of } = met
-        if (parts?.buffer.name === name && parts.row === d) rows = of
-        exact.set(of.var, covers(cx, of, met.place, around, { name, earlier }))
-        places.set(of.var, substitute(met.place, map))
-        const value = substitute(met.value, map)
-        const known = values.get(of.var)
-        // Copies of one loop are one: the first buffer's.
-        if (!known) values.set(of.var, value)
-        else if (keyOf(known) !== keyOf(value) && linearKey(linear(known)) !== linearKey(linear(value)))
-          refuse(
-            'other-elements',
-            `${consumer.nest} reads elements that different iterations of ${loop.name} produce`,
-            [consumer, loop],
-            `choose a loop around those iterations, or ${alone}`,
-          )
+        for (const { of, place, value: made } of all) {
+          if (parts?.buffer.name === name && parts.row === d) rows = of
+          const whole = covers(cx, of, place, around, { name, earlier })
+          if (all.length > 1 && !whole)
+            refuse('other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [consumer, loop])
+          exact.set(of.var, whole)
+          places.set(of.var, substitute(place, map))
+          const value = substitute(made, map)
+          const known = values.get(of.var)
+          // Copies of one loop are one: the first buffer's.
+          if (!known) values.set(of.var, value)
+          else if (keyOf(known) !== keyOf(value) && linearKey(linear(known)) !== linearKey(linear(value)))
+            refuse(
+              'other-elements',
+              `${consumer.nest} reads elements that different iterations of ${loop.name} produce`,
+              [consumer, loop],
+              `choose a loop around those iterations, or ${alone}`,
+            )
+        }
       }
     }
     checkGuards(cx, around, write.index, chain, { places, exact, map })
@@ -164,6 +169,12 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const open = chain.find((l) => !values.has(l.var))
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
+  // Iterations that met in what the consumer combines into meet there again.
+  const met = chain.flatMap((l) => (l.reduce ? [values.get(l.var)!] : []))
+  const meets = (l: For): boolean => met.some((e) => mentions(e, l.var))
+  checkCombines(cx, consumer, [...at.path, loop, ...clones].filter(meets))
+  checkStartsInside(cx, producer, consumer, [...at.path, loop].filter(meets))
+  clones = clones.map((l) => (meets(l) ? { ...l, reduce: true } : l))
   const core = substituteStmts(chain.at(-1)!.body, values)
   const deepest = clones.findLastIndex((l) => conditions.some((c) => mentions(c, l.var)))
   const nest = clones.reduceRight<Body>(
@@ -172,7 +183,10 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   )
   const ending = deepest < 0 ? whenAll(conditions, nest) : nest
   const fused = (body: Body): Body =>
-    replaceLoop(body, loop.var, (l) => stmt({ ...l, body: [...l.body, ...ending] }))
+    [...at.path, loop].filter(meets).reduce<Body>(
+      (b, x) => replaceLoop(b, x.var, (l) => stmt({ ...l, reduce: true })),
+      replaceLoop(body, loop.var, (l) => stmt({ ...l, body: [...l.body, ...ending] })),
+    )
   if (!parts || !rows)
     return {
       body: fused(replaceStmt(cx.kernel.body, consumer, () => [])),
@@ -210,16 +224,6 @@ function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a:
       return combines(w) && by !== undefined && listed(by)
     })
   )
-}
-
-/** The loops from the nest's top on that stand directly inside of each other and run over different elements. */
-function perfectChain(top: For): readonly For[] {
-  const out: For[] = []
-  for (let s: Stmt | undefined = top; s?.kind === 'for' && !s.reduce && s.mode.kind === 'serial'; ) {
-    out.push(s)
-    s = s.body.length === 1 ? s.body[0] : undefined
-  }
-  return out
 }
 
 const inside = (s: Stmt, x: Stmt): boolean => s === x || bodiesOf(s).some((b) => b.some((y) => inside(y, x)))
