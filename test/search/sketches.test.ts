@@ -337,3 +337,20 @@ test('a space of many formats is counted no longer than some seconds', async () 
   expect(count(counted).isExact).toBe(false)
   expect(looks).toBeLessThanOrEqual(COUNTED_VALUES / 40)
 })
+
+test('large blocks are no code by themselves: a guess leaves them as loops', async () => {
+  const text = `import "sparsetile/kernels/formats.spt"
+    kernel product(m: size, n: size, o: size) {
+      axis i = dense_fixed(m)
+      axis p = dense_fixed(n)
+      axis j = dense_fixed(o)
+      buffer A: f32[i, p] in
+      buffer B: f32[p, j] in
+      buffer C: f32[i, j] out
+      iterate s [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
+    }`
+  const kernel = (await load(text)).kernel()
+  const length = (format: string): number =>
+    kernel.as('A', format).automatic('cuda').emit('cuda')[0]!.text.length
+  for (const b of ['bsr(8)', 'bsr(16)']) expect(length(b)).toBeLessThan(2 * length('bsr(4)'))
+})

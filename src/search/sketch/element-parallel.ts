@@ -39,6 +39,8 @@ function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Arou
 
 /** Iterations that are written one after the other. */
 const SHORT = 32
+/** Statements that a guess writes out for one round of a loop, which may be unrolled besides. */
+const MOST_WRITTEN = 128
 
 /** How many iterations all loops have together, where that is one number; of no loops none. */
 const lengthOf = (loops: readonly StrandLoop[]): number | null =>
@@ -80,7 +82,13 @@ function grid(
   const turns = inner.needs.size > 0 ? 1 : turnsOf(strand, sums, rows, d)
   const wide = each > 1 ? d.choose(`${name}.wide`, ['vector', 'unrolled']) : 'unrolled'
   const short = sums.at(-1)?.constant ?? undefined
-  const whole = short !== undefined && short <= SHORT && d.choose(`${name}.written`, ['unrolled', 'loop'])
+  // Blocks of 16 × 16 written out for four columns took NVRTC minutes.
+  const isLong = short !== undefined && (lengthOf(middle) ?? 1) * each * short > MOST_WRITTEN
+  const written = ['unrolled', 'loop'] as const
+  const whole =
+    short !== undefined &&
+    short <= SHORT &&
+    d.choose(`${name}.written`, written, isLong ? 'loop' : 'unrolled')
   // What the innermost sum leaves to be gone through is the loop around it.
   const long = short === undefined ? sums.at(-1) : whole === 'unrolled' ? sums.at(-2) : undefined
   const ahead = long && long.constant === null ? chooseAhead(name, d) : undefined
