@@ -149,11 +149,11 @@ export function fastestForms<K extends Automatic<K>>(
   const isKnown = Object.values(sparse).some(isSoonKnown)
   const forms = automaticForms(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)
   if (!model || !isKnown || (kind === 'cpu' && forms.length < 2)) return forms
-  const on1: Comparison = { model, kind, sizes, sparse }
-  const declared = inOrder(kernel, forms, on1)
+  const comparison: Comparison = { model, kind, sizes, sparse }
+  const declared = inOrder(kernel, forms, comparison)
   const expected = declared[0]?.milliseconds ?? null
   if (expected === null || kind === 'cpu') return declared
-  const others = inOtherFormats(kernel, on1)
+  const others = inOtherFormats(kernel, comparison)
   const isFaster = ({ kernel: { compilation: c }, milliseconds }: AutomaticForm<K>): boolean =>
     milliseconds! < (hasAtomicSums(c) ? SUREST[kind] : FAR_SURER) * expected
   return [...others.filter(isFaster), ...declared, ...others.filter((f) => !isFaster(f))]

@@ -53,18 +53,16 @@ export function formatInstance(
   }
   const extents = extentScope(outer, over)
   const { queries, scope } = translateQueries(format.queries, format.map, outer, fresh)
-  const sorts = format.sorts.map((s) => ({
-    ...translateSort(
-      s,
-      withVariables(outer, [[s.dim, variable(dimOf(s, format, over, named))]]),
-      tables,
-      over,
-      fresh,
-    ),
-    dim: dimOf(s, format, over, named),
-    of: translate(s.of, scope),
-    extent: translate(s.extent, extents),
-  }))
+  const sorts = format.sorts.map((s) => {
+    const dim = dimOf(s, format, over, named)
+    const own = withVariables(outer, [[s.dim, variable(dim)]])
+    return {
+      ...translateSort(s, own, tables, over, fresh),
+      dim,
+      of: translate(s.of, scope),
+      extent: translate(s.extent, extents),
+    }
+  })
   const positions: Scope = {
     ...outer,
     variables: new Map([...outer.variables, ...format.order.map((n) => [n, variable(named(n))] as const)]),

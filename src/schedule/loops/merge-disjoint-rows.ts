@@ -7,7 +7,8 @@
 
 import { visitsAll } from '../../analysis/full-coverage.ts'
 import { spatialNest } from '../../analysis/spatial-nest.ts'
-import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
+import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/accesses.ts'
+import { allocatedIn } from '../../ir/bindings.ts'
 import { allocations, replaceLoop } from '../../ir/definitions.ts'
 import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute, walkExpr } from '../../ir/expr-tree.ts'
@@ -156,9 +157,8 @@ function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | unde
     sameExpr(f.first.access.index[f.row]!, row) &&
     f.lists.length === lists.length &&
     f.lists.every((l) => lists.includes(l))
-  const written = accessesOf([top]).flatMap((a) => (a.mode === 'write' ? [a.buffer] : []))
-  const own = allocations([top])
-  const isWhole = written.every((w) => own.has(w) || found.some((f) => f.buffer === w))
+  const own = allocatedIn([top])
+  const isWhole = [...writesOf([top])].every((w) => own.has(w) || found.some((f) => f.buffer === w))
   if (!isWhole || !found.every(isAlike)) return undefined
   const others = all(lists.map((l) => isMissing(l, row)))
   const held = heldOf(cx.kernel, loop, row)
