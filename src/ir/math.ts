@@ -52,6 +52,8 @@ const ROWS = {
   popcount: bits(popcount, 1),
   /** By `n mod 32` places. */
   shift_left: bits((x, n) => x << n, 2),
+  /** The same to the right, zeros coming in. */
+  shift_right: bits((x, n) => (x >>> n) | 0, 2),
   bit_xor: bits((x, y) => x ^ y, 2),
 }
 

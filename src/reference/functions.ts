@@ -49,5 +49,6 @@ export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
   sign: whole,
   popcount: bits,
   shift_left: bits,
+  shift_right: bits,
   bit_xor: bits,
 }

@@ -241,6 +241,8 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
     const shifted = await run('shift_left(x, y)', 'i32', 'i32', [a, places])
     const wide = (x: number, n: number): number => Number(BigInt.asIntN(32, BigInt(x) << BigInt(n % 32)))
     expect([...shifted]).toEqual(a.map((x, k) => wide(x, places[k]!)))
+    const right = await run('shift_right(x, y)', 'i32', 'i32', [a, places])
+    expect([...right]).toEqual(a.map((x, k) => (x >>> (places[k]! % 32)) | 0))
     const constants = await run('shift_left(-1, 3) + popcount(-1) + 0 * x', 'i32', 'i32', [[7], [7]])
     expect([...constants]).toEqual([24])
   })

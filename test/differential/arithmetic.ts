@@ -90,6 +90,8 @@ export function call(fn: string, t: Type, xs: readonly number[]): number {
       return BigInt.asUintN(32, BigInt(a)).toString(2).replaceAll('0', '').length
     case 'shift_left':
       return wrap(t, BigInt(a) << BigInt(((b % 32) + 32) % 32))
+    case 'shift_right':
+      return wrap(t, BigInt.asUintN(32, BigInt(a)) >> BigInt(((b % 32) + 32) % 32))
     case 'bit_xor':
       return wrap(t, BigInt.asUintN(32, BigInt(a)) ^ BigInt.asUintN(32, BigInt(b)))
   }

@@ -141,7 +141,7 @@ export function expression(s: Scope, type: Type, depth: number): Expr {
     default:
       if (type === 'u32') return quotient(c.pick(['%', 'ceildiv']), type, sub(), sub())
       return c.chance(50)
-        ? call(c.pick(['bit_xor', 'shift_left']), type, sub(), sub())
+        ? call(c.pick(['bit_xor', 'shift_left', 'shift_right']), type, sub(), sub())
         : call('popcount', type, sub())
   }
 }

@@ -34,7 +34,16 @@ const COVERED = [
 
 /** Conditions and indices whose initial values or bounds were once left out. */
 const FOUND = [
-  ...['abs(V[i]) > 0.5', 'i32(V[i]) > 0', 'max(V[i], 0) > 0', '-V[i] > 0', '-i < -3', 'shift_left(i, 1) > 6'],
+  ...[
+    'abs(V[i]) > 0.5',
+    'i32(V[i]) > 0',
+    'max(V[i], 0) > 0',
+    '-V[i] > 0',
+    '-i < -3',
+    'shift_left(i, 1) > 6',
+    'shift_right(i, 1) > 2',
+    'shift_right(-i, 30) > 2',
+  ],
   ...[
     'exp(V[i]) > 1',
     'min(i, 5) == 5',

@@ -43,7 +43,7 @@ function signed(c: Choices, depth: number): string {
     () => `(${c.chance(50) ? constant(I32) : e()} ${c.pick(['/', '%'])} (${e()} + b[i]))`,
     () => `ceildiv(${e()}, ${c.chance(50) ? constant(I32.filter((x) => x !== 0)) : `(${e()} + b[i])`})`,
     () => `select(${e()} ${c.pick(['<', '>=', '=='])} ${e()}, ${e()}, ${e()})`,
-    () => `shift_left(${e()}, ${c.pick(['1', '31', 'b[i]'])})`,
+    () => `shift_${c.pick(['left', 'right'])}(${e()}, ${c.pick(['1', '31', 'b[i]'])})`,
     () => `bit_xor(${e()}, ${e()})`,
     () => `popcount(${e()})`,
   ])()

@@ -111,6 +111,7 @@ export function intervalOf(
       if (e.fn === 'abs') return interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
       if (e.fn === 'sign') return interval(-1, 1)
       if (e.fn === 'popcount') return interval(0, 32)
+      if (e.fn === 'shift_right') return shiftedRight(a!, b!)
       return e.fn === 'bit_xor' && isBits(a!) && isBits(b!) ? NATURAL : wholeOf(e.dtype)
     // What a search finds: where it begins, or as far as it goes.
     case 'search':
@@ -118,6 +119,13 @@ export function intervalOf(
     default:
       return wholeOf(e.dtype)
   }
+}
+
+/** Zeros come in: what is left of a word by known places, or of what is not negative. */
+function shiftedRight(x: Interval, by: Interval): Interval {
+  if (by.lo !== by.hi || by.lo < 0 || by.lo > 31) return isBits(x) ? interval(0, x.hi) : wholeOf('i32')
+  if (isBits(x)) return interval(Math.floor(x.lo / 2 ** by.lo), Math.floor(x.hi / 2 ** by.lo))
+  return by.lo === 0 ? wholeOf('i32') : interval(0, 2 ** (32 - by.lo) - 1)
 }
 
 /** Whether the highest bit of 32 is surely 0. */

@@ -58,9 +58,18 @@ export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
     const held = unseen ? inRegister(e, exact) : exact
     const wraps = held !== exact
     const range = given?.within ? narrowed(held, ...given.within) : held
-    // Of what wrapped, or was taken bit by bit, no check knows more than of data.
-    return { range, ofData: ofData || wraps || (e.kind === 'call' && MATH[e.fn].type === 'bits'), wraps }
+    // Of what wrapped, or was taken bit by bit, no check knows more than of data; but every check knows how many bits a shift leaves.
+    const bits = e.kind === 'call' && MATH[e.fn].type === 'bits'
+    return { range, ofData: leavesBits(e) ? false : ofData || wraps || bits, wraps }
   })
+
+/** Whether this is a word without some of its upper bits, whatever it holds: less than a power of two. */
+const leavesBits = (e: Expr): boolean =>
+  e.kind === 'call' &&
+  e.fn === 'shift_right' &&
+  e.args[1]!.kind === 'const' &&
+  e.args[1].value > 0 &&
+  e.args[1].value < 32
 
 /** Bounds of expressions over loops. */
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) =>

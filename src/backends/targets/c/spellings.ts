@@ -34,6 +34,7 @@ const MATH: Spellings['math'] = {
     help(helpers, `sign_${dtype === 'f64' || dtype === 'u32' || dtype === 'i32' ? dtype : 'f32'}`, x),
   popcount: ({ x, helpers }) => help(helpers, 'popcount', x),
   shift_left: ({ x, y }) => `(int)((unsigned)(${x}) << ((unsigned)(${y}) & 31u))`,
+  shift_right: ({ x, y }) => `(int)((unsigned)(${x}) >> ((unsigned)(${y}) & 31u))`,
 }
 
 export const C: Spellings = {

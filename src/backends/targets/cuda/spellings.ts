@@ -53,6 +53,7 @@ const MATH: Spellings['math'] = {
   popcount: ({ x }) => `__popc(${x})`,
   // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
   shift_left: ({ x, y }) => `(int)__funnelshift_l(0u, (unsigned)(${x}), (unsigned)(${y}))`,
+  shift_right: ({ x, y }) => `(int)__funnelshift_r((unsigned)(${x}), 0u, (unsigned)(${y}))`,
 }
 
 export const CUDA: Spellings = {

@@ -120,6 +120,7 @@ const MATH: Spellings['math'] = {
   sign: ({ x }) => `Math.sign(${x})`,
   popcount: (call) => own(call, 'popcount'),
   shift_left: ({ x, y }) => `((${x}) << (${y}))`,
+  shift_right: ({ x, y }) => `(((${x}) >>> (${y})) | 0)`,
   bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 

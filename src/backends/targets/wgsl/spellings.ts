@@ -66,6 +66,7 @@ const MATH: Spellings['math'] = {
         : `sign(${call.x})`,
   popcount: builtin('countOneBits'),
   shift_left: ({ x, y }) => `((${x}) << (u32(${y}) & 31u))`,
+  shift_right: ({ x, y }) => `i32(u32(${x}) >> (u32(${y}) & 31u))`,
   bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 
