@@ -3,7 +3,7 @@
  * are matched by what they are to each other, iterators of an iteration may stand in any order, operands of sums and
  * products change places.
  */
-import { type Axis, isDense, isStored, parentOf, sizesOfAxis } from '../ir/axis.ts'
+import { type Axis, indexBits, isDense, isStored, parentOf, sizesOfAxis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Assign, Buffer1, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -164,6 +164,7 @@ function storedAlike(p: Axis, a: Axis): boolean {
   if (p.kind !== a.kind || !isStored(p) || !isStored(a)) return false
   const flag = (x: Axis, name: 'ordered' | 'unique'): boolean => name in x && !!x[name as keyof Axis]
   return (
+    indexBits(p) === indexBits(a) &&
     flag(p, 'ordered') === flag(a, 'ordered') &&
     flag(p, 'unique') === flag(a, 'unique') &&
     sizesOfAxis(p).length === sizesOfAxis(a).length

@@ -6,6 +6,7 @@ import { interpretPlan } from '../interpret/stage3.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Buffer, Kernel2, Plan } from '../ir/loops.ts'
 import { convert } from '../ir/numeric.ts'
+import { unpackFields } from '../ir/packed-fields.ts'
 import { buffersOf, readTensor } from '../run/bind/gather-results.ts'
 import type { Bound } from '../run/bind/index.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
@@ -55,7 +56,9 @@ export function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, 
     const given = bound.arrays.get(b.name)
     const read = decoder(b.dtype)
     const cells = given
-      ? Array.from(given, (x) => (read ? read(x) : x))
+      ? Array.from(b.packed === undefined ? given : unpackFields(given, b.packed, n), (x) =>
+          read ? read(x) : x,
+        )
       : new Array<number>(n).fill(poison(b.dtype))
     invariant(cells.length === n, `${b.name} is bound to ${cells.length} elements, not ${n}`)
     out.set(b.name, cells)

@@ -1,6 +1,9 @@
 /** Tensors from what callers have at hand: arrays, typed arrays, tensors. */
+
 import { fail } from '../ast/diagnostic.ts'
+import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import { packFields, unpackFields } from '../ir/packed-fields.ts'
 import type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
 import { checkValueArray, convert } from '../storage/values.ts'
 import {
@@ -105,6 +108,38 @@ export function stored(
   const array = values === null ? null : typed(values, 'a stored tensor', dtype)
   return { kind: 'stored', shape, arrays, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
+
+/**
+ * Indices of an axis that is `packed bits`: fields of 32-bit words, the first in the lowest bits.
+ * @throws SptError `api/argument`
+ */
+export function packIndices(indices: ArrayLike<number>, bits: number): Int32Array {
+  checkBits(bits)
+  for (let k = 0; k < indices.length; k++)
+    expectArgument(
+      Number.isInteger(indices[k]) && indices[k]! >= 0 && indices[k]! < 2 ** bits,
+      `the index at position ${k}`,
+      indices[k],
+      `an integer from 0 to ${2 ** bits - 1}, which ${bits} bits hold`,
+    )
+  return packFields(indices, bits)
+}
+
+/** The first `count` indices of packed ones. @throws SptError `api/argument` */
+export function unpackIndices(words: Int32Array, bits: number, count: number): Int32Array {
+  checkBits(bits)
+  const most = words.length * (32 / bits)
+  expectArgument(
+    Number.isInteger(count) && count >= 0 && count <= most,
+    'the number of indices',
+    count,
+    `an integer from 0 to ${most}, as many as the words hold`,
+  )
+  return unpackFields(words, bits, count)
+}
+
+const checkBits = (bits: number): void =>
+  expectArgument(isFieldWidth(bits), 'the number of bits', bits, FIELD_WIDTHS)
 
 /** What can be bound to a buffer: a tensor, or values that fit a dense one. */
 export type Bindable = Tensor | ValueArray | readonly number[]

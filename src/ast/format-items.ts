@@ -156,6 +156,17 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
     })
 }
 
+/** What follows an axis is for coordinates that it stores: `packed 8`. */
+export function checkPacked(def: AxisDef, span: Span): void {
+  if (levelFormat(def.kind)?.coordinates === 'indices') return
+  fail({
+    code: 'parse/packed',
+    message: `a \`${def.kind}\` axis stores no coordinates to pack`,
+    span,
+    expected: '`sparse_fixed` or `sparse_variable`',
+  })
+}
+
 /** An axis of a kernel, which has no lists, and is padded with what stands for no coordinate. */
 export function inKernel(a: AxisDecl): void {
   if (a.padding)

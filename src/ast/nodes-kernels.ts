@@ -36,6 +36,8 @@ export interface AxisDecl extends Item {
   readonly def: AxisDef
   /** Coordinate of positions without an element; only of `sparse_fixed` axes of formats. */
   readonly padding?: Expr | undefined
+  /** Bits of each stored coordinate; only of axes with indices. */
+  readonly packed?: Expr | undefined
   /** One axis for each number; only in formats. */
   readonly each?: For | undefined
   /** Each at most once. */

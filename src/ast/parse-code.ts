@@ -4,7 +4,7 @@ import { axisDef } from './axisdef.ts'
 import { type BufferOption, iterKinds, numberLit, option, sameNumber, typeName } from './checks.ts'
 import { type BlockSlot, Writable } from './comments.ts'
 import type { Span } from './diagnostic.ts'
-import { axisClaims, checkPadded, inKernel } from './format-items.ts'
+import { axisClaims, checkPacked, checkPadded, inKernel } from './format-items.ts'
 import { MAX_BRANCHES, tooLongChain } from './lexical-scan.ts'
 import * as ast from './nodes.ts'
 import {
@@ -104,7 +104,7 @@ export const kernels: Actions = {
     if (member.kind === 'axis') inKernel(member)
     return member
   },
-  Axis(_, name, _eq, kind, _open, args, close, modifiers, padded, each) {
+  Axis(_, name, _eq, kind, _open, args, close, modifiers, padded, fields, each) {
     const words = modifiers.children.map(word)
     const claims = axisClaims(words)
     const mods = words.filter((w) => !claims.some((c) => c.name === w.name))
@@ -112,6 +112,8 @@ export const kernels: Actions = {
     const def = axisDef({ kind: word(kind), args: list(args), modifiers: mods, span })
     const padding = maybe<ast.Expr>(padded)
     if (padding) checkPadded(def, claims, spanOf(padded))
+    const packed = maybe<ast.Expr>(fields)
+    if (packed) checkPacked(def, spanOf(fields))
     const repeat = maybe<ast.For>(each)
     return item<ast.AxisDecl>({
       kind: 'axis',
@@ -119,11 +121,13 @@ export const kernels: Actions = {
       def,
       claims,
       ...(padding && { padding }),
+      ...(packed && { packed }),
       ...(repeat && { each: repeat }),
       span: spanOf(this),
     })
   },
   Padded: (_, _with, coordinate) => get(coordinate),
+  Packed: (_, bits) => get(bits),
   Buffer(_, name, _colon, type, _open, axes, _close, role, options) {
     const opts = all<BufferOption>(options)
     return item<ast.BufferDecl>({

@@ -48,7 +48,8 @@ export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
   const name = elementText(a.name).padEnd(widest(peers.map((x) => elementText(x.name))))
   const claims = a.claims.map((c) => ` ${c.name}`)
   const padding: Doc = a.padding ? [' padded with ', exprDoc(a.padding)] : ''
-  return [`axis ${name} = `, axisDefDoc(a.def), ...claims, padding, a.each ? forDoc(a.each) : '']
+  const packed: Doc = a.packed ? [' packed ', exprDoc(a.packed)] : ''
+  return [`axis ${name} = `, axisDefDoc(a.def), ...claims, padding, packed, a.each ? forDoc(a.each) : '']
 }
 
 function axisDefDoc(d: AxisDef): Doc {

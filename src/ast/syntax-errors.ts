@@ -44,7 +44,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     when: ['a modifier'],
-    of: ['a modifier', '"for"', '"padded"'],
+    of: ['a modifier', '"for"', '"padded"', '"packed"'],
     instead: '`unordered`, `nonunique`, `full` or `compact`',
   },
 ]

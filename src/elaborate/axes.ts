@@ -4,10 +4,13 @@ import { levelFormat, operandsOf } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
 import {
   type Axis,
+  FIELD_WIDTHS,
+  hasIndices,
   hasMask,
   hasMaskSize,
   hasWidth,
   isFused,
+  isPackedWrong,
   isStored,
   MAX_BITMAP,
   parentOf,
@@ -167,9 +170,17 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
     kind === 'size' ? known(sized(value)) : value && known(find(d, value as Ast.Ident, false))?.name,
   ])
   const padding = decl.padding && known(sized(decl.padding))
+  const packed = decl.packed && known(sized(decl.packed))
   if (broken) return null
   const flags = 'ordered' in def ? { ordered: def.ordered, unique: def.unique } : {}
-  const own = { name: decl.name.name, span, kind: def.kind, ...Object.fromEntries(operands), ...flags }
+  const own = {
+    name: decl.name.name,
+    span,
+    kind: def.kind,
+    ...Object.fromEntries(operands),
+    ...flags,
+    ...(packed && { packed }),
+  }
   const axis = own as unknown as StoredAxis
   if (!hasWidth(axis)) return axis
   const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
@@ -236,6 +247,21 @@ function attached(
       hint: 'give both axes the same size',
     })
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
+}
+
+/** In a kernel; in a format they become constants with its arguments. */
+export function checkPackings(d: Declared): void {
+  for (const a of d.axes.values()) {
+    if (!hasIndices(a) || !isPackedWrong(a)) continue
+    const { packed } = a
+    const span = packed?.span ?? a.span
+    d.report.error({
+      code: 'check/packed',
+      message: `the coordinates of ${a.name} are packed into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
+      ...(span ? { span } : {}),
+      expected: FIELD_WIDTHS,
+    })
+  }
 }
 
 /** In a kernel; the extents in a format become constants with its arguments. */

@@ -95,7 +95,14 @@ function descriptionOf(
     const { each: _, ...plain } = axis
     const own = { ...here, numbers }
     const padding = plain.padding && expr(plain.padding, own)
-    return { ...plain, name, def: defOf(axis.def, own), ...(padding && { padding }) }
+    const packed = plain.packed && expr(plain.packed, own)
+    return {
+      ...plain,
+      name,
+      def: defOf(axis.def, own),
+      ...(padding && { padding }),
+      ...(packed && { packed }),
+    }
   })
   return {
     ...b,

@@ -4,7 +4,7 @@ import { checkKinds } from '../analysis/iterator-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Monoid } from '../ir/monoid.ts'
 import type { Iteration, Kernel1 } from '../ir/stage1.ts'
-import { checkBitmaps, declareAxes, declareParams, sizeNames } from './axes.ts'
+import { checkBitmaps, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './definite-assignment.ts'
 import type { Report } from './diagnostics.ts'
@@ -36,6 +36,7 @@ export function elaborateKernel(
   const axes = k.members.filter(isAxis)
   declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel', report))
   checkBitmaps(d)
+  checkPackings(d)
   for (const { claims, name } of axes)
     for (const claim of claims)
       report.error({

@@ -1,6 +1,7 @@
 /** What a search of index arrays finds, the same in all stages. */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Search } from '../ir/expr.ts'
+import { unpackFields } from '../ir/packed-fields.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 
 const HITS: Readonly<Record<Search['method'], (x: number, wanted: number) => boolean>> = {
@@ -10,7 +11,7 @@ const HITS: Readonly<Record<Search['method'], (x: number, wanted: number) => boo
   linear: (x, wanted) => x === wanted,
 }
 
-/** The first position in lo .. hi that the search stops at, else hi; `at` reads one of `length` elements. */
+/** The first position in lo .. hi that the search stops at, else hi; `at` reads one of `length` words. */
 export function firstHit(
   e: Search,
   [lo, hi, wanted]: readonly [number, number, number],
@@ -18,9 +19,12 @@ export function firstHit(
   at: (position: number) => number,
 ): number {
   const hits = HITS[e.method]
+  const per = 32 / (e.bits ?? 32)
   for (let p = lo; p < hi; p++) {
-    if (!(p >= 0 && p < length)) throw new InternalError(`${printExpr(e)} leaves its buffer at ${p}`)
-    if (hits(at(p), wanted)) return p
+    const word = Math.floor(p / per)
+    if (!(word >= 0 && word < length)) throw new InternalError(`${printExpr(e)} leaves its buffer at ${p}`)
+    const x = e.bits === undefined ? at(p) : unpackFields([at(word)], e.bits, (p % per) + 1)[p % per]!
+    if (hits(x, wanted)) return p
   }
   return hi
 }

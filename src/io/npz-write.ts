@@ -86,7 +86,8 @@ function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
   const { shape } = tensor
   const [first] = axes
   const { indptr, indices } = first?.[1] ?? {}
-  if (axes.length === 1 && shape.length === 2 && indptr && indices && indptr.length === shape[0]! + 1)
+  const isWhole = indices && indices.length === indptr?.at(-1)
+  if (axes.length === 1 && shape.length === 2 && indptr && isWhole && indptr.length === shape[0]! + 1)
     return {
       indices: ints(indices),
       indptr: ints(indptr),

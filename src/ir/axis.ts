@@ -43,11 +43,18 @@ interface Padding {
   readonly compact?: boolean | undefined
 }
 type WidthKind = LevelKind<{ readonly positions: 'width' }>
+/** Of levels with indices. */
+interface Packing {
+  /** Bits of each coordinate, which is a field of a 32-bit word, the first in its lowest bits. A constant in a kernel. */
+  readonly packed?: Expr | undefined
+}
+type IndexedKind = LevelKind<{ readonly coordinates: 'indices' }>
 
 type AxisOf<K extends AxisWord> = AxisBase & { readonly kind: K } & {
   readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
 } & (K extends SparseKind ? Flags : unknown) &
-  (K extends WidthKind ? Padding : unknown)
+  (K extends WidthKind ? Padding : unknown) &
+  (K extends IndexedKind ? Packing : unknown)
 type AxesOf<K extends AxisWord> = { readonly [X in K]: AxisOf<X> }[K]
 
 /** Axes that own storage. */
@@ -58,7 +65,7 @@ export type Axis = StoredAxis | DerivedAxis
 
 export type DenseAxis = AxesOf<LevelKind<{ readonly positions: 'extent' }>>
 export type PaddedAxis = AxesOf<WidthKind>
-export type IndexedAxis = AxesOf<LevelKind<{ readonly coordinates: 'indices' }>>
+export type IndexedAxis = AxesOf<IndexedKind>
 export type SegmentedAxis = AxesOf<LevelKind<{ readonly positions: 'indptr' }>>
 export type MaskedAxis = AxesOf<LevelKind<{ readonly coordinates: 'mask' }>>
 export type FusedAxis = AxisOf<'fused'>
@@ -136,8 +143,21 @@ export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e:
     of === 'size' ? size(x as Expr) : x === null ? null : name(x as string),
   ])
   const padding = hasWidth(a) && a.padding ? { padding: size(a.padding) } : {}
-  return { ...a, name: name(a.name), ...Object.fromEntries(operands), ...padding }
+  const packed = hasIndices(a) && a.packed ? { packed: size(a.packed) } : {}
+  return { ...a, name: name(a.name), ...Object.fromEntries(operands), ...padding, ...packed }
 }
+
+/** Bits of packed coordinates: fields do not cross words. */
+export const isFieldWidth = (bits: number): boolean => [1, 2, 4, 8, 16].includes(bits)
+/** Whether coordinates are packed into fields that are none. */
+export const isPackedWrong = ({ packed: e }: IndexedAxis): boolean =>
+  e !== undefined && !(e.kind === 'const' && isFieldWidth(e.value))
+export const FIELD_WIDTHS = '1, 2, 4, 8 or 16 bits'
+/** Bits of each element of an axis' indices. */
+export const indexBits = (a: Axis): number =>
+  hasIndices(a) && a.packed?.kind === 'const' ? a.packed.value : 32
+/** How many different numbers its indices may be: coordinates, and one for positions that hold none. */
+export const codesOf = (a: Axis, extent: number): number => extent + (hasHoles(a) ? 1 : 0)
 
 /** Words of a mask are counted one by one. */
 export const MAX_BITMAP = 1024

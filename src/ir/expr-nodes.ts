@@ -78,6 +78,8 @@ export interface Search extends Node {
   readonly kind: 'search'
   readonly method: 'lower' | 'upper' | 'next' | 'linear'
   readonly buffer: string
+  /** Of an array of words: the bits of its elements, which are fields. */
+  readonly bits?: number | undefined
   readonly lo: Expr
   readonly hi: Expr
   readonly value: Expr

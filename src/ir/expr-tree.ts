@@ -3,7 +3,7 @@
  * identity. Operands are shared: an expression is a graph, of which the tree may be exponentially larger, so every
  * walk meets a node once.
  */
-import { binary, call, cast, type Expr, load, neg, not, search, select } from './expr.ts'
+import { binary, call, cast, type Expr, load, neg, not, select } from './expr.ts'
 import { remembered } from './remembered.ts'
 
 /** The direct operands of a node, in evaluation order. */
@@ -65,7 +65,7 @@ export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
     case 'load':
       return load(e.buffer, xs, e.dtype, e.span)
     case 'search':
-      return search(e.method, e.buffer, xs[0]!, xs[1]!, xs[2]!)
+      return Object.freeze({ ...e, lo: xs[0]!, hi: xs[1]!, value: xs[2]! })
   }
 }
 

@@ -34,6 +34,8 @@ export interface Buffer {
   readonly accumulate: Dtype
   /** Of coordinates that are validated: all are less than this, over sizes. */
   readonly below?: Expr | undefined
+  /** Elements are fields of so many bits, packed into words. */
+  readonly packed?: number | undefined
   /** Of offsets: how many positions they lead to, over sizes; segments are no longer. */
   readonly positions?: Expr | undefined
   /** The declared memory whose tiles the last dimensions are made of. */

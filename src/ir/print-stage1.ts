@@ -3,7 +3,7 @@
  * formats replaced (`reformats`) is not part of the text.
  */
 import { unreachable } from '../ast/diagnostic.ts'
-import { type Axis, hasWidth, operandsOfAxis } from './axis.ts'
+import { type Axis, hasIndices, hasWidth, operandsOfAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
 import type { Monoid } from './monoid.ts'
 import { exprPrinter, typedConstant } from './print-expr.ts'
@@ -16,7 +16,8 @@ export const printExpr1 = exprPrinter(typedConstant)
 export function printAxis(a: Axis): string {
   const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
   const padding = hasWidth(a) ? a.padding : undefined
-  const more = `${flags}${padding ? ` padded with ${printExpr1(padding)}` : ''}`
+  const packed = hasIndices(a) && a.packed ? ` packed ${printExpr1(a.packed)}` : ''
+  const more = `${flags}${padding ? ` padded with ${printExpr1(padding)}` : ''}${packed}`
   const args = operandsOfAxis(a).flatMap(([, of, x]) =>
     of === 'size' ? [printExpr1(x as Expr)] : x === null ? [] : (x as string | readonly string[]),
   )

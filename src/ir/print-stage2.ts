@@ -71,7 +71,8 @@ export function printBuffer(b: Buffer): string {
   const scope = b.scope === 'global' ? '' : `  ${memoryName(b)}`
   const fill = b.fill === 0 ? '' : `  fill ${plainConstant({ value: b.fill, dtype: b.dtype })}`
   const accumulate = b.accumulate === b.dtype ? '' : `  accumulate ${b.accumulate}`
-  return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}`
+  const packed = b.packed === undefined ? '' : `  packed ${b.packed}`
+  return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}${packed}`
 }
 
 export interface PrintOptions {

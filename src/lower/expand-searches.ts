@@ -22,6 +22,7 @@ import {
 } from '../ir/expr.ts'
 import { children, isLazy, someExpr, withChildren } from '../ir/expr-tree.ts'
 import type { If, Stmt } from '../ir/loops.ts'
+import { fieldAt } from '../ir/packed-fields.ts'
 import { alloc, define, place, store, when, whileHolds } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
@@ -149,7 +150,8 @@ function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
   const get = (b: string): Expr => load(b, [int(0)], 'i32')
   const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
   const declare = (b: string, value: Expr): Stmt[] => [alloc(place(b, s.hi)), set(b, value)]
-  const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
+  const at = (p: Expr): Expr =>
+    fieldAt(p, s.bits ?? 32, (word) => load(s.buffer, [word], s.value.dtype), true)
   const loop = (body: readonly Stmt[], cond: Expr): Stmt => whileHolds(cond, body)
   const end = result(get(lo))
   if (s.method === 'linear' || s.method === 'next') {

@@ -28,6 +28,7 @@ import { unrollLoops } from './loop-unrolling.ts'
 import { unswitch } from './loop-unswitching.ts'
 import { markLostWrites } from './lost-writes.ts'
 import { explicitCasts } from './operand-casts.ts'
+import { readFields } from './packed-indices.ts'
 import { accumulateIntoPadding } from './padded-tiles.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
 import { initializeReductions } from './reduction-initialization.ts'
@@ -71,6 +72,7 @@ export const LOOP_PASSES: readonly {
   { name: 'partition', run: partitionLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },
+  { name: 'fields', run: readFields },
 ]
 
 interface Context {

@@ -8,6 +8,7 @@ import { segmentSize } from '../ir/axis.ts'
 import { div, type Expr, load, mul, sub } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Level } from './storage.ts'
+import { coordinateAt } from './stored-coordinates.ts'
 
 /**
  * Coordinates on each level above position `at` of a chain's last, by axis, and positions if wanted; `made` gets the
@@ -34,16 +35,13 @@ export function ancestorCoordinates<C extends Column>(
     const own = position
     positions?.set(axis.name, own)
     if (!above) {
-      coordinates.set(axis.name, indices ? load(table('indices', indices), [own], 'i32') : own)
+      coordinates.set(axis.name, indices ? coordinateAt(frame, level, own) : own)
       return
     }
     if (segmentSize(axis)) {
       const width = frame.sized(level.width ?? level.extent)
       position = div(own, width)
-      coordinates.set(
-        axis.name,
-        indices ? load(table('indices', indices), [own], 'i32') : sub(own, mul(position, width)),
-      )
+      coordinates.set(axis.name, indices ? coordinateAt(frame, level, own) : sub(own, mul(position, width)))
       continue
     }
     invariant(indptr, `${axis.name} has segments`)
@@ -51,12 +49,13 @@ export function ancestorCoordinates<C extends Column>(
     const parent = bits?.parents ?? frame.engine.parentsOf(indptr, above.positions, level.positions)
     made.push(parent, ...(bits ? [bits.coordinates] : []))
     position = load(table('parents', parent), [own], 'i32')
-    const stored = indices ?? bits?.coordinates
     coordinates.set(
       axis.name,
-      stored
-        ? load(table('indices', stored), [own], 'i32')
-        : sub(own, load(table('indptr', indptr), [position], 'i32')),
+      indices
+        ? coordinateAt(frame, level, own)
+        : bits
+          ? load(table('indices', bits.coordinates), [own], 'i32')
+          : sub(own, load(table('indptr', indptr), [position], 'i32')),
     )
   }
 }

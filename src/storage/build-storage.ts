@@ -6,6 +6,7 @@ import { hasWidth, isPadded, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
+import { checkFields } from '../ir/packed-fields.ts'
 import { Frame } from './column-engine.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { runSync } from './coroutines.ts'
@@ -67,6 +68,7 @@ function dimensionOf(
   extent: number,
   { widths, paddings }: Pick<BuildInput, 'widths' | 'paddings'>,
 ): Dimension {
+  checkFields(axis, extent)
   const padding = isPadded(axis) ? paddings?.get(axis.name) : extent
   invariant(padding !== undefined, `axis ${axis.name} is padded with what is not known`)
   const width = widths?.get(axis.name) ?? null

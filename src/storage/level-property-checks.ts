@@ -29,6 +29,7 @@ import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import { isRepeating } from './nonunique-positions.ts'
 import type { Level } from './storage.ts'
+import { coordinateAt, coordinateColumn } from './stored-coordinates.ts'
 
 /** `full`: no coordinate is absent. `compact`: there is no padding. */
 export type LevelProperty = 'full' | 'compact'
@@ -71,10 +72,10 @@ const holdsAnyway = ({ axis, extent, width }: Level<unknown>, claim: LevelProper
 const tellsByOne = ({ axis }: Level<unknown>): boolean => !isRepeating(axis) && !isPadded(axis)
 
 /** Whether the last position of a segment is padding. */
-function hasPadding<C extends Column>(frame: Frame<C>, { indices, extent, width }: Level<C>, p: Expr): Expr {
-  frame.tables.set('@indices', indices!)
-  const last = add(mul(p, frame.sized(width!)), add(frame.sized(width!), int(-1)))
-  return eq(load('@indices', [last], 'i32'), frame.sized(extent))
+function hasPadding<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
+  const width = frame.sized(level.width!)
+  const last = add(mul(p, width), add(width, int(-1)))
+  return eq(coordinateAt(frame, level, last), frame.sized(level.extent))
 }
 
 /** Whether a segment, whose coordinates ascend, has fewer than there are. */
@@ -83,9 +84,8 @@ function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): E
   if (width !== null) {
     if (width < extent) return eq(int(0), int(0))
     // Padding comes after them.
-    frame.tables.set('@indices', level.indices!)
     const last = add(mul(p, frame.sized(width)), add(frame.sized(extent), int(-1)))
-    return eq(load('@indices', [last], 'i32'), frame.sized(extent))
+    return eq(coordinateAt(frame, level, last), frame.sized(extent))
   }
   frame.tables.set('@indptr', indptr!)
   const length = sub(load('@indptr', [add(p, int(1))], 'i32'), load('@indptr', [p], 'i32'))
@@ -101,7 +101,7 @@ function isAbsent<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr, c
   const [lo, hi] = [start(p), start(add(p, int(1)))]
   const bits = mask ? frame.engine.bitsOf(level, indptr!.length - 1) : null
   if (bits) made.push(bits.parents, bits.coordinates)
-  const stored = indices ?? bits?.coordinates
+  const stored = indices ? coordinateColumn(frame.engine, level, made) : bits?.coordinates
   if (!stored) return ge(c, sub(hi, lo))
   frame.tables.set('@stored', stored)
   // Coordinates ascend: where each is stored once, c is at its place as long as none before it is absent.
@@ -156,9 +156,9 @@ function* refuseFirst<C extends Column>(
  * Whether a position of a level that is padded with a coordinate holds one of the tensor: those ascend. The first
  * position of an empty segment, and one whose padding is beyond the elements, look like an element.
  */
-function ascends<C extends Column>({ axis, width }: Level<C>, position: Expr, frame: Frame<C>): Expr {
-  const own = load(`@indices ${axis.name}`, [position], 'i32')
-  const before = load(`@indices ${axis.name}`, [add(position, int(-1))], 'i32')
-  const first = eq(mod(position, frame.sized(width!)), int(0))
+function ascends<C extends Column>(level: Level<C>, position: Expr, frame: Frame<C>): Expr {
+  const own = coordinateAt(frame, level, position)
+  const before = coordinateAt(frame, level, add(position, int(-1)))
+  const first = eq(mod(position, frame.sized(level.width!)), int(0))
   return select(first, eq(int(0), int(0)), lt(before, own))
 }

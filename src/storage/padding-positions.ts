@@ -1,6 +1,6 @@
 /** Which positions of a tree are padding: they hold no coordinate, or stand under one that holds none. */
 import { hasWidth, isPadded } from '../ir/axis.ts'
-import type { Level, Storage } from './storage.ts'
+import { coordinatesOf, type Level, type Storage } from './storage.ts'
 
 /** For each level of a chain, 1 where a position is padding; `null`: none is. O(positions). */
 export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array | null)[] {
@@ -17,18 +17,20 @@ export const chainOf = (storage: Storage, tree: readonly string[]): readonly Lev
 
 /** The same for one level, given its parent's. */
 export function padded(level: Level, above: Uint8Array | null): Uint8Array | null {
-  const { positions, indptr, indices, extent, width } = level
+  const { positions, indptr, extent, width } = level
   if (!above && !hasWidth(level.axis)) return null
   const out = new Uint8Array(positions)
   let any = false
-  if (hasWidth(level.axis))
-    if (isPadded(level.axis)) any = markRepeated(level, out)
+  if (hasWidth(level.axis)) {
+    const coordinates = coordinatesOf(level)!
+    if (isPadded(level.axis)) any = markRepeated(level, coordinates, out)
     else
       for (let q = 0; q < positions; q++)
-        if (indices![q] === extent) {
+        if (coordinates[q] === extent) {
           out[q] = 1
           any = true
         }
+  }
   if (above)
     for (let p = 0; p < above.length; p++) {
       if (above[p] === 0) continue
@@ -46,12 +48,12 @@ export function padded(level: Level, above: Uint8Array | null): Uint8Array | nul
  * Padding that has a coordinate: what follows an element and does not ascend. The first position of an empty segment,
  * and one whose padding is beyond the elements, look like an element. Whether any was marked.
  */
-function markRepeated({ positions, indices, width }: Level, out: Uint8Array): boolean {
+function markRepeated({ positions, width }: Level, coordinates: Int32Array, out: Uint8Array): boolean {
   const w = width ?? 0
   let any = false
   for (let lo = 0; w > 0 && lo < positions; lo += w)
     for (let q = lo + 1; q < lo + w; q++)
-      if (out[q - 1] === 1 || indices![q]! <= indices![q - 1]!) {
+      if (out[q - 1] === 1 || coordinates[q]! <= coordinates[q - 1]!) {
         out[q] = 1
         any = true
       }

@@ -11,6 +11,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'
 import { parentOf, type StoredAxis } from '../ir/axis.ts'
+import { unpackFields } from '../ir/packed-fields.ts'
 
 /** One stored axis with its arrays, on the host or where else columns lie. */
 export interface Level<C = Int32Array> {
@@ -22,6 +23,8 @@ export interface Level<C = Int32Array> {
   readonly positions: number
   readonly indptr: C | null
   readonly indices: C | null
+  /** Bits of its elements, as fields of words; 32 where it does not say. */
+  readonly bits?: number | undefined
   /** bitmap only: `wordsOf(extent)` words for each parent position, lowest bit first. */
   readonly mask: C | null
 }
@@ -32,6 +35,10 @@ export function segment(level: Level, p: number): readonly [number, number] {
   const width = level.width ?? level.extent
   return [p * width, (p + 1) * width]
 }
+
+/** The coordinate at each position, where they are stored. */
+export const coordinatesOf = ({ indices, bits, positions }: Level): Int32Array | null =>
+  indices && bits !== undefined ? unpackFields(indices, bits, positions) : indices
 
 /** Mask words of one bitmap segment. */
 export const wordsOf = (extent: number): number => Math.ceil(extent / 32)

@@ -7,12 +7,14 @@ import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasIndices, hasMask, hasWidth, isDense, type StoredAxis } from '../ir/axis.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
+import { checkFields } from '../ir/packed-fields.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
 import { assembleLevel, isDirect, rankedLevel } from './level-assembly.ts'
 import type { Dimension, Made, Place } from './levels.ts'
 import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
+import { packChain } from './packed-indices.ts'
 import { type Level, treesOf } from './storage.ts'
 
 export interface Built<C> {
@@ -87,7 +89,7 @@ export function* assembleTreesOfDimensions<C extends Column>(
       ...options,
       apart: options.apart === true && trees.length === 1,
     })
-    for (const level of built.levels) levels.set(level.axis.name, level)
+    for (const level of yield* packChain(frame.engine, built.levels)) levels.set(level.axis.name, level)
     size *= built.positions
     if (size > MAX_POSITIONS)
       frame.engine.tooLarge(size, `elements of a buffer over ${trees.map((t) => t.at(-1)!.name).join(' × ')}`)
@@ -118,6 +120,7 @@ function dimensionOf<C extends Column>(
     })
   }
   const extent = Math.max(0, value('extent', axis.extent) ?? 0)
+  checkFields(axis, extent)
   const padding = hasWidth(axis) && axis.padding ? value('padding', axis.padding) : null
   const width = hasWidth(axis) ? value('width', axis.width) : null
   return { axis, coordinate, extent, padding: padding ?? extent, width }

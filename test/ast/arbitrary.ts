@@ -246,11 +246,13 @@ const formatAxis: Arb<ast.AxisDecl> = fc
     def: defOver(element),
     claims: rarely(claims, []),
     padding: rarely(expr, undefined),
+    packed: rarely(expr, undefined),
     each: rarely(repeat, undefined),
   })
-  .map(({ padding, each: copies, ...a }) => {
+  .map(({ padding, packed: bits, each: copies, ...a }) => {
     const padded = a.def.kind === 'sparse_fixed' && a.claims.length === 0 && padding && { padding }
-    return { kind: 'axis', ...a, ...padded, ...(copies && { each: copies }), span }
+    const packed = /^sparse/.test(a.def.kind) && bits && { packed: bits }
+    return { kind: 'axis', ...a, ...padded, ...packed, ...(copies && { each: copies }), span }
   })
 const buffer: Arb<ast.BufferDecl> = fc
   .record({

@@ -3,6 +3,13 @@ import fc from 'fast-check'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { int } from '../../src/ir/expr.ts'
 
+interface Flags {
+  readonly ordered?: boolean
+  readonly unique?: boolean
+  /** Of packed indices. */
+  readonly bits?: number | undefined
+}
+
 export const denseFixed = (name: string, extent = 0): StoredAxis => ({
   kind: 'dense_fixed',
   parent: null,
@@ -27,23 +34,16 @@ export const denseVariable = (name: string, parent: string): StoredAxis => ({
   parent,
   extent: int(0),
 })
-export const sparseVariable = (
-  name: string,
-  parent: string | null,
-  flags: { ordered?: boolean; unique?: boolean } = {},
-): StoredAxis => ({
+export const sparseVariable = (name: string, parent: string | null, flags: Flags = {}): StoredAxis => ({
   kind: 'sparse_variable',
   name,
   parent,
   extent: int(0),
   ordered: flags.ordered ?? true,
   unique: flags.unique ?? true,
+  ...(flags.bits && { packed: int(flags.bits) }),
 })
-export const sparseFixed = (
-  name: string,
-  parent: string,
-  flags: { ordered?: boolean; unique?: boolean } = {},
-): StoredAxis => ({
+export const sparseFixed = (name: string, parent: string, flags: Flags = {}): StoredAxis => ({
   kind: 'sparse_fixed',
   name,
   parent,
@@ -51,6 +51,7 @@ export const sparseFixed = (
   width: int(0),
   ordered: flags.ordered ?? true,
   unique: flags.unique ?? true,
+  ...(flags.bits && { packed: int(flags.bits) }),
 })
 
 export interface Case {
@@ -69,6 +70,8 @@ const LEVEL = ['dense_variable', 'sparse_fixed', 'sparse_variable', 'dense_fixed
 const flags = fc.record({
   ordered: fc.boolean(),
   unique: fc.oneof({ weight: 4, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
+  // Extents are up to 6.
+  bits: fc.constantFrom(undefined, undefined, undefined, 4, 8, 16),
 })
 
 const chain = (t: number): fc.Arbitrary<StoredAxis[]> =>

@@ -27,9 +27,22 @@ const arraysOf = (s: Storage): StoredTensor['arrays'] =>
     ]),
   )
 
+/** The definition of packed indices: words one after the other, lowest bit first, cut into fields. */
+function indicesOf({ axis, indices, positions }: Level): number[] | Int32Array | null {
+  if (!indices || !hasIndices(axis) || axis.packed?.kind !== 'const') return indices
+  const bits = axis.packed.value
+  const text = [...indices]
+    .map((w) => (w >>> 0).toString(2).padStart(32, '0').split('').reverse().join(''))
+    .join('')
+  return Array.from({ length: positions }, (_, q) =>
+    Number.parseInt([...text.slice(q * bits, (q + 1) * bits)].reverse().join(''), 2),
+  )
+}
+
 /** The definition of the axis kinds, read off `ir/axis.ts`: all positions under p with the coordinate c. */
 function positionsWith(level: Level, p: number, c: number): number[] {
-  const { axis, extent, indptr, indices, mask, width } = level
+  const { axis, extent, indptr, mask, width } = level
+  const indices = indicesOf(level)
   if (mask) {
     const words = mask.subarray(p * Math.ceil(extent / 32), (p + 1) * Math.ceil(extent / 32))
     const bits = [...words]
@@ -76,7 +89,7 @@ describe('random axis forests', () => {
       fc.property(cases, (c) => {
         for (const a of c.axes)
           seen.add(
-            `${a.kind}${'unique' in a && !a.unique ? ' nonunique' : ''}${a.kind === 'dense_fixed' && a.parent !== null ? ' under a parent' : ''}`,
+            `${a.kind}${'unique' in a && !a.unique ? ' nonunique' : ''}${'packed' in a && a.packed ? ' packed' : ''}${a.kind === 'dense_fixed' && a.parent !== null ? ' under a parent' : ''}`,
           )
         const s = build(c)
         const stored = scatterValues(s, { coords: c.coords, values: c.values, dtype: 'f64' }, 'f64', 0)
@@ -93,8 +106,12 @@ describe('random axis forests', () => {
       'dense_variable',
       'sparse_fixed',
       'sparse_fixed nonunique',
+      'sparse_fixed nonunique packed',
+      'sparse_fixed packed',
       'sparse_variable',
       'sparse_variable nonunique',
+      'sparse_variable nonunique packed',
+      'sparse_variable packed',
     ])
   })
 
@@ -149,13 +166,14 @@ describe('random axis forests', () => {
         const s = build(c)
         const stored = scatterValues(s, { coords: c.coords, values: c.values, dtype: 'f64' }, 'f64', 0)
         const arrays = arraysOf(s)
-        const bound = validateStored(c.axes, c.extents, {
-          kind: 'stored',
-          shape: c.shape,
-          arrays,
-          values: stored,
-          dtype: 'f64',
-        })
+        // Words do not say how many fields there are.
+        const widths = new Map(
+          [...s.levels].flatMap(([name, l]) =>
+            l.bits === undefined || l.width === null ? [] : [[name, l.width] as const],
+          ),
+        )
+        const tensor: StoredTensor = { kind: 'stored', shape: c.shape, arrays, values: stored, dtype: 'f64' }
+        const bound = validateStored(c.axes, c.extents, tensor, { widths })
         expect(bound.size).toBe(s.size)
         for (const [name, l] of bound.levels) {
           expect(l.indices).toBe(s.levels.get(name)!.indices)
@@ -184,11 +202,13 @@ describe('random axis forests', () => {
           duplicates: 'share',
         })
         for (const storage of [s, shared])
-          for (const { axis, width, indices } of storage.levels.values()) {
+          for (const level of storage.levels.values()) {
+            const { axis, width } = level
+            const indices = indicesOf(level)
             if (axis.kind !== 'sparse_fixed' || !axis.ordered) continue
             // Padding comes last, and coordinates ascend; strictly, where they are unique.
             for (let p = 0; p * width! < indices!.length; p++) {
-              const own = [...indices!.subarray(p * width!, (p + 1) * width!)]
+              const own = [...indices!.slice(p * width!, (p + 1) * width!)]
               const held = own.filter((x) => x < storage.levels.get(axis.name)!.extent)
               expect(own.slice(0, held.length)).toEqual(held)
               expect(held).toEqual([...(axis.unique ? new Set(held) : held)].sort((a, b) => a - b))
@@ -206,7 +226,7 @@ describe('random axis forests', () => {
           rows.set(x, (rows.get(x) ?? new Set()).add(c.coords[1]![e]!))
         })
         const w = c.widths.get(inner.name)!
-        expect([...shared.levels.get(outer.name)!.indices!]).toEqual(
+        expect([...indicesOf(shared.levels.get(outer.name)!)!]).toEqual(
           [...rows.keys()]
             .sort((a, b) => a - b)
             .flatMap((x) => new Array(Math.ceil(rows.get(x)!.size / w)).fill(x)),

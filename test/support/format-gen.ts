@@ -14,7 +14,17 @@ const ANY = [
   'rows_ell(2)',
   'pieces_ell(2)',
 ] as const
-const MORE = ['sr_bcrs(2, 2)', 'dia', 'bitmap_blocks', 'dbsr(3)', 'dcsc', 'ragged', 'nm(2, 2)'] as const
+const MORE = [
+  'sr_bcrs(2, 2)',
+  'dia',
+  'bitmap_blocks',
+  'dbsr(3)',
+  'dcsc',
+  'ragged',
+  'nm(2, 2)',
+  'nm_packed(2, 2)',
+  'csr_panels(3)',
+] as const
 const SOME = ['band(1, 1)', 'strided(2)', 'band(0, 0)'] as const
 const CONDITIONS = [
   'i < 2',

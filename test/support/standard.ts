@@ -50,6 +50,8 @@ export const STANDARD: readonly Standard[] = [
   { name: 'pieces_ell', args: [3] },
   { name: 'gcoo', args: [2] },
   { name: 'nm', args: [2, 4], few: [2, 4] },
+  { name: 'nm_packed', args: [2, 4], few: [2, 4] },
+  { name: 'csr_panels', args: [7] },
   { name: 'bsr', args: [1] },
   { name: 'bsr', args: [4] },
   { name: 'bsr_by_length', args: [4] },

@@ -44,6 +44,12 @@ export function operandProblem(
 ): Mismatch | undefined {
   const b = around.buffer(l.buffer)
   if (!b) return no('not-matching', `there is no buffer ${l.buffer}`, { expected: `a buffer of ${o.dtype}` })
+  if (b.packed !== undefined)
+    return no(
+      'wrong-type',
+      `${b.name} holds coordinates of ${b.packed} bits, and operand ${o.name} of ${instr.name} is ${o.dtype}`,
+      { expected: `elements of type ${o.dtype}` },
+    )
   const allowed = [...(o.memory ? [o.memory] : []), ...(o.others ?? [])]
   const wanted = allowed.map((m) => m.name).join(' or ') || o.scope
   const found = b.memory?.name ?? b.scope

@@ -1,11 +1,22 @@
 /** A format with its arguments, over the axes of one kernel. */
 import { countText } from '../../ast/count-text.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { hasMask, hasMaskSize, hasWidth, MAX_BITMAP, mapAxis, type StoredAxis } from '../../ir/axis.ts'
+import {
+  FIELD_WIDTHS,
+  hasIndices,
+  hasMask,
+  hasMaskSize,
+  hasWidth,
+  isPackedWrong,
+  MAX_BITMAP,
+  mapAxis,
+  type StoredAxis,
+} from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
+import { checkFields } from '../../ir/packed-fields.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import {
@@ -204,6 +215,15 @@ function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxi
     if (bits === null) refuse('an extent that is no constant', 'a constant: masks are of one size')
     else refuse(`masks of ${bits} bits`, `at most ${MAX_BITMAP}`)
   }
+  const packed = hasIndices(axis) ? axis.packed : undefined
+  if (hasIndices(axis) && isPackedWrong(axis))
+    fail({
+      code: 'format/packed',
+      message: `axis ${axis.name} of ${args.text} packs coordinates into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
+      ...spanOf(at.span, packed?.span, axis.span),
+      expected: FIELD_WIDTHS,
+    })
+  if (extent !== undefined) checkFields(axis, extent)
   const width = hasWidth(axis) ? constantOf(axis.width) : undefined
   if (width !== undefined && width < 1) refuse(`the width ${width}`, 'a positive width')
   return axis

@@ -12,6 +12,7 @@ import {
   hasIndices,
   hasIndptr,
   hasMask,
+  indexBits,
   indicesOf,
   indptrOf,
   isStored,
@@ -105,7 +106,11 @@ class PositionLowering {
       accumulate: b.accumulate,
       span: b.span,
     }))
-    const index = (name: string, length: Expr, values: Pick<Buffer, 'below' | 'positions'> = {}): Buffer => ({
+    const index = (
+      name: string,
+      length: Expr,
+      values: Pick<Buffer, 'below' | 'packed' | 'positions'> = {},
+    ): Buffer => ({
       ...values,
       name,
       dtype: 'i32',
@@ -130,7 +135,8 @@ class PositionLowering {
       if (hasMask(a)) out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
       if (hasIndices(a)) {
         const below = hasHoles(a) ? {} : { below: a.extent }
-        out.push(index(indicesOf(a.name), this.#levels.positions(a.name), below))
+        const packed = a.packed ? { packed: indexBits(a) } : {}
+        out.push(index(indicesOf(a.name), this.#levels.positions(a.name), { ...below, ...packed }))
       }
     }
     return out

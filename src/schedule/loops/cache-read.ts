@@ -129,6 +129,7 @@ export const cacheRead = primitive({
       shape: shape.map(int),
       fill: 0,
       accumulate: buffer.dtype,
+      packed: undefined,
       memory: undefined,
       padding,
       ...inMemory(cx, loop, step.memory, { ...buffer, name }, shape),

@@ -25,7 +25,9 @@ export function rowsOf(t: Tensor): Rows | null {
   if (t.kind === 'stored') {
     const levels = Object.values(t.arrays)
     const [only] = levels
-    return levels.length === 1 && only?.indptr && only.indices && only.indptr.length === rows + 1
+    // Fewer where they are packed.
+    const isWhole = only?.indices?.length === only?.indptr?.at(-1)
+    return levels.length === 1 && only?.indptr && only.indices && isWhole && only.indptr.length === rows + 1
       ? { rows, columns, indptr: only.indptr, indices: only.indices }
       : null
   }

@@ -2,10 +2,12 @@
  * What the index arrays of a scheduled kernel will say of some data: counts, lengths of segments, padding. Found by building
  * the kernel's formats from the data, or from a sample of its rows or columns, without values and without what is dense.
  */
+
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
+import { unpackFields } from '../../ir/packed-fields.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts } from '../../ir/tree.ts'
@@ -130,8 +132,10 @@ function found(loops: Kernel2, bound: Bound): Found {
   const longestOf = new Map<string, readonly number[]>()
   const bounds = boundsIn(loops)
   for (const b of loops.buffers) {
-    const values = b.role === 'index' ? bound.arrays.get(b.name) : undefined
-    if (!values) continue
+    const words = b.role === 'index' ? bound.arrays.get(b.name) : undefined
+    if (!words) continue
+    const values =
+      b.packed === undefined ? words : unpackFields(words, b.packed, evaluate(b.shape[0]!, bound.params))
     if (b.positions !== undefined) {
       const counts = new Map<number, number>()
       let [before, changed] = [-1, 0]

@@ -8,6 +8,7 @@ import {
   hasMask,
   hasWidth,
   type IndexedAxis,
+  indexBits,
   isDense,
   isPadded,
   type MaskedAxis,
@@ -15,7 +16,8 @@ import {
   parentOf,
   type StoredAxis,
 } from '../../ir/axis.ts'
-import { type Level, segment, wordsOf } from '../storage.ts'
+import { checkFields, wordsFor } from '../../ir/packed-fields.ts'
+import { coordinatesOf, type Level, segment, wordsOf } from '../storage.ts'
 
 export interface IndexArrays {
   readonly indptr?: Int32Array
@@ -40,6 +42,8 @@ export function bindLevel(
   padded: Uint8Array | null,
 ): Level {
   const parents = parent?.positions ?? 1
+  const bits = indexBits(axis)
+  checkFields(axis, extent)
   const make = (positions: number, width: number | null = null, indptr: Int32Array | null = null): Level => {
     if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
     return {
@@ -49,6 +53,7 @@ export function bindLevel(
       positions,
       indptr,
       indices: arrays.indices ?? null,
+      ...(bits < 32 && { bits }),
       mask: arrays.mask ?? null,
     }
   }
@@ -56,12 +61,17 @@ export function bindLevel(
   const indices = hasIndices(axis) ? required(axis, 'indices', arrays.indices) : null
   let level: Level
   if (hasIndptr(axis)) {
-    const isList = indices !== null && axis.parent === null && arrays.indptr === undefined
+    const isList = bits === 32 && indices !== null && axis.parent === null && arrays.indptr === undefined
     const indptr = isList ? Int32Array.of(0, indices.length) : required(axis, 'indptr', arrays.indptr)
-    checkIndptr(axis, indptr, parents, indices?.length ?? null)
+    checkIndptr(axis, indptr, parents, bits < 32 ? null : (indices?.length ?? null))
+    if (indices && bits < 32) checkWords(axis, indices, indptr[parents]!)
     if (hasMask(axis)) checkMask(axis, required(axis, 'mask', arrays.mask), indptr, extent, parents)
     else if (!indices) checkLengths(axis.name, axis.parent, indptr, extent)
     level = make(indptr[parents]!, null, indptr)
+  } else if (bits < 32) {
+    const width = packedWidth(axis, parents, given.width)
+    checkWords(axis, indices!, parents * width)
+    level = make(parents * width, width)
   } else level = make(indices!.length, checkWidth(axis, indices!.length, parents, given.width))
   if (hasIndices(axis)) checkIndices(axis, level, parents, given.padding)
   checkUnderPadding(level, padded)
@@ -144,9 +154,33 @@ function checkWidth(axis: PaddedAxis, count: number, parents: number, given: num
   })
 }
 
+/** Words say how many fields there may be, not how many there are. */
+function packedWidth(axis: PaddedAxis, parents: number, given: number | undefined): number {
+  if (given !== undefined && Number.isInteger(given) && given >= 0) return given
+  if (parents === 0) return 0
+  return fail({
+    code: 'bind/width',
+    message: `axis ${axis.name} is packed, and its width is not known`,
+    expected: 'a value for the width',
+    hint: 'bind the size that the width is',
+  })
+}
+
+function checkWords(axis: StoredAxis, words: Int32Array, positions: number): void {
+  const bits = indexBits(axis)
+  const expected = wordsFor(positions, bits)
+  if (words.length !== expected)
+    fail({
+      code: 'bind/indices-length',
+      message: `axis ${axis.name} has ${words.length} words of indices for ${positions} positions of ${bits} bits`,
+      expected: `${expected}: ${32 / bits} positions in each`,
+      hint: 'packIndices(indices, bits) packs coordinates',
+    })
+}
+
 /** Range, order, uniqueness; padding only on fixed levels, and last. */
 function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
-  const indices = level.indices!
+  const indices = coordinatesOf(level)!
   const { extent } = level
   invariant(!isPadded(axis) || padding !== undefined, `what axis ${axis.name} is padded with is not known`)
   const open = hasWidth(axis) && !isPadded(axis)
@@ -217,11 +251,12 @@ function lastSegments(extent: number): (c: number, segment: number) => number {
 /** Under padding there is nothing but padding: its values would otherwise belong to no coordinate. */
 function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
   if (!padded) return
+  const coordinates = coordinatesOf(level)
   for (let p = 0; p < padded.length; p++) {
     if (padded[p] === 0) continue
     const [lo, hi] = segment(level, p)
     for (let q = lo; q < hi; q++)
-      if (level.indices?.[q] !== level.extent || level.width === null)
+      if (coordinates?.[q] !== level.extent || level.width === null)
         fail({
           code: 'bind/padding',
           message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parentOf(level.axis)}`,

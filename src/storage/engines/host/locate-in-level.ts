@@ -3,7 +3,7 @@ import { fail } from '../../../ast/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { bitsBelow } from '../../../columns/bits.ts'
 import { isDense, isPadded } from '../../../ir/axis.ts'
-import { type Level, wordsOf } from '../../storage.ts'
+import { coordinatesOf, type Level, wordsOf } from '../../storage.ts'
 
 /**
  * Position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
@@ -13,10 +13,11 @@ import { type Level, wordsOf } from '../../storage.ts'
 export function findInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
   const n = column.length
   const out = allocate(n, 'entries')
+  const coordinates = coordinatesOf(level)
   for (let s = 0; s < n; s++) {
     const p = parents ? parents[s]! : 0
     const c = column[s]!
-    const q = findPosition(level, p, c)
+    const q = findPosition(level, coordinates, p, c)
     if (q < 0)
       fail({
         code: 'bind/absent-coordinate',
@@ -30,8 +31,8 @@ export function findInLevel(level: Level, parents: Int32Array | null, column: In
 }
 
 /** Position of coordinate c under parent position p; -1 where there is none. */
-function findPosition(level: Level, p: number, c: number): number {
-  const { axis, extent, indptr, indices, mask, width } = level
+function findPosition(level: Level, indices: Int32Array | null, p: number, c: number): number {
+  const { axis, extent, indptr, mask, width } = level
   if (isDense(axis)) return c < extent ? p * extent + c : -1
   if (mask) {
     const from = p * wordsOf(extent)

@@ -1,0 +1,59 @@
+/** Packed index arrays: coordinates as fields of 32-bit words. The one place that says where a field lies. */
+import { fail } from '../ast/diagnostic.ts'
+import { codesOf, hasHoles, indexBits, type StoredAxis } from './axis.ts'
+import { binary, call, type Expr, int, mul, sub } from './expr.ts'
+
+/** Words for so many fields. */
+export const wordsFor = (count: number, bits: number): number => Math.ceil(count / (32 / bits))
+
+/**
+ * The element at a position, where `word` reads the array: of fields, what is left between those above and below it.
+ * `lowered`: after divisions were, of which those of positions do not floor.
+ */
+export function fieldAt(position: Expr, bits: number, word: (at: Expr) => Expr, lowered = false): Expr {
+  if (bits === 32) return word(position)
+  const per = int(32 / bits)
+  const [at, place] = [
+    binary(lowered ? 'quo' : 'div', position, per),
+    binary(lowered ? 'rem' : 'mod', position, per),
+  ]
+  const above = sub(int(32 - bits), mul(place, int(bits)))
+  return call('shift_right', [call('shift_left', [word(at), above]), int(32 - bits)])
+}
+
+/** Numbers as fields of `bits` bits each, the first in the lowest bits of the first word. */
+export function packFields(values: ArrayLike<number>, bits: number): Int32Array {
+  const per = 32 / bits
+  const out = new Int32Array(wordsFor(values.length, bits))
+  for (let k = 0; k < values.length; k++) out[Math.floor(k / per)]! |= values[k]! << ((k % per) * bits)
+  return out
+}
+
+/** The first `count` of them. */
+export function unpackFields(words: ArrayLike<number>, bits: number, count: number): Int32Array {
+  const per = 32 / bits
+  const out = new Int32Array(count)
+  for (let k = 0; k < count; k++)
+    out[k] = (words[Math.floor(k / per)]! << (32 - bits - (k % per) * bits)) >>> (32 - bits)
+  return out
+}
+
+/**
+ * Fields hold every coordinate, and a number for positions that hold none.
+ * @throws SptError `format/packed`
+ */
+export function checkFields(axis: StoredAxis, extent: number): void {
+  const bits = indexBits(axis)
+  const codes = codesOf(axis, extent)
+  if (bits === 32 || codes <= 2 ** bits) return
+  const open = hasHoles(axis)
+  fail({
+    code: 'format/packed',
+    message: `axis ${axis.name} packs coordinates into ${bits} bits, and its extent is ${extent}${open ? ', with one number more for positions that hold nothing' : ''}`,
+    ...(axis.span ? { span: axis.span } : {}),
+    expected: `an extent up to ${2 ** bits - (open ? 1 : 0)}`,
+    hint: open
+      ? 'give more bits, or no padding a number of its own: `compact`, or `padded with` a coordinate'
+      : 'give more bits, or store coordinates within smaller ranges',
+  })
+}

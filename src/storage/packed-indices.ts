@@ -1,0 +1,49 @@
+/** Packed index arrays of levels, made of coordinates at the end of assembly. */
+import { hasIndices, hasWidth, indexBits } from '../ir/axis.ts'
+import { add, call, type Expr, int, load, lt, mul, select, variable } from '../ir/expr.ts'
+import { wordsFor } from '../ir/packed-fields.ts'
+import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
+import type { Coroutine } from './coroutines.ts'
+import { checkLevelProperty } from './level-property-checks.ts'
+import type { Level } from './storage.ts'
+
+/**
+ * A chain of levels with their indices packed as their axes say.
+ * @throws SptError `format/claim` of padding that has no number among the fields
+ */
+export function* packChain<C extends Column>(
+  engine: Engine<C>,
+  chain: readonly Level<C>[],
+): Coroutine<readonly Level<C>[]> {
+  const open = (l: Level<C>): boolean => l.bits === undefined && indexBits(l.axis) < 32
+  for (const [k, l] of chain.entries())
+    if (open(l) && hasWidth(l.axis) && l.axis.compact === true)
+      yield* checkLevelProperty(engine, chain.slice(0, k + 1), 'compact')
+  return chain.map((l) => (open(l) ? packed(engine, l) : l))
+}
+
+const WIDE = '@wide'
+
+function packed<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> {
+  const { axis, indices, positions } = level
+  if (!hasIndices(axis) || !indices) return level
+  const bits = indexBits(axis)
+  const frame = new Frame(engine, wordsFor(positions, bits), new Map())
+  frame.tables.set(WIDE, indices)
+  const end = frame.sized(positions)
+  const field = (k: number): Expr => {
+    const at = add(mul(variable(ENTRY), int(32 / bits)), int(k))
+    return call('shift_left', [select(lt(at, end), load(WIDE, [at], 'i32'), int(0)), int(k * bits)])
+  }
+  const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
+  const words = engine.empty(frame.n, `${axis.name}_indices`)
+  // No two have a bit in common.
+  engine.scatter(
+    frame,
+    words,
+    variable(ENTRY),
+    fields.reduce((a, b) => call('bit_xor', [a, b])),
+  )
+  engine.release(indices)
+  return { ...level, indices: words, bits }
+}

@@ -1,0 +1,23 @@
+/** Stored coordinates of a level as expressions and columns, whether they are packed or not. */
+import { type Expr, load, variable } from '../ir/expr.ts'
+import { fieldAt } from '../ir/packed-fields.ts'
+import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
+import type { Level } from './storage.ts'
+
+/** The stored coordinate at a position. */
+export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>, position: Expr): Expr {
+  const name = `@indices ${level.axis.name}`
+  frame.tables.set(name, level.indices!)
+  if (level.bits !== undefined) frame.signed.add(name)
+  return fieldAt(position, level.bits ?? 32, (at) => load(name, [at], 'i32'))
+}
+
+/** The coordinates as a column; a new one is noted in `made`. */
+export function coordinateColumn<C extends Column>(engine: Engine<C>, level: Level<C>, made: C[]): C {
+  if (level.bits === undefined) return level.indices!
+  const frame = new Frame(engine, level.positions, new Map())
+  const out = engine.empty(level.positions, 'coordinates')
+  engine.scatter(frame, out, variable(ENTRY), coordinateAt(frame, level, variable(ENTRY)))
+  made.push(out)
+  return out
+}

@@ -1,0 +1,298 @@
+/**
+ * Packed index arrays: a format with `packed` stores what it stores without it, each coordinate as a field; hosts and devices
+ * make the same arrays, ready-made ones are bound as they are, and kernels compute what the reference does.
+ */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { packIndices, unpackIndices } from '../../src/api/tensors.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import type { Compilation } from '../../src/run/compile.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
+import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
+import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
+import { DEVICES } from '../convert/devices.ts'
+import { givenFor, matrices, written } from '../formats/written.ts'
+import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
+import { arraysOf } from '../support/standard.ts'
+import { agreeOnAll, agreeOnDevice } from './agree.ts'
+
+const WIDTHS = [1, 2, 4, 8, 16]
+
+/** What is stored, the packed axis, and how many numbers its fields tell apart. */
+const FORMATS = [
+  {
+    name: 'columns of a panel',
+    axis: 'ji',
+    codes: 3,
+    text: `
+  axis io = dense_fixed(i)
+  axis po = dense_fixed(io, ceildiv(j, 3))
+  axis ji = sparse_variable(po, 3) PACKED
+  map (i, j) -> (i, j / 3, j % 3)
+  inverse (io, po, ji) -> (io, po * 3 + ji)`,
+  },
+  {
+    name: 'padding that is no coordinate',
+    axis: 'ji',
+    codes: 4,
+    text: `
+  axis io = dense_fixed(i)
+  axis po = dense_fixed(io, ceildiv(j, 3))
+  axis ji = sparse_fixed(po, 3, 3) PACKED
+  map (i, j) -> (i, j / 3, j % 3)
+  inverse (io, po, ji) -> (io, po * 3 + ji)`,
+  },
+  {
+    name: 'padding that is a coordinate',
+    axis: 'ji',
+    codes: 4,
+    text: `
+  axis io = dense_fixed(i)
+  axis po = dense_fixed(io, ceildiv(j, 4))
+  axis ji = sparse_fixed(po, 4, 4) padded with 0 PACKED
+  map (i, j) -> (i, j / 4, j % 4)
+  inverse (io, po, ji) -> (io, po * 4 + ji)`,
+  },
+  {
+    name: 'no padding, above blocks',
+    axis: 'ji',
+    codes: 32,
+    text: `
+  axis io = sparse_variable(ceildiv(i, 2)) nonunique
+  axis ji = sparse_fixed(io, min(j, 32), 1) compact PACKED
+  axis ii = dense_fixed(ji, 2)
+  map (i, j) -> (i / 2, j, i % 2)
+  inverse (io, ji, ii) -> (io * 2 + ii, ji)`,
+  },
+  {
+    name: 'a root',
+    axis: 'io',
+    codes: 16,
+    text: `
+  axis io = sparse_variable(min(ceildiv(i, 2), 16)) PACKED
+  axis jo = sparse_variable(io, j)
+  axis ii = dense_fixed(jo, 2)
+  map (i, j) -> (i / 2, j, i % 2)
+  inverse (io, jo, ii) -> (io * 2 + ii, jo)`,
+  },
+] as const
+
+const format = (text: string, packed: string): string =>
+  `format f over (i, j) {${text.replace(' PACKED', packed)}\n}\n`
+
+/** Visits what is stored; looks coordinates up that are, or are not. */
+const KERNEL = `
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jm = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: i32[i, j] in
+  buffer M: i32[i, jm] in
+  buffer x: i32[jd] in
+  buffer y: i32[i] out
+  buffer z: i32[i] inout
+  iterate sum [i, j] as SR { y[i] += A[i, j] * x[j] }
+  LOOKUP iterate both [i, jm] as SR { z[i] += M[i, jm] * A[i, jm] }
+}
+`
+const compilations = new Map<string, Compilation>()
+function compiled(text: string, packed: string): Compilation {
+  // Among several entries of one coordinate nothing can be looked up.
+  const kernel = text.includes('nonunique') ? KERNEL.replace(/LOOKUP.*/, '') : KERNEL.replace('LOOKUP ', '')
+  const source = `${kernel}${format(text, packed)}schedule k.s { A as f }`
+  const known = compilations.get(source) ?? parseProgram(source).kernel('k').schedule('s').compilation
+  compilations.set(source, known)
+  return known
+}
+
+/** Values at equal coordinates added up; none is 0, which blocks would not tell from nothing. */
+function summed(t: CoordTensor): CoordTensor {
+  const seen = new Map([...t.coords[0]!].map((i, e) => [`${i} ${t.coords[1]![e]}`, e]))
+  const kept = [...seen.values()]
+  return {
+    ...t,
+    coords: t.coords.map((c) => Int32Array.from(kept, (e) => c[e]!)),
+    values: Int32Array.from(kept, (_, k) => 1 + (k % 7)),
+    dtype: 'i32',
+  }
+}
+const lines = (t: CoordTensor): string[] =>
+  [...t.values!].map((x, e) => `${t.coords.map((c) => c[e]).join(' ')}: ${x}`).sort()
+
+const drawn = (codes: number) =>
+  fc.record({ A: matrices.map(summed), bits: fc.constantFrom(...WIDTHS.filter((b) => codes <= 2 ** b)) })
+
+test.each(FORMATS)('$name: arrays, back, ready-made, and kernels', async ({ text, axis, codes }) => {
+  const plain = written(format(text, ''))
+  await fc.assert(
+    fc.asyncProperty(drawn(codes), matrices.map(summed), async ({ A, bits }, M) => {
+      const to = written(format(text, ` packed ${bits}`))
+      const given = givenFor(A.shape)
+      const stored = convertTensor(A, to, given)
+      const [part] = stored.parts
+      const [wide] = convertTensor(A, plain, given).parts
+      const level = part!.storage.levels.get(axis)!
+      const own = wide!.storage.levels.get(axis)!
+      expect(level.positions).toBe(own.positions)
+      expect(unpackIndices(level.indices!, bits, level.positions)).toEqual(own.indices)
+      expect(level.indices).toEqual(packIndices(own.indices!, bits))
+      expect(level.indices!.length).toBe(Math.ceil((own.positions * bits) / 32))
+      expect(part!.values).toEqual(wide!.values)
+      expect(lines(partsToCoords(stored))).toEqual(lines(A))
+      const arrays: StoredTensor['arrays'] = Object.fromEntries(
+        [...part!.storage.levels].map(([name, { indptr, indices }]) => [
+          name,
+          { ...(indptr && { indptr }), ...(indices && { indices }) },
+        ]),
+      )
+      const tensor: StoredTensor = {
+        kind: 'stored',
+        shape: part!.storage.axes.map((a) => part!.storage.levels.get(a.name)!.extent),
+        arrays,
+        values: part!.values,
+        dtype: 'i32',
+      }
+      const ready = partsFromArrays(to, [{ tensor, tables: new Map() }], given)
+      expect(ready.parts[0]!.storage.levels.get(axis)!.indices).toBe(level.indices)
+      expect(lines(partsToCoords(ready))).toEqual(lines(A))
+      const [m, n] = A.shape as [number, number]
+      const x = Int32Array.from({ length: n }, (_, k) => 1 + k)
+      const inside = [...M.values!.keys()].filter((e) => M.coords[0]![e]! < m && M.coords[1]![e]! < n)
+      const kept = {
+        ...M,
+        shape: A.shape,
+        coords: M.coords.map((c) => Int32Array.from(inside, (e) => c[e]!)),
+      }
+      const tensors = {
+        M: { ...kept, values: Int32Array.from(inside, (e) => M.values![e]!) },
+        x: { kind: 'dense', shape: [n], values: x, dtype: 'i32' } as const,
+        z: { kind: 'dense', shape: [m], values: new Int32Array(m), dtype: 'i32' } as const,
+      }
+      const c = compiled(text, ` packed ${bits}`)
+      for (const bound of [{ A }, { [c.kernel.buffers[0]!.name]: tensor }])
+        await agreeOnAll(c, { tensors: { ...tensors, ...bound }, params: { m, n } })
+    }),
+    { numRuns: runs(30) },
+  )
+})
+
+test.each(DEVICES)(
+  '$name makes the arrays of the host, and goes back',
+  async ({ kind, open }) => {
+    const device = await open()
+    const rows = written(
+      'format csr over (i, j) {\n axis io = dense_fixed(i)\n axis jo = sparse_variable(io, j)\n map (i, j) -> (i, j)\n inverse (io, jo) -> (io, jo)\n}',
+    )
+    const back = convertPlan(device, rows)
+    for (const { text, codes } of kind === 'webgpu' ? FORMATS.slice(2, 3) : FORMATS) {
+      const plans = WIDTHS.filter((b) => codes <= 2 ** b)
+        .slice(0, kind === 'webgpu' ? 1 : 5)
+        .map((b) => written(format(text, ` packed ${b}`)))
+        .map((to) => ({ to, plan: convertPlan(device, to) }))
+      await fc.assert(
+        fc.asyncProperty(matrices.map(summed), fc.constantFrom(...plans), async (A, { to, plan }) => {
+          const given = givenFor(A.shape)
+          const from = await resident(device, A)
+          const made = await plan.run(from, given)
+          expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
+          const again = await back.run(made, given)
+          expect(arraysOf(await again.download())).toEqual(arraysOf(convertTensor(A, rows, given)))
+          for (const r of [from, made, again]) r.free()
+        }),
+        { numRuns: runs(kind === 'webgpu' ? 3 : 20) },
+      )
+    }
+    await device.dispose()
+  },
+  300_000,
+)
+
+test('a GPU reads fields as the cpu does', async () => {
+  const device = await createNodeWebGpu()
+  const [{ text }] = FORMATS
+  const c = compiled(text, ' packed 2')
+  await fc.assert(
+    fc.asyncProperty(matrices.map(summed), async (A) => {
+      const [m, n] = A.shape as [number, number]
+      const x = {
+        kind: 'dense',
+        shape: [n],
+        values: Int32Array.from({ length: n }, (_, k) => k),
+        dtype: 'i32',
+      } as const
+      const z = { ...x, shape: [m], values: new Int32Array(m) }
+      const bound = bindInputs(c.kernel, { tensors: { A, M: A, x, z }, params: { m, n } })
+      const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+      expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
+    }),
+    { numRuns: runs(5) },
+  )
+  await device.dispose()
+}, 120_000)
+
+test('what fields do not hold is refused', () => {
+  const [, padded, , , root] = FORMATS
+  const build = (text: string, packed: string, A: CoordTensor) =>
+    refusal(() => convertTensor(A, written(format(text, packed)), givenFor(A.shape)))
+  const one = (m: number, n: number): CoordTensor => ({
+    kind: 'coords',
+    shape: [m, n],
+    coords: [Int32Array.of(0), Int32Array.of(0)],
+    values: Int32Array.of(1),
+    dtype: 'i32',
+  })
+  const four = padded.text.replaceAll('3', '4')
+  expect(build(four, ' packed 2', one(1, 4))).toMatchObject({
+    code: 'format/packed',
+    message:
+      'axis ji packs coordinates into 2 bits, and its extent is 4, with one number more for positions that hold nothing',
+  })
+  // Two of four columns are held where all are claimed.
+  expect(
+    build(four.replace('ji = sparse_fixed(po, 4, 4)', '$& compact'), ' packed 2', one(1, 4)),
+  ).toMatchObject({
+    code: 'format/claim',
+  })
+  expect(build(root.text, ' packed 1', one(9, 1))).toMatchObject({
+    code: 'format/packed',
+    message: 'axis io packs coordinates into 1 bits, and its extent is 5',
+  })
+  expect(refusal(() => written(format(root.text, ' packed 3')))).toMatchObject({
+    code: 'format/packed',
+    expected: '1, 2, 4, 8 or 16 bits',
+  })
+  expect(refusal(() => packIndices([0, 4], 2)).message).toMatch(/position 1/)
+})
+
+test('ready-made words are as many as positions need, and hold what the axis may', () => {
+  const [panels] = FORMATS
+  const to = written(format(panels.text, ' packed 2'))
+  const from = (indices: Int32Array) =>
+    partsFromArrays(
+      to,
+      [
+        {
+          tensor: {
+            kind: 'stored',
+            shape: [1, 1, 3],
+            arrays: { ji: { indptr: Int32Array.of(0, 2), indices } },
+            values: Int32Array.of(5, 6),
+            dtype: 'i32',
+          },
+          tables: new Map(),
+        },
+      ],
+      givenFor([1, 3]),
+    )
+  expect(lines(partsToCoords(from(packIndices([0, 2], 2))))).toEqual(['0 0: 5', '0 2: 6'])
+  expect(refusal(() => from(Int32Array.of(0, 2))).code).toBe('bind/indices-length')
+  expect(refusal(() => from(packIndices([0, 3], 2)))).toMatchObject({ code: 'bind/index-range' })
+  expect(refusal(() => from(packIndices([2, 0], 2)))).toMatchObject({ code: 'bind/unsorted' })
+})
