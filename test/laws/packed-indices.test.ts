@@ -5,7 +5,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { packIndices, unpackIndices } from '../../src/api/tensors.ts'
+import { runLaunches, runLoops } from '../../src/api/stage-runs.ts'
+import { dense, packIndices, unpackIndices } from '../../src/api/tensors.ts'
+import type { Kernel2, Plan } from '../../src/ir/loops.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
@@ -20,7 +22,7 @@ import { givenFor, matrices, written } from '../formats/written.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { arraysOf } from '../support/standard.ts'
-import { agreeOnAll, agreeOnDevice } from './agree.ts'
+import { agreeOnAll, agreeOnDevice, compare } from './agree.ts'
 
 const WIDTHS = [1, 2, 4, 8, 16]
 
@@ -213,6 +215,30 @@ test.each(DEVICES)(
   },
   300_000,
 )
+
+test('every pass leaves a kernel that computes the same', () => {
+  const c = compiled(FORMATS[0].text, ' packed 2')
+  const results: [string, Kernel2 | Plan][] = []
+  c.observe((pass, result) => results.push([pass, result]))
+  expect(results.map(([pass]) => pass)).toContain('fields')
+  fc.assert(
+    fc.property(matrices.map(summed), (A) => {
+      const [m, n] = A.shape as [number, number]
+      const x = dense(
+        [n],
+        Int32Array.from({ length: n }, (_, k) => k),
+      )
+      const z = dense([m], new Int32Array(m))
+      const bound = bindInputs(c.kernel, { tensors: { A, M: A, x, z }, params: { m, n } })
+      const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+      for (const [pass, result] of results) {
+        const memory = result.stage === 2 ? runLoops(result, bound, 'forward') : runLaunches(result, bound)
+        compare(pass, bound, memory, expected)
+      }
+    }),
+    { numRuns: runs(10) },
+  )
+})
 
 test('a GPU reads fields as the cpu does', async () => {
   const device = await createNodeWebGpu()
