@@ -2,7 +2,7 @@
  * Initialisation of reductions at the identity. Invariant reached: no reduction carries its initialisation; every target is
  * set to the identity once, before the first combine.
  *
- * The identity goes just before the outermost reduction loop, under copies of the spatial loops that lie between it and the
+ * The identity goes just before the outermost reduction loop, or the instruction around it, under copies of the spatial loops that lie between it and the
  * reduction. Where that place cannot hold it (the target's element changes with a reduction loop, or the loop runs on
  * several blocks or threads at once) the whole buffer is filled first instead.
  */
@@ -45,8 +45,8 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
 }
 
 /**
- * The body with the targets of a reduction in it set to the identity before the outermost reduction loop around, where
- * `cond` holds of the element. Nothing where that place cannot hold it.
+ * The body with the targets of a reduction in it set to the identity before the outermost reduction loop around, or the
+ * instruction that it is part of, where `cond` holds of the element. Nothing where that place cannot hold it.
  */
 export function withStart(
   body: Body,
@@ -54,7 +54,8 @@ export function withStart(
   names: Names,
   cond?: Expr,
 ): Body | undefined {
-  const at = path.findIndex((l) => l.reduce)
+  // What an instruction does is no place for other statements.
+  const at = path.findIndex((l) => l.reduce || l.mode.kind === 'instr')
   const inside = at < 0 ? [] : path.slice(at)
   const nest = fitsBefore(reduce, inside) ? startsOf(reduce, inside, names, cond) : undefined
   if (!nest) return undefined

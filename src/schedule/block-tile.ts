@@ -140,7 +140,7 @@ function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[],
 }
 
 /** The statements around `to`, from `from` on, both included. */
-function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
+export function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
   const go = (s: Stmt): readonly Stmt[] | undefined => {
     if (s === to) return [s]
     for (const b of bodiesOf(s))

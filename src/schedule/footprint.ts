@@ -4,11 +4,11 @@
  * intervals.
  */
 
-import { linear, linearKey, rises, roundedUp, sameSum } from '../analysis/integers/linear.ts'
+import { linear, linearKey, roundedUp, sameSum } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import type { Found } from '../ir/definitions.ts'
-import { type Expr, int, lt, mul, variable } from '../ir/expr.ts'
-import { buffersRead, freeVars, mentions, readsMemory, substitute } from '../ir/expr-tree.ts'
+import { type Expr, int, mul, variable } from '../ir/expr.ts'
+import { buffersRead, freeVars, substitute } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -145,81 +145,11 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
   }
 }
 
-/**
- * A read happens only where the loops around it run; its copy stands outside of those that are not needed to
- * name the element. Where the index itself reads memory, what these loops protected has to be said again: that
- * they run at all. One list of conditions for all uses, over the loops of the first.
- */
-export function readConditions(cx: Context, at: Found, uses: readonly Use[]): readonly Expr[] {
-  const template = neededBy(uses[0]!)
-  const lists = uses.map((u) => {
-    const map = new Map<string, Expr>(neededBy(u).map((l, k) => [l.var, variable(template[k]!.var)]))
-    return conditionsOf(cx, at, u).map((e) => substitute(e, map))
-  })
-  // What has to hold for one of the reads, and for all others as well, is all that the copy has to ask.
-  const keys = lists.map((l) => new Set(l.map(keyOf)))
-  const weakest = keys.findIndex((own) => keys.every((other) => [...own].every((c) => other.has(c))))
-  if (weakest < 0)
-    cx.refuse({
-      code: 'guard-not-decidable',
-      message: `the reads inside of ${at.loop.name} happen under different conditions`,
-      loops: [at.loop],
-      hint: 'cache further inside, where only one of them is left',
-    })
-  return lists[weakest]!
-}
-
-function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
-  const needed = neededBy(use)
-  const hidden = use.path.filter((l) => !needed.includes(l))
-  const names = new Set(hidden.map((l) => l.var))
-  const gathers = use.index.some(readsMemory)
-  const around = [...at.path, at.loop]
-  const out: Expr[] = []
-  const refuse = (l: For, e: Expr): never =>
-    cx.refuse({
-      code: 'guard-not-decidable',
-      message: `${printExpr(e)} decides whether the element is read, and the copy stands outside of ${l.name}`,
-      loops: [at.loop, l],
-      hint: `cache at ${l.name} instead`,
-    })
-  const positive = (l: For, e: Expr): void => {
-    if (dependsOn(e, names)) refuse(l, e)
-    if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
-  }
-  const outside = (e: Expr): boolean =>
-    use.index.every((x) => ![...freeVars(e)].some((v) => freeVars(x).has(v)))
-  for (const l of hidden) {
-    if (gathers) positive(l, l.extent)
-    for (const g of use.asks && l === use.path.at(-1) ? [] : l.guards) {
-      const less = g.kind === 'binary' && g.op === 'lt' ? g : undefined
-      const bound = less?.b
-      // A bound on other variables than those of the element says nothing about a plain address.
-      if (!gathers && bound && outside(g)) continue
-      const first = less && atFirst(less.a, names)
-      if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
-      if (first.kind === 'const' && first.value === 0) positive(l, bound)
-      else if (dependsOn(bound, names)) refuse(l, g)
-      else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
-    }
-  }
-  return out
-}
-
-/** Whether `first < bound` says that a loop over tiles has begun one. */
-const isWithin = (first: Expr, bound: Expr, loop: For): boolean =>
-  beginsTile(first, bound, variable(loop.var), loop.extent)
-
 /** Whether `first` is where a tile of c begins: `c` times one that is less than `end`, which is `ceildiv(bound, c)`. */
 export function beginsTile(first: Expr, bound: Expr, tile: Expr, end: Expr): boolean {
   const tiles = roundedUp(end)
   if (!tiles || linearKey(tiles.total) !== linearKey(linear(bound))) return false
   return sameSum(first, mul(tile, int(tiles.by)))
-}
-
-/** A sum with the loops `names` in their first iteration, where it is then the smallest. */
-function atFirst(e: Expr, names: ReadonlySet<string>): Expr | undefined {
-  return rises(e, ...names) ? substitute(e, new Map([...names].map((n) => [n, int(0)]))) : undefined
 }
 
 const dependsOn = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].some((v) => names.has(v))

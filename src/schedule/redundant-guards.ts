@@ -14,11 +14,14 @@ import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
-/** The body without the guards of loops around reductions over padded copies that the copies have made needless. */
-export function eliminateRedundantGuards(body: Body): Body {
+/**
+ * The body without the guards of loops around reductions over padded and whole copies that the copies have made needless;
+ * of the loop `within` and those inside of it, where it is given.
+ */
+export function eliminateRedundantGuards(body: Body, within?: string): Body {
   const local = allocations(body)
   let out = body
-  for (let next: Body | undefined = body; next; next = dropOne(out, local)) out = next
+  for (let next: Body | undefined = body; next; next = dropOne(out, local, within)) out = next
   return out
 }
 
@@ -50,13 +53,14 @@ function isWithinLocals(s: Store, path: readonly For[], local: ReadonlyMap<strin
   })
 }
 
-function dropOne(body: Body, local: ReadonlyMap<string, Buffer>): Body | undefined {
+function dropOne(body: Body, local: ReadonlyMap<string, Buffer>, within?: string): Body | undefined {
   let found: { loop: For; guard: Expr } | undefined
   walkStmts(body, (s, path) => {
     if (found || s.kind !== 'reduce' || !readsCopies(s, local)) return
     const inLocals = s.targets.every((t) => local.has(t.buffer))
+    const from = within === undefined ? 0 : path.findIndex((l) => l.var === within)
     for (const [k, loop] of path.entries()) {
-      if (loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
+      if (from < 0 || k < from || loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
       const inside = path.slice(k)
       const guard = loop.guards.find(
         (g) =>

@@ -67,6 +67,80 @@ describe('an instruction is taken', () => {
   })
 })
 
+describe('tiles of rows that a list names', () => {
+  // Of three rows of five, in groups of eight: most of a tile is no row.
+  const listed = (depth: number): string => `
+kernel product(m: size, n: size, kb: size) {
+  axis i = dense_fixed(m)
+  axis o = dense_fixed(kb)
+  axis p = dense_fixed(${depth})
+  axis j = dense_fixed(n)
+  axis g = dense_variable(o, m)
+  axis r = sparse_fixed(g, m, 8)
+  buffer A: f16[i, o, p] in
+  buffer B: f16[o, p, j] in
+  buffer C: f32[i, j] out
+  iterate product [o, g, r, p, j] as RRRRS { C[r, j] += A[r, o, p] * B[o, p, j] }
+}`
+  const tile = (loops: string): string => `
+  fuse (o, g) -> t
+  atomic C
+  require n % 8 == 0
+  split j by 8 -> (jo, jr)
+  ${loops}
+  bind t to block.x, jo to block.y
+  cache_write C at jo in c_tile -> Cr`
+  const FRAGMENTED = `${tile('split product.p by 8 -> (po, pr)  reorder (t, jo, po, r, jr, pr)')}
+  cache_read B at jo in shared -> Bs
+  cache_read A at jo in shared padded 0 -> As
+  cache_read As at po in a_tile -> Ar
+  cache_read Bs at po in b_tile -> Br
+  tensorize Ar.r with read_a
+  tensorize product.r with multiply`
+  // Without a reduction loop around the instruction: it starts its tile itself.
+  const ALONE = `${tile('reorder (t, jo, r, jr, product.p)')}
+  cache_read A at jo in turned_8 padded 0 -> As
+  cache_read B at jo in shared -> Bs
+  tensorize product.r with multiply_later`
+
+  test.each([
+    [16, FRAGMENTED, 'multiply'],
+    [8, ALONE, 'multiply_later'],
+  ])('of depth %d are computed, and go where the list says: %s', (depth, steps, name) => {
+    const k = scheduled(steps, listed(depth))
+    const text = print2(k.compilation.loops, { bodyOnly: true })
+    expect(text).toContain(`for r in 0..8  @${name}\n`)
+    expect(text).toMatch(/reduce {2}where r_indices\[.*\] < m\n.*\n +C\[r_indices.* {2}atomic/)
+    k.compilation.observe(verifyPass)
+    const [cuda] = k.emit('cuda')
+    expect(cuda!.text).toContain(name === 'multiply' ? 'multiply(' : 'start(')
+    expect(cuda!.text).toContain('atomicAdd')
+    const run = (c: typeof k): number[] => {
+      const C = new Array<number>(5 * 8).fill(Number.NaN)
+      interpret(
+        c.compilation.loops,
+        new Map([
+          ['A', Array.from({ length: 5 * 2 * depth }, (_, e) => ((e * 7) % 5) - 2)],
+          ['B', Array.from({ length: 2 * depth * 8 }, (_, e) => ((e * 3) % 7) - 3)],
+          ['C', C],
+          ['g_indptr', [0, 1, 2]],
+          ['r_indices', [0, 2, 4, 5, 5, 5, 5, 5, 2, 5, 5, 5, 5, 5, 5, 5]],
+        ]),
+        new Map([
+          ['m', 5],
+          ['n', 8],
+          ['kb', 2],
+          ['g_count', 2],
+        ]),
+      )
+      return C
+    }
+    const want = run(scheduled('', listed(depth)))
+    expect(want.some((x) => x !== 0)).toBe(true)
+    expect(run(k)).toEqual(want)
+  })
+})
+
 describe('an instruction is refused', () => {
   const cases: [string, string, string, string?][] = [
     ['other extents', `${TILED}\ntensorize po with multiply`, 'schedule/wrong-extent'],

@@ -9,7 +9,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
-import { gated, type Scatter, scattered } from '../support/scatter-gen.ts'
+import { gated, panels, type Scatter, scattered } from '../support/scatter-gen.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters, runs } from './law.ts'
 
@@ -33,6 +33,7 @@ const told = (e: unknown, s: Scatter): Error =>
 const WHAT = [
   ['a tile of listed rows is written back to its rows', scattered],
   ['a tile is gated and combined where it is complete', gated],
+  ['threads fill copies of gathered rows for tiles beyond the last row', panels],
 ] as const
 
 test.each(WHAT)(
@@ -54,7 +55,7 @@ test.each(WHAT)(
       }),
       parameters(CASES),
     )
-    if (runs(CASES) >= CASES) expect(seen.kept).toBeGreaterThan(CASES / 5)
+    if (runs(CASES) >= CASES) expect(seen.kept).toBeGreaterThan(CASES / 8)
   },
   3_600_000,
 )
@@ -100,4 +101,58 @@ schedule k.s { split outer.a by 4 -> (ao, ar)  cache_write C at ao in register }
     inputs: {},
   })
   expect(c).toBe('schedule/not-one-reduction')
+})
+
+/** What `k.s` of a text looks like after its steps. */
+const shown = (kernel: string, steps: string): string =>
+  parseProgram(`${kernel}\nschedule k.s { ${steps} }`).kernel().schedule('s').show(2)
+
+test('a copy does not ask for rows of a tile that its address does not name', () => {
+  const kernel = `kernel k(m: size, n: size, q: size) {
+  axis i = dense_fixed(m)
+  axis o = dense_fixed(q)
+  axis p = dense_fixed(4)
+  axis j = dense_fixed(n)
+  axis g = dense_variable(o, m)
+  axis r = sparse_fixed(g, m, 4)
+  buffer A: i32[i, o, p] in
+  buffer B: i32[o, p, j] in
+  buffer C: i32[i, j] out
+  iterate sum [o, g, r, p, j] as RRRRS { C[r, j] += A[r, o, p] * B[o, p, j] }
+}`
+  const steps = `fuse (o, g) -> t  atomic C  require n % 4 == 0  split j by 4 -> (fo, fj)
+    reorder (t, fo, r, fj, p)  bind t to block.x, fo to block.y  cache_write C at fo in register
+    cache_read A at fo in shared padded 0 -> As  cache_read B at fo in shared -> Bs`
+  const text = shown(kernel, steps)
+  // The list decides which rows of A there are, where they come from and where they go.
+  expect(text.match(/if r_indices\[.*\] < m/g)).toHaveLength(1)
+  expect(text.match(/where r_indices\[.*\] < m/g)).toHaveLength(2)
+  expect(text).not.toMatch(/where.*\n(.*\n)?.*Bs\[.*\] = B/)
+})
+
+test('threads whose rows end early fill a copy together with the others', () => {
+  const kernel = `format panels(g, s) over (i, k) {
+  axis io = dense_fixed(ceildiv(i, g))
+  axis go = dense_variable(io, k)
+  axis ko = sparse_fixed(go, k, s) padded with 0
+  axis ii = dense_fixed(g)
+  map (i, k) -> (i / g, rank(k by i / g) / s, k, i % g)
+  inverse (io, go, ko, ii) -> (io * g + ii, ko)
+}
+kernel k(m: size, k: size) {
+  axis i = dense_fixed(m)
+  axis p = sparse_variable(i, k)
+  axis pd = dense_fixed(k)
+  axis f = dense_fixed(4)
+  buffer A: i32[i, p] in
+  buffer X: i32[pd, f] in
+  buffer C: i32[i, f] out
+  iterate sum [i, p, f] as SRS { C[i, f] += A[i, p] * X[p, f] }
+}`
+  const steps = `A as panels(8, 2)  split ii by 4 -> (w, r)  reorder (io, w, go, r, f, ko)
+    bind io to block.x, w to thread.y  cache_write C at w in register -> Cr
+    cache_read X at go in shared -> Xs  cache_read A at go in shared -> As`
+  const text = shown(kernel, steps)
+  expect(text).toMatch(/for f_\d+ \(Xs\.f\) in 0\.\.4\n +Xs\[/)
+  expect(text.match(/ < m/g)).toHaveLength(2)
 })

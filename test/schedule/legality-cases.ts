@@ -196,9 +196,11 @@ export const ILLEGAL: readonly Illegal[] = [
     code: 'shared-by-threads',
     wrong: 'race',
     // A copy under a condition that some threads do not meet: nobody fills it for all.
-    kernel: kernel('buffer y: i32[] out', 'iterate sum [i, j, c] as RRR { y[] += A[i, j] }'),
-    steps: `split c by 2 -> (ca, cb)  split cb by 4 -> (cba, cbb)  cache_read A at cba in shared
-      split ca by 2 -> (caa, cab)  bind cab to thread.z`,
+    kernel: kernel(
+      'buffer x: i32[c] in\n  buffer y: i32[] out',
+      'iterate sum [i, j, c, four] as RRRR where (j + c + four < 4) { y[] += x[j] }',
+    ),
+    steps: 'split c by 2 -> (ca, cb)  cache_read x at cb in shared  bind cb to thread.z',
   },
   {
     code: 'shared-by-threads',

@@ -31,7 +31,12 @@ function byValue(c: Choices, tile: number): Scatter {
   const op = c.pick(REDUCERS)
   const update = `${op}=`
   const bool = op === 'and' || op === 'or'
-  const value = bool ? 'X[a, p] > B[p, j]' : 'X[a, p] * B[p, j]'
+  // Rows of X as they come, or those that the list names, too.
+  const gathered = c.chance(50)
+  // What lies under the conditions alone, at one place for all p.
+  const next = row === 'L[a + 1]' ? 'a + 1' : 'a'
+  const x = gathered ? `X[${row}, p]` : 'X[a, p]'
+  const value = bool ? `${x} > B[p, j] * V[${next}]` : `${x} * B[p, j] * V[${next}]`
   const values = (count: number): Int32Array => Int32Array.from({ length: count }, () => c.below(7) - 3)
   return {
     text: `kernel k(m: size, s: size, q: size, n: size) {
@@ -40,8 +45,9 @@ function byValue(c: Choices, tile: number): Scatter {
   axis p = dense_fixed(q)
   axis j = dense_fixed(n)
   buffer L: i32[a] in
-  buffer X: i32[a, p] in
+  buffer X: i32[${gathered ? 'r' : 'a'}, p] in
   buffer B: i32[p, j] in
+  buffer V: i32[a] in
   buffer C: ${bool ? 'bool' : 'i32'}[r, j] out
   iterate sum [a, p, j] as RRS${where && ` where (${where})`} { C[${row}, j] ${update} ${value} }
 }`,
@@ -51,8 +57,9 @@ function byValue(c: Choices, tile: number): Scatter {
           [a],
           Int32Array.from({ length: a }, () => c.below(m)),
         ),
-        X: dense([a, p], values(a * p)),
+        X: gathered ? dense([m, p], values(m * p)) : dense([a, p], values(a * p)),
         B: dense([p, n], values(p * n)),
+        V: dense([a], values(a)),
       },
       params: { m, s: a, q: p, n },
     },
@@ -119,7 +126,8 @@ export function scattered(c: Choices): Scatter {
     `split sum.p by ${c.pick([1, 2])} -> (po, pi)`,
   )
   const outer = format ? ['ar0', ...c.shuffle(['ax', 'jo'])] : c.shuffle(['ax', 'jo'])
-  const inner = c.shuffle(['po', 'pi', 'ar', 'jr'])
+  const early = c.chance(60)
+  const inner = early ? ['po', ...c.shuffle(['pi', 'ar', 'jr'])] : c.shuffle(['po', 'pi', 'ar', 'jr'])
   const order = [...outer, ...inner]
   steps.push(`reorder (${order.join(', ')})`)
   const parallel = how === 'atomic C'
@@ -131,7 +139,77 @@ export function scattered(c: Choices): Scatter {
   const at = c.pick([outer.at(-1)!, outer.at(-1)!, outer[0]!, inner[0]!])
   const target = how === 'combine C' && c.chance(50) ? 'C_partial' : 'C'
   steps.push(`cache_write ${target} at ${at} in ${c.pick(['register', 'register', 'shared'])} -> Cr`)
+  // Copies of what the tile reads, which ask for less than the rows of the tile do.
+  for (const read of format ? ['X', 'W'] : ['X', 'B', 'V'])
+    if (c.chance(50))
+      steps.push(
+        `cache_read ${read} at ${c.pick(read === 'V' ? [order.at(-1)!, 'ar'] : [early ? inner[0]! : outer.at(-1)!, inner[0]!, outer.at(-1)!])} in ${c.pick(['shared padded 0', 'shared', 'register'])}`,
+      )
   return { text: `${text}\nschedule k.s {\n  ${steps.join('\n  ')}\n}`, inputs }
+}
+
+/**
+ * A matrix by panels of rows, each with a list of the columns that it holds, and what its columns gather: threads have rows
+ * of a panel, beyond the last of the matrix too, and fill the copies together.
+ */
+export function panels(c: Choices): Scatter {
+  const [g, s] = [c.pick([2, 4]), c.pick([1, 2, 3])]
+  const [m, k, n] = [c.pick([1, g - 1, g, 2 * g, 2 * g + 1]), c.pick([1, 3, 5]), c.pick([2, 4, 5])]
+  const rows: [number, number][] = []
+  for (let i = 0; i < m; i++)
+    for (const col of c.shuffle(Array.from({ length: k }, (_, q) => q)).slice(0, c.below(k + 1)))
+      rows.push([i, col])
+  rows.sort((x, y) => x[0] - y[0] || x[1] - y[1])
+  const values = (count: number): Int32Array => Int32Array.from({ length: count }, () => c.below(7) - 3)
+  const padded = c.chance(70) ? ' padded with 0' : ''
+  const where = c.pick(['', '', '', '', ' where (i != 1)', ' where (i < 3)'])
+  const thread = c.shuffle(['thread.x', 'thread.y', 'thread.z'])
+  const ways = [...c.shuffle(['io', 'fo', 'wi']), 'go']
+  const how = (): string => c.pick(['shared', 'shared padded 0', 'register'])
+  const steps = [
+    `A as panels(${g}, ${s})`,
+    n % 2 === 0 && c.chance(50) ? 'require n % 2 == 0' : '',
+    'split f by 2 -> (fo, fi)',
+    `split ii by ${c.pick([1, 2, 2, 3])} -> (wi, ir)`,
+    `reorder (${[...ways, ...c.shuffle(['ir', 'fi', 'ko'])].join(', ')})`,
+    ways[0] === 'io' && c.chance(80) ? 'bind io to block.x' : '',
+    c.chance(80) ? `bind wi to ${thread[0]}` : '',
+    c.chance(30) ? `bind fi to ${thread[1]}` : '',
+    c.chance(70) ? `cache_write C at ${ways[2]} in register` : '',
+    c.chance(70) ? `cache_read A at go in ${how()} -> As` : '',
+    `cache_read X at go in ${how()} -> Xs`,
+    c.chance(20) ? 'pipeline go by 2' : '',
+  ]
+  return {
+    text: `format panels(g, s) over (i, k) {
+  axis io = dense_fixed(ceildiv(i, g))
+  axis go = dense_variable(io, k)
+  axis ko = sparse_fixed(go, k, s)${padded}
+  axis ii = dense_fixed(g)
+  map (i, k) -> (i / g, rank(k by i / g) / s, k, i % g)
+  inverse (io, go, ko, ii) -> (io * g + ii, ko)
+}
+kernel k(m: size, k: size, n: size) {
+  axis i = dense_fixed(m)
+  axis p = sparse_variable(i, k)
+  axis pd = dense_fixed(k)
+  axis f = dense_fixed(n)
+  buffer A: i32[i, p] in
+  buffer X: i32[pd, f] in
+  buffer C: i32[i, f] out
+  iterate sum [i, p, f] as SRS${where} { C[i, f] += A[i, p] * X[p, f] }
+}
+schedule k.s {
+  ${steps.filter((x) => x).join('\n  ')}
+}`,
+    inputs: {
+      tensors: {
+        A: coords([m, k], [rows.map((x) => x[0]), rows.map((x) => x[1])], values(rows.length)),
+        X: dense([k, n], values(k * n)),
+      },
+      params: { m, k, n },
+    },
+  }
 }
 
 /** Tokens by expert, gates, and a sum of what experts make of them: the last at the end of tiles that the product completes. */

@@ -16,8 +16,9 @@ import { replaceLoads, type Use, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { fillNest } from '../cooperative-fill.ts'
+import { readConditions } from '../copy-conditions.ts'
 import { inMemory } from '../declared-memory-copies.ts'
-import { checkStable, copyNest, type Footprint, footprint, localIndex, readConditions } from '../footprint.ts'
+import { checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { eliminateRedundantGuards } from '../redundant-guards.ts'
@@ -112,7 +113,7 @@ export const cacheRead = primitive({
         loops: [recursive],
         hint: `cache at ${recursive.name}, or further inside`,
       })
-    const print: Footprint = { ...plain, conditions: readConditions(cx, at, uses) }
+    const print: Footprint = { ...plain, conditions: readConditions(cx, at, uses, step.scope) }
     // Just before the first use: copies that the index itself reads from stand before it.
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)
@@ -143,7 +144,7 @@ export const cacheRead = primitive({
         body: [...body.slice(0, first), alloc(local), copy, ...body.slice(first)],
       }),
     )
-    return { body: padding ? eliminateRedundantGuards(next) : next }
+    return { body: step.padded === undefined ? next : eliminateRedundantGuards(next) }
   },
   example: {
     before: featureMajor,
@@ -257,10 +258,13 @@ function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: 
     shape,
     copy: fillNest(cx, tile, name, vector, copy, pad),
     element: (use) => at(tileIndex(tile, use)),
-    padding:
-      step.padded === undefined ? undefined : { value: step.padded, where: whereOf(tile, laid(tile.dims)) },
+    padding: paddingOf(step.padded, whereOf(tile, laid(tile.dims))),
   }
 }
+
+/** What is not read from the buffer; a copy that holds all of its elements has none of that, whatever it were. */
+const paddingOf = (padded: number | undefined, where: readonly Expr[]): Buffer['padding'] =>
+  padded === undefined && where.length > 0 ? undefined : { value: padded ?? 0, where }
 
 /** The padding is a value of the buffer's type. */
 function checkPadding(cx: Context, { padded }: CacheReadStep, { name, dtype }: Buffer): void {

@@ -15,7 +15,7 @@ import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
-import { withoutUnreadGuards } from '../redundant-guards.ts'
+import { eliminateRedundantGuards, withoutUnreadGuards } from '../redundant-guards.ts'
 import { fourWide } from '../samples.ts'
 
 /** `Y[i] = X[i] + X[i]`, of the example. */
@@ -30,8 +30,8 @@ function doubled(): Instr['body'] {
  * memories that the operands name. What several threads do together, the threads of thread.x do, on which no loop
  * around may be.
  *
- * A copy between local buffers is made as a whole, where nobody reads what its conditions leave out; one that is `padded
- * 0` may be of a box that goes beyond the edge of a matrix.
+ * A copy between local buffers is made as a whole, where nobody reads what its conditions leave out; so is a product of copies
+ * that hold all of their elements. A copy that is `padded 0` may be of a box that goes beyond the edge of a matrix.
  */
 export const tensorize = primitive({
   word: 'tensorize',
@@ -40,7 +40,7 @@ export const tensorize = primitive({
   apply(cx, step) {
     const found = cx.loop(step.loop)
     for (const l of loopsOf([found.loop])) checkSerial(cx, l, 'tensorize')
-    const body = withoutUnreadGuards(cx.kernel.body, found)
+    const body = eliminateRedundantGuards(withoutUnreadGuards(cx.kernel.body, found), found.loop.var)
     checkInstr(cx, { ...cx.kernel, body }, findLoop(body, found.loop.var)!, step.instr)
     const mode = { kind: 'instr', instr: step.instr } as const
     return { body: replaceLoop(body, found.loop.var, (l) => stmt({ ...l, mode })) }
