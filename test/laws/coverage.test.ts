@@ -7,7 +7,7 @@ import { LONG } from '../support/cases.ts'
 import { formatCase, poolOf } from './formats.ts'
 import { type Case, caseOf, numbers } from './law.ts'
 
-const SEED = 20
+const SEED = 21
 
 /** Steps that need more than the usual number of cases, or a program of their own. */
 const RARE = ['accumulate', 'combine', 'merge', 'cluster', 'tensorize', 'require']
@@ -26,7 +26,7 @@ const COVERED = [
     'bitmap',
     'pieces',
   ],
-  ...['fused', 'attached', 'gathered', 'unordered', 'nonunique', 'sparse output', 'join'],
+  ...['fused', 'attached', 'gathered', 'unordered', 'nonunique', 'packed', 'sparse output', 'join'],
   // types and reducers
   ...['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'],
   ...['+', '*', 'min', 'max', 'and', 'or', 'pair', 'accumulate', 'fill', 'scalar', 'local', 'inout'],

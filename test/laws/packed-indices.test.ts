@@ -294,6 +294,24 @@ test('what fields do not hold is refused', () => {
     code: 'format/packed',
     expected: '1, 2, 4, 8 or 16 bits',
   })
+  const axes = (j: string): string => `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = ${j}
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate s [i, j] as SR { y[i] += A[i, j] }
+}`
+  expect(refusal(() => parseProgram(axes('sparse_variable(i, n) packed n')))).toMatchObject({
+    code: 'check/packed',
+    message: 'the coordinates of j are packed into fields of no constant size',
+  })
+  expect(refusal(() => parseProgram(axes('sparse_variable(i, n) packed 5')))).toMatchObject({
+    code: 'check/packed',
+    message: 'the coordinates of j are packed into 5 bits',
+  })
+  expect(refusal(() => parseProgram(axes('dense_variable(i, n) packed 8')))).toMatchObject({
+    code: 'parse/packed',
+  })
   expect(refusal(() => packIndices([0, 4], 2)).message).toMatch(/position 1/)
 })
 

@@ -180,20 +180,26 @@ ${body.map((l) => `  ${l}`).join('\n')}
       // Entries under a nonunique axis, such as those of a row of a bitmap, have a position each.
       const width = (): number => (under ? c.pick([2, 1, 3]) : apart ? WIDEST : 16)
       if (kind === 'sparse_fixed' && under) this.#uses.add('pieces')
+      // Sizes are small.
+      const packed = (): string => {
+        if (!c.chance(15)) return ''
+        this.#uses.add('packed')
+        return c.pick([' packed 8', ' packed 16'])
+      }
       const decl = ((): string => {
         switch (kind) {
           case 'sparse root':
-            return `sparse_variable(${size})${flags()}`
+            return `sparse_variable(${size})${flags()}${packed()}`
           case 'dense_fixed':
             return `dense_fixed(${size})`
           case 'dense child':
             return `dense_fixed(${parent}, ${size})`
           case 'sparse_fixed': {
             const own = flags()
-            return `sparse_fixed(${parent}, ${size}, ${width()})${own}`
+            return `sparse_fixed(${parent}, ${size}, ${width()})${own}${packed()}`
           }
           default:
-            return `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
+            return `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? `${flags()}${packed()}` : ''}`
         }
       })()
       this.#uses.add(kind)
