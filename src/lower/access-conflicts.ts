@@ -36,7 +36,7 @@ export type ConflictScope = 'none' | 'row' | 'block'
 export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): ConflictScope {
   if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return 'none'
   if (x.mode === 'read' && y.mode === 'read') return 'none'
-  if (isAtomic(x) && isAtomic(y)) return 'none'
+  if (sameAtomic(x, y)) return 'none'
   if (x.index.some((e, d) => distinctResidues(e, y.index[d], [...x.path, ...y.path]))) return 'none'
   if (isCooperative(x) || isCooperative(y)) {
     const along = [...block.axes, ...[...x.path, ...y.path].flatMap((l) => l.along ?? [])]
@@ -83,7 +83,14 @@ function distinctResidues(a: Expr, b: Expr | undefined, own: readonly For[]): bo
   return own.every((l) => !mentions(a, l.var) && !mentions(b, l.var))
 }
 
-const isAtomic = (x: BufferAccess): boolean => x.mode === 'write' && x.stmt.kind === 'reduce' && x.stmt.atomic
+/** Atomic updates by one reducer are in any order; those by different ones are not. */
+const sameAtomic = (x: BufferAccess, y: BufferAccess): boolean => {
+  const [a, b] = [atomicReducer(x), atomicReducer(y)]
+  return a !== undefined && a === b
+}
+
+const atomicReducer = ({ mode, stmt }: BufferAccess): string | undefined =>
+  mode === 'write' && stmt.kind === 'reduce' && stmt.atomic ? stmt.reducer.name : undefined
 
 const isCooperative = (x: BufferAccess): boolean => x.path.some((l) => l.cooperative)
 

@@ -185,7 +185,8 @@ class Touched {
 
 /** What of a statement decides how threads meet in what it touches. */
 function wayOf(s: Stmt, lanes: WarpLanes): string {
-  const reduction = s.kind === 'reduce' && (s.atomic || s.lanes) ? `${s.atomic} ${s.lanes?.width}` : ''
+  const reduction =
+    s.kind === 'reduce' && (s.atomic || s.lanes) ? `${s.atomic && s.reducer.name} ${s.lanes?.width}` : ''
   return `${s.kind} ${isWarpCollective(s, lanes)} ${reduction} ${targetsOf(s).map((t) => t.buffer)}`
 }
 

@@ -13,6 +13,7 @@ import { combine } from './loops/combine.ts'
 import { computeAt } from './loops/compute-at.ts'
 import { fission } from './loops/fission.ts'
 import { fuse } from './loops/fuse.ts'
+import { join } from './loops/join.ts'
 import { merge } from './loops/merge.ts'
 import { peel } from './loops/peel.ts'
 import { pipeline } from './loops/pipeline.ts'
@@ -65,6 +66,8 @@ export const LOOP_STEPS = {
   combine,
   /** Nests on blocks in one launch. */
   merge,
+  /** Bodies of nests that follow each other in one loop: `join(['first', 'second'], 'io')`. */
+  join,
   /** The loops stay as they are, also where `compile` would choose a schedule. */
   as_written: asWritten,
 }

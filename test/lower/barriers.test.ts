@@ -1,6 +1,7 @@
 /** Where threads meet, and where nobody has to. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { print3 } from '../../src/ir/print-stage3.ts'
 
 test('a block of one thread has no barriers, which nobody could be asked to arrive at', () => {
   const program = parseProgram(`kernel k(m: size, n: size) {
@@ -22,4 +23,27 @@ test('a block of one thread has no barriers, which nobody could be asked to arri
     expect(text).toContain('M_shared')
     expect(text).not.toMatch(/Barrier\(|__sync/)
   }
+})
+
+test('atomic updates by different reducers are in order', () => {
+  const { compilation } = parseProgram(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer M: i32[i, j] in
+    buffer D: i32[i, j] inout
+    iterate row [i] as S {
+      iterate most [j] as S { D[i, j] max= M[i, j] }
+      iterate more [j] as S { D[i, j] += M[i, j] }
+      iterate again [j] as S { D[i, j] += 1 }
+    }
+  }
+  schedule k.s {
+    atomic D
+    split most.j by 4 -> (jo, ji)
+    bind row.i to block.x, ji to thread.x
+  }`)
+    .kernel()
+    .schedule('s')
+  const body = print3(compilation.plan)
+  expect(body.match(/barrier/g)).toHaveLength(1)
 })

@@ -181,6 +181,24 @@ export const ILLEGAL: readonly Illegal[] = [
     steps: `${onBlocks}  merge (make, use)`,
   },
   {
+    code: 'order-matters',
+    wrong: 'values',
+    kernel: made('(i + 1) % m'),
+    steps: 'join (make, use) at make.i',
+  },
+  {
+    code: 'several-writers',
+    wrong: 'stage',
+    kernel: kernel(
+      'buffer z: i32[i] out',
+      `iterate outer [i] as S {
+    iterate first [four] as R { z[i] += four }
+    iterate second [four] as R { z[i] max= 4 - four }
+  }`,
+    ),
+    steps: 'cache_write z at i in register',
+  },
+  {
     code: 'registers-of-other-threads',
     wrong: 'values',
     kernel: narrow,

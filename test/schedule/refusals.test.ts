@@ -476,6 +476,80 @@ describe('nests in one launch', () => {
   })
 })
 
+describe('nests in common loops', () => {
+  const join = (at: string, ...nests: string[]): LoopStep => ({ kind: 'join', nests, at })
+  const TEXT = (first: string, second: string, steps: string): string => `kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer L: i32[i] in
+    buffer A: i32[i, j] in
+    buffer y: i32[i] inout
+    buffer z: i32[j] inout
+    iterate first ${first}
+    iterate second ${second}
+  }
+  schedule k.s { ${steps} }`
+  const of = (...texts: Parameters<typeof TEXT>): string | undefined => {
+    try {
+      void parseProgram(TEXT(...texts))
+        .kernel()
+        .schedule('s').compilation.loops
+      return undefined
+    } catch (e) {
+      return (e as SptError).diagnostics[0]!.code
+    }
+  }
+  const ROWS = '[i, j] as SR { y[i] += A[i, j] }'
+  const SUMS = '[i, j] as RS { z[j] += A[i, j] }'
+
+  test('are several, one of them with the loop, which stands directly inside of others', () => {
+    expect(refusal(twoNests, join('produce.i', 'produce')).code).toBe('schedule/nothing-to-join')
+    expect(refusal(twoNests, join('produce.i', 'produce', 'make')).code).toBe('schedule/unknown-nest')
+    expect(refusal(fourWide, join('f', 'main', 'main')).code).toBe('schedule/nothing-to-join')
+    expect(of(ROWS, SUMS, 'cache_write y at first.i in register join (first, second) at first.j')).toBe(
+      'schedule/not-perfect',
+    )
+    expect(of('[i] as S { y[i] += L[i] }', ROWS, 'join (first, second) at second.j')).toBe(
+      'schedule/not-perfect',
+    )
+  })
+
+  test('have the same iterations, which run alike', () => {
+    const at = (steps: string, second = ROWS): string | undefined =>
+      of(ROWS, second, `${steps} join (first, second) at second.i`)
+    expect(at('')).toBeUndefined()
+    expect(at('', SUMS)).toBe('schedule/not-alike')
+    expect(at('', '[i, j] as SR where (L[i] > 0) { y[i] += A[i, j] }')).toBe('schedule/not-alike')
+    expect(at('bind second.i to block.x')).toBe('schedule/not-alike')
+    expect(at('bind first.i to block.x')).toBe('schedule/not-alike')
+    expect(at('bind first.i to block.x bind second.i to block.x')).toBeUndefined()
+    expect(at('unroll first.i by 2 unroll second.i by 2')).toBe('schedule/not-alike')
+    expect(of(ROWS, '[j, i] as SR { z[j] += A[i, j] }', 'join (first, second) at first.i')).toBe(
+      'schedule/not-alike',
+    )
+  })
+
+  test('do not meet in other iterations', () => {
+    const both = (first: string, second: string, steps = ''): string | undefined =>
+      of(first, second, `${steps} join (first, second) at first.i`)
+    expect(both(SUMS, SUMS)).toBeUndefined()
+    expect(both(SUMS, '[i, j] as RS { z[j] max= A[i, j] }')).toBe('schedule/order-matters')
+    expect(both(ROWS, '[i] as S { y[m - 1 - i] += L[i] }')).toBe('schedule/order-matters')
+    expect(both('[i] as R { y[0] += L[i] }', '[i] as R { y[L[i]] += 1 }')).toBeUndefined()
+    expect(both(ROWS, '[i] as S { y[i] = y[i] + L[i] }')).toBeUndefined()
+  })
+
+  test('write one tile where they combine the same elements by one reducer', () => {
+    const cached = (second: string, steps = ''): string | undefined =>
+      of(ROWS, second, `${steps} join (first, second) at first.i cache_write y at joined.i in register`)
+    expect(cached(ROWS)).toBeUndefined()
+    expect(cached('[i, j] as SR { y[i] max= A[i, j] }')).toBe('schedule/several-writers')
+    expect(cached('[i] as S { y[i] = L[i] }')).toBe('schedule/several-writers')
+    expect(cached('[i, j] as SR { if (L[i] > 0) { y[i] += A[i, j] } }')).toBe('schedule/several-writers')
+    expect(cached(ROWS, 'unroll second.j by 2')).toBeUndefined()
+  })
+})
+
 describe('partial results', () => {
   const combine: LoopStep = { kind: 'combine', buffer: 'y' }
 

@@ -261,6 +261,7 @@ const WAYS = [
   'accumulate',
   'combine',
   'merge',
+  'join',
   'partial',
 ] as const
 
@@ -474,6 +475,20 @@ function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): Lo
         { kind: 'bind', bindings: [groups] },
         { kind: 'accumulate', buffer, loop: `${name}_b`, within: groups.loop, ...into },
       ]
+    }
+    case 'join': {
+      // Loops of several nests, bound alike or not at all: splits before are mostly in the way.
+      const top = body.flatMap((s) => (s.kind === 'for' ? [s] : []))
+      const own = c.pick(top)
+      return top.length > 1
+        ? [
+            {
+              kind: 'join',
+              nests: c.shuffle(top.map((t) => t.nest)).slice(0, 2 + c.below(2)),
+              at: ref(c.pick(chain(own, 2))),
+            },
+          ]
+        : []
     }
     case 'merge':
       return nests.length > 1 ? [{ kind: 'merge', nests: c.shuffle(nests).slice(0, 2 + c.below(2)) }] : []

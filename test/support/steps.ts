@@ -90,6 +90,10 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
       )
       return { kind: 'merge', nests: a! % 4 === 0 ? top.slice(b! % 2) : bound }
     }
+    case 'join': {
+      const top = state.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : []))
+      return { kind: 'join', nests: top.slice(a! % 2), at: tops(b!) }
+    }
     case 'cache_write':
     case 'atomic':
     case 'combine':

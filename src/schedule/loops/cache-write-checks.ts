@@ -1,19 +1,29 @@
 /** Legality of caching writes: what has to hold of what an iteration writes, so that it can go to a local first. */
 
-import { conditionsAround } from '../../analysis/dominating-conditions.ts'
+import { type Condition, conditionsAround } from '../../analysis/dominating-conditions.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { allocatedIn } from '../../ir/bindings.ts'
 import { readsAny } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Reduce, Store } from '../../ir/loops.ts'
+import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import type { Body } from '../../ir/tree.ts'
 import type { Use } from '../buffer-uses.ts'
 import type { Context } from '../context.ts'
-import type { Footprint } from '../footprint.ts'
+import { type Footprint, neededBy } from '../footprint.ts'
 
-export function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly Use[]): Store | Reduce {
-  const writes = uses.filter((u) => u.mode === 'write')
-  const writer = writes[0]?.stmt
+/**
+ * What writes the buffer inside of the loop, in order: one statement, or several that combine the same targets by one
+ * reducer, of which the first may start them.
+ */
+export function checkWriters(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  uses: readonly Use[],
+): readonly [Store | Reduce, ...Reduce[]] {
+  const found = uses.flatMap((u) => (u.mode === 'write' ? [u.stmt] : []))
+  const [writer, ...others] = found
   if (allocatedIn(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
     return cx.refuse({
       code: 'not-written',
@@ -21,14 +31,62 @@ export function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: rea
       loops: [loop],
       hint: 'cache at a loop around the writes',
     })
-  if (writes.length > 1)
-    cx.refuse({
-      code: 'several-writers',
-      message: `${writes.length} statements inside of ${loop.name} write ${buffer.name}`,
-      loops: [loop],
-      hint: 'cache further inside, where only one of them is left',
-    })
-  return writer
+  const targets = (s: Reduce): string => s.targets.map((t) => t.buffer).join()
+  const isAlike = (s: Stmt): s is Reduce =>
+    s.kind === 'reduce' &&
+    writer.kind === 'reduce' &&
+    !s.init &&
+    s.reducer.name === writer.reducer.name &&
+    s.atomic === writer.atomic &&
+    targets(s) === targets(writer)
+  if (!others.every(isAlike) || new Set(found).size < found.length)
+    return refuseSeveral(
+      cx,
+      loop,
+      buffer,
+      found.length,
+      'other than by combining the same elements by one reducer',
+    )
+  return [writer, ...others]
+}
+
+/** @param how why they cannot share a local */
+export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, how: string): never {
+  return cx.refuse({
+    code: 'several-writers',
+    message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
+    loops: [loop],
+    hint: 'cache further inside, where only one of them is left',
+  })
+}
+
+/** What several writers of one local have in common. */
+interface Together {
+  /** Loops of a tile whose rows may be one element. */
+  readonly scattered: readonly For[]
+  /** The local starts with the first of them. */
+  readonly whole: boolean
+  readonly written: readonly Use[]
+  /** Under which each of them happens, whatever is combined. */
+  readonly conditions: readonly (readonly Condition[])[]
+}
+
+/** Several writers go to the elements of one local, which are written back together. */
+export function checkTogether(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  { scattered, whole, written, conditions }: Together,
+): void {
+  const refuse = (how: string): never => refuseSeveral(cx, loop, buffer, written.length, how)
+  if (scattered.length > 0 || written.some((u) => neededBy(u).some((l) => l.reduce)))
+    refuse('and which element it is changes with a reduction loop')
+  const key = (list: readonly Condition[]): string =>
+    list.map((c) => `${keyOf(c.cond)} ${c.absent ?? ''}`).join(' ; ')
+  const [first, ...others] = conditions.map(key)
+  const { path, stmt } = written[0]!
+  const around = conditionsAround(loop.body, path.find((l) => l.reduce) ?? stmt)
+  if (others.some((o) => o !== first) || (whole && around.length > 0)) refuse('under different conditions')
 }
 
 /** A store has to happen for every element that is written back. */

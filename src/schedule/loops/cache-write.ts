@@ -15,12 +15,26 @@ import { replaceLoads, type Use, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { inMemory } from '../declared-memory-copies.ts'
-import { checkSameLoops, checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
+import {
+  checkSameLoops,
+  checkStable,
+  copyNest,
+  type Footprint,
+  footprint,
+  localIndex,
+  neededBy,
+} from '../footprint.ts'
 import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
-import { checkAskedAgain, checkEveryElement, checkOneWriter, checkReads } from './cache-write-checks.ts'
+import {
+  checkAskedAgain,
+  checkEveryElement,
+  checkReads,
+  checkTogether,
+  checkWriters,
+} from './cache-write-checks.ts'
 import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
 
 /**
@@ -30,7 +44,7 @@ import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
  *
  * A reduction that is complete within one iteration starts at the identity in the local and is stored; one
  * that goes on in other iterations is combined into `C` by its reducer, as is one into rows that a list names. All
- * targets of a tuple move together.
+ * targets of a tuple move together. Several statements may combine into the elements, where only the first may start them.
  * A local buffer of the kernel that only the iteration uses is replaced for good.
  */
 export const cacheWrite = primitive({
@@ -58,21 +72,27 @@ export const cacheWrite = primitive({
     const at = cx.loop(step.at)
     const { loop } = at
     const asked = cx.buffer(step.buffer)
-    const uses = usesOf(loop.body, asked.name)
-    const writer = checkOneWriter(cx, loop, asked, uses)
+    const writers = checkWriters(cx, loop, asked, usesOf(loop.body, asked.name))
+    const [writer] = writers
+    const several = writers.length > 1
     const targets = writer.kind === 'store' ? [writer] : writer.targets
     const buffers = targets.map((t) => cx.buffer(t.buffer))
-    const all = buffers.map((b) => usesOf(loop.body, b.name).map((u) => started(u, writer)))
-    for (const [k, list] of all.entries()) checkOneWriter(cx, loop, buffers[k]!, list)
+    const whole = writer.kind === 'store' || (writer.init && completeIn(cx, at, buffers))
+    const starts = several && whole ? writers : [writer]
+    const all = buffers.map((b) =>
+      usesOf(loop.body, b.name).map((u) => (starts.some((w) => w === u.stmt) ? started(u, writer) : u)),
+    )
+    for (const [k, list] of all.entries()) checkWriters(cx, loop, buffers[k]!, list)
     const prints = buffers.map((b, k) => footprint(cx, at, b, writesFirst(all[k]!), step))
     checkSameLoops(cx, loop, prints, buffers)
-    const use = all[0]!.find((u) => u.mode === 'write')!
+    const written = all[0]!.filter((u) => u.mode === 'write')
+    const use = written[0]!
     for (const p of prints) checkStable(cx, loop, p, use.child)
-    const whole = writer.kind === 'store' || (writer.init && completeIn(cx, at, buffers))
     // Without a reduction loop inside, an initialisation stands at the statement, and happens only with it.
     const startsAlone = use.path.every((l) => !l.reduce)
     if (writer.kind === 'store' || (whole && startsAlone)) checkEveryElement(cx, loop, use, prints[0]!, asked)
-    for (const [k, list] of all.entries()) checkReads(cx, loop, buffers[k]!, list, use.child, whole)
+    for (const [k, list] of all.entries())
+      checkReads(cx, loop, buffers[k]!, list, written.at(-1)!.child, whole)
 
     const locals = buffers.map((b, k): Buffer => {
       const named = step.into && (buffers.length === 1 ? step.into : `${step.into}_${b.name}`)
@@ -93,34 +113,40 @@ export const cacheWrite = primitive({
       })
     })
     const hidden = use.conditional || use.path.some((l) => !prints[0]!.loops.includes(l))
-    const inner = localWriter(
-      writer,
-      locals,
-      prints.map((p) => localIndex(p, use)),
-    )
-    const before: Stmt[] = []
     // The element may exist only under conditions, and it is written back under the same, which are asked again then.
     const until = loop.body.slice(use.child)
-    checkAskedAgain(cx, loop, use, until, asked)
-    const conditions = hoistable(
-      conditionsAround(loop.body, writer),
-      use.path.filter((l) => !prints[0]!.loops.includes(l)),
-      until,
-    )
-    let own = inner
-    if (inner.kind === 'reduce' && !whole && startsAlone && hidden) {
-      own = stmt({ ...inner, init: false })
-      before.push(...identities(cx, inner, locals, prints, step.scope))
+    const conditionsOf = (u: Use): readonly Condition[] => {
+      checkAskedAgain(cx, loop, u, until, asked)
+      const away = u.path.filter((l) => !neededBy(u).includes(l))
+      return hoistable(conditionsAround(loop.body, u.stmt), away, until)
     }
-    let body: Body = replaceStmt(loop.body, writer, () => own)
+    const [conditions, ...others] = written.map(conditionsOf) as [
+      readonly Condition[],
+      ...(readonly Condition[])[],
+    ]
+    if (several)
+      checkTogether(cx, loop, asked, { scattered, whole, written, conditions: [conditions, ...others] })
+    const before: Stmt[] = []
+    let body: Body = loop.body
+    const apart = writer.kind === 'reduce' && !whole && (several || (startsAlone && hidden))
+    if (apart) before.push(...identities(cx, writer, locals, prints, step.scope))
+    for (const [k, w] of writers.entries()) {
+      const own = localWriter(
+        w,
+        locals,
+        prints.map((p) => localIndex(p, written[k]!)),
+        !apart && k === 0,
+      )
+      body = replaceStmt(body, w, () => own)
+    }
     buffers.forEach((b, k) => {
       body = replaceLoads(body, b.name, (index, path) =>
         cast(load(locals[k]!.name, localIndex(prints[k]!, { index, path }), locals[k]!.dtype), b.dtype),
       )
     })
     const unused = whole ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
-    const written = prints.map((p) => meetingAgain(p, scattered))
-    const back = copyBack(cx, writer, buffers, locals, written, step.scope, whole, conditions).filter(
+    const tiles = prints.map((p) => meetingAgain(p, scattered))
+    const back = copyBack(cx, writer, buffers, locals, tiles, step.scope, whole, conditions).filter(
       (_, k) => !unused.includes(buffers[k]!.name),
     )
     checkOthersApart(cx, scattered, body, 'cache further inside, or fission the loop first')
@@ -148,11 +174,11 @@ for i in 0..m
 })
 
 /**
- * A reduction that starts its elements starts them under the guards that do not change with its reduction loops:
+ * A use by the writers of elements that are all started. A reduction that starts its elements starts them under the guards that do not change with its reduction loops:
  * the others decide what is combined, not which elements there are.
  */
 function started(use: Use, writer: Store | Reduce): Use {
-  if (use.stmt !== writer || writer.kind !== 'reduce' || !writer.init) return use
+  if (writer.kind !== 'reduce' || !writer.init) return use
   const combined = new Set(use.path.flatMap((l) => (l.reduce ? [l.var] : [])))
   const decides = (g: Expr): boolean => ![...freeVars(g)].some((v) => combined.has(v))
   return { ...use, path: use.path.map((l) => (l.reduce ? l : { ...l, guards: l.guards.filter(decides) })) }
@@ -186,6 +212,7 @@ function localWriter(
   writer: Store | Reduce,
   locals: readonly Buffer[],
   index: readonly (readonly Expr[])[],
+  init: boolean,
 ): Store | Reduce {
   if (writer.kind === 'store') return stmt({ ...writer, buffer: locals[0]!.name, index: index[0]! })
   const dtype = locals[0]!.dtype
@@ -196,7 +223,7 @@ function localWriter(
     reducer,
     targets: locals.map((b, k) => load(b.name, index[k]!, b.dtype)),
     values: retyped ? writer.values.map((v) => cast(v, dtype)) : writer.values,
-    init: true,
+    init,
     atomic: writer.atomic && locals[0]!.scope === 'shared',
   })
 }

@@ -1,18 +1,18 @@
 /** Horizontal fusion: several nests become one launch (`merge`). */
 
 import { writesOf } from '../../ir/accesses.ts'
-import { nestNames } from '../../ir/bound-names.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { fill } from '../../ir/statement-builders.ts'
 import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import type { Context } from '../context.ts'
-import { atOnce, inAnyOrder } from '../nest-dependence.ts'
+import { atOnce } from '../nest-dependence.ts'
 import { gone, primitive } from '../primitive.ts'
 import { boundNests } from '../samples.ts'
 import { launchOf } from './merge-blocks.ts'
 import { startApart } from './merge-disjoint-rows.ts'
+import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
 
 /**
  * `merge (a, b)`: nests on blocks become one launch (horizontal fusion): their ranges of blocks follow each other
@@ -25,21 +25,13 @@ export const merge = primitive({
   takes: [arg.nests('nests')],
   given: (...nests: string[]) => ({ nests }),
   apply(cx, step) {
-    if (step.nests.length < 2 || new Set(step.nests).size < step.nests.length)
-      cx.refuse({
-        code: 'nothing-to-merge',
-        message:
-          step.nests.length < 2
-            ? `merge is given ${step.nests.length === 0 ? 'no' : 'one'} nest`
-            : 'merge is given a nest twice',
-        expected: 'two different nests at least',
-      })
+    checkSeveral(cx, 'merge', step.nests)
     const members = step.nests.map((name) => memberOf(cx, name))
     const started = startedApart(cx, members)
     checkTogether(cx, members, started)
     const at = placeFor(cx, members)
     const { plain, fills } = withoutInits(cx, started.members, started.settled, at)
-    const name = nestName(cx, step.nests)
+    const name = nestName(cx, step.nests, 'merged')
     const merged = launchOf(cx, name, plain, step.span)
     const old = new Set<Stmt>(members.map((m) => m.top))
     return {
@@ -65,36 +57,13 @@ for merged_block (merged.block) in 0..m + ceildiv(n, 8)  @block.x
   },
 })
 
-/** A nest that takes part. */
-interface Member {
-  readonly name: string
-  readonly top: For
-  /** Where it stands in the kernel. */
-  readonly at: number
+interface Member extends TopNest {
   /** Its loops on blocks, outermost first. */
   readonly loops: readonly For[]
 }
 
 function memberOf(cx: Context, name: string): Member {
-  const tops = cx.kernel.body.flatMap((s, at) =>
-    s.kind === 'for' && s.nest === name ? [{ top: s, at }] : [],
-  )
-  const candidates = [...new Set(cx.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
-  const [only, other] = tops
-  if (!only)
-    return cx.refuse({
-      code: 'unknown-nest',
-      message: `there is no nest ${name} outside of all loops`,
-      ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
-      lookup: { name, candidates },
-    })
-  if (other)
-    return cx.refuse({
-      code: 'ambiguous-nest',
-      message: `${tops.length} loops outside of all others belong to ${name}`,
-      loops: tops.map((t) => t.top),
-      expected: 'an iteration with one loop outside of all others',
-    })
+  const only = topNest(cx, name)
   const loops = blockLoops(only.top)
   if (loops.length === 0)
     return cx.refuse({
@@ -111,7 +80,7 @@ function memberOf(cx: Context, name: string): Member {
       loops: [clustered],
       hint: `leave ${name} a launch of its own, or out the cluster`,
     })
-  return { name, ...only, loops }
+  return { ...only, loops }
 }
 
 const onBlocks = (s: Stmt | undefined): s is For => s?.kind === 'for' && boundTo(s, 'block') !== undefined
@@ -163,33 +132,6 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
     }
 }
 
-/** Where all of them can stand: at the first, or else at the last, with nothing between that one may not pass. */
-function placeFor(cx: Context, members: readonly Member[]): number {
-  const places = members.map((m) => m.at)
-  const [first, last] = [Math.min(...places), Math.max(...places)]
-  const others = cx.kernel.body.flatMap((s, at) =>
-    at > first && at < last && !places.includes(at) ? [{ s, at }] : [],
-  )
-  let between: { member: Member; other: Stmt; buffer: string } | undefined
-  for (const place of [first, last]) {
-    const inTheWay = members.flatMap((member) =>
-      others.flatMap(({ s, at }) => {
-        const passes = place === first ? at < member.at : at > member.at
-        const conflict = passes ? inAnyOrder(member.top, s) : undefined
-        return conflict ? [{ member, other: s, buffer: conflict.buffer }] : []
-      }),
-    )
-    if (inTheWay.length === 0) return place
-    between ??= inTheWay[0]
-  }
-  return cx.refuse({
-    code: 'order-matters',
-    message: `${between!.member.name} cannot be moved to the others: what stands between them uses ${between!.buffer} too`,
-    loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
-    expected: 'nests that follow each other, or independent ones between them',
-  })
-}
-
 /**
  * Identities that cannot be set by the nest any more: another nest updates the elements at the same time, or the
  * blocks of the merged loop combine. They are filled before.
@@ -236,13 +178,4 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
       loops: before.kind === 'for' ? [before] : [],
       hint: 'leave them launches of their own',
     })
-}
-
-/** What the nests' names begin with in common, up to a `_`. */
-function nestName(cx: Context, nests: readonly string[]): string {
-  const words = nests.map((n) => n.split('_'))
-  const first = words[0]!
-  const common = first.findIndex((w, k) => words.some((other) => other[k] !== w))
-  const base = first.slice(0, common < 0 ? first.length : common).join('_') || 'merged'
-  return nestNames(cx.kernel.body).fresh(base)
 }

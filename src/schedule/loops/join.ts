@@ -1,0 +1,174 @@
+/** Loop fusion of nests one after the other: bodies of several nests in one loop, in their order (`join`). */
+
+import { writesOf } from '../../ir/accesses.ts'
+import { substituteStmts } from '../../ir/bindings.ts'
+import { findLoop } from '../../ir/definitions.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import { boundTo } from '../../ir/hardware-axes.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
+import { reductionsOf } from '../../ir/reductions.ts'
+import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
+import { checkOneNest } from '../checks.ts'
+import type { Context } from '../context.ts'
+import { iterationsOf } from '../loop-dependence.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { gone, primitive } from '../primitive.ts'
+import { twoNests } from '../samples.ts'
+import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
+
+/**
+ * `join (a, b) at io`: nests that follow each other run in common loops down to `io`, a loop of one of them: an iteration
+ * does what one of `a` does, then what the same one of `b` does. The loops of each stand directly inside of each other,
+ * are as long and run alike (both on `block.x`, say).
+ *
+ * Refused where an iteration of one would meet another iteration of the other in memory, unless all loops in which they
+ * meet are reduction loops and both only combine, by one reducer.
+ */
+export const join = primitive({
+  word: 'join',
+  takes: [arg.nests('nests'), 'at', arg.loop('at')],
+  given: (nests: readonly string[], at: LoopRef) => ({ nests, at }),
+  apply(cx, step) {
+    checkSeveral(cx, 'join', step.nests)
+    const found = step.nests.map((name) => topNest(cx, name)).sort((a, b) => a.at - b.at)
+    const at = cx.loop(step.at)
+    const top = at.path[0] ?? at.loop
+    if (found.every((m) => m.top !== top))
+      cx.refuse({
+        code: 'not-joined',
+        message: `${at.loop.name} is a loop of ${top.nest}, which is not joined`,
+        loops: [at.loop],
+        expected: `a loop of ${step.nests.join(' or ')}`,
+      })
+    const members = found.map((m) => ({ ...m, chain: chainOf(cx, m, at.path.length + 1) }))
+    const [first, ...others] = members as [Member, ...Member[]]
+    const name = nestName(cx, step.nests, 'joined')
+    const bodies = others.map((m) => alike(cx, first, m))
+    checkStarts(cx, members)
+    const inner = first.chain.at(-1)!
+    const joined = first.chain.reduceRight<readonly Stmt[]>(
+      (body, l) => [stmt<For>({ ...l, nest: name, body })],
+      [...inner.body, ...bodies.flat()],
+    )
+    const place = placeFor(cx, members)
+    const old = new Set<Stmt>(members.map((m) => m.top))
+    const body = cx.kernel.body.flatMap((s, k) => (k === place ? joined : old.has(s) ? [] : [s]))
+    checkIterations(cx, { ...cx.kernel, body }, first, members)
+    const into = first.chain.map((l) => l.name)
+    return { body, gone: members.flatMap((m) => m.chain.map((l, k) => gone(l, 'merged', [into[k]!]))) }
+  },
+  example: {
+    before: twoNests,
+    step: { kind: 'join', nests: ['produce', 'consume'], at: 'produce.i' },
+    after: `\
+for i in 0..m
+  for k in 0..d
+    T[i, k] = X[i, k] * X[i, k]
+  for k2 (consume.k) in 0..d  reduce
+    y[i] += T[i, k2]  init`,
+  },
+})
+
+interface Member extends TopNest {
+  /** Its loops that become common, outermost first. */
+  readonly chain: readonly For[]
+}
+
+/** So many loops of a nest, directly inside of each other. */
+function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly For[] {
+  const chain: For[] = []
+  for (let s: Stmt | undefined = top; chain.length < depth; s = (s as For).body[0]) {
+    const outer = chain.at(-1)
+    if (s?.kind !== 'for' || (outer && outer.body.length > 1))
+      return cx.refuse({
+        code: 'not-perfect',
+        message: `${name} has no ${depth} loops directly inside of each other`,
+        loops: chain,
+        hint: 'choose a loop further outside, or reorder',
+      })
+    checkOneNest(cx, s, 'join')
+    chain.push(s)
+  }
+  return chain
+}
+
+/** What a nest does in an iteration of the loops of the first, where both have the same iterations. */
+function alike(cx: Context, first: Member, { name, chain }: Member): readonly Stmt[] {
+  const map = new Map<string, Expr>(chain.map((l, k) => [l.var, variable(first.chain[k]!.var)]))
+  const here = (e: Expr): Expr => substitute(e, map)
+  for (const [k, l] of chain.entries()) {
+    const own = first.chain[k]!
+    const other = (what: string, hint?: string): never =>
+      cx.refuse({
+        code: 'not-alike',
+        message: `${own.name} of ${first.name} and ${l.name} of ${name} ${what}`,
+        loops: [own, l],
+        expected: 'loops that are as long, under the same conditions, and run alike',
+        ...(hint ? { hint } : {}),
+      })
+    if (!sameExpr(own.extent, here(l.extent)))
+      other('have different extents', 'split one of them, so that both go over the same tiles')
+    if (own.reduce !== l.reduce) other('are not both loops of a reduction')
+    if (
+      own.guards.length !== l.guards.length ||
+      own.guards.some((g, n) => keyOf(g) !== keyOf(here(l.guards[n]!)))
+    )
+      other('run under different conditions', 'join at a loop outside of them')
+    if (
+      !isPlain(own) ||
+      boundTo(own, 'block') !== boundTo(l, 'block') ||
+      boundTo(own, 'thread') !== boundTo(l, 'thread') ||
+      !isPlain(l)
+    )
+      other(
+        'do not run alike',
+        'join serial loops, or loops bound to the same axis, and do the rest afterwards',
+      )
+  }
+  return substituteStmts(chain.at(-1)!.body, map)
+}
+
+const isPlain = ({ mode }: For): boolean =>
+  mode.kind === 'serial' || (mode.kind === 'bind' && mode.cluster === undefined)
+
+/** What a later nest starts anew within a common reduction loop would start before the loop, and erase nothing. */
+function checkStarts(cx: Context, members: readonly Member[]): void {
+  for (const [k, m] of members.entries())
+    for (const { reduce, path } of reductionsOf([m.top])) {
+      const again = reduce.init && m.chain.some((l) => l.reduce && path.includes(l))
+      const earlier = members
+        .slice(0, k)
+        .find((o) => reduce.targets.some((t) => writesOf([o.top]).has(t.buffer)))
+      if (again && earlier)
+        cx.refuse({
+          code: 'order-matters',
+          message: `${m.name} starts ${reduce.targets[0]!.buffer} anew, of which ${earlier.name} has written elements`,
+          loops: [earlier.top, m.top],
+          hint: 'leave them nests of their own',
+        })
+    }
+}
+
+/** No iteration of a nest meets another one of another nest, but to combine in a reduction loop of both. */
+function checkIterations(cx: Context, joined: Kernel2, first: Member, members: readonly Member[]): void {
+  for (const own of first.chain) {
+    const { dependence, combining } = iterationsOf(joined, findLoop(joined.body, own.var)!.loop)
+    const meets = (r: Reduce): boolean =>
+      r.targets.some((t) => members.filter((m) => writesOf([m.top]).has(t.buffer)).length > 1)
+    const shared = combining.filter(meets)
+    const unsafe = own.mode.kind === 'serial' ? !own.reduce : shared.some((r) => !r.atomic)
+    const where = shared.length > 0 && unsafe ? shared[0]!.targets[0]!.buffer : undefined
+    if (dependence || where !== undefined)
+      cx.refuse({
+        code: 'order-matters',
+        message: dependence
+          ? `join would change the order of ${own.name}: ${dependence.reason}`
+          : `different iterations of ${own.name} would meet in elements of ${where}`,
+        loops: members.map((m) => m.chain[first.chain.indexOf(own)]!),
+        expected: 'nests of which the same iterations have the same elements, by the same index',
+      })
+  }
+}
