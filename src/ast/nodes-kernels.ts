@@ -34,6 +34,8 @@ export interface AxisDecl extends Item {
   /** In a kernel without an index, as are parents. */
   readonly name: Element
   readonly def: AxisDef
+  /** `list` in the place of `axis`: it holds coordinates and no values; only in formats. */
+  readonly list?: true | undefined
   /** Coordinate of positions without an element; only of `sparse_fixed` axes of formats. */
   readonly padding?: Expr | undefined
   /** Bits of each stored coordinate; only of axes with indices. */

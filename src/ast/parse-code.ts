@@ -61,6 +61,8 @@ interface BlockNode {
   readonly stmts: readonly ast.Stmt[]
   readonly braces: Braces
 }
+/** An axis or list without the word before it. */
+type LevelNode = Omit<ast.AxisDecl, 'span' | keyof Writable>
 interface Branch {
   readonly cond: ast.Expr
   readonly body: BlockNode
@@ -104,7 +106,13 @@ export const kernels: Actions = {
     if (member.kind === 'axis') inKernel(member)
     return member
   },
-  Axis(_, name, _eq, kind, _open, args, close, modifiers, padded, fields, each) {
+  Axis(_, level) {
+    return item<ast.AxisDecl>({ ...get<LevelNode>(level), span: spanOf(this) })
+  },
+  ListAxis(_, level) {
+    return item<ast.AxisDecl>({ ...get<LevelNode>(level), list: true, span: spanOf(this) })
+  },
+  Level(name, _eq, kind, _open, args, close, modifiers, padded, fields, each) {
     const words = modifiers.children.map(word)
     const claims = axisClaims(words)
     const mods = words.filter((w) => !claims.some((c) => c.name === w.name))
@@ -115,7 +123,7 @@ export const kernels: Actions = {
     const packed = maybe<ast.Expr>(fields)
     if (packed) checkPacked(def, spanOf(fields))
     const repeat = maybe<ast.For>(each)
-    return item<ast.AxisDecl>({
+    return {
       kind: 'axis',
       name: get(name),
       def,
@@ -123,8 +131,7 @@ export const kernels: Actions = {
       ...(padding && { padding }),
       ...(packed && { packed }),
       ...(repeat && { each: repeat }),
-      span: spanOf(this),
-    })
+    } satisfies LevelNode
   },
   Padded: (_, _with, coordinate) => get(coordinate),
   Packed: (_, bits) => get(bits),

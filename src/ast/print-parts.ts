@@ -49,7 +49,8 @@ export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
   const claims = a.claims.map((c) => ` ${c.name}`)
   const padding: Doc = a.padding ? [' padded with ', exprDoc(a.padding)] : ''
   const packed: Doc = a.packed ? [' packed ', exprDoc(a.packed)] : ''
-  return [`axis ${name} = `, axisDefDoc(a.def), ...claims, padding, packed, a.each ? forDoc(a.each) : '']
+  const head = `${a.list ? 'list' : 'axis'} ${name} = `
+  return [head, axisDefDoc(a.def), ...claims, padding, packed, a.each ? forDoc(a.each) : '']
 }
 
 function axisDefDoc(d: AxisDef): Doc {

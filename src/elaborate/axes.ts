@@ -77,7 +77,7 @@ export function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | nu
 /** Axes refer to each other in any order: stored ones first, parents before children, then views. */
 export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: Names): void {
   const pending = new Map<string, Ast.AxisDecl>()
-  for (const a of decls) if (declare(d, a.name, 'axis')) pending.set(a.name.name, a)
+  for (const a of decls) if (declare(d, a.name, a.list ? 'list' : 'axis')) pending.set(a.name.name, a)
   const visit = (a: Ast.AxisDecl, path: readonly Ast.AxisDecl[]): void => {
     const name = a.name.name
     if (d.axes.has(name) || d.broken.has(name)) return

@@ -116,7 +116,7 @@ function descriptionOf(
     map: mapOf(b.map, namesOf(dims), here),
     inverse: mapOf(
       b.inverse,
-      axes.map((a) => a.name.name),
+      axes.flatMap((a) => (a.list ? [] : [a.name.name])),
       here,
     ),
     where: b.where && { ...b.where, cond: expr(b.where.cond, here) },

@@ -10,6 +10,7 @@ import { plain, type Typed } from './type-conversion.ts'
 const FORMS = {
   segments: 'segments(rows), where rows is a list',
   size: 'size(i), where i is a dimension',
+  position: 'position(jo), where jo is a list of the format',
 }
 
 /** For suggestions. */
@@ -23,6 +24,7 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
   const fn = e.fn.name
   if (fn === 'segments') return segmentsAt(p, e)
   if (fn === 'size') return sizeAt(p, e)
+  if (fn === 'position') return positionAt(p, e)
   const word = QUERY_WORDS.get(fn)
   if (!word?.takes) return undefined
   const queries = queriesAt(p, fn, e.span)
@@ -76,6 +78,34 @@ function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
     span: dim?.span ?? e.span,
     expected: FORMS.size,
     ...(dim?.kind === 'name' && { lookup: { name: dim.name, candidates: p.dims } }),
+  })
+}
+
+/** The place of an element's coordinate in a list of the format. */
+function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
+  const [list] = e.args
+  const known =
+    list?.kind === 'name' && p.lists?.some((l) => l.name === list.name) && e.args.length === 1 && !e.by
+  if (known && p.position) {
+    const at = p.position(list.name, e.span)
+    return at && plain(at)
+  }
+  if (known)
+    return p.report.error({
+      code: 'check/query-place',
+      message: `position(${list.name}) asks where a coordinate stands, which ${p.what} cannot`,
+      span: e.span,
+      hint: `the coordinate at a position is ${list.name}[…]`,
+    })
+  return p.report.error({
+    code: 'check/query-arguments',
+    message:
+      list?.kind === 'name' ? `${list.name} is no list of the format` : 'position is not written like this',
+    span: list?.span ?? e.span,
+    expected: FORMS.position,
+    ...(list?.kind === 'name' && {
+      lookup: { name: list.name, candidates: (p.lists ?? []).map((l) => l.name) },
+    }),
   })
 }
 

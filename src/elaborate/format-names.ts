@@ -4,7 +4,14 @@ import { type Expr, load, variable } from '../ir/expr.ts'
 import { QUERY_WORDS } from '../ir/queries.ts'
 import { FUNCTIONS, type Names } from './expressions.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
-import { expectedNames, type FormatScope, integerAt, queriesAt, type SortNames } from './format-place.ts'
+import {
+  expectedNames,
+  type FormatScope,
+  integerAt,
+  type ListName,
+  queriesAt,
+  type SortNames,
+} from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
 export function namesAt(p: FormatScope): Names {
@@ -52,6 +59,13 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
       expected:
         kind === 'list' ? `${e.name}[…], find(${e.name}, …) or segments(${e.name})` : `held(${e.name})`,
     })
+  if (p.lists?.some((l) => l.name === e.name))
+    return report.error({
+      code: 'check/not-a-number',
+      message: `${e.name} is a list, not a number`,
+      span: e.span,
+      expected: `position(${e.name}) in a map, ${e.name}[…] in an inverse`,
+    })
   const sort = p.sorts.find((s) => s.place === e.name || s.at === e.name)
   if (sort)
     return report.error({
@@ -74,15 +88,20 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   const { name } = e.buffer
   const sort = p.sorts.find((s) => s.place === name || s.at === name)
   const list = p.given.kinds.get(name) === 'list'
-  if (!sort && !list)
+  const own = p.lists?.find((l) => l.name === name)
+  if (!sort && !list && !own)
     return report.error({
       code: 'check/unknown-buffer',
       message: `there is no array ${name} in ${p.what}`,
       span: e.buffer.span,
-      expected: 'a list parameter, or a name of a sort',
+      expected: 'a list, or a name of a sort',
       lookup: {
         name,
-        candidates: [...p.sorts.flatMap((s) => [s.place, s.at]), ...p.given.kinds.keys()],
+        candidates: [
+          ...p.sorts.flatMap((s) => [s.place, s.at]),
+          ...(p.lists ?? []).map((l) => l.name),
+          ...p.given.kinds.keys(),
+        ],
       },
     })
   const [index, more] = e.index
@@ -103,7 +122,20 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   const x = integerAt(p, index, names, 'an index')
   if (!x) return null
   if (list) return plain(load(name, [x], 'i32', e.span))
+  if (own) return listed(p, e, own, x)
   return sorted(p, e, sort!, x)
+}
+
+/** Inverses look up the coordinate at a position, under those on the axes above. */
+function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
+  if (typeof p.queries === 'string')
+    return plain(load(name, [...under.map((a) => variable(a)), x], 'i32', e.span))
+  return p.report.error({
+    code: 'check/table-in-map',
+    message: `${name}[…] is the coordinate at a position of the list, for an inverse; this is ${p.what}`,
+    span: e.span,
+    hint: `the position of a coordinate is position(${name})`,
+  })
 }
 
 /** Maps ask for the place of a coordinate, inverses look up the coordinate at a place. */

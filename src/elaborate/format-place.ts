@@ -3,7 +3,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
-import type { FormatParamKind } from '../ir/format.ts'
+import type { FormatParam, FormatParamKind } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import type { Queries } from './query-list.ts'
@@ -13,6 +13,20 @@ import { settle } from './type-conversion.ts'
 export interface SortNames {
   readonly place: string
   readonly at: string
+}
+
+/** What stands before the body of a format. */
+export interface Head {
+  readonly name: string
+  readonly params: readonly FormatParam[]
+  readonly over: readonly string[]
+  readonly span: Span
+}
+
+/** A list of the format, and the axes above it. */
+export interface ListName {
+  readonly name: string
+  readonly under: readonly string[]
 }
 
 /** Numbers, by their name in the text: parameters, and coordinates. */
@@ -33,6 +47,9 @@ export interface FormatScope {
   /** The extent of a dimension by its name here; `null`: `size` cannot be used. */
   readonly size: ((dim: string) => string | undefined) | null
   readonly sorts: readonly SortNames[]
+  readonly lists?: readonly ListName[]
+  /** Asks for the place of an element's coordinate in a list; only maps can. */
+  readonly position?: (list: string, span: Span) => Expr | null
   /** Whether arrays, the tables of sorts and lists, can be read. */
   readonly loads: boolean
   readonly dims: readonly string[]

@@ -8,6 +8,7 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import { isDense, type StoredAxis } from './axis.ts'
+import type { CoordinateList } from './coordinate-lists.ts'
 import type { Expr } from './expr.ts'
 import type { Query } from './queries.ts'
 
@@ -63,6 +64,8 @@ export interface Format {
    * which `map` and `inverse` follow.
    */
   readonly axes: readonly StoredAxis[]
+  /** In the order of the text; `map` has nothing for them. */
+  readonly lists: readonly CoordinateList[]
   readonly order: readonly string[]
   /** One coordinate for each axis of `order`; a name of `over` is the coordinate on that dimension. */
   readonly map: readonly Expr[]
@@ -171,13 +174,17 @@ export const ofOrder = (format: AnyFormat, order: number): OrderedFormat =>
 // Instances: formats with their arguments over the axes of one kernel --------------------------------------------
 
 /**
- * An i32 array that maps and inverse maps load by its `name`: the `at` of a sort, or a list. Its fill is the extent
- * of what it names. `source` is the `at` as in `sorts`, or the list's name among the given.
+ * An i32 array that maps and inverse maps load by its `name`: the `at` of a sort, a list that comes with the data, or one
+ * of the format (`positions`). Its fill is the extent of what it names. `source` is the `at` as in `sorts`, the list's name
+ * among the given, or its axis.
  */
 export interface Table {
   readonly name: string
-  readonly of: 'sort' | 'list'
+  readonly of: 'sort' | 'list' | 'positions'
   readonly source: string
+  /** Axes of the format that it is over; none: it is one array. */
+  readonly under: readonly string[]
+  /** Under each position of these. */
   readonly length: Expr
   readonly fill: Expr
 }
@@ -190,6 +197,7 @@ export interface FormatInstance {
   readonly constants: ReadonlyMap<string, number>
   /** Parents first. Extents and widths are over the kernel's sizes and `measured`. */
   readonly axes: readonly StoredAxis[]
+  readonly lists: readonly CoordinateList[]
   /** Names of the new axes in the order of `map`. */
   readonly order: readonly string[]
   /** Format axis name → name in the kernel. */
@@ -273,10 +281,11 @@ export interface Instance {
   readonly given: readonly { readonly name: string; readonly kind: 'list' | 'set' }[]
 }
 
-/** The tables that the sorts of a format, or of the formats of its parts, are kept in; those of parts go by `NAME_part`. */
+/** The tables that the sorts and lists of a format, or of the formats of its parts, are kept in; those of parts go by `NAME_part`. */
 export function tablesOf(format: AnyFormat): readonly string[] {
   if (format.kind === 'family') return []
-  if (format.kind === 'format') return format.sorts.map((s) => s.at)
+  if (format.kind === 'format')
+    return [...format.sorts.map((s) => s.at), ...format.lists.map((l) => l.axis.name)]
   const of = (r: PartRule): readonly string[] =>
     r.kind === 'part' ? tablesOf(r.use.format) : r.parts.flatMap(of)
   return format.parts.flatMap(of)

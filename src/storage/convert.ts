@@ -247,6 +247,7 @@ export function* entriesOfPart<C extends Column>(
     exprs: instance.inverse,
     sizes: own,
     tables: inverseTables(instance, tables, own),
+    lists: instance.lists,
   }
   const trees = chains(instance.axes, levels)
   const stored = {

@@ -3,6 +3,7 @@
  * expression over the position, evaluated where it is used. Only the parents of ragged and compressed levels become columns.
  */
 import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../ir/axis.ts'
+import type { CoordinateList } from '../ir/coordinate-lists.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { all, binary, constant, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
@@ -10,6 +11,7 @@ import { ancestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { bindTables, guarded, type Inverse } from './inverse-remapping.ts'
+import { atPositions, listedIn } from './list-tables.ts'
 import type { Order } from './sort-elision.ts'
 import type { Level } from './storage.ts'
 
@@ -54,6 +56,7 @@ export function* entriesOf<C extends Column>(
   bindTables(positions, inverse.tables)
   const made: C[] = []
   const coordinates = new Map<string, Expr>()
+  const places = new Map<string, Expr>()
   let after = stored.size
   for (const tree of stored.trees) {
     const size = tree.at(-1)?.positions ?? 1
@@ -62,15 +65,17 @@ export function* entriesOf<C extends Column>(
     const at = whole
       ? variable(ENTRY)
       : mod(div(variable(ENTRY), positions.sized(after)), positions.sized(size))
-    ancestorCoordinates(positions, tree, at, coordinates, made)
+    ancestorCoordinates(positions, tree, at, coordinates, made, places)
   }
-  const dims = new Map(
-    inverse.dims.map(({ name }, k) => [
-      name,
-      guarded(positions, substitute(inverse.exprs[k]!, coordinates), inverse.tables),
-    ]),
-  )
-  const conditions = keptIf(positions, stored, coordinates, dims, inverse)
+  const { lists = [] } = inverse
+  const above = ({ under }: CoordinateList): Expr => places.get(under.at(-1)!)!
+  const back = (e: Expr): Expr =>
+    guarded(positions, substitute(atPositions(positions, e, lists, above), coordinates), inverse.tables)
+  const dims = new Map(inverse.dims.map(({ name }, k) => [name, back(inverse.exprs[k]!)]))
+  const conditions = [
+    ...listedIn(inverse.exprs, lists).map(back),
+    ...keptIf(positions, stored, coordinates, dims, inverse),
+  ]
   const frame =
     conditions.length === 0
       ? everything(positions, dims, sizes, made)

@@ -2,6 +2,7 @@
  * Inverse coordinate remapping: from stored coordinates to those of the tensor, by expressions and the tables they load.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import type { CoordinateList } from '../ir/coordinate-lists.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { all, type Expr, ge, int, lt, select, variable } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
@@ -23,6 +24,8 @@ export interface Inverse<C> {
   readonly exprs: readonly Expr[]
   readonly sizes: ReadonlyMap<string, number>
   readonly tables: Tables<C>
+  /** Lists among what they load. */
+  readonly lists?: readonly CoordinateList[]
 }
 
 /** Loads read `fill` outside of their tables. */

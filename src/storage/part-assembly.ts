@@ -5,7 +5,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { chainTo } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { add, binary, type Expr, ge, int, variable } from '../ir/expr.ts'
+import { add, binary, type Expr, ge, int, not, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
 import { evaluateQueries } from './attribute-queries.ts'
@@ -15,8 +15,9 @@ import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 import { checkFilled } from './filled-slots.ts'
 import type { FormatOperands } from './format-operands.ts'
-import { bindTables, guarded, inverseTables, type Tables } from './inverse-remapping.ts'
+import { bindTables, guarded, inverseTables } from './inverse-remapping.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
+import { assembleLists, atPositions, dropLists, listedIn } from './list-tables.ts'
 import { evaluateSort } from './sort-permutations.ts'
 import type { Entries, Level } from './storage.ts'
 import { assembleTrees } from './tree-assembly.ts'
@@ -90,9 +91,9 @@ export function* remapCoordinates<C extends Column>(
   const others = instance.queries.filter((q) => !asked.has(q.name))
   yield* evaluateQueries(frame, others, { ...context, places })
   frame.engine.release(...places.values())
+  const coordinates = yield* mapped(frame, part, context, tables, proved)
+  dropLists(frame, instance.lists)
   const loads = inverseTables(instance, tables, frame.sizes)
-  bindTables(frame, loads)
-  const coordinates = yield* mapped(frame, part, context, loads, proved)
   if (!instance.claims.every((c) => c.follows))
     yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
   const used = new Set([...coordinates.values()].flatMap((e) => [...freeVars(e)]))
@@ -104,25 +105,49 @@ function* mapped<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
   { dims }: Context<C>,
-  tables: Tables<C>,
+  tables: Map<string, C>,
   proved: Proved,
 ): Coroutine<ReadonlyMap<string, Expr>> {
   const { engine } = frame
   const { instance } = part
+  const { lists } = instance
   const inputs = frame.names()
   const coordinates = new Map<string, Expr>()
   for (const [k, name] of instance.order.entries())
     coordinates.set(name, engine.materialize(frame, `@${name}`, instance.map[k]!))
+  const listed = new Map(
+    lists.map((l) => [l.axis.name, engine.materialize(frame, `@${l.axis.name}`, l.coordinate)]),
+  )
   const extents = yield* extentsOf(frame, instance, coordinates)
   if (proved.range)
     for (const [name, extent] of extents) frame.bounds.set(`@${name}`, [0, Math.max(0, extent - 1)])
-  const back = instance.inverse.map((e) => guarded(frame, substitute(e, coordinates), tables))
-  const outside = [...coordinates].flatMap(([name, e]) => {
+  const beyond = ([name, e]: readonly [string, Expr]): readonly Expr[] => {
     const extent = extents.get(name)
     const low = binary('lt', e, int(0))
     return extent === undefined ? [low] : [low, ge(e, frame.sized(extent, `@extent ${name}`))]
-  })
-  const wrong = back.map((e, k) => binary('ne', e, variable(dims[k]!.name)))
+  }
+  const refusal = { frame, part, inputs, coordinates, extents, back: [], dims }
+  const above = new Set(lists.flatMap((l) => l.under))
+  // Lists are built of what lies within their axes.
+  if (lists.length > 0 && !proved.range) {
+    const first = [...[...coordinates].filter(([name]) => above.has(name)), ...listed].flatMap(beyond)
+    const [found = -1] = yield* engine.first(frame, [first.reduce((a, b) => binary('or', a, b))])
+    if (found >= 0)
+      yield* leavesExtents({ ...refusal, coordinates: new Map([...coordinates, ...listed]) }, found)
+  }
+  const position = yield* assembleLists(frame, instance, new Map([...coordinates, ...listed]), tables)
+  const loads = inverseTables(instance, tables, frame.sizes)
+  bindTables(frame, loads)
+  const back = instance.inverse.map((e) =>
+    guarded(frame, substitute(atPositions(frame, e, lists, position), coordinates), loads),
+  )
+  const outside = [...coordinates].flatMap(beyond)
+  const wrong = [
+    ...back.map((e, k) => binary('ne', e, variable(dims[k]!.name))),
+    ...listedIn(instance.inverse, lists).map((e) =>
+      not(guarded(frame, substitute(atPositions(frame, e, lists, position), coordinates), loads)),
+    ),
+  ]
   const unsure = [
     ...(proved.range ? [] : [{ any: outside, refuse: leavesExtents }]),
     ...(proved.inverse && back.every((e) => engine.fits(frame, e))
@@ -135,7 +160,7 @@ function* mapped<C extends Column>(
     unsure.map(({ any }) => any.reduce((a, b) => binary('or', a, b))),
   )
   for (const [k, { refuse }] of unsure.entries())
-    if (found[k]! >= 0) yield* refuse({ frame, part, inputs, coordinates, extents, back, dims }, found[k]!)
+    if (found[k]! >= 0) yield* refuse({ ...refusal, back }, found[k]!)
   return coordinates
 }
 
@@ -158,7 +183,10 @@ function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Corouti
   const to = values.slice(inputs.length)
   const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
   const extent = extents.get(names[k]!)
-  const { span } = r.part.instance.map[k]!
+  const name = names[k]!
+  const { order, map, lists } = r.part.instance
+  const written = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
+  const { span } = written
   return fail({
     code: 'format/map-range',
     message: `at ${pointOf(inputs, values.slice(0, inputs.length))} the coordinate on ${names[k]} is ${to[k]}`,
@@ -198,7 +226,7 @@ function* extentsOf<C extends Column>(
   }
   for (const [name, value] of measured) frame.sizes.set(name, value)
   return new Map(
-    instance.axes.flatMap(({ name, extent }) =>
+    [...instance.axes, ...instance.lists.map((l) => l.axis)].flatMap(({ name, extent }) =>
       frame.isKnown(extent) ? [[name, frame.size(extent)] as const] : [],
     ),
   )

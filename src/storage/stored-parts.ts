@@ -7,6 +7,7 @@ import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { evaluate } from '../ir/evaluate.ts'
+import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
 import { Frame } from './column-engine.ts'
 import { bindLists, checkOrder, convert, entriesOfPart, type Source } from './convert.ts'
@@ -18,8 +19,10 @@ import { setTrees } from './engines/host/set-trees.ts'
 import type { FormatOperands } from './format-operands.ts'
 import { withSegments } from './format-operands.ts'
 import { bindTables } from './inverse-remapping.ts'
+import { atPositions, type PositionAbove } from './list-tables.ts'
+import { locate } from './locate.ts'
 import type { Part } from './part-assembly.ts'
-import { type Level, makeStorage, type Storage, treesOf } from './storage.ts'
+import { type Level, makeStorage, restrict, type Storage, treesOf } from './storage.ts'
 import { takeColumns } from './stored-coords.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
 import { gatherValues, newValues } from './values.ts'
@@ -162,8 +165,17 @@ export function originalCoords(
     return [name, { column, fill: evaluate(fill, known.sizes) }] as const
   })
   bindTables(frame, new Map(own))
-  return instance.inverse.map((e) => computed(frame, e))
+  for (const { under } of instance.lists) {
+    const last = under.at(-1)!
+    const over = restrict(storage, under)
+    const at = under.map((name) => coords[storage.axes.findIndex((a) => a.name === name)]!)
+    frame.set(above(last), locate(over, at))
+  }
+  const position: PositionAbove = ({ under }) => variable(above(under.at(-1)!))
+  return instance.inverse.map((e) => computed(frame, atPositions(frame, e, instance.lists, position)))
 }
+
+const above = (axis: string): string => `@position ${axis}`
 
 /** What a part holds: where, and the coordinates in the tensor; each position once. O(entries). */
 export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {

@@ -248,11 +248,13 @@ const formatAxis: Arb<ast.AxisDecl> = fc
     padding: rarely(expr, undefined),
     packed: rarely(expr, undefined),
     each: rarely(repeat, undefined),
+    list: rarely(fc.constant(true as const), undefined),
   })
-  .map(({ padding, packed: bits, each: copies, ...a }) => {
+  .map(({ padding, packed: bits, each: copies, list, ...a }) => {
     const padded = a.def.kind === 'sparse_fixed' && a.claims.length === 0 && padding && { padding }
     const packed = /^sparse/.test(a.def.kind) && bits && { packed: bits }
-    return { kind: 'axis', ...a, ...padded, ...packed, ...(copies && { each: copies }), span }
+    const more = { ...(copies && { each: copies }), ...(list && { list }) }
+    return { kind: 'axis', ...a, ...padded, ...packed, ...more, span }
   })
 const buffer: Arb<ast.BufferDecl> = fc
   .record({

@@ -147,6 +147,8 @@ test('formats are right', () => {
     bsr: [4],
     sell: [2, 4],
     column_tiles: [2],
+    panels: [2, 4],
+    vnm: [4, 8],
     hyb: [2, 3],
     dense_blocks: [2, 0.5],
   }

@@ -41,6 +41,7 @@ const plain = (label: string): PartInstance => ({
     order: ['io', 'jo'],
     names: new Map(),
     sorts: [],
+    lists: [],
     queries: [],
     map: [row, col],
     inverse: [variable('io'), variable('jo')],

@@ -458,6 +458,7 @@ describe('what is wrong for some tensor is refused at once', () => {
           params: [],
           over: ['i', 'j'],
           sorts: [],
+          lists: [],
           queries: [],
           axes: order.map((name, k) => ({ ...denseFixed(name), extent: m.extents[k]! })),
           order,

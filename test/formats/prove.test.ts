@@ -61,6 +61,7 @@ const part = (m: Map2): FormatInstance => {
     order,
     names: new Map(order.map((n) => [n, n])),
     sorts: m.sorts ?? [],
+    lists: [],
     queries: m.queries ?? [],
     map: m.map,
     inverse: m.inverse,
@@ -136,7 +137,7 @@ describe('maps', () => {
     const sliced: Map2 = {
       queries: [place],
       sorts: [sort],
-      tables: [{ name: 'row', of: 'sort', source: 'row', length: v('m'), fill: v('m') }],
+      tables: [{ name: 'row', of: 'sort', under: [], source: 'row', length: v('m'), fill: v('m') }],
       map: [div(v('at#0'), int(4)), mod(v('at#0'), int(4)), v('j')],
       inverse: [row(add(mul(v('x0'), int(4)), v('x1'))), v('x2')],
       extents: [ceildiv(v('m'), int(4)), int(4), v('n')],
@@ -151,7 +152,14 @@ describe('maps', () => {
     const cut: Map2 = {
       queries: [find],
       tables: [
-        { name: 'rows', of: 'list', source: 'rows', length: add(v('rows_segments'), int(1)), fill: v('m') },
+        {
+          name: 'rows',
+          of: 'list',
+          source: 'rows',
+          under: [],
+          length: add(v('rows_segments'), int(1)),
+          fill: v('m'),
+        },
       ],
       map: [v('k#0'), sub(v('i'), start), v('j')],
       inverse: [add(load('rows', [v('x0')], 'i32'), v('x1')), v('x2')],

@@ -22,7 +22,7 @@ const param = (name: string, more: Partial<FormatParam> = {}): FormatParam => ({
   ...more,
 })
 
-const PLAIN = { kind: 'format', sorts: [], queries: [], where: null, claims: [] } as const
+const PLAIN = { kind: 'format', sorts: [], queries: [], lists: [], where: null, claims: [] } as const
 
 const bsr: Format = {
   ...PLAIN,

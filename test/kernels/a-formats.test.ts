@@ -36,9 +36,10 @@ const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   column_ranges: [[3]],
   column_ranges_by_length: [[2]],
   ell_at: [[0]],
+  panels: [[2, 3]],
 }
 /** They hold some matrices only, or need more than a matrix: see test/formats/standard.test.ts. */
-const PARTIAL = ['band', 'strided', 'nm', 'vbr', 'masked_rest']
+const PARTIAL = ['band', 'strided', 'nm', 'nm_packed', 'vnm', 'tvw', 'vbr', 'masked_rest']
 
 const cases = [...formats.keys()]
   .filter((name) => !PARTIAL.includes(name))

@@ -76,6 +76,7 @@ const one = (order: readonly string[], map: readonly Expr[], inverse: readonly E
         order,
         names: new Map(),
         sorts: [],
+        lists: [],
         queries: [],
         map,
         inverse,

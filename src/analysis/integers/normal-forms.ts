@@ -33,6 +33,9 @@ export interface Table {
   readonly found: ReadonlyMap<string, Expr>
 }
 
+/** A place in a table, by the normal forms of its indices. */
+export const placeKey = (index: readonly Linear[]): string => index.map(linearKey).join('; ')
+
 /** What normal forms follow from. */
 export interface FormPremises extends Premises {
   readonly tables: ReadonlyMap<string, Table>
@@ -63,11 +66,10 @@ function formOf(e: Expr, of: (e: Expr) => Linear, facts: FormPremises): Linear {
       return binaryForm(e, of(e.a), of(e.b), facts)
     case 'load': {
       const table = facts.tables.get(e.buffer)
-      const [index] = e.index
-      if (!table || !index || e.index.length !== 1) return unknown(keyOf(e))
-      const at = of(index)
-      const placed = table.places.get(linearKey(at))
-      return placed ? of(placed) : linear(load(e.buffer, [exprOf(at)], e.dtype))
+      if (!table) return unknown(keyOf(e))
+      const at = e.index.map(of)
+      const placed = table.places.get(placeKey(at))
+      return placed ? of(placed) : linear(load(e.buffer, at.map(exprOf), e.dtype))
     }
     default:
       return unknown(keyOf(e))

@@ -86,6 +86,7 @@ function leastOf(e: Expr): { readonly query: string; readonly least: number } | 
 /** The dense axes beside those that a block has one coordinate on, if it holds as many elements as they have places. */
 function claimsOf(part: FormatInstance, { by, least }: Block): FormatInstance['claims'] {
   const byName = new Map(part.axes.map((a) => [a.name, a]))
+  if (part.lists.length > 0) return []
   const within = part.order.filter((_, k) => !by.has(keyOf(part.map[k]!))).map((a) => byName.get(a)!)
   let places = 1
   for (const a of within) {

@@ -10,6 +10,7 @@ import {
   isPackedWrong,
   MAX_BITMAP,
   mapAxis,
+  type PaddedAxis,
   type StoredAxis,
 } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -57,13 +58,15 @@ export function formatInstance(
   checkOver(format, over, at)
   const axisNames = new Map(format.order.map((n) => [n, rename(n)]))
   const named = (axis: string): string => axisNames.get(axis) ?? axis
-  const tables = tablesOf(format, args, over, rename)
+  const tables = tablesOf(format, args, over, rename, named)
+  const inTable = (axis: string): string => tables.get(axis)?.name ?? named(axis)
   const outer: Scope = {
     ...scopeOf(format, args, over),
     tables: new Map([...tables].map(([text, t]) => [text, t.name])),
   }
   const extents = extentScope(outer, over)
-  const { queries, scope } = translateQueries(format.queries, format.map, outer, fresh)
+  const asking = [...format.map, ...format.lists.map((l) => l.coordinate)]
+  const { queries, scope } = translateQueries(format.queries, asking, outer, fresh)
   const sorts = format.sorts.map((s) => {
     const dim = dimOf(s, format, over, named)
     const own = withVariables(outer, [[s.dim, variable(dim)]])
@@ -86,6 +89,12 @@ export function formatInstance(
       [...args.values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : [])),
     ),
     axes: format.axes.map((a) => checkAxis(translateAxis(a, extents, named), args, at)),
+    lists: format.lists.map(({ axis, under, coordinate, position }) => ({
+      axis: checkAxis(translateAxis(axis, extents, inTable), args, at) as PaddedAxis,
+      under: under.map(named),
+      coordinate: translate(coordinate, scope),
+      position: position === null ? null : nameIn(scope, position),
+    })),
     order: format.order.map(named),
     names: axisNames,
     sorts,
@@ -125,22 +134,35 @@ function dimOf(
   return k < 0 ? named(dim) : over[k]!.name
 }
 
+/** What a query is called in a kernel; `null` where nothing there asks it. */
+function nameIn(scope: Scope, query: string): string | null {
+  const now = scope.variables.get(query)
+  return now?.kind === 'var' ? now.name : null
+}
+
 const asksNothing = (e: Expr, queries: readonly Query[]): boolean =>
   queries.every((q) => !freeVars(e).has(q.name))
 
-/** By the name that the text loads: what each sort calls its order, and each list parameter. */
+/** By the name that the text loads: what each sort calls its order, each list, and each list parameter. */
 function tablesOf(
   format: Format,
   args: Arguments,
   over: readonly StoredAxis[],
   rename: (name: string) => string,
+  named: (axis: string) => string,
 ): ReadonlyMap<string, Table> {
   const extent = (dim: string): Expr => over[format.over.indexOf(dim)]!.extent
   const out = new Map<string, Table>()
   for (const s of format.sorts) {
     const name = rename(s.at)
     const length = translate(s.extent, extentScope(scopeOf(format, args, over), over))
-    out.set(s.at, { name, of: 'sort', source: name, length, fill: length })
+    out.set(s.at, { name, of: 'sort', source: name, under: [], length, fill: length })
+  }
+  for (const { axis, under } of format.lists) {
+    const sized = (e: Expr): Expr => translate(e, extentScope(scopeOf(format, args, over), over))
+    const name = rename(axis.name)
+    const sizes = { length: sized(axis.width), fill: sized(axis.extent) }
+    out.set(axis.name, { name, of: 'positions', source: name, under: under.map(named), ...sizes })
   }
   for (const [param, { name, kind }] of args.given) {
     if (kind !== 'list') continue
@@ -148,6 +170,7 @@ function tablesOf(
       name: rename(param),
       of: 'list',
       source: name,
+      under: [],
       length: add(variable(`${name}_segments`), int(1)),
       fill: extent(cutBy(format, param)),
     })

@@ -5,8 +5,22 @@
  * The map and the inverse change on that axis only. Conditions, queries and sorts are about the tensor's coordinates.
  */
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
-import { add, and, ceildiv, div, type Expr, ge, int, lt, min, mul, sub, variable } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
+import {
+  add,
+  and,
+  ceildiv,
+  div,
+  type Expr,
+  ge,
+  int,
+  load,
+  lt,
+  min,
+  mul,
+  sub,
+  variable,
+} from '../../ir/expr.ts'
+import { children, substitute, withChildren } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
@@ -62,8 +76,20 @@ export function cutToRanges(
       return cut ? { ...a, extent: sub(cut.end, cut.start) } : a
     }),
     map: whole.map.map((e, k) => sub(e, cuts.get(whole.order[k]!)?.start ?? int(0))),
-    inverse: whole.inverse.map((e) => substitute(e, shifted)),
+    inverse: whole.inverse.map((e) => shiftedIn(e, shifted, whole)),
   }
+}
+
+/** Coordinates with the starts of their axes; a list is found by the axes above it as they are. */
+function shiftedIn(e: Expr, shifted: ReadonlyMap<string, Expr>, whole: FormatInstance): Expr {
+  const go = (x: Expr): Expr => {
+    if (x.kind === 'var') return shifted.get(x.name) ?? x
+    if (x.kind !== 'load' || !whole.lists.some((l) => l.axis.name === x.buffer))
+      return withChildren(x, children(x).map(go))
+    const last = x.index.length - 1
+    return load(x.buffer, [...x.index.slice(0, last), go(x.index[last]!)], x.dtype, x.span)
+  }
+  return whole.lists.length === 0 ? substitute(e, shifted) : go(e)
 }
 
 /** The coordinates of an axis that a range of a dimension goes to: the dimension itself, or its blocks of b. */

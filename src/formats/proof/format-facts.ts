@@ -1,6 +1,7 @@
 /** What is known of the names in maps and conditions of formats. */
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey, shift } from '../../analysis/integers/linear.ts'
+import { placeKey } from '../../analysis/integers/normal-forms.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -22,6 +23,9 @@ export function factsOf(
     facts.coordinate(variable(name), extent)
   }
   for (const q of queries) addQuery(q, facts, extents, part)
+  // More coordinates than a list is wide are refused while it is built.
+  for (const { axis, position } of part?.lists ?? [])
+    if (position !== null) facts.isBelow(variable(position), axis.width)
   const last = [...extents.values()].map((e) => shift(facts.form(e), -1))
   const known = facts.assuming(last.filter((f) => f.terms.size > 0))
   if (part) addTables(part, known)
@@ -55,11 +59,13 @@ function addQuery(
   if (least?.kind === 'const') facts.atLeast(name, least.value)
 }
 
-/** The element of a sort at the place of a coordinate is that coordinate; a list encloses what is found in it. */
+/** The element of a sort or list at the place of a coordinate is that coordinate; boundaries enclose what is found between them. */
 function addTables(part: FormatInstance, facts: Facts): void {
   for (const t of part.tables) {
-    const source = t.of === 'sort' ? part.sorts.find((s) => s.at === t.source)?.place : t.source
-    const asking = part.queries.filter((q) => source !== undefined && sourceOf(q, t.of) === source)
+    const { of } = t
+    if (of === 'positions') continue
+    const source = of === 'sort' ? part.sorts.find((s) => s.at === t.source)?.place : t.source
+    const asking = part.queries.filter((q) => source !== undefined && sourceOf(q, of) === source)
     const operands = (inverse: 'places' | 'found') =>
       asking
         .filter((q) => declarationOf(q).inverse === inverse)
@@ -67,5 +73,11 @@ function addTables(part: FormatInstance, facts: Facts): void {
     const places = operands('places').filter(([, of]) => facts.provesWithin(of, t.fill))
     const found = operands('found')
     facts.table(t.name, { fill: t.fill, places: new Map(places), found: new Map(found) })
+  }
+  for (const { axis, under, coordinate, position } of part.lists) {
+    if (position === null || !facts.provesWithin(coordinate, axis.extent)) continue
+    const index = [...under.map((a) => part.map[part.order.indexOf(a)]!), variable(position)]
+    const places = new Map([[placeKey(index.map((e) => facts.form(e))), coordinate]])
+    facts.table(axis.name, { fill: axis.extent, places, found: new Map() })
   }
 }

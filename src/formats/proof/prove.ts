@@ -25,9 +25,11 @@ export function provesInverse(part: FormatInstance, over: readonly StoredAxis[],
 /** Every component of the map lies within its axis; extents that are measured fit anything. */
 export function provesRange(part: FormatInstance, facts: Facts): boolean {
   const measured = new Set(part.measured.map((m) => m.name))
-  return part.order.every((name, k) => {
-    const { extent } = part.axes.find((a) => a.name === name)!
-    const at = part.map[k]!
+  const mapped = [
+    ...part.order.map((name, k) => [part.axes.find((a) => a.name === name)!.extent, part.map[k]!] as const),
+    ...part.lists.map((l) => [l.axis.extent, l.coordinate] as const),
+  ]
+  return mapped.every(([extent, at]) => {
     if (extent.kind === 'var' && measured.has(extent.name)) return facts.provesOrder(int(0), at)
     return ![...freeVars(extent)].some((v) => measured.has(v)) && facts.provesWithin(at, extent)
   })

@@ -6,6 +6,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
 import { isPadded, isSparse, type StoredAxis } from '../../ir/axis.ts'
+import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -18,6 +19,7 @@ import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
 import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
 import { checkDisjoint } from '../../storage/ready/disjoint.ts'
+import { checkLists } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
@@ -184,6 +186,7 @@ function partEntries(
 ): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
+  const lists: CoordinateList[] = []
   const placed: { instance: FormatInstance; dims: string[]; coordinates: ReadonlyMap<string, Expr> }[] = []
   for (const r of kernel.reformats.toReversed()) {
     const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
@@ -191,6 +194,8 @@ function partEntries(
     const { order, inverse } = part.instance
     for (const { name, fill } of part.instance.tables)
       loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params) })
+    checkLists(part.instance, storage, tables, known.params)
+    lists.push(...part.instance.lists)
     const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
     const coordinates = new Map(order.map((a) => [a, now.get(a)!]))
     placed.push({ instance: part.instance, dims: r.from.map((a) => a.name), coordinates })
@@ -216,7 +221,7 @@ function partEntries(
     entriesOf<TypedArray>(
       HOST,
       { trees, size: storage.size, values, dtype, drop: drops ? fill : null },
-      { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads },
+      { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists },
     ),
   )
   bindTables(frame, loads)

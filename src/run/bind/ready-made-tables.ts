@@ -7,7 +7,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 import type { CallerTensor } from './caller-tensors.ts'
 import type { Known } from './remap-entries.ts'
 
-/** Tables of the formats that a tensor was put into: sorts are brought with the parts, lists were given. */
+/** Tables of the formats that a tensor was put into: sorts and lists of formats are brought with the parts, other lists were given. */
 export function tablesOf(
   kernel: Kernel1,
   t: CallerTensor,
@@ -22,24 +22,27 @@ export function tablesOf(
       for (const table of instance.tables)
         out.set(
           table.name,
-          table.of === 'list' ? known.lists.get(table.source)! : permutation(t, table, tensors, known),
+          table.of === 'list' ? known.lists.get(table.source)! : brought(t, table, tensors, known),
         )
     }
   return out
 }
 
-function permutation(
+/** Lists are looked at with the arrays that they go with. */
+function brought(
   t: CallerTensor,
   table: Table,
   tensors: ReadonlyMap<string, Tensor>,
   known: Known,
 ): Int32Array {
   const tensor = tensors.get(table.name)
+  const sorted = table.of === 'sort'
+  const what = sorted ? 'a permutation' : 'coordinates'
   if (!tensor)
     return fail({
       code: 'bind/missing-table',
-      message: `the parts of ${t.name} are ready-made, and the order that goes with them, ${table.name}, is not bound`,
-      expected: `a dense i32 tensor: a permutation`,
+      message: `the parts of ${t.name} are ready-made, and the ${sorted ? 'order' : 'list'} that goes with them, ${table.name}, is not bound`,
+      expected: `a dense i32 tensor: ${what}`,
       hint: `bind ${table.name}`,
     })
   const values = tensor.values
@@ -47,8 +50,8 @@ function permutation(
     return fail({
       code: 'bind/table',
       message: `the table ${table.name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
-      expected: 'a dense i32 tensor: a permutation',
+      expected: `a dense i32 tensor: ${what}`,
       hint: `bind dense([n], Int32Array.of(…), 'i32')`,
     })
-  return checkPermutation(table, values, known.params)
+  return sorted ? checkPermutation(table, values, known.params) : values
 }

@@ -88,7 +88,12 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const next: Kernel1 = {
     ...kernel,
     params: [...kernel.params, ...measuredSizes(kernel, split)],
-    axes: [...kernel.axes.filter((a) => !leaving.has(a.name)), ...tables.axes, ...fresh],
+    axes: [
+      ...kernel.axes.filter((a) => !leaving.has(a.name)),
+      ...tables.axes.filter((a) => a.parent === null),
+      ...fresh,
+      ...tables.axes.filter((a) => a.parent !== null),
+    ],
     buffers: [
       ...kernel.buffers.flatMap((b) => {
         const s = buffers.get(b.name)
@@ -187,7 +192,7 @@ function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   return out
 }
 
-/** Tables that inverse maps load, as buffers over axes of their own. */
+/** Tables that inverse maps load, as buffers over axes of their own; lists of the format under its axes. */
 function tablesOf(split: Split, unused: Unused) {
   const axes: StoredAxis[] = []
   const buffers: Buffer1[] = []
@@ -195,11 +200,11 @@ function tablesOf(split: Split, unused: Unused) {
     for (const t of instance.tables) {
       if (buffers.some((b) => b.name === t.name)) continue
       const axis = unused(`${t.name}_x`)
-      axes.push(denseAxis(axis, t.length))
+      axes.push(denseAxis(axis, t.length, t.under.at(-1) ?? null))
       buffers.push({
         name: t.name,
         dtype: 'i32',
-        axes: [axis],
+        axes: [...t.under, axis],
         role: 'in',
         fill: 0,
         accumulate: 'i32',

@@ -6,6 +6,7 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { provesBelow } from '../../formats/proof/prove.ts'
 import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { isListed } from '../../ir/coordinate-lists.ts'
 import { add, conjuncts, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
 import { freeVars, rewriteExpr, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
@@ -173,7 +174,8 @@ function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
   const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.of === 'sort')
   if (sort && sameExpr(sort.length, old.extent)) return conditions
   if (mayBeNegative(e)) conditions.push(ge(e, int(0)))
-  conditions.push(lt(e, old.extent))
+  const below = lt(e, old.extent)
+  if (!conditions.some((c) => sameExpr(c, below))) conditions.push(below)
   return conditions
 }
 
@@ -186,17 +188,19 @@ function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
   return sameExpr(end, old.extent) || provesBelow(end, old.extent, [old])
 }
 
-/** A table is loaded within its length: beyond it (the last of even slices, say) there are no coordinates. */
+/** A table is loaded within its length: beyond it (the last of even slices, say) there are no coordinates, nor in the padding of a list. */
 function tableConditions(e: Expr, part: FormatInstance): Expr[] {
   const out: Expr[] = []
   walkExpr(e, (x) => {
     const table = x.kind === 'load' ? part.tables.find((t) => t.name === x.buffer) : undefined
     if (x.kind !== 'load' || !table) return
-    const index = x.index[0]!
+    const index = x.index.at(-1)!
     const axis = index.kind === 'var' ? part.axes.find((a) => a.name === index.name) : undefined
     const within =
       axis && (sameExpr(axis.extent, table.length) || sameExpr(add(axis.extent, int(1)), table.length))
     if (!within) out.push(lt(index, table.length))
+    const list = part.lists.find((l) => l.axis.name === table.name)
+    if (list) out.push(isListed(x, list))
   })
   return out
 }

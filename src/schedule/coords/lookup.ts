@@ -146,6 +146,12 @@ const asksNothing = (tree: PartTree): boolean =>
 
 /** Queries are answered while data are bound; a kernel cannot ask them. */
 function checkMap(l: Lookup, part: FormatInstance): void {
+  const [list] = part.lists
+  if (list)
+    refuse(
+      l,
+      `${l.buffer.buffer.name} is read or written at other coordinates than the iterators' own, and ${part.text} keeps coordinates in the list ${list.axis.name}, which is not searched`,
+    )
   const asked = part.queries.find((q) => part.map.some((m) => freeVars(m).has(q.name)))
   if (asked)
     refuse(

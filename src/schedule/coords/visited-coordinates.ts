@@ -8,6 +8,7 @@
 import { type Determined, determined } from '../../analysis/coordinate-injectivity.ts'
 import { dependsOn } from '../../analysis/query-dependence.ts'
 import { type Axis, chainTo, isDense, isPadded, isRagged, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { loadsOfLists } from '../../ir/coordinate-lists.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import {
@@ -73,6 +74,8 @@ export function visits(
     misses:
       before.ragged ||
       told.some((o) => o === undefined) ||
+      // A list holds what is stored.
+      [...before.tail].some((d) => loadsOfLists(back(d), part.lists).length > 0) ||
       [...asked].some((d) => before.tail.has(d)) ||
       (part.where !== null &&
         before.tail.size > 0 &&

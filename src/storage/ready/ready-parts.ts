@@ -8,7 +8,7 @@ import { withSegments } from '../format-operands.ts'
 import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkDisjoint } from './disjoint.ts'
-import { checkPermutation } from './tables.ts'
+import { checkLists, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
 /** Arrays of one part, and the tables that its inverse map loads. */
@@ -59,6 +59,7 @@ function partFromArrays(
   const widths = widthsOf(axes, sizes)
   const storage = validateStored(axes, extents, tensor, { widths, paddings: paddingsOf(axes, sizes) })
   for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
+  checkLists(part.instance, storage, tables, sizes)
   return {
     part,
     storage,

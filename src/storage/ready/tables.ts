@@ -1,7 +1,10 @@
-/** Tables that come with ready-made arrays: permutations that the inverse maps of formats load. */
+/** Tables that come with ready-made arrays: permutations and lists that the inverse maps of formats load. */
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
-import type { Table } from '../../ir/format.ts'
+import type { FormatInstance, Table } from '../../ir/format.ts'
+import { paddedPositions } from '../padding-positions.ts'
+import type { Storage } from '../storage.ts'
+import { bindLevel } from './validate-level.ts'
 
 /**
  * The order that a sort made: each coordinate once, and its fill at the places beyond them.
@@ -45,4 +48,34 @@ export function checkPermutation(
       hint: 'give the coordinate that stands at each place, and the extent at the rest',
     })
   return values
+}
+
+/**
+ * Lists of a format that come with ready-made arrays: as what a level of their kind stores under the axes above them.
+ * @throws SptError `bind/missing-table`, and as `validateStored`
+ */
+export function checkLists(
+  { lists, tables }: FormatInstance,
+  { levels, trees }: Storage,
+  given: ReadonlyMap<string, Int32Array>,
+  sizes: ReadonlyMap<string, number>,
+): void {
+  for (const { axis, under } of lists) {
+    const { name, fill, length } = tables.find((t) => t.name === axis.name)!
+    const last = under.at(-1)!
+    const parent = levels.get(last)!
+    const width = Math.max(0, evaluate(length, sizes))
+    const indices = given.get(name)
+    if (!indices)
+      fail({
+        code: 'bind/missing-table',
+        message: `ready-made parts come without the list that goes with them, ${name}`,
+        expected: `an Int32Array of ${parent.positions * width} coordinates, ${width} for each position of ${last}`,
+        hint: `give ${name} with the parts`,
+      })
+    const tree = trees.find((t) => t.includes(last))!
+    const chain = tree.slice(0, tree.indexOf(last) + 1).map((a) => levels.get(a)!)
+    const padding = paddedPositions(chain).at(-1) ?? null
+    bindLevel(axis, Math.max(0, evaluate(fill, sizes)), parent, { indices }, { width }, padding)
+  }
 }

@@ -1,0 +1,147 @@
+/**
+ * Lists of formats: axes that hold coordinates and no values (`ir/coordinate-lists.ts`). What they can be, the sizes that
+ * axes over their positions have, and what is not said of them yet.
+ */
+import { levelFormat } from '../ast/axis-kinds.ts'
+import type * as Ast from '../ast/nodes.ts'
+import {
+  hasWidth,
+  isDense,
+  isNonunique,
+  isPadded,
+  isStored,
+  mapAxis,
+  parentOf,
+  type StoredAxis,
+  sizesOfAxis,
+} from '../ir/axis.ts'
+import type { CoordinateList } from '../ir/coordinate-lists.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, substitute } from '../ir/expr-tree.ts'
+import type { CoordinateMap } from './coordinate-maps.ts'
+import type { Head, ListName } from './format-place.ts'
+import { chainOf, type Declared, storedAxis } from './kernel-names.ts'
+
+/** Checks what is declared as a list, and puts the widths of lists where extents name them. */
+export function declareLists(b: Ast.Description, head: Head, d: Declared): void {
+  const lists = b.axes.filter((a) => a.list)
+  if (lists.length === 0) return
+  const widths = new Map<string, Expr>()
+  for (const decl of lists) {
+    const width = checkList(decl, b, head, d)
+    if (width) widths.set(decl.name.name, width)
+    else if (d.axes.delete(decl.name.name)) d.broken.add(decl.name.name)
+  }
+  for (const decl of b.axes) {
+    const axis = storedAxis(d, decl.name.name)
+    if (!axis) continue
+    const parent = parentOf(axis)
+    if (parent !== null && lists.some((l) => l.name.name === parent))
+      d.report.error({
+        code: 'check/list-parent',
+        message: `${parent} is a list, and nothing lies under its coordinates`,
+        span: decl.span,
+        expected: `an axis over its positions: an extent of ${parent} under another axis`,
+        hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each of them`,
+      })
+    if (!decl.list && !isDense(axis)) continue
+    if (decl.claims.some((c) => c.name === 'full'))
+      d.report.error({
+        code: 'check/list-claim',
+        message: `axis ${axis.name} is claimed full in a format with lists, which is not checked yet`,
+        span: decl.claims[0]!.span,
+        expected: 'no claim',
+      })
+  }
+  for (const [name, axis] of d.axes)
+    if (isStored(axis))
+      d.axes.set(
+        name,
+        mapAxis(
+          axis,
+          (x) => x,
+          (e) => substitute(e, widths),
+        ),
+      )
+}
+
+/** The width of a list; `null`, reported, where it is none. */
+function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declared): Expr | null {
+  const { report } = d
+  const name = decl.name.name
+  if (levelFormat(decl.def.kind)?.positions !== 'width')
+    return report.error({
+      code: 'check/list-kind',
+      message: `the list ${name} is ${decl.def.kind}`,
+      span: decl.def.span,
+      expected: 'sparse_fixed(parent, extent, width): as many positions under each position of its parent',
+    })
+  const axis = storedAxis(d, name)
+  if (!axis || !hasWidth(axis)) return null
+  const above = chainOf(d, axis)
+  const several = above.find((x) => isNonunique(d.axes.get(x)!))
+  if (several !== undefined)
+    return report.error({
+      code: 'check/list-nonunique',
+      message:
+        several === name
+          ? `the list ${name} is nonunique: a coordinate has one place in it`
+          : `the list ${name} lies under ${several}, on which a coordinate may stand several times`,
+      span: decl.span,
+      expected: 'lists, and axes above them, on which each coordinate stands once',
+    })
+  const [claim] = decl.claims
+  const other = claim
+    ? `claimed ${claim.name}`
+    : isPadded(axis)
+      ? 'padded with a coordinate'
+      : decl.packed
+        ? 'packed'
+        : null
+  if (other !== null)
+    return report.error({
+      code: 'check/list-claim',
+      message: `the list ${name} is ${other}, which lists cannot be yet`,
+      span: claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
+      expected: 'a list whose padding holds no coordinate and is passed over',
+    })
+  const names = new Set(sizesOfAxis(axis as StoredAxis).flatMap((e) => [...freeVars(e)]))
+  const within = b.axes.find((a) => a.list && names.has(a.name.name))
+  if (within)
+    return report.error({
+      code: 'check/list-size',
+      message: `the sizes of the list ${name} depend on the list ${within.name.name}`,
+      span: decl.span,
+      expected: 'sizes and parameters',
+    })
+  const open = head.params.find((p) => p.measured && freeVars(axis.width).has(p.name))
+  if (open)
+    return report.error({
+      code: 'check/list-size',
+      message: `the list ${name} has the width ${open.name}, which is measured`,
+      span: decl.span,
+      expected: 'a width of sizes and parameters',
+      hint: `declare ${open.name} without \`: size\``,
+    })
+  return axis.width
+}
+
+/** Lists that can be named, with the axes above them. */
+export const listNames = (b: Ast.Description, d: Declared): readonly ListName[] =>
+  b.axes.flatMap((a) => {
+    const axis = a.list ? storedAxis(d, a.name.name) : null
+    return axis ? [{ name: axis.name, under: chainOf(d, axis).slice(0, -1) }] : []
+  })
+
+/** `order`: the names that a map gives coordinates for. */
+export const listsOf = (
+  lists: readonly ListName[],
+  order: readonly string[],
+  { exprs, positions }: CoordinateMap,
+  d: Declared,
+): readonly CoordinateList[] =>
+  lists.flatMap(({ name, under }) => {
+    const axis = storedAxis(d, name)
+    if (!axis || !hasWidth(axis)) return []
+    return [{ axis, under, coordinate: exprs[order.indexOf(name)]!, position: positions.get(name) ?? null }]
+  })
