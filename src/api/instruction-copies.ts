@@ -3,7 +3,7 @@
  * whose rows are longer than the tile's. Tiles side by side come last, so that one too long spoils a row that is there.
  */
 
-import { iteratorsOf } from '../analysis/instructions/operands.ts'
+import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
 import { Names } from '../ir/bound-names.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Instr } from '../ir/instr.ts'

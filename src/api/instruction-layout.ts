@@ -3,7 +3,8 @@
  * body accesses. Each index is one to one in the loops it depends on, so that the kernel is one.
  */
 
-import { iteratorsOf, MAPPED_BYTES } from '../analysis/instructions/operands.ts'
+import { digitsOf, sumOf } from '../analysis/instructions/operand-digits.ts'
+import { MAPPED_BYTES } from '../analysis/instructions/operands.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { add, div, type Expr, int, mul, variable } from '../ir/expr.ts'
 import type { Instr, Memory, Operand } from '../ir/instr.ts'
@@ -49,7 +50,10 @@ const loop = (name: string): Dim => ({ loop: name, index: variable(name) })
 const roundUp = (n: number, unit: number): number => Math.ceil(n / unit) * unit
 
 export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loops): Layout {
-  const own = iteratorsOf(o, instr).map((name, d) => ({ name, extent: o.shape[d]! }))
+  const own = digitsOf(o, instr).map((digits, d): Own => {
+    const [only, ...more] = digits
+    return { index: sumOf(digits), extent: o.shape[d]!, ...(more.length === 0 && { loop: only!.name }) }
+  })
   const role = !written ? 'in' : o.scope === 'global' ? 'inout' : 'out'
   // Threads that are known to update one element reduce what they add first: halves of them update two.
   const halves = { index: div(variable(loops.thread), int(THREADS / TWICE)), extent: TWICE }
@@ -57,7 +61,7 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
   const blocks = written && instr.atomic ? common : [loop(loops.tile)]
   if (o.scope === 'global')
     return { role, dims: [...blocks, ...amid(o, own, written && instr.atomic, loops)] }
-  const bare = own.map((i) => loop(i.name))
+  const bare: readonly Dim[] = own
   if (written)
     return {
       role,
@@ -75,8 +79,8 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
 export const hasThreads = (instr: Instr): boolean =>
   instr.atomic && instr.threads === 1 && instr.operands.every((o) => o.scope !== 'shared')
 
-interface Own {
-  readonly name: string
+/** One iterator's, or that of several which are its digits. */
+interface Own extends Dim {
   readonly extent: number
 }
 
@@ -89,7 +93,7 @@ function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): r
   const run = runOf(o)
   const last = own.length - 1
   const odd = own.map((i, d): Dim => {
-    if (d < last - 1) return { index: variable(i.name), extent: i.extent + 1 }
+    if (d < last - 1) return { index: i.index, extent: i.extent + 1 }
     if (d < last) return placed(loops.place, i, i.extent + 1, 1)
     const { index, extent } = placed(common ? '' : loops.repetition, i, roundUp(i.extent, run) + run, run)
     return { index, extent: extent! }
@@ -99,7 +103,7 @@ function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): r
 
 /** In each iteration of a loop `step` further, and `rest` elements after the last. */
 const placed = (name: string, i: Own, step: number, rest: number): Dim => ({
-  index: name === '' ? variable(i.name) : add(mul(variable(name), int(step)), variable(i.name)),
+  index: name === '' ? i.index : add(mul(variable(name), int(step)), i.index),
   extent: TWICE * step + rest,
 })
 
@@ -107,8 +111,10 @@ const placed = (name: string, i: Own, step: number, rest: number): Dim => ({
 function spacedDims(o: Operand, own: readonly Own[], loops: Loops): readonly Dim[] {
   const run = runOf(o)
   const small = own.reduce((n, i) => n * i.extent, DTYPE_BYTES[o.dtype]) <= SMALL / TWICE
+  // Copies have one dimension for digits that no gap follows.
+  if (own.some((i) => i.loop === undefined)) return [...(small ? [loop(loops.place)] : []), ...own]
   return own.map((i, d) =>
-    small && d === own.length - 1 ? placed(loops.place, i, roundUp(i.extent, run) + run, 0) : loop(i.name),
+    small && d === own.length - 1 ? placed(loops.place, i, roundUp(i.extent, run) + run, 0) : i,
   )
 }
 
@@ -130,5 +136,5 @@ function tiles(memory: Memory, own: readonly Own[], loops: Loops): readonly Dim[
   )
   const small = memory.size * DTYPE_BYTES[memory.dtype] <= SMALL
   const moved = half >= 0 ? half : small ? 0 : -1
-  return own.map((i, d) => (d !== moved ? loop(i.name) : placed(loops.place, i, i.extent, 0)))
+  return own.map((i, d) => (d !== moved ? i : placed(loops.place, i, i.extent, 0)))
 }

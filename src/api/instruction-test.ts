@@ -10,7 +10,8 @@
  * - What many threads update atomically are the same few elements.
  */
 
-import { iteratorsOf, sameMemory } from '../analysis/instructions/operands.ts'
+import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
+import { sameMemory } from '../analysis/instructions/operands.ts'
 import { Names } from '../ir/bound-names.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { type Expr, load } from '../ir/expr.ts'

@@ -1,13 +1,15 @@
 /** What an instruction computes: the one statement of its body, over its operands. */
 
+import { digitsIn, extentsOf, sumOf } from '../analysis/instructions/operand-digits.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { type Load, load, variable } from '../ir/expr.ts'
+import { type Expr, type Load, load, variable } from '../ir/expr.ts'
+import { mentions } from '../ir/expr-tree.ts'
 import type { InstrIter, Operand } from '../ir/instr.ts'
 import type { Reduce, Store } from '../ir/loops.ts'
 import { builtinMonoid, isBuiltinReducer } from '../ir/monoid.ts'
 import { reduction as reduce, store } from '../ir/statement-builders.ts'
 import type { Report } from './diagnostics.ts'
-import { elaborateExpr, type Names } from './expressions.ts'
+import { elaborateExpr, type Names, settled } from './expressions.ts'
 import { coerce, plain, type Typed } from './type-conversion.ts'
 
 export interface InstrBody {
@@ -98,7 +100,7 @@ export class BodyOf {
     const out = this.#iterate.iters.map((it): InstrIter | null => {
       const name = it.name.name
       const extent = this.#extents.get(name)
-      const inTarget = target.index.some((e) => e.kind === 'var' && e.name === name)
+      const inTarget = target.index.some((e) => mentions(e, name))
       if (extent === undefined || (it.mode === 'S') !== inTarget)
         return this.#report.error({
           code: 'check/instr-iterator',
@@ -114,7 +116,7 @@ export class BodyOf {
     return out.some((x) => x === null) ? null : (out as InstrIter[])
   }
 
-  /** Operands are indexed by iterators, each as they are and once. */
+  /** Operands are indexed by iterators, each once: one for each dimension, or several that are its digits. */
   #access(e: Ast.Access): Load | null {
     const o = this.#operands.get(e.buffer.name)
     const report = this.#report
@@ -126,31 +128,69 @@ export class BodyOf {
         lookup: { name: e.buffer.name, candidates: [...this.#operands.keys()] },
       })
     const iters = this.#iterate.iters.map((i) => i.name.name)
-    const names = e.index.map((x) => (x.kind === 'name' && iters.includes(x.name) ? x.name : null))
-    if (names.length !== o.shape.length || names.some((n, k) => n === null || names.indexOf(n) !== k))
-      return report.error({
+    const refuse = (message: string, span = e.span): null =>
+      report.error({
         code: 'check/instr-index',
-        message: `${o.name} is not indexed by ${o.shape.length} different iterators`,
-        span: e.span,
-        expected: `iterators as they are: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}]`,
+        message,
+        span,
+        expected: `iterators as they are: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}], or, in memory, digits of a coordinate: 2 * g + q`,
       })
-    for (const [d, n] of names.entries()) {
-      const known = this.#extents.get(n!)
-      if (known !== undefined && known !== o.shape[d])
-        return report.error({
-          code: 'check/instr-index',
-          message: `${n} runs to ${known} and to ${o.shape[d]}`,
-          span: e.index[d]!.span,
-          hint: 'take another iterator here, or give both dimensions one extent',
-        })
-      this.#extents.set(n!, o.shape[d]!)
+    if (e.index.length !== o.shape.length)
+      return refuse(`${o.name} is not indexed by ${o.shape.length} different iterators`)
+    const index: Expr[] = []
+    const seen = new Set<string>()
+    for (const [d, x] of e.index.entries()) {
+      const sum = settled(x, this.#iterators(iters), report)
+      if (!sum) return null
+      const digits = digitsIn(sum)
+      const count = o.shape[d]!
+      const extents = digits && extentsOf(digits, count)
+      if (!digits || !extents || digits.some((t) => seen.has(t.name)))
+        return refuse(
+          `${o.name} is not indexed by ${o.shape.length} different iterators, or digits of its ${count} coordinates here`,
+          x.span,
+        )
+      if (digits.length > 1 && o.scope === 'register')
+        return refuse(
+          `${o.name} is in registers, where a dimension is one loop, and this has ${digits.length}`,
+          x.span,
+        )
+      for (const [k, { name }] of digits.entries()) {
+        seen.add(name)
+        if (!this.#extent(name, extents[k]!, x)) return null
+      }
+      index.push(sumOf(digits))
     }
-    return load(
-      o.name,
-      names.map((n) => variable(n!)),
-      o.dtype,
-      e.span,
-    )
+    return load(o.name, index, o.dtype, e.span)
+  }
+
+  /** An iterator runs to one end. */
+  #extent(name: string, extent: number, where: Ast.Expr): boolean {
+    const known = this.#extents.get(name)
+    if (known !== undefined && known !== extent)
+      this.#report.error({
+        code: 'check/instr-index',
+        message: `${name} runs to ${known} and to ${extent}`,
+        span: where.span,
+        hint: 'take another iterator here, or give both dimensions one extent',
+      })
+    this.#extents.set(name, extent)
+    return known === undefined || known === extent
+  }
+
+  #iterators(iters: readonly string[]): Names {
+    const refuse = (e: Ast.Expr): null =>
+      this.#report.error({
+        code: 'check/instr-index',
+        message: 'an index of an operand is made of iterators',
+        span: e.span,
+        expected: `some of ${iters.join(', ')}`,
+      })
+    return {
+      name: (e) => (iters.includes(e.name) ? plain(variable(e.name)) : refuse(e)),
+      field: refuse,
+      access: refuse,
+    }
   }
 
   #names(): Names {

@@ -127,7 +127,7 @@ export interface Instr {
   readonly threads: number
   readonly atomic: boolean
   readonly iters: readonly InstrIter[]
-  /** Over operands, whose index is iterators; the only statement. */
+  /** Over operands, whose index is iterators, or sums whose digits they are; the only statement. */
   readonly body: Store | Reduce
   readonly texts: readonly InstrText[]
   /**

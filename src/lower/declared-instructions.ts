@@ -8,7 +8,7 @@
  */
 
 import { matchInstr } from '../analysis/instructions/match.ts'
-import { iteratorsOf } from '../analysis/instructions/operands.ts'
+import { alongDimensions } from '../analysis/instructions/operand-digits.ts'
 import { Facts } from '../analysis/integers/facts.ts'
 import { isWarpCollective, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
 import { tiledShape } from '../analysis/memory-tiles.ts'
@@ -134,11 +134,10 @@ class Lowering {
       }
       invariant(p.kind === 'operand', 'only what waits speaks of groups')
       const o = instr.operands.find((x) => x.name === p.operand)
-      const l = match.operands.get(p.operand)
-      invariant(o && l, `no operand ${p.operand}`)
-      const own = iteratorsOf(o, instr).map(
-        (name) => match.loops[instr.iters.findIndex((i) => i.name === name)]!,
-      )
+      const element = match.operands.get(p.operand)
+      const along = o && element && alongDimensions(o, element, instr, match.loops)
+      invariant(o && along, `no operand ${p.operand}`)
+      const { load: l, own } = along
       // Loops that the operand has no index for run once where they stand in its element.
       const others = match.loops.map((x) => [x.var, int(0)] as const)
       const at = (values: readonly Expr[]): readonly Expr[] =>

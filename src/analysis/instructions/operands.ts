@@ -12,6 +12,7 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import type { Facts } from '../integers/facts.ts'
 import { coefficientOf, linear } from '../integers/linear.ts'
+import { alongDimensions, digitsOf } from './operand-digits.ts'
 
 export interface Mismatch {
   readonly kind: 'mismatch'
@@ -37,13 +38,14 @@ export function bodyText(instr: Instr): string {
 
 export function operandProblem(
   o: Operand,
-  l: Load,
+  element: Load,
   instr: Instr,
   loops: readonly For[],
   around: Around,
 ): Mismatch | undefined {
-  const b = around.buffer(l.buffer)
-  if (!b) return no('not-matching', `there is no buffer ${l.buffer}`, { expected: `a buffer of ${o.dtype}` })
+  const b = around.buffer(element.buffer)
+  if (!b)
+    return no('not-matching', `there is no buffer ${element.buffer}`, { expected: `a buffer of ${o.dtype}` })
   if (b.packed !== undefined)
     return no(
       'wrong-type',
@@ -66,9 +68,18 @@ export function operandProblem(
         : `${b.name} is in ${found}, and operand ${o.name} of ${instr.name} in ${wanted}`,
       right ? { expected: `elements of type ${o.dtype}` } : { hint: `cache ${b.name} in ${wanted} first` },
     )
-  const own = iteratorsOf(o, instr).map((name) => loops[instr.iters.findIndex((i) => i.name === name)]!)
+  const along = alongDimensions(o, element, instr, loops)
+  if (!along)
+    return no(
+      'not-matching',
+      `${printExpr(element)} does not go along operand ${o.name}, whose dimensions have several loops each`,
+      { expected: bodyText(instr) },
+    )
+  const { load: l, own } = along
+  const ofDigits = new Set(digitsOf(o, instr).flatMap((ds) => ds.map((d) => d.name)))
+  const inOwn = (x: For): boolean => ofDigits.has(instr.iters[loops.indexOf(x)]!.name)
   const runs = (x: For): boolean => x.extent.kind !== 'const' || x.extent.value > 1
-  const foreign = loops.find((x) => !own.includes(x) && runs(x) && l.index.some((e) => mentions(e, x.var)))
+  const foreign = loops.find((x) => !inOwn(x) && runs(x) && l.index.some((e) => mentions(e, x.var)))
   if (foreign)
     return no(
       'not-matching',
@@ -94,29 +105,6 @@ export function operandProblem(
 }
 
 const ZERO: Expr = { kind: 'const', value: 0, dtype: 'i32' }
-
-/** The iterators that index an operand, by dimension. */
-export function iteratorsOf(o: Operand, instr: Instr): readonly string[] {
-  const found: Load[] = []
-  const go = (e: Expr): void => {
-    if (e.kind === 'load' && e.buffer === o.name) found.push(e)
-    else if (e.kind === 'binary') [e.a, e.b].forEach(go)
-    else if (e.kind === 'cast' || e.kind === 'unary') go(e.x)
-    else if (e.kind === 'call') e.args.forEach(go)
-    else if (e.kind === 'select') [e.cond, e.then, e.else].forEach(go)
-  }
-  const { body } = instr
-  const index =
-    body.kind === 'store'
-      ? body.buffer === o.name
-        ? body.index
-        : undefined
-      : body.targets[0]!.buffer === o.name
-        ? body.targets[0]!.index
-        : undefined
-  if (!index) go(body.kind === 'store' ? body.value : body.values[0]!)
-  return (index ?? found[0]!.index).map((e) => (e.kind === 'var' ? e.name : ''))
-}
 
 /** Whether two declarations say the same. */
 export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)

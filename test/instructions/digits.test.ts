@@ -1,0 +1,150 @@
+/**
+ * Operands whose dimensions are numbers with several iterators as digits: the generated test of such an instruction passes
+ * where its text does what its body says, and loops match it where they are those digits.
+ */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { InstructionVerifier } from '../../src/api/instruction-verify.ts'
+import { parseProgram } from '../../src/api/program.ts'
+import { runLoops } from '../../src/api/stage-runs.ts'
+import { devices } from '../../src/node.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { agreeOnDevice, compare } from '../laws/agree.ts'
+import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
+
+interface Drawn {
+  /** Extents of the digits of a dimension, most significant first. */
+  readonly extents: readonly number[]
+  readonly rows: number
+  readonly place: 'global' | 'shared'
+  /** Whether rows come last. */
+  readonly transposed: boolean
+}
+const drawn: fc.Arbitrary<Drawn> = fc.record({
+  extents: fc.array(fc.constantFrom(2, 3, 4), { minLength: 2, maxLength: 3 }),
+  rows: fc.constantFrom(1, 2, 3),
+  place: fc.constantFrom('global', 'shared'),
+  transposed: fc.boolean(),
+})
+
+const size = (extents: readonly number[]): number => extents.reduce((a, b) => a * b, 1)
+const names = ['g', 'q', 'r']
+/** `6 * g + 2 * q + r` */
+const sum = (extents: readonly number[]): string =>
+  extents.map((_, k) => `${size(extents.slice(k + 1))} * ${names[k]}`.replace('1 * ', '')).join(' + ')
+
+/** Rows times a vector, whose text takes coordinate k of the vector for `other(k)`. */
+function product({ extents, rows, place, transposed }: Drawn, other: (k: number) => number): string {
+  const n = size(extents)
+  const at = (i: string, k: string): string => (transposed ? `${k}, ${i}` : `${i}, ${k}`)
+  const iters = ['i', ...names.slice(0, extents.length)]
+  const terms = Array.from({ length: rows * n }, (_, e) => {
+    const [i, k] = [Math.floor(e / n), e % n]
+    return `$D[${i}] += $S[$S.index(${at(`${i}`, `${k}`)})] * $T[$T.index(${other(k)})];`
+  })
+  return `instr dot(D: i32[${rows}] in register, S: i32[${at(`${rows}`, `${n}`)}] in ${place}, T: i32[${n}] in ${place}) {
+  iterate add [${iters.join(', ')}] as S${'R'.repeat(extents.length)} {
+    D[i] += S[${at('i', sum(extents))}] * T[${sum(extents)}]
+  }
+  js \`${terms.join(' ')}\`
+}`
+}
+
+test('a text that takes the digits as they are is right, and one that takes them otherwise is wrong', async () => {
+  const js = new InstructionVerifier(() => devices.cpu())
+  const verdict = async (text: string): Promise<string> => {
+    const [instr] = parseProgram(text).instructions.values()
+    const { kind, why } = await js.verify(instr!)
+    return kind === 'right' ? kind : `${kind} ${why.join()}`
+  }
+  await fc.assert(
+    fc.asyncProperty(drawn, async (d) => {
+      const n = size(d.extents)
+      const [first = 1] = d.extents
+      // The first digit last.
+      const turned = (k: number): number => (k % (n / first)) * first + Math.floor(k / (n / first))
+      expect(await verdict(product(d, (k) => k))).toBe('right')
+      expect(await verdict(product(d, turned))).toMatch(/^wrong/)
+    }),
+    { numRuns: runs(10) },
+  )
+  await js.dispose()
+})
+
+describe('loops', () => {
+  const COPY = `
+instr copy(D: i32[8] in global, S: i32[8] in global) {
+  iterate each [g, q] as SS { D[2 * g + q] = S[2 * g + q] }
+  js \`$[for k from 0 to 7: $D[$D.index(k)] = $S[$S.index(k)];]\`
+}`
+  const kernel = (index: string): string => `${COPY}
+kernel k(m: size) {
+  axis i = dense_fixed(m)
+  axis g = dense_fixed(4)
+  axis q = dense_fixed(2)
+  axis t = dense_fixed(8)
+  buffer X: i32[i, t] in
+  buffer Y: i32[i, t] out
+  iterate move [i, g, q] as SSS { Y[i, 2 * g + q] = X[i, ${index}] }
+}
+schedule k.s { tensorize g with copy }`
+
+  test.each(['g * 2 + q', '7 - 2 * g - q'])('%s are what the instruction does', async (index) => {
+    const { compilation } = parseProgram(kernel(index)).kernel('k').schedule('s')
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 9 }), { maxLength: 4 }), async (rows) => {
+        const m = rows.length
+        const values = Int32Array.from({ length: m * 8 }, (_, k) => rows[Math.floor(k / 8)]! * 10 + (k % 8))
+        const X = { kind: 'dense', shape: [m, 8], values, dtype: 'i32' } as const
+        const bound = bindInputs(compilation.kernel, { tensors: { X }, params: { m } })
+        const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
+        compare('loops', bound, runLoops(compilation.loops, bound, 'forward'), expected)
+        expect(await agreeOnDevice(createCpuDevice(), compilation, bound, expected)).toBe(true)
+      }),
+      { numRuns: runs(10) },
+    )
+  })
+
+  test.each(['q * 4 + g', 'g * 2 + q / 2', '(g * 2 + q + i) % 8'])('%s are refused', (index) => {
+    expect(
+      refusal(() => parseProgram(kernel(index)).kernel('k').schedule('s').compilation.loops),
+    ).toMatchObject({
+      code: 'schedule/not-matching',
+      message: expect.stringContaining('does not go along operand'),
+    })
+  })
+})
+
+test.each([
+  ['2 * g', 'D is not indexed by 1 different iterators, or digits of its 8 coordinates here'],
+  ['3 * g + q', 'D is not indexed by 1 different iterators, or digits of its 8 coordinates here'],
+  ['2 * g + q + 1', 'D is not indexed by 1 different iterators, or digits of its 8 coordinates here'],
+  ['2 * g + g', 'D is not indexed by 1 different iterators, or digits of its 8 coordinates here'],
+  ['g * q', 'D is not indexed by 1 different iterators, or digits of its 8 coordinates here'],
+  ['2 * g + h', 'an index of an operand is made of iterators'],
+  ['4 * g + q', 'q runs to 4 and to 2'],
+])('%s is refused', (index, message) => {
+  const text = `instr copy(D: i32[8] in global, S: i32[8] in global) {
+  iterate each [g, q] as SS { D[${index}] = S[2 * g + q] }
+  js \`x\`
+}`
+  const refused = refusal(() => parseProgram(text))
+  // The value is read before or after the target.
+  expect([message, 'q runs to 2 and to 4', 'g runs to 2 and to 4']).toContain(refused.message)
+  expect(refused.code).toBe('check/instr-index')
+})
+
+test('a dimension of what is in registers is one loop', () => {
+  const text = `instr copy(D: i32[8] in register, S: i32[8] in global) {
+  iterate each [g, q] as SS { D[2 * g + q] = S[2 * g + q] }
+  js \`x\`
+}`
+  expect(refusal(() => parseProgram(text))).toMatchObject({
+    code: 'check/instr-index',
+    message: 'D is in registers, where a dimension is one loop, and this has 2',
+  })
+})
