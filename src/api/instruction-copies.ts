@@ -1,6 +1,9 @@
 /**
  * The test of an instruction that copies from global memory to rows of shared memory: it makes a larger copy, tile by tile,
  * whose rows are longer than the tile's. Tiles side by side come last, so that one too long spoils a row that is there.
+ *
+ * A copy that fills with zeros is made of every second row, in rounds that take turns: sums of them see what the round before
+ * has left, and what is read where nothing is there.
  */
 
 import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
@@ -11,8 +14,8 @@ import type { LoopStep } from '../schedule/steps.ts'
 import { type InstructionTest, testOf } from './instruction-data.ts'
 import { runOf, SMALL, TWICE } from './instruction-layout.ts'
 
-/** `null` for what does something else. */
-export function copyTest(instr: Instr, seed: number): InstructionTest | null {
+/** `null` for what does something else; `filled`: where not all is there. */
+export function copyTest(instr: Instr, seed: number, filled = false): InstructionTest | null {
   const { body, operands } = instr
   const to = operands.find((o) => o.mode === 'write')
   const from = operands.find((o) => o.mode === 'read')
@@ -23,7 +26,7 @@ export function copyTest(instr: Instr, seed: number): InstructionTest | null {
   if (to.scope !== 'shared' || to.memory || from.scope !== 'global' || from.mapped) return null
 
   const names = new Names([from.name, to.name])
-  const [tile, row] = [names.fresh('tile'), names.fresh('row')]
+  const [tile, round, row] = [names.fresh('tile'), names.fresh('round'), names.fresh('row')]
   const last = instr.iters.length - 1
   const bytes = to.shape.reduce((n, x) => n * x, DTYPE_BYTES[to.dtype])
   const own = instr.iters.map((i, d) => {
@@ -31,21 +34,25 @@ export function copyTest(instr: Instr, seed: number): InstructionTest | null {
     const name = names.fresh(i.name)
     return { name, by: i.extent, twice, extent: i.extent * (twice ? TWICE : 1) }
   })
-  const dims = [...(last === 0 ? [{ name: row, extent: TWICE }] : []), ...own]
+  const rows = last === 0 || filled
+  const dims = [...(rows ? [{ name: row, extent: TWICE }] : []), ...own]
   const around = dims.map((d, k) => ({
     name: names.fresh(`${from.name}_axis`),
     extent: d.extent + (k === dims.length - 1 ? runOf(from) : 1),
   }))
-  const index = [tile, ...dims.map((d) => d.name)].join(', ')
+  const outside = [{ name: tile, extent: TWICE }, ...(filled ? [{ name: round, extent: 2 * TWICE }] : [])]
+  const index = [...outside, ...dims].map((d) => d.name).join(', ')
+  const written = filled ? [tile, ...own.map((d) => d.name)].join(', ') : index
+  const kinds = [...outside, ...dims]
+    .map((d) => (filled && [round, row].includes(d.name) ? 'R' : 'S'))
+    .join('')
   const text = [
     'kernel test() {',
-    ...[{ name: tile, extent: TWICE }, ...dims, ...around].map(
-      (a) => `  axis ${a.name} = dense_fixed(${a.extent})`,
-    ),
-    `  buffer ${from.name}: ${from.dtype}[${[tile, ...around.map((a) => a.name)].join(', ')}] in`,
-    `  buffer ${to.name}: ${to.dtype}[${index}] out`,
-    `  iterate body [${index}] as ${'S'.repeat(dims.length + 1)} {`,
-    `    ${to.name}[${index}] = ${from.name}[${index}]`,
+    ...[...outside, ...dims, ...around].map((a) => `  axis ${a.name} = dense_fixed(${a.extent})`),
+    `  buffer ${from.name}: ${from.dtype}[${[...outside, ...around].map((a) => a.name).join(', ')}] in`,
+    `  buffer ${to.name}: ${to.dtype}[${written}] out`,
+    `  iterate body [${index}] as ${kinds}${filled ? ` where ((${tile} + ${round} + ${row}) % 2 == 0)` : ''} {`,
+    `    ${to.name}[${written}] ${filled ? (to.dtype === 'bool' ? 'or' : '+') : ''}= ${from.name}[${index}]`,
     '  }',
     '}',
   ].join('\n')
@@ -59,19 +66,28 @@ export function copyTest(instr: Instr, seed: number): InstructionTest | null {
   const outer = [...loops.filter((l) => l.twice).map((l) => l.outer)].reverse()
   const steps: LoopStep[] = [
     { kind: 'bind', bindings: [{ loop: tile, to: 'block.x' }] },
-    { kind: 'cache_read', buffer: from.name, at: tile, scope: 'shared', into },
+    // Of sums that are kept, those of zeros are not left out.
+    ...(filled ? [{ kind: 'cache_write', buffer: to.name, at: tile, scope: 'register' } as const] : []),
+    {
+      kind: 'cache_read',
+      buffer: from.name,
+      at: filled ? round : tile,
+      scope: 'shared',
+      ...(filled ? { padded: 0 } : {}),
+      into,
+    },
     ...loops
       .filter((l) => l.twice)
       .map((l): LoopStep => ({ kind: 'split', loop: l.whole, by: l.by, into: [l.outer, l.inner] })),
     {
       kind: 'reorder',
-      loops: [...outer, ...(last === 0 ? [`${into}.${row}`] : []), ...loops.map((l) => l.inner)],
+      loops: [...outer, ...(rows ? [`${into}.${row}`] : []), ...loops.map((l) => l.inner)],
     },
     { kind: 'tensorize', loop: loops[0]!.inner, instr },
   ]
-  const shape = dims.map((d) => d.extent)
+  const shape = (filled ? own : dims).map((d) => d.extent)
   const arrays = [
-    { ...from, role: 'in' as const, shape: [TWICE, ...around.map((a) => a.extent)] },
+    { ...from, role: 'in' as const, shape: [...outside, ...around].map((a) => a.extent) },
     { ...to, role: 'out' as const, shape: [TWICE, ...shape] },
   ]
   return testOf(instr, text, steps, arrays, seed)

@@ -26,6 +26,22 @@ import { halfOf, hasThreads, type Loops, layoutOf, rowsOf, THREADS, TWICE } from
 
 export type { InstructionTest } from './instruction-data.ts'
 
+/** The tests of an instruction: of what it does, and of what it fills where that is not there. */
+export function instructionTests(
+  instr: Instr,
+  others: readonly Instr[] = [],
+  seed = 1,
+): readonly InstructionTest[] {
+  const filled = instr.filled ? copyTest(unfenced(instr), seed, true) : null
+  return [instructionTest(instr, others, seed), ...(filled ? [filled] : [])]
+}
+
+// The test's own copies are ordinary ones: threads meet behind them, and what is said of fences is left out.
+const unfenced = (instr: Instr): Instr => ({
+  ...instr,
+  operands: instr.operands.map(({ fenced: _, ...o }) => o),
+})
+
 /**
  * Tiles that are objects of a target are brought and fetched by instructions among `others`.
  * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body
@@ -33,8 +49,7 @@ export type { InstructionTest } from './instruction-data.ts'
 export function instructionTest(declared: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
   const isInstr = isRecord(declared) && Array.isArray(declared.operands) && isRecord(declared.body)
   expectArgument(isInstr, 'what is tested', declared, 'an instruction: program.instructions.get(name)')
-  // The test's own copies are ordinary ones: threads meet behind them, and what is said of fences is left out.
-  const instr = { ...declared, operands: declared.operands.map(({ fenced: _, ...o }) => o) }
+  const instr = unfenced(declared)
   return copyTest(instr, seed) ?? bodyTest(instr, others, seed)
 }
 

@@ -6,7 +6,7 @@ import { substitute } from '../ir/expr-tree.ts'
 import { type Instr, type Memory, SLOT } from '../ir/instr.ts'
 import type { Device } from '../runtime/device.ts'
 import { decoder } from '../storage/values.ts'
-import { instructionTest } from './instruction-test.ts'
+import { type InstructionTest, instructionTests } from './instruction-test.ts'
 
 /** What a device says of a declaration. */
 export interface Verdict {
@@ -45,7 +45,8 @@ export class InstructionVerifier {
     if (!instr.texts.some((t) => t.target === target))
       return { kind: 'untested', why: [`it has no text for ${target}`] }
     try {
-      const why = await differences(instr, others, device)
+      const why: string[] = []
+      for (const test of instructionTests(instr, others)) why.push(...(await differences(test, device)))
       return { kind: why.length > 0 ? 'wrong' : 'right', why }
     } catch (error) {
       if (!(error instanceof Error) || error instanceof InternalError) throw error
@@ -74,12 +75,7 @@ const LACKS: ReadonlySet<string> = new Set(['device/no-instruction', 'emit/no-in
 const lineOf = (d: Diagnostic): string => `${d.code}: ${d.message}`
 
 /** Where arrays are not, bit for bit or as numbers, what the reference leaves there. */
-async function differences(
-  instr: Instr,
-  others: readonly Instr[],
-  device: Device,
-): Promise<readonly string[]> {
-  const { kernel, inputs } = instructionTest(instr, others)
+async function differences({ kernel, inputs }: InstructionTest, device: Device): Promise<readonly string[]> {
   const compiled = await kernel.compile(device)
   try {
     const prepared = await compiled.prepare(inputs)

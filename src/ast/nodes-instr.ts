@@ -102,7 +102,16 @@ export interface Mapped {
 }
 export type InstrItem = Iterate | InstrText | Limit | Examples
 /** What a text of an asynchronous instruction is for, besides doing it. */
-export const INSTR_TEXTS = ['commit', 'prepare', 'publish', 'expect', 'wait', 'multicast', 'release'] as const
+export const INSTR_TEXTS = [
+  'commit',
+  'prepare',
+  'publish',
+  'expect',
+  'wait',
+  'multicast',
+  'release',
+  'filled',
+] as const
 
 /** `cuda from 9.0 \`text\``. */
 export interface InstrText extends Item {

@@ -7,7 +7,7 @@ import { TextOf } from './instr-pieces.ts'
 import { needsOf, targetNamed } from './target-requirements.ts'
 import type { Word } from './templates.ts'
 
-type Texts = Readonly<Record<Ast.InstrText['what'], readonly InstrText[]>>
+export type Texts = Readonly<Record<Ast.InstrText['what'], readonly InstrText[]>>
 
 export function textsOf(
   s: Ast.Instr,
@@ -25,6 +25,7 @@ export function textsOf(
     wait: [],
     multicast: [],
     release: [],
+    filled: [],
   }
   const counted = s.words.some((w) => w.name === 'counted')
   for (const t of s.items) {
@@ -34,7 +35,7 @@ export function textsOf(
     const pieces = new TextOf(
       t,
       target,
-      t.what === 'run' || t.what === 'multicast' ? operands : [],
+      t.what === 'run' || t.what === 'multicast' || t.what === 'filled' ? operands : [],
       threads,
       wordsOf(t.what, counted),
       values,
@@ -62,6 +63,8 @@ function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[]
   switch (what) {
     case 'run':
       return counted ? ['lane', 'barrier'] : ['lane']
+    case 'filled':
+      return ['lane', 'there']
     case 'multicast':
       return ['lane', 'barrier', 'blocks']
     case 'commit':

@@ -5,7 +5,7 @@ import type { Instr, Memory, Operand } from '../ir/instr.ts'
 import type { Report } from './diagnostics.ts'
 import type { Values } from './instances.ts'
 import { BodyOf } from './instr-body.ts'
-import { textsOf } from './instr-texts.ts'
+import { type Texts, textsOf } from './instr-texts.ts'
 import { constantOf, threadsOf } from './memories.ts'
 import { boxesFit, boxOf } from './tensor-map-operands.ts'
 
@@ -132,12 +132,13 @@ export function elaborateInstr(
       span: s.name.span,
       expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
     })
-  if (!boxesFit(s, list, body.stmt, report)) return null
+  if (!boxesFit(s, list, body.stmt, report) || !fillsFit(s, list, body.stmt, texts, report)) return null
   return {
     ...instr,
     atomic,
     body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
     texts: texts.run,
+    ...(texts.filled.length > 0 ? { filled: texts.filled } : {}),
     ...(texts.multicast.length > 0 ? { multicast: { texts: texts.multicast, release: texts.release } } : {}),
     ...(asynchronous
       ? {
@@ -192,6 +193,40 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
       ? 'one memory, or several in shared memory'
       : `tiles of ${base.dtype} with ${shape.length} dimension${shape.length === 1 ? '' : 's'}${wrong.scope === 'shared' ? '' : `: [${shape.join(', ')}]`}`,
   })
+}
+
+/** What fills with zeros copies one operand from global to shared memory, on every target that it is there for. */
+function fillsFit(
+  s: Ast.Instr,
+  operands: readonly Operand[],
+  body: Instr['body'],
+  { run, filled, prepare }: Texts,
+  report: Report,
+): boolean {
+  if (filled.length === 0) return true
+  const [from, ...more] = operands.filter((o) => o.mode === 'read')
+  const to = operands.find((o) => o.mode === 'write')
+  const copies = body.kind === 'store' && body.value.kind === 'load' && more.length === 0
+  const places = from?.scope === 'global' && !from.mapped && to?.scope === 'shared' && !to.memory
+  if (!copies || !places || prepare.length > 0) {
+    report.error({
+      code: 'check/instr-text',
+      message: `${s.name.name} has a text for what is filled with zeros, and is no copy from global to shared memory${prepare.length > 0 ? ' without a count' : ''}`,
+      span: s.name.span,
+      expected:
+        'one statement that assigns an operand `in global`, which is not `mapped`, to one `in shared`',
+    })
+    return false
+  }
+  const [runs, fills] = [run, filled].map((list) => [...new Set(list.map((t) => t.target))].sort().join(', '))
+  if (runs === fills) return true
+  report.error({
+    code: 'check/instr-text',
+    message: `${s.name.name} has texts for ${runs}, and filled ones for ${fills}`,
+    span: s.name.span,
+    expected: 'a filled text on each target, or on none',
+  })
+  return false
 }
 
 /** A fence is about shared memory. */

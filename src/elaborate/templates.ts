@@ -39,7 +39,17 @@ export interface Repeat extends TextRange {
 }
 
 /** What a text mentions beside operands, parameters and the numbers of what is repeated. */
-export const WORDS = ['lane', 'pending', 'barrier', 'arrivals', 'bytes', 'phase', 'blocks', 'block'] as const
+export const WORDS = [
+  'lane',
+  'pending',
+  'barrier',
+  'arrivals',
+  'bytes',
+  'phase',
+  'blocks',
+  'block',
+  'there',
+] as const
 export type Word = (typeof WORDS)[number]
 
 const NAME = /^[A-Za-z_]\w*/

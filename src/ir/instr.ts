@@ -93,10 +93,19 @@ export type Placeholder =
    * `$lane`: the number of the thread among those that execute the instruction; `$pending`: of groups; `$barrier`: the
    * shared address of what counts the bytes of copies, `$bytes` that it expects, `$phase` (0 or 1) to wait for;
    * `$arrivals` that it counts as well; of a cluster, `$blocks`: a bit for each that a multicast reaches, `$block`: the
-   * number of one.
+   * number of one; `$there`: 1 where a copy is made, 0 where it fills with zeros.
    */
   | {
-      readonly kind: 'lane' | 'pending' | 'barrier' | 'arrivals' | 'bytes' | 'phase' | 'blocks' | 'block'
+      readonly kind:
+        | 'lane'
+        | 'pending'
+        | 'barrier'
+        | 'arrivals'
+        | 'bytes'
+        | 'phase'
+        | 'blocks'
+        | 'block'
+        | 'there'
     }
   | {
       readonly kind: 'operand'
@@ -130,6 +139,11 @@ export interface Instr {
   /** Over operands, whose index is iterators, or sums whose digits they are; the only statement. */
   readonly body: Store | Reduce
   readonly texts: readonly InstrText[]
+  /**
+   * Of a copy from global to shared memory: makes it where a condition holds, and writes zeros in its place elsewhere. What it reads
+   * begins at the array's first element then.
+   */
+  readonly filled?: readonly InstrText[]
   /**
    * Of a counted copy: does it for all blocks of a cluster, each of which counts the bytes on its own barrier. `release`:
    * by one thread of each block, says on a barrier of the block that copies next that what was there is not needed.
@@ -234,7 +248,11 @@ function callOf(instr: Instr, texts: readonly InstrText[] | undefined, values: C
     if (typeof p === 'string') return p
     if (p.kind === 'barrier' && values.barrier) return barrierAddress(values.barrier)
     const value =
-      p.kind === 'operand' || p.kind === 'lane' || p.kind === 'barrier' || p.kind === 'blocks'
+      p.kind === 'operand' ||
+      p.kind === 'lane' ||
+      p.kind === 'barrier' ||
+      p.kind === 'blocks' ||
+      p.kind === 'there'
         ? undefined
         : values[p.kind]
     invariant(value !== undefined, `${instr.name} speaks of ${p.kind} where there is none`)

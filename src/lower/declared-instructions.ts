@@ -15,7 +15,7 @@ import { tiledShape } from '../analysis/memory-tiles.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { coordinatesAt } from '../ir/arrays.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
+import { add, all, builtin, type Expr, eq, int, mod, select } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { barrierAddress, type Instr, LANE, type Placeholder, type Signals } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
@@ -100,14 +100,16 @@ class Lowering {
   }
 
   #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {
-    const divergent = conditions.find((e) => mentions(e, 'thread.x'))
-    if (instr.threads > 1 && divergent)
-      fail({
-        code: 'schedule/divergent-instruction',
-        message: `${instr.name} is done by ${instr.threads} threads together, and they disagree on whether it is done`,
-        ...(loop.span ? { span: loop.span } : {}),
-        expected: 'conditions that are the same for all threads of thread.x',
-      })
+    const together = (all: readonly Expr[]): void => {
+      if (instr.threads > 1 && all.some((e) => mentions(e, 'thread.x')))
+        fail({
+          code: 'schedule/divergent-instruction',
+          message: `${instr.name} is done by ${instr.threads} threads together, and they disagree on whether it is done`,
+          ...(loop.span ? { span: loop.span } : {}),
+          expected: 'conditions that are the same for all threads of thread.x',
+        })
+    }
+    together(conditions)
     const match = matchInstr(instr, loop, {
       buffer: (name) => this.#buffers.get(name),
       facts: this.#facts,
@@ -119,8 +121,11 @@ class Lowering {
         message: `${instr.name}: ${match.refusal.message}`,
         ...(loop.span ? { span: loop.span } : {}),
       })
+    const there = all(match.where)
+    const filled = match.where.length > 0 ? instr.filled : undefined
+    if (filled) together(match.where)
     const signals = loop.mode.kind === 'instr' ? loop.mode.signals : undefined
-    const texts = (signals?.multicast && instr.multicast?.texts) ?? instr.texts
+    const texts = (signals?.multicast && instr.multicast?.texts) ?? filled ?? instr.texts
     const piece = (p: string | Placeholder): CallPiece => {
       if (typeof p === 'string') return p
       if (p.kind === 'lane') return { kind: 'value', value: builtin('thread.x') }
@@ -128,6 +133,7 @@ class Lowering {
         invariant(signals, `${instr.name} has no barrier`)
         return barrierAddress(signals)
       }
+      if (p.kind === 'there') return { kind: 'value', value: select(there, int(1), int(0)) }
       if (p.kind === 'blocks') {
         invariant(signals?.multicast, `${instr.name} is alone`)
         return String(2 ** signals.multicast.cluster - 1)
@@ -141,9 +147,11 @@ class Lowering {
       // Loops that the operand has no index for run once where they stand in its element.
       const others = match.loops.map((x) => [x.var, int(0)] as const)
       const at = (values: readonly Expr[]): readonly Expr[] =>
-        l.index.map((e) =>
-          substitute(e, new Map([...others, ...own.map((x, k) => [x.var, values[k]!] as const)])),
-        )
+        l.index.map((e) => {
+          const x = substitute(e, new Map([...others, ...own.map((l, k) => [l.var, values[k]!] as const)]))
+          // What is not there is read from where something is.
+          return filled && o.mode === 'read' && x.kind !== 'const' ? select(there, x, int(0)) : x
+        })
       const { what } = p
       if (what === 'map' || what === 'row' || what === 'column') {
         const b = this.#buffers.get(l.buffer)

@@ -70,9 +70,7 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
     if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
   }
   const gathers = use.index.some(readsMemory)
-  // What an address is computed with, and the addresses that it is read from.
-  const naming = new Set(use.index.flatMap((e) => [...freeVars(e), ...buffersRead(e)]))
-  const protects = (e: Expr): boolean => termsOf(e).some((x) => naming.has(x))
+  const protects = (e: Expr): boolean => use.index.some((x) => mayProtect(e, x))
   for (const l of hidden) {
     if (gathers && protects(l.extent)) positive(l, l.extent)
     for (const g of use.asks && l === use.path.at(-1) ? [] : l.guards) {
@@ -100,11 +98,19 @@ const isForAll = (l: For, at: Found, naming: readonly Expr[]): boolean =>
     ...wayTo(l, at.loop).flatMap((s) => (s.kind === 'for' || s.kind === 'if' ? exprsOf(s) : [])),
   ].some((e) => mentions(e, l.var))
 
-/** What an expression computes with: variables, and arrays that it reads, whatever says where. */
-function termsOf(e: Expr): readonly string[] {
-  if (e.kind === 'var') return [e.name]
-  if (e.kind === 'load' || e.kind === 'search') return [e.buffer]
-  return children(e).flatMap(termsOf)
+/**
+ * Whether what a condition computes with (variables, and arrays that it reads, whatever says where) is among what an address
+ * is computed with, or the addresses that it is read from.
+ */
+function mayProtect(condition: Expr, address: Expr): boolean {
+  const [vars, arrays] = [freeVars(address), buffersRead(address)]
+  const speaks = (e: Expr): boolean =>
+    e.kind === 'var'
+      ? vars.has(e.name)
+      : e.kind === 'load' || e.kind === 'search'
+        ? arrays.has(e.buffer)
+        : children(e).some(speaks)
+  return speaks(condition)
 }
 
 /** Whether `first < bound` says that a loop over tiles has begun one. */

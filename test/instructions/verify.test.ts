@@ -158,6 +158,26 @@ test.each(cases)('%s, %s', async (_, target, { head, body, right, wrong }) => {
   expect(found).toEqual(Object.fromEntries(Object.keys(wrong).map((why) => [why, 'wrong'])))
 })
 
+test.each(['js', 'wgsl'] as const)('a copy that fills with zeros, %s', async (target) => {
+  const said = async (filled: string): Promise<Verdict['kind']> => {
+    const texts = [
+      `${target} \`$[for k from 0 to 3: $D[$D.index(k)] = $S[$S.index(k)];]\``,
+      `filled ${target} \`${filled}\``,
+    ]
+    const instr = `instr it(D: f32[4] in shared, S: f32[4] in global) { ${COPY}\n ${texts.join('\n ')} }`
+    return (await verdict(instr, target)).kind
+  }
+  const [copied, zeros] = ['$S[$S.index(k)]', '0.0'].map(
+    (value) => `$[for k from 0 to 3: $D[$D.index(k)] = ${value};]`,
+  )
+  expect(await said(`if ($there == 1) { ${copied} } else { ${zeros} }`)).toBe('right')
+  // What is there always, never, or where it is not; what stays from the time before.
+  expect(await said(copied!)).toBe('wrong')
+  expect(await said(zeros!)).toBe('wrong')
+  expect(await said(`if ($there == 0) { ${copied} } else { ${zeros} }`)).toBe('wrong')
+  expect(await said(`if ($there == 1) { ${copied} }`)).toBe('wrong')
+})
+
 describe('verdicts', () => {
   const row = '(D: f32[4] in global, S: f32[4] in global)'
 

@@ -1,7 +1,7 @@
 /**
  * Whether a nest of loops is what an instruction does: the loops have the extents of its iterators, in order, and
  * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
- * zeros in place of what a matrix does not have, where the instruction moves a box of it (`zero-fill.ts`).
+ * zeros in place of what is not there, where the instruction moves a box of a matrix or fills (`zero-fill.ts`).
  */
 import { type Expr, type Load, load } from '../../ir/expr.ts'
 import type { Instr } from '../../ir/instr.ts'
@@ -73,7 +73,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
     const wrong =
       instr.operands
         .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around))
-        .find((x) => x !== undefined) ?? fillProblem(instr, bound, where, around)
+        .find((x) => x !== undefined) ?? fillProblem(instr, loops, bound, where, around)
     if (!wrong) return { kind: 'match', loops, operands: bound, where }
     first ??= wrong
   }

@@ -1,11 +1,12 @@
 /**
- * Copies at the edge of a buffer: elements that it does not have are zeros. A box of a matrix is filled so by the device
- * (PTX ISA, copies of tensors), and all of it arrives.
+ * Copies with zeros in place of elements that are not there. Beyond the edges of a matrix a box is filled so by the device
+ * (PTX ISA, copies of tensors), and all of it arrives. Other copies are told whether to read (`filled`: source sizes of
+ * asynchronous copies), one answer for all that they copy.
  */
 import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
-import { freeVars, someExpr } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
-import type { Buffer, Stmt, Store } from '../../ir/loops.ts'
+import type { Buffer, For, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { boundKey } from '../integers/linear.ts'
@@ -26,14 +27,30 @@ export function filled(s: Stmt): Filled | undefined {
   return same && isZero ? { store, where: conjuncts(s.cond) } : undefined
 }
 
-/** Conditions have to be the limits of the matrix whose box is copied: where they fail, it has zeros itself. */
+/**
+ * Conditions do not change within what is copied; or they are the limits of the matrix whose box it is: where they fail, it
+ * has zeros itself.
+ */
 export function fillProblem(
   instr: Instr,
+  loops: readonly For[],
   operands: ReadonlyMap<string, Load>,
   where: readonly Expr[],
   around: Around,
 ): Mismatch | undefined {
   if (where.length === 0) return undefined
+  if (instr.filled) {
+    const by = where.find((g) => loops.some((l) => mentions(g, l.var)))
+    if (!by) return undefined
+    return no(
+      'guarded',
+      `${printExpr(by)} decides which of the elements that are copied together are there`,
+      {
+        expected: 'conditions that hold of all of them, or of none',
+        hint: 'split the loops so that a copy is of elements that are there together',
+      },
+    )
+  }
   const box = instr.operands.find((o) => o.mapped && o.mode === 'read')
   const l = box && operands.get(box.name)
   const b = l && around.buffer(l.buffer)
@@ -42,7 +59,8 @@ export function fillProblem(
       'guarded',
       `not all elements are copied, only where ${where.map((g) => printExpr(g)).join(' and ')}`,
       {
-        expected: 'a copy without conditions, or of a box of a matrix, which has zeros beyond its edges',
+        expected:
+          'a copy without conditions, of a box of a matrix, which has zeros beyond its edges, or by an instruction with a filled text',
         hint: 'require that the tiles divide the sizes',
       },
     )

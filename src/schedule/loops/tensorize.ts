@@ -31,7 +31,8 @@ function doubled(): Instr['body'] {
  * around may be.
  *
  * A copy between local buffers is made as a whole, where nobody reads what its conditions leave out; so is a product of copies
- * that hold all of their elements. A copy that is `padded 0` may be of a box that goes beyond the edge of a matrix.
+ * that hold all of their elements. A copy that is `padded 0` may be of a box that goes beyond the edge of a matrix, or by an instruction
+ * that fills with zeros.
  */
 export const tensorize = primitive({
   word: 'tensorize',
@@ -81,7 +82,7 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
       message: `${instr.name}: ${match.refusal.message}`,
       loops: [loop],
     })
-  for (const l of match.where.length > 0 ? match.operands.values() : []) {
+  for (const l of match.where.length > 0 && !instr.filled ? match.operands.values() : []) {
     const read = protectedRead(l.index, match.where)
     if (read)
       cx.refuse({
