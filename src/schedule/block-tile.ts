@@ -158,41 +158,50 @@ interface StridedLoop {
   readonly stride: number
 }
 
-/** The loops of one index, outermost digit first: together where they are the digits of a sum, else each alone. */
-function grouped(e: Expr, loops: readonly For[]): readonly (readonly StridedLoop[])[] {
+type Groups = readonly (readonly StridedLoop[])[]
+
+/** The loops of one index, each group outermost digit first: together where they are digits of a sum in it, else alone. */
+function grouped(e: Expr, loops: readonly For[]): Groups {
   if (loops.length === 0) return []
-  const found = digitsIn(e, loops)
-  return found ? [found] : loops.map((loop) => [{ loop, stride: 1 }])
+  const found = perExpr<Groups | undefined>((x, of) => groupsFrom(x, of, loops))(e)
+  return found ?? loops.map((loop) => [{ loop, stride: 1 }])
 }
 
-const digitsIn = (e: Expr, loops: readonly For[]): readonly StridedLoop[] | undefined =>
-  perExpr<readonly StridedLoop[] | undefined>((x, of) => digitsFrom(x, of, loops))(e)
-
-function digitsFrom(
-  e: Expr,
-  of: (e: Expr) => readonly StridedLoop[] | undefined,
-  loops: readonly For[],
-): readonly StridedLoop[] | undefined {
+/** Groups of more than one loop in the sum that an expression is, or in the first of its operands that has them all. */
+function groupsFrom(e: Expr, of: (e: Expr) => Groups | undefined, loops: readonly For[]): Groups | undefined {
   if (!loops.every((l) => mentions(e, l.var))) return undefined
-  const { terms } = linear(e)
   const places: StridedLoop[] = []
-  let others = false
-  for (const { term, coefficient } of terms.values()) {
+  const apart = new Set<For>()
+  for (const { term, coefficient } of linear(e).terms.values()) {
     const loop = term.kind === 'var' ? loops.find((l) => l.var === term.name) : undefined
     if (loop) places.push({ loop, stride: coefficient })
-    else if (loops.some((l) => mentions(term, l.var))) others = true
+    else for (const l of loops) if (mentions(term, l.var)) apart.add(l)
   }
-  if (!others && places.length === loops.length) {
-    const number = mixedRadix(
-      [...places].reverse().map((p) => ({ of: p, stride: int(p.stride), extent: int(extentOf(p.loop)) })),
-    )
-    if (number?.dense) return number.digits.map((d) => d.of).reverse()
+  const runs = denseRuns(places.filter((p) => !apart.has(p.loop)))
+  if (runs.some((r) => r.length > 1)) {
+    const alone = loops.filter((l) => !runs.some((r) => r.some((p) => p.loop === l)))
+    const all = [...runs, ...alone.map((loop) => [{ loop, stride: 1 }])]
+    return all.sort((a, b) => loops.indexOf(a[0]!.loop) - loops.indexOf(b[0]!.loop))
   }
   for (const c of children(e)) {
     const found = of(c)
     if (found) return found
   }
   return undefined
+}
+
+/** Digits that follow each other without a gap; none where the value does not tell them. */
+function denseRuns(places: readonly StridedLoop[]): Groups {
+  const number = mixedRadix(
+    [...places].reverse().map((p) => ({ of: p, stride: int(p.stride), extent: int(extentOf(p.loop)) })),
+  )
+  const runs: StridedLoop[][] = []
+  for (const { of: p } of number?.digits ?? []) {
+    const below = runs.at(-1)?.[0]
+    if (below && below.stride * extentOf(below.loop) === p.stride) runs.at(-1)!.unshift(p)
+    else runs.push([p])
+  }
+  return runs.reverse()
 }
 
 /** An expression over the digits as one over the dimensions. */

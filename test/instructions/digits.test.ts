@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { InstructionVerifier } from '../../src/api/instruction-verify.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
-import { devices } from '../../src/node.ts'
+import { coords, devices, load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
@@ -117,6 +117,58 @@ schedule k.s { tensorize g with copy }`
       message: expect.stringContaining('does not go along operand'),
     })
   })
+})
+
+test('a copied tile has one dimension for loops of a format that are digits, beside rows that lie apart', async () => {
+  const text = `import "sparsetile/kernels/formats.spt"
+instr sums(D: i32[2] in register, S: i32[2, 8] in shared) {
+  iterate add [i, g, q] as SRR { D[i] += S[i, 2 * g + q] }
+  js \`$[for k from 0 to 7: $D[0] += $S[$S.index(0, k)]; $D[1] += $S[$S.index(1, k)];]\`
+}
+kernel rows(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: i32[i, j] in
+  buffer y: i32[i] out
+  iterate s [i, j] as SR { y[i] += A[i, j] }
+}
+schedule rows.s {
+  A as nm_packed(2, 4)
+  require m % 2 == 0
+  require n % 16 == 0
+  split io by 2 -> (ib, ii)
+  split go by 4 -> (ga, gb)
+  reorder (ib, ga, ii, gb, jo)
+  cache_write y at ib in register -> ys
+  cache_read A at ga in shared -> As
+  tensorize s.ii with sums
+}`
+  const { compilation } = (await load(text)).kernel('rows').schedule('s')
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 0, max: 3 }),
+      fc.integer({ min: 0, max: 2 }),
+      fc.array(fc.tuple(fc.nat(100), fc.nat(100)), { maxLength: 30 }),
+      async (rows, groups, raw) => {
+        const [m, n] = [2 * rows, 16 * groups]
+        // Two of four neighbours are stored.
+        const cells = new Set(
+          m * n === 0 ? [] : raw.map(([i, j]) => (i % m) * n + (j % n) - (((j % n) % 4) >> 1) * 2),
+        )
+        const at = [...cells].sort((a, b) => a - b)
+        const A = coords(
+          [m, n],
+          [Int32Array.from(at, (c) => Math.floor(c / n)), Int32Array.from(at, (c) => c % n)],
+          Int32Array.from(at, (_, k) => 1 + (k % 9)),
+        )
+        const bound = bindInputs(compilation.kernel, { tensors: { A }, params: { m, n } })
+        const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
+        compare('loops', bound, runLoops(compilation.loops, bound, 'forward'), expected)
+        expect(await agreeOnDevice(createCpuDevice(), compilation, bound, expected)).toBe(true)
+      },
+    ),
+    { numRuns: runs(20) },
+  )
 })
 
 test.each([

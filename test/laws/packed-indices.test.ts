@@ -240,6 +240,95 @@ test('every pass leaves a kernel that computes the same', () => {
   )
 })
 
+/** What schedules do to arrays of coordinates, packed ones are used by. */
+const SCHEDULES = {
+  'copied to registers': `
+  cache_read jo_indices at gb in register
+  cache_read A at gb in register`,
+  'copied to shared memory, ahead of its use': `
+  split f by 4 -> (fa, fb)
+  reorder (io, fa, fb, ga, gb)
+  bind io to block.x
+  bind fb to thread.x
+  cache_read jo_indices at ga in shared
+  pipeline ga by 2`,
+  'names what is copied': `
+  split f by 4 -> (fa, fb)
+  reorder (io, fa, fb, ga, gb)
+  bind io to block.x
+  bind fb to thread.x
+  cache_read B at ga in shared
+  pipeline ga by 2`,
+  'beside vectors': `
+  split f by 4 -> (fa, fb)
+  vectorize fb
+  bind io to block.x`,
+} as const
+const PRODUCT = `
+format groups(w) over (i, j) {
+  axis io = dense_fixed(i)
+  axis go = dense_fixed(io, ceildiv(j, 4))
+  axis jo = sparse_fixed(go, 4, 4) padded with 0 packed w
+  map (i, j) -> (i, j / 4, j % 4)
+  inverse (io, go, jo) -> (io, go * 4 + jo)
+}
+kernel spmm(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  axis k = dense_fixed(n)
+  buffer A: i32[i, j] in
+  buffer B: i32[k, f] in
+  buffer C: i32[i, f] out
+  iterate s [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+instr copy4(D: i32[4] in shared, S: i32[4] in global) {
+  iterate each [i] as S { D[i] = S[i] }
+  js \`x\`
+}
+`
+const scheduled = (bits: number, steps: string): Compilation =>
+  parseProgram(`${PRODUCT}schedule spmm.s {
+  A as groups(${bits})
+  require n % 8 == 0
+  require d % 4 == 0
+  split go by 2 -> (ga, gb)${steps}
+}`)
+    .kernel('spmm')
+    .schedule('s').compilation
+
+test.each(Object.entries(SCHEDULES))('under schedules, %s', async (_, steps) => {
+  const ways = [2, 4, 8, 16].map((bits) => scheduled(bits, steps))
+  await fc.assert(
+    fc.asyncProperty(
+      matrices.map(summed),
+      fc.constantFrom(...ways),
+      fc.constantFrom(0, 4, 8),
+      async (of, c, d) => {
+        const [m, n] = [of.shape[0]!, Math.ceil(of.shape[1]! / 8) * 8]
+        const A = { ...of, shape: [m, n] }
+        const B = dense(
+          [n, d],
+          Int32Array.from({ length: n * d }, (_, k) => k % 5),
+        )
+        await agreeOnAll(c, { tensors: { A, B }, params: { m, n, d } })
+      },
+    ),
+    { numRuns: runs(15) },
+  )
+})
+
+test('an instruction takes no coordinates that are packed for numbers', () => {
+  const steps = `
+  reorder (io, f, ga, gb, jo)
+  cache_read jo_indices at gb in shared -> held
+  tensorize held.jo with copy4`
+  expect(refusal(() => scheduled(8, steps).loops)).toMatchObject({
+    code: 'schedule/wrong-type',
+    message: expect.stringContaining('jo_indices holds coordinates of 8 bits, and operand S of copy4 is i32'),
+  })
+})
+
 test('a GPU reads fields as the cpu does', async () => {
   const device = await createNodeWebGpu()
   const [{ text }] = FORMATS
