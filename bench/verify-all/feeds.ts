@@ -100,11 +100,15 @@ const segments = (m: Matrix): Feed => {
 }
 
 const relational =
-  (name: string, wide: (n: number, t: Triples) => number) =>
+  (
+    name: string,
+    wide: (n: number, t: Triples) => number,
+    [from, to]: readonly [string, string] = ['d', 'e'],
+  ) =>
   (t: Triples): Feed => {
     const n = elements(t)
     const d = wide(n, t)
-    return feed(t.name, n * d * d, { [name]: t.tensor }, { d, e: d })
+    return feed(t.name, n * d * d, { [name]: t.tensor }, { [from]: d, [to]: d })
   }
 
 function convolution(k: KernelMap): Feed {
@@ -184,10 +188,14 @@ const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
 const blockOf = (m: Matrix): number => (/ldg/.test(m.name) ? 21 : /bcsstk/.test(m.name) ? 3 : 4)
 
 const root = (n: number): number => Math.max(1, Math.floor(Math.sqrt(BUDGET / n)))
+const channeled = relational('A', (n) => Math.min(32, root(n)), ['channels', 'out_channels'])
 const tripleKernels: Readonly<Record<string, (t: Triples) => Feed>> = {
   rgcn: relational('A', (n) => Math.min(16, root(n))),
   rgcn_transform: relational('A', (_, t) => Math.min(16, root(t.tensor.shape[0]! * t.tensor.shape[1]!))),
   rgcn_aggregate: relational('A', (n) => Math.min(16, root(n))),
+  gather_gemm_scatter: channeled,
+  gather_gemm_scatter_f16: channeled,
+  gather_gemm_scatter_bf16: channeled,
   mttkrp: (t) => feed(t.name, elements(t) * width(elements(t)), { A: fibres(t) }, { d: width(elements(t)) }),
   ttm: (t) => feed(t.name, elements(t) * width(elements(t)), { A: fibres(t) }, { d: width(elements(t)) }),
 }

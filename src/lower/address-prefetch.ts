@@ -1,14 +1,14 @@
 /**
  * Prefetching of gathered addresses (software pipelining of indirect loads). Addresses that copies of a pipelined loop load
  * from memory (rows that are gathered) are loaded an iteration before the copies start, into registers: nobody waits for one
- * load to begin the next.
+ * load to begin the next. Those that are the same in all iterations are loaded once, before the loop.
  */
 import { renameBound } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
 import { children, evaluationGuard, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { local, store, when, whenAll } from '../ir/statement-builders.ts'
+import { alloc, local, store, when, whenAll } from '../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
 
@@ -50,16 +50,68 @@ export function addressesAhead(
   stable: (buffer: string) => boolean,
   names: Names,
 ): AddressesAhead {
+  const moving = (u: Use): boolean => mentions(u.load, loop.var)
+  const { kept, replaced } = inRegisters(copies, known, moving, [], stable, names)
+  const fill = (at: Expr): Body => {
+    const now = new Map<string, Expr>([[loop.var, at]])
+    const within = lt(substitute(ahead, now), loop.extent)
+    return kept.map((k): Stmt => {
+      const moved = rewriteStmts(filling(k, names), {
+        expr: (e) => (e.kind === 'var' ? now.get(e.name) : undefined),
+      })
+      return when(within, moved)
+    })
+  }
+  return { copies: replaced, registers: kept.map((k) => k.registers), fill }
+}
+
+export interface AddressesOnce {
+  /** The copies with their addresses from registers. */
+  readonly copies: Body
+  /** What allocates and fills these before the loop. */
+  readonly setup: Body
+}
+
+/** The addresses that do not change with the loop, but within a copy of an iteration. */
+export function addressesOnce(
+  copies: Body,
+  loop: For,
+  stable: (buffer: string) => boolean,
+  names: Names,
+): AddressesOnce {
+  const fixed = ({ load, path }: Use): boolean =>
+    !mentions(load, loop.var) && path.some((l) => mentions(load, l.var))
+  const { kept, replaced } = inRegisters(copies, [], fixed, [loop], stable, names)
+  return {
+    copies: replaced,
+    setup: kept.flatMap((k) => [alloc(k.registers), ...filling(k, names)]),
+  }
+}
+
+interface Kept extends Address {
+  readonly key: string
+  readonly registers: Buffer
+}
+
+/** The copies with the addresses that are asked for from registers; `around` are loops that these do not depend on. */
+function inRegisters(
+  copies: Body,
+  known: readonly Expr[],
+  asked: (u: Use) => boolean,
+  around: readonly For[],
+  stable: (buffer: string) => boolean,
+  names: Names,
+): { readonly kept: readonly Kept[]; readonly replaced: Body } {
   const uses = new Map<string, Use[]>()
   visitUses(copies, known, (u, ofAddress) => {
-    if (ofAddress && mentions(u.load, loop.var)) uses.set(keyOf(u.load), [])
+    if (ofAddress && asked(u)) uses.set(keyOf(u.load), [])
   })
-  visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push(u))
-  const kept = [...uses].flatMap(([key, list]) => {
+  visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push({ ...u, path: [...around, ...u.path] }))
+  const kept = [...uses].flatMap(([key, list]): Kept[] => {
     const a = addressOf(list, stable)
     return a ? [{ key, ...a, registers: registersFor(a, names) }] : []
   })
-  if (kept.length === 0) return { copies, registers: [], fill: () => [] }
+  if (kept.length === 0) return { kept, replaced: copies }
   const by = new Map(kept.map((k) => [k.key, k]))
   const over = new Set(kept.flatMap((k) => k.loops.map((l) => l.var)))
   const replaced = rewriteStmts(copies, {
@@ -69,23 +121,17 @@ export function addressesAhead(
     },
     stmt: (s) => (s.kind === 'for' && over.has(s.var) ? unrolled(s) : undefined),
   })
-  const fill = (at: Expr): Body => {
-    const now = new Map<string, Expr>([[loop.var, at]])
-    const within = lt(substitute(ahead, now), loop.extent)
-    return kept.map((k): Stmt => {
-      const registers = store(k.registers.name, placeIn(k.loops), k.load)
-      const nest = k.loops.reduceRight<Body>(
-        (inner, l) => [unrolled({ ...l, guards: [], body: inner })],
-        k.cases.flatMap((conditions) => whenAll(conditions, [registers])),
-      )
-      const rename = new Map(k.loops.map((l) => [l.var, names.fresh(l.var)]))
-      const moved = rewriteStmts(renameBound(nest, rename), {
-        expr: (e) => (e.kind === 'var' ? now.get(e.name) : undefined),
-      })
-      return when(within, moved)
-    })
-  }
-  return { copies: replaced, registers: kept.map((k) => k.registers), fill }
+  return { kept, replaced }
+}
+
+/** Loads an address of each iteration of its loops. */
+function filling(k: Kept, names: Names): Body {
+  const registers = store(k.registers.name, placeIn(k.loops), k.load)
+  const nest = k.loops.reduceRight<Body>(
+    (inner, l) => [unrolled({ ...l, guards: [], body: inner })],
+    k.cases.flatMap((conditions) => whenAll(conditions, [registers])),
+  )
+  return renameBound(nest, new Map(k.loops.map((l) => [l.var, names.fresh(l.var)])))
 }
 
 const placeIn = (loops: readonly For[]): readonly Expr[] =>

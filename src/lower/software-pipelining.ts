@@ -33,7 +33,7 @@ import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { alloc, when, whenAll } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { addressesAhead } from './address-prefetch.ts'
+import { addressesAhead, addressesOnce } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-commit-wait.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
 import { canRunUnconditionally, refuseConditions } from './pipeline-predication.ts'
@@ -79,7 +79,10 @@ function expandLoop(
   const serial = { kind: 'serial' } as const
   if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], preheaders: [] }
   const staged = new Set(buffers.map((b) => b.name))
-  const copies = { ...loop, body: statements }
+  const written = writesOf(loop.body)
+  const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
+  const once = addressesOnce(statements, loop, stable, names)
+  const copies = { ...loop, body: once.copies }
   const at = (iteration: Expr): Body =>
     inStage(bodyAt(copies, iteration, names), staged, mod(iteration, int(stages)))
 
@@ -123,8 +126,6 @@ function expandLoop(
 
   const now = variable(loop.var)
   const ahead = add(now, int(distance))
-  const written = writesOf(loop.body)
-  const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const later = at(ahead)
   const addresses = addressesAhead(later, loop, ahead, guardsAt(ahead), stable, names)
   const moved = addresses.copies.map((s, k) => splitCopy(s, later[k]!, names))
@@ -147,6 +148,7 @@ function expandLoop(
   const body = [
     ...buffers.map((b) => alloc(Object.freeze({ ...b, shape: [int(stages), ...b.shape] }))),
     ...barriers.flatMap((c) => c.setup),
+    ...once.setup,
     ...prologue,
     ...addresses.registers.map((b) => alloc(b)),
     ...addresses.fill(int(0)),

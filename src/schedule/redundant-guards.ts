@@ -56,12 +56,13 @@ function isWithinLocals(s: Store, path: readonly For[], local: ReadonlyMap<strin
 function dropOne(body: Body, local: ReadonlyMap<string, Buffer>, within?: string): Body | undefined {
   let found: { loop: For; guard: Expr } | undefined
   walkStmts(body, (s, path) => {
-    if (found || s.kind !== 'reduce' || !readsCopies(s, local)) return
+    if (found || s.kind !== 'reduce') return
     const inLocals = s.targets.every((t) => local.has(t.buffer))
     const from = within === undefined ? 0 : path.findIndex((l) => l.var === within)
     for (const [k, loop] of path.entries()) {
       if (from < 0 || k < from || loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
       const inside = path.slice(k)
+      if (!readsAnyway(s, inside, local)) continue
       const guard = loop.guards.find(
         (g) =>
           ((inLocals || isCombinedAnyway(s, loop)) && isIdle(g, s, local)) ||
@@ -76,9 +77,19 @@ function dropOne(body: Body, local: ReadonlyMap<string, Buffer>, within?: string
   return replaceStmt(body, loop, () => stmt<For>({ ...loop, guards }))
 }
 
-/** All that is read lies in copies: no address is out of range. */
-const readsCopies = (s: Reduce, local: ReadonlyMap<string, Buffer>): boolean =>
-  accessesOf([s]).every((a) => a.mode === 'write' || local.get(a.buffer)?.padding !== undefined)
+/** All that is read lies in copies, or where no iteration of the outermost loop decides: no address is out of range. */
+function readsAnyway(
+  s: Reduce,
+  [loop, ...inner]: readonly For[],
+  local: ReadonlyMap<string, Buffer>,
+): boolean {
+  const decided = new Set([loop!.var])
+  const names = (e: Expr): boolean => [...freeVars(e)].some((v) => decided.has(v))
+  for (const l of inner) if ([l.extent, ...l.guards].some(names)) decided.add(l.var)
+  return accessesOf([s]).every(
+    (a) => a.mode === 'write' || local.get(a.buffer)?.padding !== undefined || !a.index.some(names),
+  )
+}
 
 /** The loop combines into elements that are there whether it runs or not: they have had their identity before. */
 const isCombinedAnyway = (s: Reduce, loop: For): boolean =>
@@ -91,7 +102,7 @@ const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
 }
 
 /** A condition as a text, equal for equal bounds however they and the addresses in them are written. */
-function textOf(condition: Expr): string {
+export function conditionKey(condition: Expr): string {
   const g = rewriteExpr(condition, (e) =>
     e.kind === 'load'
       ? variable(`${e.buffer}[${e.index.map((x) => linearKey(linear(x))).join(', ')}]`, e.dtype)
@@ -102,12 +113,12 @@ function textOf(condition: Expr): string {
 
 /** Where the guard fails, all values are the reducer's identity: what is read then is padding. */
 function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boolean {
-  const text = textOf(guard)
+  const text = conditionKey(guard)
   const padded = (e: Expr): Expr | undefined => {
     const padding = e.kind === 'load' ? local.get(e.buffer)?.padding : undefined
     if (e.kind !== 'load' || !padding) return undefined
     const at = new Map(e.index.map((x, k) => [coordinateName(k), x]))
-    return padding.where.some((g) => textOf(substitute(g, at)) === text)
+    return padding.where.some((g) => conditionKey(substitute(g, at)) === text)
       ? constant(padding.value, e.dtype)
       : undefined
   }
@@ -136,8 +147,8 @@ function isUnread(
       for (const [k, e] of t.index.entries()) if (e.kind === 'var') map.set(e.name, a.index[k]!)
       // What the loops inside decide has to be said by the index.
       if (inside.some((l) => freeVars(guard).has(l.var) && !map.has(l.var))) return false
-      const text = textOf(substitute(guard, map))
-      return a.path.some((l) => l.guards.some((g) => textOf(g) === text))
+      const text = conditionKey(substitute(guard, map))
+      return a.path.some((l) => l.guards.some((g) => conditionKey(g) === text))
     }),
   )
 }

@@ -25,6 +25,30 @@ kernelSuite({
     }),
 })
 
+for (const file of ['kernels/gather-gemm-scatter.spt', 'kernels/gather-gemm-scatter-f16.spt'])
+  kernelSuite({
+    file,
+    onlyCuda: ['pairs', 'rows'],
+    cases: () =>
+      tensors().map((p, k): KernelCase => {
+        const [r, , n] = p.shape as [number, number, number]
+        const [c, o] = [
+          [5, 33],
+          [0, 3],
+          [3, 0],
+          [32, 64],
+        ][k % 4] as [number, number]
+        return {
+          name: `${p.name}, ${c} → ${o}`,
+          inputs: {
+            tensors: { A: withIntegers(p, 2), X: integers(n * c, 3), W: integers(r * c * o, 4) },
+            params: { channels: c, out_channels: o },
+          },
+          exact: true,
+        }
+      }),
+  })
+
 kernelSuite({
   file: 'kernels/tensor-products.spt',
   cases: (kernel) =>

@@ -9,6 +9,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
+import { products } from '../support/pair-gen.ts'
 import { gated, panels, type Scatter, scattered } from '../support/scatter-gen.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters, runs } from './law.ts'
@@ -33,6 +34,7 @@ const told = (e: unknown, s: Scatter): Error =>
 const WHAT = [
   ['a tile of listed rows is written back to its rows', scattered],
   ['a tile is gated and combined where it is complete', gated],
+  ['rows that pairs gather are multiplied a tile at a time and combined where they belong', products],
   ['threads fill copies of gathered rows for tiles beyond the last row', panels],
 ] as const
 

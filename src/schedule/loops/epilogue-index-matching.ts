@@ -6,11 +6,12 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
-import { add, ceildiv, type Expr, int, mul } from '../../ir/expr.ts'
+import { add, ceildiv, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
+import { conditionKey } from '../redundant-guards.ts'
 
 export interface IndexMatch {
   /** A loop of the consumer, and what its variable stands for. */
@@ -18,6 +19,8 @@ export interface IndexMatch {
   readonly value: Expr
   /** What runs over all that the loop does: the same, or the position in a permutation or a list that it is loaded from. */
   readonly place: Expr
+  /** A loop of the producer that runs over just the same: there is nothing to cover. */
+  readonly same?: true
 }
 
 /** How an index that the consumer reads is one that the producer writes: what each of the loops in it stands for. */
@@ -26,17 +29,39 @@ export function matchIndices(
   chain: readonly For[],
   read: Expr,
   made: Expr,
+  around: readonly For[],
 ): readonly IndexMatch[] | undefined {
   if (read.kind === 'var') {
     const of = chain.find((l) => l.var === read.name)
     return of && [{ of, value: made, place: placeIn(cx, made, of) }]
   }
-  if (read.kind === 'binary') return matchDigits(chain, read, made)
+  if (read.kind === 'const') return sameExpr(read, made) ? [] : undefined
+  if (read.kind === 'binary') return matchDigits(chain, read, made) ?? matchLoops(chain, read, made, around)
   // Elements of one list on both sides: where its positions meet.
   if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
   const { role } = cx.buffer(read.buffer)
   const fixed = (role === 'in' || role === 'index') && read.index.length === 1
-  return fixed ? matchIndices(cx, chain, read.index[0]!, made.index[0]!) : undefined
+  return fixed ? matchIndices(cx, chain, read.index[0]!, made.index[0]!, around) : undefined
+}
+
+/** Positions under segments of any lengths: both nests run over them by loops of the same names and extents. */
+function matchLoops(
+  chain: readonly For[],
+  read: Expr,
+  made: Expr,
+  around: readonly For[],
+): readonly IndexMatch[] | undefined {
+  const own = freeVars(read)
+  const map = new Map<string, Expr>()
+  const matches: IndexMatch[] = []
+  for (const of of chain.filter((l) => own.has(l.var))) {
+    const other = around.find((l) => l.name === of.name && sameExpr(substitute(of.extent, map), l.extent))
+    if (!other) return undefined
+    const value = variable(other.var)
+    map.set(of.var, value)
+    matches.push({ of, value, place: value, same: true })
+  }
+  return sameExpr(substitute(read, map), made) ? matches : undefined
 }
 
 /** Positions that several loops make together, as digits of a number: those of the other number between the same places. */
@@ -61,6 +86,9 @@ function matchDigits(chain: readonly For[], read: Expr, made: Expr): readonly In
   return whole ? matches : undefined
 }
 
+/** A loop of one iteration is at 0, and no index names it. */
+export const isSingle = ({ extent }: For): boolean => extent.kind === 'const' && extent.value === 1
+
 /** The position in a permutation of all that a loop runs over: it is there once each. */
 function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
   const table = made.kind === 'load' && cx.kernel.permutations?.includes(made.buffer)
@@ -82,14 +110,11 @@ export function covers(
 ): boolean {
   const sum = linear(made)
   const all = loopDigits(sum, (name) => around.find((l) => l.var === name))
-  const digits = all?.filter(
-    (d) => all.length === 1 || d.of.extent.kind !== 'const' || d.of.extent.value !== 1,
-  )
+  const digits = all?.filter((d) => all.length === 1 || !isSingle(d.of))
   const number = digits && mixedRadix(digits)
   const [first, last] = [number?.digits[0], number?.digits.at(-1)]
   const whole =
     sum.constant === 0 &&
-    of.guards.length === 0 &&
     number?.dense &&
     first &&
     strideOf(first) === 1 &&
@@ -113,7 +138,9 @@ function enough(count: Expr, stride: number, extent: Expr): boolean {
   return keyOf(count) === keyOf(ceildiv(extent, int(stride)))
 }
 
-/** The producer's guards say no more than where the consumer's loops end, and say it where tiles reach further. */
+/**
+ * The producer's guards say no more than the consumer's and where its loops end, and say this where tiles reach further.
+ */
 export function checkGuards(
   cx: Context,
   around: readonly For[],
@@ -123,9 +150,12 @@ export function checkGuards(
     readonly places: ReadonlyMap<string, Expr>
     readonly exact: ReadonlyMap<string, boolean>
     readonly map: ReadonlyMap<string, Expr>
+    /** Conditions of the consumer, by its own loops' values. */
+    readonly own: readonly Expr[]
   },
 ): void {
-  const { places, exact, map } = known
+  const { places, exact, map, own } = known
+  const asked = new Set(own.map(conditionKey))
   const bound = (l: For): string => linearKey(linear(places.get(l.var)!)) + keyOf(l.extent)
   const ends = new Set(chain.filter((l) => places.has(l.var)).map(bound))
   const said = new Set<string>()
@@ -136,6 +166,7 @@ export function checkGuards(
       const text =
         g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(substitute(g.a, map))) + keyOf(g.b) : ''
       if (ends.has(text)) said.add(text)
+      else if (asked.has(conditionKey(substitute(g, map)))) continue
       else if ([...freeVars(g)].some((v) => used.has(v)) || mentions(g, l.var))
         cx.refuse({
           code: 'not-every-element',

@@ -7,7 +7,7 @@ import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
-import { type Expr, variable } from '../../ir/expr.ts'
+import { type Expr, int, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'
@@ -18,7 +18,8 @@ import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
-import { checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
+import { conditionKey } from '../redundant-guards.ts'
+import { checkGuards, covers, isSingle, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 import { checkCombines, checkStartsInside, consumed, perfectChain } from './epilogue-updates.ts'
 
@@ -107,9 +108,11 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const values = new Map<string, Expr>()
   const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
+  for (const l of chain) if (isSingle(l)) values.set(l.var, int(0))
   let clones: readonly For[] = []
   let rows: For | undefined
   const conditions: Expr[] = []
+  const asked = chain.flatMap((l) => l.guards)
   for (const name of produced) {
     const write = onlyWrite(cx, at, producer, name)
     const inner = closeOver(write.path, write.index)
@@ -135,16 +138,16 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     const around = [...at.path, loop, ...write.path]
     for (const a of reads.filter((r) => r.buffer === name)) {
       for (const [d, e] of a.index.entries()) {
-        const all = matchIndices(cx, chain, e, write.index[d]!)
+        const all = matchIndices(cx, chain, e, write.index[d]!, around)
         if (!all)
           return refuse(
             'other-elements',
             `${consumer.nest} reads other elements of ${name} than one for each iteration`,
             [consumer],
           )
-        for (const { of, place, value: made } of all) {
+        for (const { of, place, value: made, same } of all) {
           if (parts?.buffer.name === name && parts.row === d) rows = of
-          const whole = covers(cx, of, place, around, { name, earlier })
+          const whole = same ?? covers(cx, of, place, around, { name, earlier })
           if (all.length > 1 && !whole)
             refuse('other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [consumer, loop])
           exact.set(of.var, whole)
@@ -163,7 +166,8 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         }
       }
     }
-    checkGuards(cx, around, write.index, chain, { places, exact, map })
+    const own = asked.map((g) => substitute(g, values))
+    checkGuards(cx, around, write.index, chain, { places, exact, map, own })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
   const open = chain.find((l) => !values.has(l.var))
@@ -175,7 +179,9 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   checkCombines(cx, consumer, [...at.path, loop, ...clones].filter(meets))
   checkStartsInside(cx, producer, consumer, [...at.path, loop].filter(meets))
   clones = clones.map((l) => (meets(l) ? { ...l, reduce: true } : l))
-  const core = substituteStmts(chain.at(-1)!.body, values)
+  const held = new Set([...at.path, loop, ...clones].flatMap((l) => l.guards.map(conditionKey)))
+  const left = asked.map((g) => substitute(g, values)).filter((g) => !held.has(conditionKey(g)))
+  const core = whenAll(left, substituteStmts(chain.at(-1)!.body, values))
   const deepest = clones.findLastIndex((l) => conditions.some((c) => mentions(c, l.var)))
   const nest = clones.reduceRight<Body>(
     (body, l, k) => [stmt<For>({ ...l, body: k === deepest ? whenAll(conditions, body) : body })],
