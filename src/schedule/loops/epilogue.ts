@@ -108,7 +108,6 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const values = new Map<string, Expr>()
   const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
-  for (const l of chain) if (isSingle(l)) values.set(l.var, int(0))
   let clones: readonly For[] = []
   let rows: For | undefined
   const conditions: Expr[] = []
@@ -170,6 +169,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     checkGuards(cx, around, write.index, chain, { places, exact, map, own })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
+  for (const l of chain) if (isSingle(l) && !values.has(l.var)) values.set(l.var, int(0))
   const open = chain.find((l) => !values.has(l.var))
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
