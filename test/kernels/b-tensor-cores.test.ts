@@ -1,6 +1,9 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
 import { expect, test } from 'vitest'
-import { coords, dense, load } from '../../src/node.ts'
+import { coords, dense, load, stored } from '../../src/node.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
@@ -74,6 +77,74 @@ kernelSuite({
         exact: true,
       }),
     ),
+})
+
+/** Lists of the rows that a matrix has elements in, one for each column, in groups of `size`; `all` stands for none. */
+function groups(p: Pattern, size: number, all: number) {
+  const indptr = [0]
+  const indices: number[] = []
+  for (let c = 0; c < p.n; c++) {
+    const own = [...p.rows.filter((_, e) => p.cols[e] === c)].sort((a, b) => a - b)
+    for (let at = 0; at < own.length; at += size)
+      for (let q = 0; q < size; q++) indices.push(own[at + q] ?? all)
+    indptr.push(indices.length / size)
+  }
+  return { indptr: Int32Array.from(indptr), indices: Int32Array.from(indices) }
+}
+
+/** The elements of a pattern, transposed, are what counts of a matrix. */
+function gathered(kernel: string, p: Pattern, n: number) {
+  const name = `${p.name}, n = ${n}`
+  if (kernel === 'gathered_rows') {
+    const { indptr, indices } = groups(p, 64, p.m)
+    const ir = stored([p.n, p.m, p.m], { go: { indptr }, ir: { indices } })
+    const tensors = {
+      A: dense([p.m, p.n, 64], integers(p.m * p.n * 64, 1)),
+      B: dense([p.n, 64, n], integers(p.n * 64 * n, 2)),
+      ir,
+    }
+    return { name, inputs: { tensors, params: { m: p.m, n, kb: p.n } }, exact: true as const }
+  }
+  const { indptr, indices } = groups(p, 16, p.m)
+  const ko = stored([p.n, p.m, p.m], { go: { indptr }, ko: { indices } })
+  const tensors = {
+    A: dense([p.m, p.n, 32], integers(p.m * p.n * 32, 1)),
+    B: dense([p.m, n], integers(p.m * n, 2)),
+    ko,
+  }
+  return { name, inputs: { tensors, params: { mo: p.n, n, k: p.m } }, exact: true as const }
+}
+
+kernelSuite({
+  file: 'kernels/gathered-tiles.spt',
+  onlyCuda: ['mma', 'wgmma', 'asynchronous'],
+  alsoWith: [['gathered_rows', 'wgmma', 256]],
+  cases: (kernel) =>
+    patterns()
+      .filter((p) => p.m * p.n < 1500)
+      .map((p, k): KernelCase => gathered(kernel, p, [32, 5, 64][kernel === 'gathered_rows' ? k % 3 : 0]!)),
+})
+
+const gatheredTiles = await load('kernels/gathered-tiles.spt')
+
+/** What is around the instructions is the kernel's: lists of holes, of one row, of more than a group. */
+test.each([
+  ['gathered_rows', 'mma', 128],
+  ['gathered_rows', 'wgmma', 128],
+  ['gathered_columns', 'asynchronous', 32],
+] as const)('%s.%s on its loops', (kernel, schedule, n) => {
+  const k = gatheredTiles.kernel(kernel)
+  const list = patterns().filter((p) => ['tall', 'wide', 'empty rows'].includes(p.name))
+  for (const p of sample(list, 1)) {
+    const { inputs } = gathered(kernel, p, n)
+    const { source, kernel: bindable } = k.schedule(schedule).compilation
+    const expected = reference(source, referenceInputs(source, bindInputs(bindable, inputs))).buffers.C!
+    const got = interpreted(k.schedule(schedule), inputs).get('C')!
+    expect(
+      Array.from(got, (x) => Number(x) + 0),
+      p.name,
+    ).toEqual(Array.from(expected.values))
+  }
 })
 
 kernelSuite({
