@@ -169,11 +169,13 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
     field,
     kind === 'size' ? known(sized(value)) : value && known(find(d, value as Ast.Ident, false))?.name,
   ])
-  const padding = decl.padding && known(sized(decl.padding))
+  // A size of that name is that size.
+  const last = decl.padding?.kind === 'name' && decl.padding.name === 'last' && !d.places.has('last')
+  const padding = last ? 'last' : decl.padding && known(sized(decl.padding))
   const packed = decl.packed && known(sized(decl.packed))
   if (broken) return null
   const flags = 'ordered' in def ? { ordered: def.ordered, unique: def.unique } : {}
-  const own = {
+  const fields = {
     name: decl.name.name,
     span,
     kind: def.kind,
@@ -181,11 +183,12 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
     ...flags,
     ...(packed && { packed }),
   }
-  const axis = own as unknown as StoredAxis
+  const axis = fields as unknown as StoredAxis
   if (!hasWidth(axis)) return axis
   const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
   // Padded with the extent: with no coordinate, as without saying so.
-  return { ...axis, ...compact, ...(padding && !sameExpr(padding, axis.extent) ? { padding } : {}) }
+  const own = padding && (padding === 'last' || !sameExpr(padding, axis.extent))
+  return { ...axis, ...compact, ...(own ? { padding } : {}) }
 }
 
 function fused(

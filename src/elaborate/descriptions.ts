@@ -75,7 +75,9 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
     map,
     inverse: inverse.exprs,
     where,
-    claims: b.axes.flatMap((a) => a.claims.map((c) => ({ axis: a.name.name, claim: c.name }))),
+    claims: b.axes.flatMap((a) =>
+      a.list ? [] : a.claims.map((c) => ({ axis: a.name.name, claim: c.name })),
+    ),
     span: head.span,
   }
 }

@@ -8,9 +8,9 @@ import {
   hasWidth,
   isDense,
   isNonunique,
-  isPadded,
   isStored,
   mapAxis,
+  paddingOf,
   parentOf,
   type StoredAxis,
   sizesOfAxis,
@@ -90,11 +90,12 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
       span: decl.span,
       expected: 'lists, and axes above them, on which each coordinate stands once',
     })
-  const [claim] = decl.claims
+  const claim = decl.claims.find((c) => c.name !== 'compact')
+  const padded = paddingOf(axis) !== null
   const other = claim
     ? `claimed ${claim.name}`
-    : isPadded(axis)
-      ? 'padded with a coordinate'
+    : padded
+      ? 'padded with a number'
       : decl.packed
         ? 'packed'
         : null
@@ -103,7 +104,8 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
       code: 'check/list-claim',
       message: `the list ${name} is ${other}, which lists cannot be yet`,
       span: claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
-      expected: 'a list whose padding holds no coordinate and is passed over',
+      expected:
+        '`compact`, `padded with last`, or a list whose padding holds no coordinate and is passed over',
     })
   const names = new Set(sizesOfAxis(axis as StoredAxis).flatMap((e) => [...freeVars(e)]))
   const within = b.axes.find((a) => a.list && names.has(a.name.name))

@@ -37,8 +37,9 @@ interface Padding {
   /**
    * Coordinate of positions that hold nothing, in the place of `extent`; within the extent, so that they are visited
    * as positions with the fill value. Of `ordered` and `unique` they are no part: they come last, and may repeat.
+   * `last`: that of the segment's last element, of which there is one then. No others are visited than without padding.
    */
-  readonly padding?: Expr | undefined
+  readonly padding?: Expr | 'last' | undefined
   /** Every position holds something: claimed by the format's text, and checked of all arrays. */
   readonly compact?: boolean | undefined
 }
@@ -132,17 +133,18 @@ export const operandsOfAxis = (a: Axis): readonly (readonly [string, OperandKind
 export const segmentSize = (a: StoredAxis): Expr | null =>
   hasWidth(a) ? a.width : isDense(a) ? a.extent : null
 /** All expressions of an axis. */
-export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => [
-  a.extent,
-  ...(hasWidth(a) ? [a.width, ...(a.padding ? [a.padding] : [])] : []),
-]
+export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => {
+  const padding = paddingOf(a)
+  return [a.extent, ...(hasWidth(a) ? [a.width, ...(padding ? [padding] : [])] : [])]
+}
 /** With other names of itself and its parent, and other sizes. */
 export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e: Expr) => Expr): StoredAxis {
   const operands = operandsOfAxis(a).map(([field, of, x]) => [
     field,
     of === 'size' ? size(x as Expr) : x === null ? null : name(x as string),
   ])
-  const padding = hasWidth(a) && a.padding ? { padding: size(a.padding) } : {}
+  const own = paddingOf(a)
+  const padding = own ? { padding: size(own) } : {}
   const packed = hasIndices(a) && a.packed ? { packed: size(a.packed) } : {}
   return { ...a, name: name(a.name), ...Object.fromEntries(operands), ...padding, ...packed }
 }
@@ -180,6 +182,11 @@ export const isDenseRoot = (a: Axis): boolean => isDense(a) && a.parent === null
 
 /** Whether positions that hold nothing have a coordinate that others may have. */
 export const isPadded = (a: Axis): boolean => hasWidth(a) && a.padding !== undefined
+/** The coordinate that is the padding of all segments, if there is one. */
+export const paddingOf = (a: Axis): Expr | null =>
+  hasWidth(a) && a.padding && a.padding !== 'last' ? a.padding : null
+/** Whether what a segment does not fill repeats the coordinate of its last element. */
+export const padsWithLast = (a: Axis): boolean => hasWidth(a) && a.padding === 'last'
 /** Whether a position may have no coordinate. */
 export const hasHoles = (a: Axis): boolean => hasWidth(a) && a.padding === undefined && a.compact !== true
 /** Whether the axis is declared so that entries of one coordinate stay apart. */

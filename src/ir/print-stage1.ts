@@ -17,7 +17,7 @@ export function printAxis(a: Axis): string {
   const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
   const padding = hasWidth(a) ? a.padding : undefined
   const packed = hasIndices(a) && a.packed ? ` packed ${printExpr1(a.packed)}` : ''
-  const more = `${flags}${padding ? ` padded with ${printExpr1(padding)}` : ''}${packed}`
+  const more = `${flags}${padding ? ` padded with ${padding === 'last' ? padding : printExpr1(padding)}` : ''}${packed}`
   const args = operandsOfAxis(a).flatMap(([, of, x]) =>
     of === 'size' ? [printExpr1(x as Expr)] : x === null ? [] : (x as string | readonly string[]),
   )

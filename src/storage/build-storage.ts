@@ -2,7 +2,7 @@
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
-import { hasWidth, isPadded, type StoredAxis } from '../ir/axis.ts'
+import { hasWidth, paddingOf, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -69,7 +69,7 @@ function dimensionOf(
   { widths, paddings }: Pick<BuildInput, 'widths' | 'paddings'>,
 ): Dimension {
   checkFields(axis, extent)
-  const padding = isPadded(axis) ? paddings?.get(axis.name) : extent
+  const padding = paddingOf(axis) ? paddings?.get(axis.name) : extent
   invariant(padding !== undefined, `axis ${axis.name} is padded with what is not known`)
   const width = widths?.get(axis.name) ?? null
   if (width !== null && !Number.isInteger(width))
@@ -89,8 +89,9 @@ export function paddingsOf(
 ): ReadonlyMap<string, number> {
   const out = new Map<string, number>()
   for (const a of axes) {
-    if (!hasWidth(a) || !a.padding) continue
-    const missing = [...freeVars(a.padding)].filter((v) => !sizes.has(v))
+    const padding = paddingOf(a)
+    if (!padding) continue
+    const missing = [...freeVars(padding)].filter((v) => !sizes.has(v))
     if (missing.length > 0)
       fail({
         code: 'bind/missing-size',
@@ -100,7 +101,7 @@ export function paddingsOf(
         expected: `a value for ${missing.join(', ')}`,
         hint: 'bind the size',
       })
-    out.set(a.name, evaluate(a.padding, sizes))
+    out.set(a.name, evaluate(padding, sizes))
   }
   return out
 }

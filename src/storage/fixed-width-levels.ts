@@ -1,8 +1,8 @@
 /** Levels whose segments are all as wide: what a segment does not fill is padding, last. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { hasWidth, type PaddedAxis, parentOf } from '../ir/axis.ts'
-import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expr.ts'
-import type { Column, Frame } from './column-engine.ts'
+import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../ir/axis.ts'
+import { add, binary, div, type Expr, eq, int, load, lt, mul, search, select, variable } from '../ir/expr.ts'
+import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
 import { checked, type Dimension, type Made, none, type Place } from './levels.ts'
@@ -18,7 +18,7 @@ export function* sparseFixed<C extends Column>(
   const name = `@rank ${d.axis.name}`
   // Where the parent began a new position wherever the width was used up, ranks are known (`nonunique-positions.ts`).
   if (d.width !== null && d.width > 0 && frame.names().includes(name))
-    return padded(frame, d, parent, d.width)
+    return yield* padded(frame, d, parent, d.width)
   frame.engine.ranks(frame, name, starts, 1)
   return yield* rankedFixed(frame, d, parent)
 }
@@ -33,17 +33,22 @@ export function* rankedFixed<C extends Column>(
   const needed = yield* frame.engine.largest(frame, next)
   const width = d.width ?? needed
   if (width < needed) yield* tooNarrow(frame, d, parent, eq(next, int(needed)), `${needed}`)
-  return padded(frame, d, parent, width)
+  return yield* padded(frame, d, parent, width)
 }
 
-function padded<C extends Column>(frame: Frame<C>, d: Dimension, parent: Place, width: number): Made<C> {
+function* padded<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: Place,
+  width: number,
+): Coroutine<Made<C>> {
   const { axis } = d
   // The only rank is 0.
-  if (width === 1) return fixed(frame, d, width, parent.at!, parent.positions)
+  if (width === 1) return yield* fixed(frame, d, width, parent.at!, parent.positions)
   // Before places are computed that would be too large for one.
   checked(frame, axis, parent.positions * width)
   const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), variable(`@rank ${axis.name}`))
-  return fixed(
+  return yield* fixed(
     frame,
     d,
     width,
@@ -59,7 +64,7 @@ export function* onlyOnes<C extends Column>(
   parent: Place,
 ): Coroutine<Made<C>> {
   invariant(parent.at, `${d.axis.name} has a parent`)
-  const made = fixed(frame, d, 1, parent.at, parent.positions)
+  const made = yield* fixed(frame, d, 1, parent.at, parent.positions)
   const name = `@indices ${d.axis.name}`
   frame.tables.set(name, made.level.indices!)
   const clash = binary('ne', load(name, [parent.at], 'i32'), d.coordinate)
@@ -69,19 +74,56 @@ export function* onlyOnes<C extends Column>(
 }
 
 /** Indices, and padding where there are none. */
-function fixed<C extends Column>(
+function* fixed<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
   width: number,
   at: Expr,
   size: number,
-): Made<C> {
+): Coroutine<Made<C>> {
   const { axis, coordinate, extent, padding } = d
   const positions = checked(frame, axis, size)
   if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
-  const indices = frame.engine.filled(positions, padding, `${axis.name}_indices`)
-  frame.engine.scatter(frame, indices, at, coordinate)
+  const held = frame.engine.filled(positions, padding, `${axis.name}_indices`)
+  frame.engine.scatter(frame, held, at, coordinate)
+  const last = padsWithLast(axis) && positions > 0
+  const indices = last ? yield* repeatLast(frame.engine, d, width, held, positions) : held
   return { level: { ...none, axis, extent, width, positions, indices }, at }
+}
+
+const HELD = '@held'
+
+/**
+ * With the coordinate of the last element of each segment where the extent stands for none.
+ * @throws SptError `format/padding` where a segment has no element
+ */
+function* repeatLast<C extends Column>(
+  engine: Engine<C>,
+  { axis, extent }: Dimension,
+  width: number,
+  held: C,
+  positions: number,
+): Coroutine<C> {
+  const slots = new Frame(engine, positions, new Map())
+  slots.tables.set(HELD, held)
+  const own = load(HELD, [variable(ENTRY)], 'i32')
+  const [none, wide] = [slots.sized(extent), slots.sized(width)]
+  const first = mul(div(variable(ENTRY), wide), wide)
+  const [empty = -1] = yield* engine.first(slots, [eq(load(HELD, [first], 'i32'), none)])
+  if (empty >= 0)
+    fail({
+      code: 'format/padding',
+      message: `axis ${axis.name} is padded with the last coordinate of each segment, and position ${Math.floor(empty / width)} of ${parentOf(axis)} stores none`,
+      ...(axis.span && { span: axis.span }),
+      expected: 'an element under each position',
+      hint: `without \`padded with\`, padding is passed over; or put ${axis.name} under an axis that has positions for elements alone`,
+    })
+  const last = add(search('lower', HELD, first, add(first, wide), none), int(-1))
+  const out = engine.empty(positions, `${axis.name}_indices`)
+  const from = select(lt(own, none), variable(ENTRY), last)
+  engine.scatter(slots, out, variable(ENTRY), load(HELD, [from], 'i32'))
+  engine.release(held)
+  return out
 }
 
 /**
@@ -89,8 +131,9 @@ function fixed<C extends Column>(
  * @throws SptError `format/padding`
  */
 function checkPadding(axis: PaddedAxis, padding: number, extent: number, positions: number): void {
-  if (!axis.padding || positions === 0 || (padding >= 0 && padding < extent)) return
-  const span = axis.padding.span ?? axis.span
+  const own = paddingOf(axis)
+  if (!own || positions === 0 || (padding >= 0 && padding < extent)) return
+  const span = own.span ?? axis.span
   fail({
     code: 'format/padding',
     message: `axis ${axis.name} is padded with the coordinate ${padding}, and its extent is ${extent}`,

@@ -8,6 +8,7 @@ import { rewriteExpr } from '../ir/expr-tree.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
+import { checkLevelProperty } from './level-property-checks.ts'
 import { assembleTrees } from './tree-assembly.ts'
 
 /** The position on the last of the axes above a list. */
@@ -24,6 +25,12 @@ export function* assembleLists<C extends Column>(
   for (const { axis, under } of lists) {
     const chain = [...under.map((name) => axes.find((a) => a.name === name)!), axis]
     const { levels, at } = yield* assembleTrees(frame, chain, coordinates, [])
+    if (axis.compact)
+      yield* checkLevelProperty(
+        engine,
+        chain.map((a) => levels.get(a.name)!),
+        'compact',
+      )
     engine.compute(frame, above(axis.name), div(at, widthOf(frame, axis)))
     for (const [name, { indptr, indices, mask }] of levels) {
       engine.release(indptr, mask)
@@ -67,4 +74,4 @@ export function atPositions<C extends Column>(
 
 /** Conditions under which the lists that expressions load have coordinates there. */
 export const listedIn = (exprs: readonly Expr[], lists: readonly CoordinateList[]): readonly Expr[] =>
-  exprs.flatMap((e) => loadsOfLists(e, lists).map(({ load: x, list }) => isListed(x, list)))
+  exprs.flatMap((e) => loadsOfLists(e, lists).flatMap(({ load: x, list }) => isListed(x, list)))

@@ -4,7 +4,7 @@
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import { hasIndices, hasMask, hasWidth, isDense, type StoredAxis } from '../ir/axis.ts'
+import { hasIndices, hasMask, hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/axis.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { checkFields } from '../ir/packed-fields.ts'
@@ -121,7 +121,8 @@ function dimensionOf<C extends Column>(
   }
   const extent = Math.max(0, value('extent', axis.extent) ?? 0)
   checkFields(axis, extent)
-  const padding = hasWidth(axis) && axis.padding ? value('padding', axis.padding) : null
+  const own = paddingOf(axis)
+  const padding = own && value('padding', own)
   const width = hasWidth(axis) ? value('width', axis.width) : null
   return { axis, coordinate, extent, padding: padding ?? extent, width }
 }

@@ -21,6 +21,8 @@ const columnsFirst = panels('axis ji = dense_fixed(go, jo)\n  axis ii = dense_fi
 const someOf = panels('axis ii = dense_fixed(go, h)\n  axis ji = sparse_variable(ii, jo)')
   .replace('MAP', 'i % h, position(jo)')
   .replace('INV', 'ii, ji')
+/** The last list of a group is filled up with its last column. */
+const repeated = rowsFirst.replace('sparse_fixed(go, j, s)', 'sparse_fixed(go, j, s) padded with last')
 /** One list a group, of what stands in its rows; groups without elements are not stored. */
 const stored = `
 format tiles(h, s) over (i, j) {
@@ -54,13 +56,16 @@ format tiles(h, s) over (i, j) {
   map (i, j) -> (j / h, rank(i by j / h) / s, i, j % h, position(ko))
   inverse (to, go, ji, q) -> (ko[q], to * h + ji)
 }`
+const repeatedTvw = tvw.replace('sparse_fixed(go, i, s)', 'sparse_fixed(go, i, s) padded with last')
 export const TEXTS = [
   ['panels', rowsFirst],
   ['panels by columns', columnsFirst],
   ['panels of some positions', someOf],
   ['blocks that are stored', stored],
+  ['panels padded with last', repeated],
   ['V:N:M', vnm],
   ['tile-vector-wise', tvw],
+  ['tile-vector-wise padded with last', repeatedTvw],
 ] as const
 /** Each coordinate once, none of them 0, and of those that a format of a certain width holds: at most so many in a group. */
 export function fitting(t: CoordTensor, text: string, h: number, s: number): CoordTensor {
@@ -89,7 +94,7 @@ export function fitting(t: CoordTensor, text: string, h: number, s: number): Coo
       (_, j) => j,
     )
   }
-  if (text === tvw)
+  if (text === tvw || text === repeatedTvw)
     most(
       2,
       (_, j) => `${j}`,

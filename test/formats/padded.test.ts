@@ -145,6 +145,132 @@ describe('arrays', () => {
   )
 })
 
+describe('padded with last', () => {
+  const texts = `
+  format rows_last(w: size) over (i, j) {
+    axis io = sparse_variable(i)
+    axis jo = sparse_fixed(io, j, w) padded with last
+    map (i, j) -> (i, j)
+    inverse (io, jo) -> (io, jo)
+  }
+  format ell_last(w: size) over (i, j) {
+    axis io = dense_fixed(i)
+    axis jo = sparse_fixed(io, j, w) padded with last
+    map (i, j) -> (i, j)
+    inverse (io, jo) -> (io, jo)
+  }
+  format strips_last(t, g) over (i, j) {
+    axis so = dense_fixed(ceildiv(i, t))
+    axis go = dense_variable(so, j)
+    axis jo = sparse_fixed(go, j, g) padded with last
+    axis ii = dense_fixed(jo, t)
+    map (i, j) -> (i / t, rank(j by i / t) / g, j, i % t)
+    inverse (so, go, jo, ii) -> (so * t + ii, jo)
+  }
+  format pieces_last(w) over (i, j) {
+    axis io = sparse_variable(i) nonunique
+    axis jo = sparse_fixed(io, j, w) padded with last
+    map (i, j) -> (i, j)
+    inverse (io, jo) -> (io, jo)
+  }
+  format packed_last(w) over (i, j) {
+    axis io = sparse_variable(i)
+    axis go = sparse_variable(io, ceildiv(j, 4))
+    axis jo = sparse_fixed(go, 4, w) padded with last packed 2
+    map (i, j) -> (i, j / 4, j % 4)
+    inverse (io, go, jo) -> (io, go * 4 + jo)
+  }`
+  const own = parseProgram(texts + KERNELS)
+  const A = coords(
+    [3, 8],
+    [
+      [0, 0, 0, 2],
+      [1, 4, 6, 7],
+    ],
+    Float32Array.of(1, 2, 3, 4),
+  )
+  it('repeats the coordinate of the last element', () => {
+    const [part] = own.format('rows_last').convert(A).parts
+    expect([...part!.tensor.arrays.jo!.indices!]).toEqual([1, 4, 6, 7, 7, 7])
+    expect([...part!.tensor.values!]).toEqual([1, 2, 3, 4, 0, 0])
+    expect(own.format('rows_last').convert(A).describe()).toMatchObject({ slots: 6, stored: 4, padding: 2 })
+  })
+
+  it('refuses a segment without one', () => {
+    const refused = refusal(() => own.format('ell_last').convert(A))
+    expect(refused.code).toBe('format/padding')
+    expect(refused.message).toContain('position 1 of io stores none')
+  })
+
+  it('is a size where there is one of that name', () => {
+    const named = parseProgram(texts.replaceAll('w: size', 'w: size, last = 3'))
+    const [part] = named.format('rows_last', 3, 3).convert(A).parts
+    expect([...part!.tensor.arrays.jo!.indices!]).toEqual([1, 4, 6, 7, 3, 3])
+  })
+
+  it('in ready-made arrays other coordinates stand once', () => {
+    const format = own.format('rows_last')
+    const [part] = format.convert(A).parts
+    const made = (indices: readonly number[]) => {
+      const { arrays } = part!.tensor
+      const jo = { indices: Int32Array.from(indices) }
+      return format.fromParts([3, 8], [{ ...part!, tensor: { ...part!.tensor, arrays: { ...arrays, jo } } }])
+    }
+    expect(points(made([1, 4, 6, 7, 7, 7]).toCoords())).toEqual(points(A))
+    expect(refusal(() => made([1, 1, 6, 7, 7, 7])).code).toBe('bind/duplicate')
+    expect(refusal(() => made([1, 4, 2, 7, 7, 7])).code).toBe('bind/unsorted')
+    expect(refusal(() => made([1, 4, 6, 7, 7, 8])).code).toBe('bind/index-range')
+  })
+
+  it.each([
+    'rows_last',
+    'strips_last(2, 3)',
+    'strips_last(1, 4)',
+    'pieces_last(2)',
+    'packed_last(3)',
+    'packed_last(4)',
+  ])('%s: there and back, and what no element reads reaches nothing', async (text) => {
+    const format = own.format(text)
+    const compiled = await own
+      .kernel('mv')
+      .as('A', text)
+      .compile(await devices.cpu())
+    await fc.assert(
+      fc.asyncProperty(matrix, async (drawn) => {
+        // Blocks of four columns hold three at most.
+        const kept = [...drawn.coords[1]!.keys()].filter(
+          (e) => text !== 'packed_last(3)' || drawn.coords[1]![e]! % 4 < 3,
+        )
+        const t = coords(
+          [...drawn.shape],
+          drawn.coords.map((c) => kept.map((e) => c[e]!)),
+          Float32Array.from(kept, (e) => Number(drawn.values![e])),
+        )
+        const stored = format.convert(t)
+        expect(points(stored.toCoords())).toEqual(points(t))
+        expect(points(format.fromParts(t.shape, stored.parts).toCoords())).toEqual(points(t))
+        const [m, n] = t.shape as [number, number]
+        const x = new Float32Array(n).fill(Number.NaN)
+        for (const j of t.coords[1]!) x[j] = 1 + j
+        const y = new Float32Array(m)
+        for (const [e, i] of t.coords[0]!.entries()) y[i]! += Number(t.values![e]) * x[t.coords[1]![e]!]!
+        const prepared = await compiled.prepare({ tensors: { A: t, x: dense([n], x) }, params: { m, n } })
+        await prepared.run()
+        expect([...(await prepared.read('y')).values!]).toEqual([...y])
+        const ready = await compiled.prepare({
+          tensors: { A: stored.parts[0]!.tensor, x: dense([n], x) },
+          params: { m, n },
+        })
+        await ready.run()
+        expect([...(await ready.read('y')).values!]).toEqual([...y])
+      }),
+      { numRuns: runs(25) },
+    )
+    const loops = own.kernel('mv').as('A', text).show(2)
+    expect(loops).not.toMatch(/where.*jo_indices\[[^\]]*\] </)
+  })
+})
+
 describe('kernels', () => {
   it.each(PADDED)('%s: as the reference, and without a condition on the coordinate', async (text) => {
     const kernel = program.kernel('mv').as('A', text)

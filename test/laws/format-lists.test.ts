@@ -343,6 +343,53 @@ test('lists are not searched for a coordinate', () => {
   expect(refused.message).toContain('in the list jo')
 })
 
+test('lists without padding without a coordinate need no condition', () => {
+  const shown = (more: string): string => {
+    const text = rowsFirst.replace('sparse_fixed(go, j, s)', `sparse_fixed(go, j, s) ${more}`)
+    return parseProgram(`${kernel}${text}schedule spmv.s { A as tiles(2, 3) }`)
+      .kernel('spmv')
+      .schedule('s')
+      .show(2)
+  }
+  const aliased = (more: string): string => {
+    const text = `
+    format tiles(h, s) over (i, j) {
+      axis io = dense_fixed(i)
+      axis go = sparse_variable(io, ceildiv(j, s))
+      list jo = sparse_fixed(go, s, h) ${more}
+      axis ji = dense_fixed(go, jo)
+      map (i, j) -> (i, j / s, j % s, position(jo))
+      inverse (io, go, ji) -> (io, go * s + jo[ji])
+    }`
+    return parseProgram(`${kernel}${text}schedule spmv.s { A as tiles(2, 3) }`)
+      .kernel('spmv')
+      .schedule('s')
+      .show(2)
+  }
+  expect(shown('')).toMatch(/where jo.* < n/)
+  expect(shown('padded with last')).not.toMatch(/where jo.* < n/)
+  expect(aliased('')).toMatch(/jo.* < 3\b/)
+  expect(aliased('compact')).not.toMatch(/jo.* < 3\b/)
+  expect(aliased('padded with last')).not.toMatch(/jo.* < 3\b/)
+})
+
+test('a list that is claimed compact is', () => {
+  const text = rowsFirst.replace('sparse_fixed(go, j, s)', 'sparse_fixed(go, j, s) compact')
+  const to = written(text, 2, 2)
+  const at = (columns: readonly number[]) =>
+    matrix(
+      [2, 8],
+      columns.map((j) => [1, j, 1]),
+    )
+  const made = convertTensor(at([1, 4, 6, 7]), to, givenFor([2, 8]))
+  expect([...made.parts[0]!.tables.get('jo')!]).toEqual([1, 4, 6, 7])
+  expect(refusal(() => convertTensor(at([1, 4, 6]), to, givenFor([2, 8]))).code).toBe('format/claim')
+  const { storage, values } = made.parts[0]!
+  const tables = new Map([['jo', Int32Array.of(1, 4, 6, 8)]])
+  const tensor = { ...arraysOf({ ...made.parts[0]!, storage, values }), dtype: 'f64' as const }
+  expect(refusal(() => partsFromArrays(to, [{ tensor, tables }], givenFor([2, 8]))).code).toBe('format/claim')
+})
+
 const FLOATS = kernel.replaceAll('i32', 'f32')
 
 /** Columns that no element has are NaN in what is multiplied, and elements of tiles are where rows have none. */
@@ -391,9 +438,9 @@ describe('what is no list', () => {
     ['another kind', text('list jo = sparse_variable(io, j)'), 'check/list-kind'],
     ['nonunique', text(`${LIST} nonunique`), 'check/list-nonunique'],
     ['under a nonunique axis', text('list jo = sparse_fixed(rp, j, 4)'), 'check/list-nonunique'],
-    ['compact', text(`${LIST} compact`), 'check/list-claim'],
     ['packed', text(`${LIST} packed 4`), 'check/list-claim'],
-    ['padded with a coordinate', text(`${LIST} padded with 0`), 'check/list-claim'],
+    ['padded with a number', text(`${LIST} padded with 0`), 'check/list-claim'],
+    ['full', text(`${LIST} full`), 'check/list-claim'],
     ['a measured width', text('list jo = sparse_fixed(io, j, w)'), 'check/list-size'],
     ['its own size', text('list jo = sparse_fixed(io, j, jo)'), 'check/list-size'],
     ['an axis under it', text(LIST, 'axis x = dense_fixed(jo, 2)'), 'check/list-parent'],

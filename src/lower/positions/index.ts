@@ -96,16 +96,12 @@ class PositionLowering {
   }
 
   #bufferList(): Buffer[] {
-    const out: Buffer[] = this.#kernel.buffers.map((b) => ({
-      name: b.name,
-      dtype: b.dtype,
-      scope: 'global',
-      role: b.role,
-      shape: this.#levels.shape(b.axes),
-      fill: b.fill,
-      accumulate: b.accumulate,
-      span: b.span,
-    }))
+    const out: Buffer[] = this.#kernel.buffers.map(
+      ({ name, dtype, axes, role, fill, accumulate, below, span }) => {
+        const shape = this.#levels.shape(axes)
+        return { name, dtype, scope: 'global', role, shape, fill, accumulate, below, span }
+      },
+    )
     const index = (
       name: string,
       length: Expr,
@@ -270,9 +266,10 @@ class PositionLowering {
     )
   }
 
-  /** Tables hold coordinates, boundaries and their end; a permutation those of its own length. */
+  /** Tables hold coordinates, or boundaries and their end; a permutation those of its own length. */
   #tableFacts(b: Buffer1, value: Expr, scope: Scope): void {
-    if (b.distinct) scope.facts.coordinate(value, this.#lengthOf(b.name))
+    const end = b.distinct ? this.#lengthOf(b.name) : b.below
+    if (end) scope.facts.coordinate(value, end)
     else scope.facts.holds(ge(value, int(0)))
   }
 

@@ -5,7 +5,7 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { coordinatesAt } from '../../ir/arrays.ts'
-import { hasWidth, isDense } from '../../ir/axis.ts'
+import { isDense, paddingOf } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -46,8 +46,10 @@ function paddedCoordinates(
   sizes: Sizes,
 ): { readonly dimension: number; readonly coordinates: readonly number[] }[] {
   return part.axes.flatMap((a) => {
-    if (!hasWidth(a) || !a.padding) return []
-    const padding = evaluate(a.padding, sizes)
+    // The last coordinate of a segment is visited anyway.
+    const own = paddingOf(a)
+    if (!own) return []
+    const padding = evaluate(own, sizes)
     return r.from.flatMap((_, dimension) => {
       const e = part.inverse[dimension]!
       const names = [...freeVars(e)].filter((v) => part.order.includes(v))

@@ -9,12 +9,12 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
-import { denseAxis, namesOfAxis, repeats, type StoredAxis, sizesOfAxis } from '../../ir/axis.ts'
+import { denseAxis, hasHoles, namesOfAxis, repeats, type StoredAxis, sizesOfAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
-import type { AnyFormat } from '../../ir/format.ts'
+import type { AnyFormat, FormatInstance, Table } from '../../ir/format.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
@@ -210,10 +210,15 @@ function tablesOf(split: Split, unused: Unused) {
         accumulate: 'i32',
         table: true,
         ...(t.of === 'sort' ? { distinct: true } : {}),
+        ...(isFilled(t, instance) ? { below: t.fill } : {}),
       })
     }
   return { axes, buffers }
 }
+
+/** Whether a table is a list that holds coordinates alone. */
+const isFilled = (t: Table, { lists }: FormatInstance): boolean =>
+  lists.some(({ axis }) => axis.name === t.name && !hasHoles(axis))
 
 /** A local buffer as one for each part, where they do not share it. */
 const ofParts = (b: Buffer1, locals: Locals): Buffer1[] =>

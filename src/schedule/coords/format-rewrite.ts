@@ -5,7 +5,7 @@
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { provesBelow } from '../../formats/proof/prove.ts'
-import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { hasHoles, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import { isListed } from '../../ir/coordinate-lists.ts'
 import { add, conjuncts, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
 import { freeVars, rewriteExpr, someExpr, walkExpr } from '../../ir/expr-tree.ts'
@@ -173,6 +173,8 @@ function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
   const conditions = tableConditions(e, part)
   const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.of === 'sort')
   if (sort && sameExpr(sort.length, old.extent)) return conditions
+  const list = e.kind === 'load' && part.lists.find((l) => l.axis.name === e.buffer)
+  if (list && !hasHoles(list.axis) && sameExpr(list.axis.extent, old.extent)) return conditions
   if (mayBeNegative(e)) conditions.push(ge(e, int(0)))
   const below = lt(e, old.extent)
   if (!conditions.some((c) => sameExpr(c, below))) conditions.push(below)
@@ -200,7 +202,7 @@ function tableConditions(e: Expr, part: FormatInstance): Expr[] {
       axis && (sameExpr(axis.extent, table.length) || sameExpr(add(axis.extent, int(1)), table.length))
     if (!within) out.push(lt(index, table.length))
     const list = part.lists.find((l) => l.axis.name === table.name)
-    if (list) out.push(isListed(x, list))
+    if (list) out.push(...isListed(x, list))
   })
   return out
 }

@@ -2,6 +2,9 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { FormatInstance, Table } from '../../ir/format.ts'
+import { runSync } from '../coroutines.ts'
+import { HOST } from '../engines/host/engine.ts'
+import { checkLevelProperty } from '../level-property-checks.ts'
 import { paddedPositions } from '../padding-positions.ts'
 import type { Storage } from '../storage.ts'
 import { bindLevel } from './validate-level.ts'
@@ -52,7 +55,7 @@ export function checkPermutation(
 
 /**
  * Lists of a format that come with ready-made arrays: as what a level of their kind stores under the axes above them.
- * @throws SptError `bind/missing-table`, and as `validateStored`
+ * @throws SptError `bind/missing-table`, `format/claim`, and as `validateStored`
  */
 export function checkLists(
   { lists, tables }: FormatInstance,
@@ -76,6 +79,7 @@ export function checkLists(
     const tree = trees.find((t) => t.includes(last))!
     const chain = tree.slice(0, tree.indexOf(last) + 1).map((a) => levels.get(a)!)
     const padding = paddedPositions(chain).at(-1) ?? null
-    bindLevel(axis, Math.max(0, evaluate(fill, sizes)), parent, { indices }, { width }, padding)
+    const level = bindLevel(axis, Math.max(0, evaluate(fill, sizes)), parent, { indices }, { width }, padding)
+    if (axis.compact) runSync(checkLevelProperty(HOST, [...chain, level], 'compact'))
   }
 }

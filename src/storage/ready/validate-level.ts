@@ -13,6 +13,7 @@ import {
   isPadded,
   type MaskedAxis,
   type PaddedAxis,
+  padsWithLast,
   parentOf,
   type StoredAxis,
 } from '../../ir/axis.ts'
@@ -182,7 +183,11 @@ function checkWords(axis: StoredAxis, words: Int32Array, positions: number): voi
 function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
   const indices = coordinatesOf(level)!
   const { extent } = level
-  invariant(!isPadded(axis) || padding !== undefined, `what axis ${axis.name} is padded with is not known`)
+  const last = padsWithLast(axis)
+  invariant(
+    !isPadded(axis) || last || padding !== undefined,
+    `what axis ${axis.name} is padded with is not known`,
+  )
   const open = hasWidth(axis) && !isPadded(axis)
   const top = open ? extent : extent - 1
   for (let q = 0; q < indices.length; q++)
@@ -201,6 +206,7 @@ function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?
     const [lo, end] = segment(level, p)
     let hi = end
     if (padding !== undefined) while (hi > lo && indices[hi - 1] === padding) hi--
+    if (last) while (hi - 1 > lo && indices[hi - 1] === indices[hi - 2]) hi--
     for (let q = lo; q < hi; q++) {
       const c = indices[q]!
       const before = q > lo ? indices[q - 1]! : -1
