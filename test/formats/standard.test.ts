@@ -138,6 +138,7 @@ describe('standard formats of tensors', () => {
         ] as const,
     ),
     ['relation_rows', [2], 3],
+    ['group_tiles', [2], 3],
     ['relation_buckets', [0], 3],
     ['relation_buckets', [2], 3],
   ])('%s(%s) of order %i: there and back, all proved', (name, args, order) => {
@@ -157,7 +158,12 @@ describe('standard formats of tensors', () => {
 
 describe('all of them', () => {
   it('are tried here', () => {
-    const tried = new Set([...MATRICES.map((s) => s.name), 'relation_rows', 'relation_buckets'])
+    const tried = new Set([
+      ...MATRICES.map((s) => s.name),
+      'relation_rows',
+      'group_tiles',
+      'relation_buckets',
+    ])
     expect([...formats.keys()].filter((name) => !tried.has(name))).toEqual([])
   })
 })

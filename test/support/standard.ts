@@ -108,6 +108,7 @@ export const STANDARD: readonly Standard[] = [
   { name: 'blocks_n', args: [2] },
   { name: 'blocks_n', args: [3], order: 3 },
   { name: 'relation_rows', args: [2], order: 3 },
+  { name: 'group_tiles', args: [2], order: 3 },
   { name: 'relation_buckets', args: [2], order: 3 },
 ]
 
