@@ -53,7 +53,7 @@ export class BodyOf {
         span: s.reducer.span,
         expected: '+ * min max and or',
       })
-    const target = this.#access(s.targets[0]!)
+    const target = this.#access(s.targets[0]!, true)
     const value = elaborateExpr(s.values[0]!, this.#names(), report)
     if (!target || !value) return null
     const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span, report)
@@ -117,7 +117,7 @@ export class BodyOf {
   }
 
   /** Operands are indexed by iterators, each once: one for each dimension, or several that are its digits. */
-  #access(e: Ast.Access): Load | null {
+  #access(e: Ast.Access, written = false): Load | null {
     const o = this.#operands.get(e.buffer.name)
     const report = this.#report
     if (!o)
@@ -150,7 +150,7 @@ export class BodyOf {
           `${o.name} is not indexed by ${o.shape.length} different iterators, or digits of its ${count} coordinates here`,
           x.span,
         )
-      if (digits.length > 1 && o.scope === 'register')
+      if (digits.length > 1 && o.scope === 'register' && (written || !o.memory))
         return refuse(
           `${o.name} is in registers, where a dimension is one loop, and this has ${digits.length}`,
           x.span,

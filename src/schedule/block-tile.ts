@@ -11,11 +11,13 @@ import { allocations, type Found } from '../ir/definitions.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
 import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
+import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf } from '../ir/tree.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
+import { isOfTiles } from './declared-memory-copies.ts'
 import type { Footprint } from './footprint.ts'
 import { tailGuards } from './tail-guards.ts'
 
@@ -62,6 +64,33 @@ export function tileOf(
   const others = onThreads.filter((l) => !threads.includes(l))
   if (naming.some((e) => others.some((l) => mentions(e, l.var)))) return undefined
   if (!sameForAll(at, threads, naming, buffer)) return undefined
+  return boxOver(cx, print, threads, guards)
+}
+
+/**
+ * What is read inside of a loop as a box for tiles in registers, where its loops are no dimensions of such tiles; nothing where
+ * they are, run on threads, or under conditions.
+ */
+export function ownBox(
+  cx: Context,
+  at: Found,
+  print: Footprint,
+  buffer: Buffer,
+  memory: Memory | undefined,
+): Tile | undefined {
+  if (!memory || isOfTiles(print.shape, memory)) return undefined
+  const unneeded = tailGuards(cx, at, buffer, print, print.loops)
+  const plain = print.loops.every((l) => l.mode.kind !== 'bind' && l.guards.every((g) => unneeded.has(g)))
+  return plain && print.conditions.length === 0 ? boxOver(cx, print, [], []) : undefined
+}
+
+function boxOver(
+  cx: Context,
+  print: Footprint,
+  threads: readonly For[],
+  guards: readonly Expr[],
+): Tile | undefined {
+  const members = [...threads, ...print.loops]
   const dims: TileDim[] = []
   for (const e of print.index) {
     const mine = members.filter((l) => mentions(e, l.var))

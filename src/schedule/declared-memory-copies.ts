@@ -3,6 +3,12 @@ import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For } from '../ir/loops.ts'
 import type { Context } from './context.ts'
 
+/** Whether the last dimensions are multiples of a tile's. */
+export function isOfTiles(shape: readonly number[], { shape: tile }: Memory): boolean {
+  const last = shape.slice(-tile.length)
+  return last.length === tile.length && last.every((n, d) => n % tile[d]! === 0)
+}
+
 /** What a copy says of its memory; refused where it is not made of tiles. */
 export function inMemory(
   cx: Context,
@@ -13,7 +19,6 @@ export function inMemory(
 ): Pick<Buffer, 'memory'> {
   if (!memory) return {}
   const tile = memory.shape
-  const last = shape.slice(-tile.length)
   if (copy.dtype !== memory.dtype)
     cx.refuse({
       code: 'wrong-type',
@@ -21,7 +26,7 @@ export function inMemory(
       loops: [loop],
       expected: `a memory of ${copy.dtype}`,
     })
-  if (last.length < tile.length || last.some((n, d) => n % tile[d]! !== 0))
+  if (!isOfTiles(shape, memory))
     cx.refuse({
       code: 'wrong-tile',
       message: `a copy of ${shape.join(' × ')} elements is made of no tiles of ${memory.name}`,

@@ -20,14 +20,14 @@ interface Drawn {
   /** Extents of the digits of a dimension, most significant first. */
   readonly extents: readonly number[]
   readonly rows: number
-  readonly place: 'global' | 'shared'
+  readonly place: 'global' | 'shared' | 'held'
   /** Whether rows come last. */
   readonly transposed: boolean
 }
 const drawn: fc.Arbitrary<Drawn> = fc.record({
   extents: fc.array(fc.constantFrom(2, 3, 4), { minLength: 2, maxLength: 3 }),
   rows: fc.constantFrom(1, 2, 3),
-  place: fc.constantFrom('global', 'shared'),
+  place: fc.constantFrom('global', 'shared', 'held'),
   transposed: fc.boolean(),
 })
 
@@ -54,6 +54,23 @@ function product({ extents, rows, place, transposed }: Drawn, other: (k: number)
 }`
 }
 
+/** The same of tiles in registers, of which each of four threads has a row. */
+function productOfRows({ extents, transposed }: Drawn, other: (k: number) => number): string {
+  const n = size(extents)
+  const at = (i: string, k: string): string => (transposed ? `${k}, ${i}` : `${i}, ${k}`)
+  const iters = ['i', ...names.slice(0, extents.length)]
+  const terms = Array.from({ length: n }, (_, k) => `$D[0] += $S[${k}] * $T[${other(k)}];`)
+  return `
+memory rows: i32[${at('4', `${n}`)}] in register of 4 threads { element (lane, slot) -> (${at('lane', 'slot')}) }
+memory sums: i32[4] in register of 4 threads { element (lane, slot) -> (lane) }
+instr dot(D: i32[4] in sums, S: i32[${at('4', `${n}`)}] in rows, T: i32[${at('4', `${n}`)}] in rows) by 4 threads {
+  iterate add [${iters.join(', ')}] as S${'R'.repeat(extents.length)} {
+    D[i] += S[${at('i', sum(extents))}] * T[${at('i', sum(extents))}]
+  }
+  js \`${terms.join(' ')}\`
+}`
+}
+
 test('a text that takes the digits as they are is right, and one that takes them otherwise is wrong', async () => {
   const js = new InstructionVerifier(() => devices.cpu())
   const verdict = async (text: string): Promise<string> => {
@@ -67,8 +84,9 @@ test('a text that takes the digits as they are is right, and one that takes them
       const [first = 1] = d.extents
       // The first digit last.
       const turned = (k: number): number => (k % (n / first)) * first + Math.floor(k / (n / first))
-      expect(await verdict(product(d, (k) => k))).toBe('right')
-      expect(await verdict(product(d, turned))).toMatch(/^wrong/)
+      const text = d.place === 'held' ? productOfRows : product
+      expect(await verdict(text(d, (k) => k))).toBe('right')
+      expect(await verdict(text(d, turned))).toMatch(/^wrong/)
     }),
     { numRuns: runs(10) },
   )
@@ -190,7 +208,7 @@ test.each([
   expect(refused.code).toBe('check/instr-index')
 })
 
-test('a dimension of what is in registers is one loop', () => {
+test('a dimension of what is written in registers, or held there by one thread, is one loop', () => {
   const text = `instr copy(D: i32[8] in register, S: i32[8] in global) {
   iterate each [g, q] as SS { D[2 * g + q] = S[2 * g + q] }
   js \`x\`

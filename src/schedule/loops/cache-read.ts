@@ -11,7 +11,7 @@ import { initsOf } from '../../ir/reductions.ts'
 import { alloc, store } from '../../ir/statement-builders.ts'
 import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
-import { isContiguous, type Tile, tileIndex, tileOf } from '../block-tile.ts'
+import { isContiguous, ownBox, type Tile, tileIndex, tileOf } from '../block-tile.ts'
 import { replaceLoads, type Use, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
@@ -118,7 +118,10 @@ export const cacheRead = primitive({
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)
     const name = step.into ? cx.claim(step.into) : cx.fresh(`${buffer.name}_${step.scope}`)
-    const box = step.scope === 'shared' ? tileOf(cx, at, print, buffer, step) : undefined
+    const box =
+      step.scope === 'shared'
+        ? tileOf(cx, at, print, buffer, step)
+        : LAYOUT.every((x) => step[x] === undefined) && ownBox(cx, at, print, buffer, step.memory)
     const { shape, copy, element, padding } = box
       ? boxed(cx, loop, step, box, buffer, name)
       : own(cx, at, step, print, buffer, name)
@@ -182,6 +185,8 @@ interface Copy {
   readonly padding?: Buffer['padding']
 }
 
+const LAYOUT = ['transposed', 'stride', 'by', 'padded'] as const
+
 /** What one thread reads, a dimension for each loop; in shared memory besides one for each thread-bound loop. */
 function own(
   cx: Context,
@@ -191,7 +196,7 @@ function own(
   buffer: Buffer,
   name: string,
 ): Copy {
-  const asked = (['transposed', 'stride', 'by', 'padded'] as const).find((x) => step[x] !== undefined)
+  const asked = LAYOUT.find((x) => step[x] !== undefined)
   if (asked)
     cx.refuse({
       code: 'no-box',
