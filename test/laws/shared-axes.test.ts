@@ -55,3 +55,30 @@ test('a set that one format takes is over its own dimensions, whatever those of 
   const mask = { kind: 'coords', shape: [3, 4], coords, values: null, dtype: 'bool' } as const
   await agreeOnAll(c, { tensors: { A: dense([3, 4]), T: dense([3, 4, 2]), mask } })
 })
+
+test('dense axes that a format has made are shared by the tensors of its structure', async () => {
+  const band = pool.standard.find((f) => f.name === 'band_rest')!
+  const csr = pool.standard.find((f) => f.name === 'csr')!
+  const text = `
+    kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      buffer A: i32[i, j] in
+      buffer M: i32[i, j] in
+      buffer C: i32[i] out
+      iterate sum [i, j] as SR { C[i] += A[i, j] * (M[i, j] + 1) }
+    }`
+  const c = parseProgram(text)
+    .kernel('k')
+    .compilation.onCoords({ kind: 'as', buffer: 'A', format: band, args: [2, 2] })
+    .onCoords({ kind: 'as', buffer: 'A_band', format: csr, args: [] })
+  const coords = [Int32Array.of(1, 0, 4, 2), Int32Array.of(0, 0, 0, 0)]
+  const A = {
+    kind: 'coords',
+    shape: [7, 1],
+    coords,
+    values: Int32Array.of(1, 2, 1, 3),
+    dtype: 'i32',
+  } as const
+  await agreeOnAll(c, { tensors: { A, M: A } })
+})

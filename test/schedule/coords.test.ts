@@ -125,13 +125,63 @@ test('a child before its parent is told the order that it may have', () => {
   expect(hint).toContain('the others can go anywhere')
 })
 
-test('a format says where the package has formats, and why an attached operand keeps its axes', () => {
+test('a format says where the package has formats', () => {
   const unknown = refusal(() => apply(K, 'A as hyb(2, 5)'))
   expect(unknown.hint).toContain('import "sparsetile/kernels/formats-composed.spt"')
-  const csr = standard('csr')
-  const attached = refusal(() => apply(csr + COORD_STEPS.attach.example.before, 'attach v to j\nH as csr'))
-  expect(attached.message).toBe('axis v_at_j is attached: v, which csr replaces')
-  expect(attached.hint).toContain('put the format before that step')
+})
+
+describe('a row that is entered by a coordinate', () => {
+  const HOP = `${standard('csr', 'bsr', 'csc', 'dcsr', 'by_length')}${COORD_STEPS.attach.example.before}`
+  const as = (steps: string): string => apply(HOP, `attach v to j\n${steps}`).show(1)
+
+  test('is that of each part of its tensor', () => {
+    expect(as('H as csr')).toMatch(/axis jo_at_j = attached\(jo, j\)[\s\S]*\* H\[j, v\] \* x\[v\]/)
+    const parts = as('H as csr where (j > 3) + dcsr')
+    expect(parts).toMatch(/iterate hop_csr \[i, j, v in jo_csr_at_j\][\s\S]*H_csr\[j, v\]/)
+    expect(parts).toMatch(/iterate hop_dcsr \[i, j, v in jo_dcsr_at_j\][\s\S]*H_dcsr\[j, v\]/)
+    for (const format of ['bsr(2)', 'csc'])
+      expect(refusal(() => as(`H as ${format}`)).message).toBe(
+        `iteration hop enters v by coordinates of j, and ${format} has no rows that a coordinate of p enters`,
+      )
+  })
+
+  test('is entered by the axis that has the coordinate', () => {
+    for (const format of ['csr', 'csc', 'dcsr', 'by_length'])
+      expect(as(`A as ${format}`)).toMatch(/axis v_at_jo = attached\(v, jo\)[\s\S]*v in v_at_jo/)
+    const r = refusal(() => as('A as bsr(2)'))
+    expect(r.code).toBe('schedule/format-children')
+    expect(r.message).toBe('iteration hop enters v by j, which bsr(2) computes: jo * 2 + ji')
+    expect(as('A as csr\nH as dcsr')).toContain('axis jo_2_at_jo = attached(jo_2, jo)')
+  })
+
+  test('of the same tensor is in the same part, of which there is one', () => {
+    const text = `${standard('csr', 'dcsr')}kernel k(n: size) {
+      axis i = dense_fixed(n)
+      axis j = sparse_variable(i, n)
+      axis at = attached(j, j)
+      buffer A: f32[i, j] in
+      buffer y: f32[i] out
+      iterate hop [i, j, k in at] as SRR { y[i] += A[i, j] * A[j, k] }
+    }`
+    expect(apply(text, 'A as dcsr').show(1)).toMatch(/attached\(jo, jo\)[\s\S]*A\[io, jo\] \* A\[jo, k\]/)
+    expect(refusal(() => apply(text, 'A as csr where (j > 3) + dcsr')).message).toContain(
+      'has the rows of both in several parts',
+    )
+  })
+
+  test('is padded where each way into the tensor combines the identity', () => {
+    const text = (value: string): string => `${standard('ell_at')}kernel k(n: size) {
+      axis i = dense_fixed(n)
+      axis j = sparse_variable(i, n)
+      axis at = attached(j, j)
+      buffer A: f32[i, j] in
+      buffer y: f32[i] out
+      iterate hop [i, j, k in at] as SRR { y[i] += ${value} }
+    }`
+    expect(apply(text('A[i, j] * A[j, k]'), 'A as ell_at(0)').show(1)).toContain('attached(jo, jo)')
+    for (const value of ['A[i, j] * (A[j, k] + 1)', '(A[i, j] + 1) * A[j, k]', 'A[i, j] + A[j, k]'])
+      expect(refusal(() => apply(text(value), 'A as ell_at(0)')).code).toBe('schedule/format-padding')
+  })
 })
 
 test('a loop of each part goes by the name of the part', () => {

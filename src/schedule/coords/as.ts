@@ -20,6 +20,7 @@ import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } 
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import { blocks } from './as-examples.ts'
+import { Views, withAttached } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
@@ -56,7 +57,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   }
   const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const leaving = leavingOf(over)
+  const leaving = withAttached(kernel.axes, leavingOf(over))
   const instance = instantiate(step, over, unused, at)
   checkChildren(kernel, leaving, instance.text, at)
   const fresh = instance.parts.flatMap((p) => p.instance.axes)
@@ -67,6 +68,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     instance,
     buffers,
     axes: new Map([...axes, ...fresh.map((a) => [a.name, a] as const)]),
+    views: new Views(unused),
     at,
   }
   const factors = checkPadding(kernel, split).map((f) => fillFactor(kernel, split, f))
@@ -85,6 +87,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     })),
     factors,
   }
+  const views = split.views.in(body)
   const next: Kernel1 = {
     ...kernel,
     params: [...kernel.params, ...measuredSizes(kernel, split)],
@@ -93,6 +96,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
       ...tables.axes.filter((a) => a.parent === null),
       ...fresh,
       ...tables.axes.filter((a) => a.parent !== null),
+      ...views,
     ],
     buffers: [
       ...kernel.buffers.flatMap((b) => {
@@ -104,7 +108,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     body,
     reformats: [...kernel.reformats, reformat],
   }
-  return withKinds(next, fresh, instance.text, at)
+  return withKinds(next, [...fresh, ...views], instance.text, at)
 }
 
 /** A factor as what is bound is checked for. */

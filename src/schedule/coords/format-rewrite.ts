@@ -4,16 +4,16 @@
  * (`as.ts` says when).
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
-import { provesBelow } from '../../formats/proof/prove.ts'
-import { hasHoles, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
-import { isListed } from '../../ir/coordinate-lists.ts'
-import { add, conjuncts, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
-import { freeVars, rewriteExpr, someExpr, walkExpr } from '../../ir/expr-tree.ts'
+import { isAttached, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { conjuncts, type Expr, type Load, load, lt, variable } from '../../ir/expr.ts'
+import { freeVars, rewriteExpr, someExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
 import { mapBodies1, mapExprs1 } from '../../ir/stage1-tree.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
+import { entryOf, opened, type Rows, viewOf } from './attached-rows.ts'
 import { partialProblems, standsUnder, visitsTwice } from './axis-prefixes.ts'
+import { inRange, mayBeNegative } from './coordinate-ranges.ts'
 import { enters } from './iteration-fission.ts'
 import { lookup, lookupTarget } from './lookup.ts'
 import type { Split } from './tensor-split.ts'
@@ -38,6 +38,12 @@ interface Open {
   readonly extents: ReadonlyMap<string, Expr>
   /** What holds: the conditions of the iterations around, rewritten. */
   readonly holds: readonly Expr[]
+  /** Coordinates by the old axis that is open. */
+  readonly coordinates: ReadonlyMap<string, Expr>
+  /** Attached axes by those in their place. */
+  readonly renamed: ReadonlyMap<string, string>
+  /** Rows of the part that are entered by a coordinate, and the coordinates of what is iterated in them. */
+  readonly rows: readonly (Rows & { readonly at: Expr; readonly column: Expr })[]
 }
 
 const NOTHING_OPEN: Open = {
@@ -46,6 +52,9 @@ const NOTHING_OPEN: Open = {
   axes: new Set(),
   extents: new Map(),
   holds: [],
+  coordinates: new Map(),
+  renamed: new Map(),
+  rows: [],
 }
 
 export function rewriteStmt(s: Stmt1, c: PartRewrite, open: Open = NOTHING_OPEN): Stmt1 {
@@ -60,28 +69,39 @@ export function rewriteStmt(s: Stmt1, c: PartRewrite, open: Open = NOTHING_OPEN)
 
 /** Which iterations of a nest enter the replaced structure decides where the new iterators go. */
 function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration {
-  const { over, leaving } = c.split
+  const { axes, over, leaving } = c.split
   const extents = new Map(outer.extents)
   for (const x of it.iters) {
-    const axis = c.split.axes.get(x.axis)
-    if (axis && isStored(axis)) extents.set(x.name, axis.extent)
+    const axis = axes.get(x.axis)
+    const stored = isAttached(axis) ? axes.get(axis.base) : axis
+    if (stored && isStored(stored)) extents.set(x.name, stored.extent)
   }
   const open = { ...outer, extents }
   const own = it.iters.filter((x) => over.some((a) => a.name === x.axis))
+  /** Entered by an iterator that is replaced further out. */
+  const follows = it.iters.some((x) => {
+    const axis = axes.get(x.axis)
+    return isAttached(axis) && (open.axes.has(axis.parent) || open.renamed.has(axis.parent))
+  })
   const structured =
-    it.iters.some((x) => leaving.has(x.axis)) || (own.length > 0 && it.body.some((s) => enters(s, leaving)))
+    follows ||
+    it.iters.some((x) => leaving.has(x.axis)) ||
+    (own.length > 0 && it.body.some((s) => enters(s, leaving)))
   const known = new Set(structured ? [...open.axes, ...own.map((x) => x.axis)] : open.axes)
-  const under = it.iters.find((x) => !own.includes(x) && known.has(parentIn(c.split, x) ?? ''))
+  const under = it.iters.find(
+    (x) => !own.includes(x) && !isAttached(axes.get(x.axis)) && known.has(parentIn(c.split, x) ?? ''),
+  )
   if (under && c.part !== null) c.problems.push(standsUnder(it, under, parentIn(c.split, under)!, c.split))
   if (!structured || c.part === null) {
     const where = it.where.map((w) => through(w, c, open))
-    const inside = { ...open, holds: [...open.holds, ...where.flatMap(conjuncts)] }
+    const coordinates = opened(axes, it.iters, open.coordinates, open.values)
+    const inside = { ...open, coordinates, holds: [...open.holds, ...where.flatMap(conjuncts)] }
     return { ...it, where, body: it.body.map((s) => rewriteStmt(s, c, inside)) }
   }
   const part = c.split.instance.parts[c.part]!.instance
   const twice = own.find((x, k) => open.axes.has(x.axis) || own.findIndex((y) => y.axis === x.axis) < k)
   if (twice) c.problems.push(visitsTwice(it, twice, c.split))
-  const names = newAxes(it, own, part, c, open, known)
+  const names = own.length > 0 ? newAxes(it, own, part, c, open, known) : []
   const values = new Map(open.values)
   const where: Expr[] = []
   for (const x of own) {
@@ -91,9 +111,19 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
     where.push(...inRange(inverse, over[k]!, part))
   }
   const fresh = names.map((name) => ({ name, axis: name, kind: kindOf(name, own, part, over) }))
-  const first = it.iters.findIndex((x) => own.includes(x))
-  const rest = (from: number, to?: number): Iter[] => it.iters.slice(from, to).filter((x) => !own.includes(x))
-  const at: Open = { ...open, values, placed: new Set([...open.placed, ...names]), axes: known }
+  const entered = enteredRows(it, own, part, c, { ...open, values, axes: known })
+  const first = Math.max(
+    0,
+    it.iters.findIndex((x) => own.includes(x)),
+  )
+  const rest = (from: number, to?: number): Iter[] =>
+    it.iters
+      .slice(from, to)
+      .flatMap((x) => (own.includes(x) ? [] : { ...x, axis: entered.axes.get(x) ?? x.axis }))
+  const at: Open = {
+    ...entered.open,
+    placed: new Set([...open.placed, ...names]),
+  }
   const conditions = [...it.where.map((w) => through(w, c, at)), ...where]
   const inner = { ...at, holds: [...open.holds, ...conditions.flatMap(conjuncts)] }
   return {
@@ -102,6 +132,36 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
     where: conditions,
     body: it.body.map((s) => rewriteStmt(s, c, inner)),
   }
+}
+
+/** Iterators over attached axes in the part: over which axes instead, and what they open. */
+function enteredRows(
+  it: Iteration,
+  own: readonly Iter[],
+  part: FormatInstance,
+  c: PartRewrite,
+  open: Open,
+): { readonly axes: ReadonlyMap<Iter, string>; readonly open: Open } {
+  const { axes } = c.split
+  const instead = new Map<Iter, string>()
+  const renamed = new Map(open.renamed)
+  const rows = [...open.rows]
+  let coordinates = open.coordinates
+  for (const x of it.iters) {
+    const axis = axes.get(x.axis)
+    if (isAttached(axis) && !own.includes(x)) {
+      const view = viewOf(x, axis, { it, split: c.split, part, known: open.axes, renamed })
+      if ('code' in view) c.problems.push(view)
+      else {
+        instead.set(x, view.axis)
+        renamed.set(x.axis, view.axis)
+        const at = entryOf(axes, axis, coordinates)
+        if (view.rows && at) rows.push({ ...view.rows, at, column: variable(x.name) })
+      }
+    }
+    coordinates = opened(axes, [x], coordinates, open.values)
+  }
+  return { axes: instead, open: { ...open, renamed, rows, coordinates } }
 }
 
 /** The axis that an iterator enters its own by, which has to be iterated around it. */
@@ -165,67 +225,6 @@ function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
   return out
 }
 
-const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load')
-
-/** Conditions under which a computed old coordinate is one: none where the new axis ranges over just those. */
-function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
-  if (staysBelow(e, old, part)) return []
-  const conditions = tableConditions(e, part)
-  const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.of === 'sort')
-  if (sort && sameExpr(sort.length, old.extent)) return conditions
-  const list = e.kind === 'load' && part.lists.find((l) => l.axis.name === e.buffer)
-  if (list && !hasHoles(list.axis) && sameExpr(list.axis.extent, old.extent)) return conditions
-  if (mayBeNegative(e)) conditions.push(ge(e, int(0)))
-  const below = lt(e, old.extent)
-  if (!conditions.some((c) => sameExpr(c, below))) conditions.push(below)
-  return conditions
-}
-
-/** The coordinates of an axis as they are, or (a part of a partition) from the start of a range on. */
-function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
-  const [v, start] = e.kind === 'binary' && e.op === 'add' ? [e.a, e.b] : [e, int(0)]
-  const axis = v.kind === 'var' ? part.axes.find((a) => a.name === v.name) : undefined
-  if (!axis || mayBeNegative(start) || part.axes.some((a) => freeVars(start).has(a.name))) return false
-  const end = add(start, axis.extent)
-  return sameExpr(end, old.extent) || provesBelow(end, old.extent, [old])
-}
-
-/** A table is loaded within its length: beyond it (the last of even slices, say) there are no coordinates, nor in the padding of a list. */
-function tableConditions(e: Expr, part: FormatInstance): Expr[] {
-  const out: Expr[] = []
-  walkExpr(e, (x) => {
-    const table = x.kind === 'load' ? part.tables.find((t) => t.name === x.buffer) : undefined
-    if (x.kind !== 'load' || !table) return
-    const index = x.index.at(-1)!
-    const axis = index.kind === 'var' ? part.axes.find((a) => a.name === index.name) : undefined
-    const within =
-      axis && (sameExpr(axis.extent, table.length) || sameExpr(add(axis.extent, int(1)), table.length))
-    if (!within) out.push(lt(index, table.length))
-    const list = part.lists.find((l) => l.axis.name === table.name)
-    if (list) out.push(...isListed(x, list))
-  })
-  return out
-}
-
-/** Coordinates, sizes and what tables hold are natural numbers; of what is made of them only this is taken to be. */
-function mayBeNegative(e: Expr): boolean {
-  switch (e.kind) {
-    case 'const':
-      return e.value < 0
-    case 'var':
-    case 'load':
-      return false
-    case 'select':
-      return mayBeNegative(e.then) || mayBeNegative(e.else)
-    case 'binary':
-      if (e.op === 'max') return mayBeNegative(e.a) && mayBeNegative(e.b)
-      if (e.op === 'mod') return mayBeNegative(e.b)
-      return !['add', 'mul', 'div', 'min'].includes(e.op) || mayBeNegative(e.a) || mayBeNegative(e.b)
-    default:
-      return true
-  }
-}
-
 /** An expression over old coordinates as one over new ones, accesses to split tensors included. */
 function through(e: Expr, c: PartRewrite, open: Open): Expr {
   return rewriteExpr(e, (x) => {
@@ -259,10 +258,24 @@ function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | u
       x.dtype,
       x.span,
     )
+  const row = open.rows.findLast((r) => sameExpr(old[0]!, r.at) && sameExpr(old[1]!, r.column))
+  if (row && part && c.part !== null)
+    return load(
+      b.parts[c.part]!,
+      [
+        ...x.index.slice(0, b.start),
+        ...part.order.map((name) => (name === row.root ? row.at : row.column)),
+        ...x.index.slice(b.start + n),
+      ],
+      x.dtype,
+      x.span,
+    )
   const inRange = old.map((o, k) => isCoordinate(o, split.over[k]!, c, part, open))
   const found = { split, buffer: b, old, inRange, access: x }
   return written ? lookupTarget(found) : lookup(found)
 }
+
+const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load')
 
 /** Whether an index is known to be a coordinate of an old axis. */
 function isCoordinate(

@@ -1,6 +1,7 @@
 /**
  * Axes of a dense tensor's own. Sparse axes are a structure, which tensors over them share: a format stores all of these.
- * Dense axes are none, only sizes: a format stores the tensor that it names, and what else is over its axes stays as it is.
+ * Dense axes are none, only sizes, where the text declares them: a format stores the tensor that it names, and what else is over its
+ * axes stays as it is.
  * Those that others use are copied for the tensor and for the iterators at whose coordinates it is read or written; everything
  * else keeps the old ones, and iterators over the copies give it their coordinates.
  */
@@ -22,7 +23,7 @@ export function withOwnAxes(
   over: readonly StoredAxis[],
   unused: (name: string, label: string) => string,
 ): Owned {
-  if (!over.every(isDense)) return { kernel, over }
+  if (!over.every(isDense) || isOfFormat(kernel, over)) return { kernel, over }
   const moved = visitors(kernel, buffer, over)
   const used = usedByOthers(kernel, buffer, over, moved)
   const copies = new Map(
@@ -45,6 +46,12 @@ export function withOwnAxes(
     },
   }
 }
+
+/** Dense axes that a format has made are of its structure: what data go to is known by them. */
+const isOfFormat = (kernel: Kernel1, over: readonly StoredAxis[]): boolean =>
+  kernel.reformats.some((r) =>
+    r.instance.parts.some((p) => over.some((a) => p.instance.order.includes(a.name))),
+  )
 
 /** Iterators by the iterations that they stand in. */
 type Iterators = ReadonlyMap<Iteration, ReadonlySet<Iter>>

@@ -4,7 +4,7 @@
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { isDense, isPadded, isRagged } from '../../ir/axis.ts'
+import { isAttached, isDense, isPadded, isRagged } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
@@ -52,13 +52,17 @@ export function checkPadding(kernel: Kernel1, split: Split): readonly Factor[] {
   walkStmts1(kernel.body, (s, { iterations, lets }) => {
     const iters = new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
     const own = (l: Load): boolean => isOwn(l, split, iters)
-    for (const l of readsOf1(s)) if (split.buffers.has(l.buffer) && !own(l)) searched.add(l.buffer)
+    const ways = waysIn(split, iters)
+    for (const l of readsOf1(s))
+      if (split.buffers.has(l.buffer) && !ways.some((is) => is(l))) searched.add(l.buffer)
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
     if (!iterations.some((it) => it.iters.some((x) => split.leaving.has(x.axis)))) return
     s.targets.forEach((t, k) => {
       const others: Expr[] = []
-      const value = absorb(substitute(s.values[k]!, lets), fills, own, others)
-      if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) {
+      const value = substitute(s.values[k]!, lets)
+      // By each of the ways in there may be more of the tensor, whatever the others have there.
+      const left = ways.map((is) => absorb(value, fills, is, others))
+      if (s.kind === 'reduce' && left.every((e) => isIdentity(e, s.reducer.identity[k]!))) {
         factors.push(...others.map((factor) => ({ factor, iters })))
         return
       }
@@ -85,6 +89,34 @@ function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, str
     const e = l.index[start + k]
     return e?.kind === 'var' && iters.get(e.name) === a.name
   })
+}
+
+/**
+ * Which accesses are of what is visited: at the iterators over the tensor's axes, and at those that enter its rows by a
+ * coordinate. Each goes its own way through what is stored.
+ */
+function waysIn(split: Split, iters: ReadonlyMap<string, string>): readonly ((l: Load) => boolean)[] {
+  const { over, axes, buffers } = split
+  const names = new Set(over.map((a) => a.name))
+  const entered = [...iters].flatMap(([name, axis]) => {
+    const a = axes.get(axis)
+    return isAttached(a) && names.has(a.base) ? [{ name, by: a.parent }] : []
+  })
+  const rows = entered.map(({ name, by }) => {
+    // Where several iterators are over the axis, which of them it is is not asked.
+    const at = [...iters].filter(([x, axis]) => {
+      const a = axes.get(axis)
+      return x !== name && (axis === by || (isAttached(a) && a.base === by))
+    })
+    return (l: Load): boolean => {
+      const start = buffers.get(l.buffer)?.start
+      if (start === undefined || over.length !== 2 || at.length !== 1) return false
+      const [row, column] = l.index.slice(start, start + 2)
+      return row?.kind === 'var' && row.name === at[0]![0] && column?.kind === 'var' && column.name === name
+    }
+  })
+  const isVisited = rows.length === 0 || [...iters.values()].some((axis) => names.has(axis))
+  return isVisited ? [(l) => isOwn(l, split, iters), ...rows] : rows
 }
 
 /**

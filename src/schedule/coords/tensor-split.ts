@@ -1,8 +1,9 @@
 /** What a format replaces in a kernel: axes, the buffers over them, and what stands in for these part by part. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
-import { type Axis, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { type Axis, isAttached, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { AnyFormat, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import type { Views } from './attached-axes.ts'
 
 /** Where the step stands, for refusals. */
 export interface StepSpan {
@@ -19,6 +20,8 @@ export interface Split {
   readonly buffers: ReadonlyMap<string, SplitBuffer>
   /** Old and new ones. */
   readonly axes: ReadonlyMap<string, Axis>
+  /** Attached axes that stand for those that leave. */
+  readonly views: Views
   readonly at: StepSpan
 }
 
@@ -85,13 +88,13 @@ export function checkChildren(
   at: StepSpan,
 ): void {
   for (const a of kernel.axes) {
+    // Those that are attached have others in their places.
+    if (isAttached(a)) continue
     const uses = isStored(a)
       ? leaving.has(parentOf(a) ?? '') && !leaving.has(a.name)
         ? parentOf(a)
         : null
-      : ('members' in a ? a.members : 'parent' in a ? [a.base, a.parent] : [a.base]).find((x) =>
-          leaving.has(x),
-        )
+      : ('members' in a ? a.members : [a.base]).find((x) => leaving.has(x))
     if (uses)
       fail({
         code: 'schedule/format-children',

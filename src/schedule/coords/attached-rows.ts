@@ -1,0 +1,130 @@
+/**
+ * What an attached axis is in a part of a format: entered by the axis that has the coordinates of its parent there, and into the
+ * rows of the part where the format is of the tensor that it enters.
+ */
+import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { type AttachedAxis, type Axis, isAttached, isFused, parentOf } from '../../ir/axis.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { printExpr1 } from '../../ir/print-stage1.ts'
+import type { Iter, Iteration } from '../../ir/stage1.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
+import type { Split } from './tensor-split.ts'
+
+/** What is open where an iterator stands. */
+export interface Entry {
+  readonly it: Iteration
+  readonly split: Split
+  readonly part: FormatInstance
+  /** Old axes whose iterators the format has replaced. */
+  readonly known: ReadonlySet<string>
+  /** Attached axes by those that stand for them now. */
+  readonly renamed: ReadonlyMap<string, string>
+}
+
+/** Rows of the part that are entered by a coordinate: its axes for the rows and for what is in them. */
+export interface Rows {
+  readonly root: string
+  readonly child: string
+}
+
+/** The axis that stands for an attached one in the part, and the rows that it enters, if these are the part's; or why there is none. */
+export function viewOf(
+  x: Iter,
+  axis: AttachedAxis,
+  { it, split, part, known, renamed }: Entry,
+): { readonly axis: string; readonly rows?: Rows } | Diagnostic {
+  const { over, instance, views } = split
+  const rows = over.some((a) => a.name === axis.base)
+    ? rowsOf(
+        over.map((a) => a.name),
+        axis.base,
+        part,
+      )
+    : null
+  const refuse = (message: string, expected: string, hint: string): Diagnostic => ({
+    code: 'schedule/format-children',
+    message: `iteration ${it.name} enters ${axis.base} ${message}`,
+    ...split.at,
+    expected,
+    hint,
+  })
+  if (rows === undefined)
+    return refuse(
+      `by coordinates of ${axis.parent}, and ${part.text} has no rows that a coordinate of ${over[0]!.name} enters`,
+      `a format whose first axis has the coordinates of ${over[0]!.name}, and whose second those of ${axis.base}`,
+      `choose another format, such as csr, or keep ${axis.base} as the text declares it`,
+    )
+  const base = rows?.child ?? axis.base
+  const k = over.findIndex((a) => a.name === axis.parent)
+  if (k >= 0 && !known.has(axis.parent))
+    return refuse(
+      `by ${axis.parent}, which is itself entered by a coordinate, and ${instance.text} replaces both`,
+      `no axis under ${axis.parent}`,
+      `bind the tensor of ${axis.parent} a second time, over axes of its own`,
+    )
+  const inverse = k < 0 ? null : part.inverse[k]!
+  if (inverse && rows && instance.parts.length > 1)
+    return refuse(
+      `by ${axis.parent}, and ${instance.text} has the rows of both in several parts`,
+      'a format of one part',
+      'bind the tensor a second time, over axes of its own',
+    )
+  const parent = inverse
+    ? singleAxis(inverse, over[k]!.extent, part)
+    : (renamed.get(axis.parent) ?? axis.parent)
+  if (parent === null)
+    return refuse(
+      `by ${axis.parent}, which ${part.text} computes: ${printExpr1(inverse!)}`,
+      `a format with one axis for the coordinates of ${axis.parent}`,
+      `choose another format, such as csr, or one without blocks of ${axis.parent}`,
+    )
+  if (base === axis.base && parent === axis.parent) return { axis: x.axis }
+  return { axis: views.of(base, parent), ...(rows ? { rows } : {}) }
+}
+
+/** The axis of a part that an old coordinate is on, as it is. */
+function singleAxis(inverse: Expr, extent: Expr, part: FormatInstance): string | null {
+  const axis = inverse.kind === 'var' ? part.axes.find((a) => a.name === inverse.name) : undefined
+  return axis && sameExpr(axis.extent, extent) ? axis.name : null
+}
+
+/** The part's rows, where they are those of the old axes. */
+function rowsOf(over: readonly string[], base: string, part: FormatInstance): Rows | undefined {
+  if (over.length !== 2 || over[1] !== base || part.order.length !== 2) return undefined
+  const [root, child] = part.inverse.map((e) =>
+    e.kind === 'var' ? part.axes.find((a) => a.name === e.name) : undefined,
+  )
+  if (!root || !child || parentOf(root) !== null || parentOf(child) !== root.name) return undefined
+  const identical = [root, child].every((a, k) => {
+    const place = part.map[part.order.indexOf(a.name)]!
+    return place.kind === 'var' && place.name === over[k]
+  })
+  return identical ? { root: root.name, child: child.name } : undefined
+}
+
+/** Coordinates by the axis that is open: of iterators in turn, the inner ones over those around. */
+export function opened(
+  axes: ReadonlyMap<string, Axis>,
+  iters: readonly Iter[],
+  outer: ReadonlyMap<string, Expr>,
+  values: ReadonlyMap<string, Expr>,
+): ReadonlyMap<string, Expr> {
+  const out = new Map(outer)
+  for (const x of iters) {
+    const axis = axes.get(x.axis)
+    if (isFused(axis)) for (const m of axis.members) out.set(m, variable(m))
+    else out.set(isAttached(axis) ? axis.base : x.axis, values.get(x.name) ?? variable(x.name))
+  }
+  return out
+}
+
+/** The coordinate by which an attached axis is entered. */
+export function entryOf(
+  axes: ReadonlyMap<string, Axis>,
+  axis: AttachedAxis,
+  open: ReadonlyMap<string, Expr>,
+): Expr | undefined {
+  const by = axes.get(axis.parent)
+  return open.get(isAttached(by) ? by.base : axis.parent)
+}
