@@ -390,6 +390,21 @@ test('a list that is claimed compact is', () => {
   expect(refusal(() => partsFromArrays(to, [{ tensor, tables }], givenFor([2, 8]))).code).toBe('format/claim')
 })
 
+test('tables of formats are stored as they are', () => {
+  const text = `${kernel}${rowsFirst}
+  format blocks over (d) {
+    axis o = sparse_variable(d)
+    map (d) -> (d)
+    inverse (o) -> (o)
+  }
+  schedule spmv.s {
+    A as tiles(2, 3)
+    jo as blocks
+  }`
+  const refused = refusal(() => parseProgram(text).kernel('spmv').schedule('s').compilation.plan)
+  expect(refused.code).toBe('schedule/unknown-buffer')
+})
+
 const FLOATS = kernel.replaceAll('i32', 'f32')
 
 /** Columns that no element has are NaN in what is multiplied, and elements of tiles are where rows have none. */

@@ -46,7 +46,8 @@ type Unused = (name: string, label?: string) => string
 
 function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const at: StepSpan = step.span ? { span: step.span } : {}
-  const buffer = shared.buffers.find((b) => b.name === step.buffer) ?? unknownBuffer(shared, step, at)
+  const buffer =
+    shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step, at)
   const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
   const taken = takenNames(shared)
   const unused: Unused = (name, label = '') => {
