@@ -214,6 +214,8 @@ export interface Kernel2 {
   readonly ascending?: readonly string[] | undefined
   /** Tables that hold every number below their length once, where that is the extent of what they name. */
   readonly permutations?: readonly string[] | undefined
+  /** These, and lists of coordinates none of which comes twice. */
+  readonly distinct?: readonly string[] | undefined
   /** Nests that never write the same element of a buffer, by what formats say of their parts. */
   readonly disjointWrites?: readonly DisjointWrites[] | undefined
   readonly lostWrites?: LostWrites | undefined

@@ -21,6 +21,7 @@ import { shareExpressions, WRITTEN_OUT } from './expression-sharing.ts'
 import { flatBuffers, flatten } from './flatten.ts'
 import { versionFullTiles } from './full-tile-blocks.ts'
 import { makeSearchesIncremental } from './incremental-search.ts'
+import { markIndependentLoops } from './independent-loops.ts'
 import { lowerDivisions } from './integer-division.ts'
 import { makeLaunches } from './launches.ts'
 import { partitionLoops } from './loop-partitioning.ts'
@@ -57,6 +58,7 @@ export const LOOP_PASSES: readonly {
   readonly name: string
   readonly run: (k: Kernel2, options: LowerOptions) => Kernel2
 }[] = [
+  { name: 'independent', run: markIndependentLoops },
   { name: 'whole-updates', run: removeRedundantInitialization },
   { name: 'plain-updates', run: removeRedundantAtomics },
   { name: 'accumulate', run: accumulateWide },

@@ -24,6 +24,7 @@ const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[
   buffers: k.buffers,
   ascending: k.ascending,
   permutations: k.permutations,
+  distinct: k.distinct,
   disjointWrites: k.disjointWrites,
   lostWrites: k.lostWrites,
 })
@@ -93,6 +94,7 @@ function isAlike(a: Around, b: Around): boolean {
     a.buffers === b.buffers &&
     a.ascending === b.ascending &&
     a.permutations === b.permutations &&
+    a.distinct === b.distinct &&
     a.disjointWrites === b.disjointWrites &&
     a.lostWrites === b.lostWrites
   )

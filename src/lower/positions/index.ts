@@ -17,6 +17,7 @@ import {
   indptrOf,
   isStored,
   maskOf,
+  repeats,
 } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
 import { add, all, constant, type Expr, ge, int, load, mul, variable } from '../../ir/expr.ts'
@@ -72,6 +73,7 @@ class PositionLowering {
     for (const p of kernel.params)
       if (p.kind === 'size') scope.facts.holds(ge(variable(p.name, p.dtype), int(0)))
     const body = kernel.body.flatMap((s) => this.#statement(s, scope, kernel.name))
+    const permutations = kernel.buffers.flatMap((b) => (b.distinct ? [b.name] : []))
     return {
       stage: 2,
       name: kernel.name,
@@ -81,7 +83,13 @@ class PositionLowering {
       ascending: kernel.axes.flatMap((a) =>
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
-      permutations: kernel.buffers.flatMap((b) => (b.distinct ? [b.name] : [])),
+      permutations,
+      distinct: [
+        ...permutations,
+        ...kernel.axes.flatMap((a) =>
+          hasIndices(a) && a.parent === null && !repeats(a) && !hasHoles(a) ? [indicesOf(a.name)] : [],
+        ),
+      ],
       span: kernel.span,
     }
   }

@@ -1,6 +1,7 @@
 /** Caching of writes: what an iteration writes stays local until its end (`cache_write`). */
 
 import { type Condition, conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
+import { writtenIn } from '../../analysis/loop-writes.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { allocatedIn } from '../../ir/bindings.ts'
 import { type Found, replaceLoop } from '../../ir/definitions.ts'
@@ -24,7 +25,6 @@ import {
   localIndex,
   neededBy,
 } from '../footprint.ts'
-import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'

@@ -1,6 +1,7 @@
 /** Producer-consumer fusion: a nest is computed inside of a loop of the nest that reads it (`compute_at`). */
 
 import { loopMap } from '../../analysis/integers/linear.ts'
+import { writtenIn } from '../../analysis/loop-writes.ts'
 import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
@@ -16,7 +17,6 @@ import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '.
 import * as arg from '../arguments.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { gone, primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'

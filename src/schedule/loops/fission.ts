@@ -1,5 +1,6 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
+import { writtenIn } from '../../analysis/loop-writes.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { nestNames } from '../../ir/bound-names.ts'
@@ -10,7 +11,6 @@ import { type Body, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { twoPhases } from '../samples.ts'

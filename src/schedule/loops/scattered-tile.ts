@@ -3,13 +3,13 @@
  * one of the tile. Within the tile such loops run over different elements; where it is written back they combine again.
  */
 
+import { writtenIn } from '../../analysis/loop-writes.ts'
 import { findLoop, replaceLoop } from '../../ir/definitions.ts'
 import type { For } from '../../ir/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
 import { usesOf } from '../buffer-uses.ts'
 import type { Context } from '../context.ts'
 import { type Footprint, neededBy } from '../footprint.ts'
-import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { refuseScatter } from './cache-write-checks.ts'
 
