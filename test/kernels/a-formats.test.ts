@@ -39,7 +39,7 @@ const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   panels: [[2, 3]],
 }
 /** They hold some matrices only, or need more than a matrix: see test/formats/standard.test.ts. */
-const PARTIAL = ['band', 'strided', 'nm', 'nm_packed', 'vnm', 'tvw', 'vbr', 'masked_rest']
+const PARTIAL = ['band', 'strided', 'nm', 'nm_packed', 'vnm', 'vnm_packed', 'tvw', 'vbr', 'masked_rest']
 
 const cases = [...formats.keys()]
   .filter((name) => !PARTIAL.includes(name))

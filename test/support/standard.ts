@@ -73,6 +73,7 @@ export const STANDARD: readonly Standard[] = [
   { name: 'panels', args: [2, 3] },
   { name: 'panels', args: [3, 1] },
   { name: 'vnm', args: [2, 8], few: [1, 4] },
+  { name: 'vnm_packed', args: [2, 8], few: [1, 4] },
   { name: 'tvw', args: [3, 4], holds: (i) => i < 2 },
   { name: 'strips', args: [2, 2] },
   { name: 'strip_pieces', args: [2, 3, 2] },
