@@ -169,7 +169,7 @@ describe('a row that is entered by a coordinate', () => {
     )
   })
 
-  test('is padded where each way into the tensor combines the identity', () => {
+  test('is not padded with coordinates that elements have', () => {
     const text = (value: string): string => `${standard('ell_at')}kernel k(n: size) {
       axis i = dense_fixed(n)
       axis j = sparse_variable(i, n)
@@ -178,9 +178,15 @@ describe('a row that is entered by a coordinate', () => {
       buffer y: f32[i] out
       iterate hop [i, j, k in at] as SRR { y[i] += ${value} }
     }`
-    expect(apply(text('A[i, j] * A[j, k]'), 'A as ell_at(0)').show(1)).toContain('attached(jo, jo)')
+    const code = (value: string): string => refusal(() => apply(text(value), 'A as ell_at(0)')).code
+    expect(code('A[i, j] * A[j, k]')).toBe('schedule/format-children')
     for (const value of ['A[i, j] * (A[j, k] + 1)', '(A[i, j] + 1) * A[j, k]', 'A[i, j] + A[j, k]'])
-      expect(refusal(() => apply(text(value), 'A as ell_at(0)')).code).toBe('schedule/format-padding')
+      expect(code(value)).toBe('schedule/format-padding')
+    expect(
+      refusal(() =>
+        apply(standard('ell_at') + COORD_STEPS.attach.example.before, 'attach v to j\nH as ell_at(0)'),
+      ).code,
+    ).toBe('schedule/format-children')
   })
 })
 

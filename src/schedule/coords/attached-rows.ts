@@ -3,7 +3,7 @@
  * rows of the part where the format is of the tensor that it enters.
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
-import { type AttachedAxis, type Axis, isAttached, isFused, parentOf } from '../../ir/axis.ts'
+import { type AttachedAxis, type Axis, isAttached, isFused, isPadded, parentOf } from '../../ir/axis.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
@@ -54,6 +54,13 @@ export function viewOf(
       `by coordinates of ${axis.parent}, and ${part.text} has no rows that a coordinate of ${over[0]!.name} enters`,
       `a format whose first axis has the coordinates of ${over[0]!.name}, and whose second those of ${axis.base}`,
       `choose another format, such as csr, or keep ${axis.base} as the text declares it`,
+    )
+  // An element in a row that is entered so is looked up by its coordinate, and padding that has one is no element.
+  if (rows && part.axes.some(isPadded))
+    return refuse(
+      `by coordinates of ${axis.parent}, and rows of ${part.text} are padded with coordinates that elements have`,
+      'a format whose padding has no coordinate',
+      'choose another format, such as ell or csr',
     )
   const base = rows?.child ?? axis.base
   const k = over.findIndex((a) => a.name === axis.parent)
