@@ -56,6 +56,8 @@ format tiles(h, s) over (i, j) {
   map (i, j) -> (j / h, rank(i by j / h) / s, i, j % h, position(ko))
   inverse (to, go, ji, q) -> (ko[q], to * h + ji)
 }`
+/** Positions 0 to 3, and 4 where a row keeps fewer than two. */
+const packedVnm = vnm.replace('sparse_fixed(ii, jo, 2)', 'sparse_fixed(ii, jo, 2) packed 4')
 const repeatedTvw = tvw.replace('sparse_fixed(go, i, s)', 'sparse_fixed(go, i, s) padded with last')
 export const TEXTS = [
   ['panels', rowsFirst],
@@ -64,6 +66,7 @@ export const TEXTS = [
   ['blocks that are stored', stored],
   ['panels padded with last', repeated],
   ['V:N:M', vnm],
+  ['V:N:M in four bits', packedVnm],
   ['tile-vector-wise', tvw],
   ['tile-vector-wise padded with last', repeatedTvw],
 ] as const
@@ -82,7 +85,7 @@ export function fitting(t: CoordTensor, text: string, h: number, s: number): Coo
     kept = kept.filter(([i, j]) => seen.get(group(i, j))!.has(of(i, j)))
   }
   const div = Math.floor
-  if (text === vnm) {
+  if (text === vnm || text === packedVnm) {
     most(
       4,
       (i, j) => `${div(i / h)} ${div(j / s)}`,
