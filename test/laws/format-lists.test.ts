@@ -373,6 +373,25 @@ test('lists without padding without a coordinate need no condition', () => {
   expect(aliased('padded with last')).not.toMatch(/jo.* < 3\b/)
 })
 
+test('conditions on lists are implied by sizes where lists hold coordinates alone', () => {
+  const shown = (more: string): string => {
+    const text = `
+    format tiles over (i, j) {
+      axis io = dense_fixed(i)
+      axis go = sparse_variable(io, ceildiv(j, 4))
+      list jo = sparse_fixed(go, 4, 2) ${more}
+      axis ji = dense_fixed(go, jo)
+      map (i, j) -> (i, j / 4, j % 4, position(jo))
+      inverse (io, go, ji) -> (io, go * 4 + jo[ji])
+    }`
+    const program = parseProgram(`${kernel}${text}schedule spmv.s { A as tiles; require n % 4 == 0 }`)
+    return program.kernel('spmv').schedule('s').show(2)
+  }
+  expect(shown('')).toMatch(/where jo.* < 4/)
+  expect(shown('padded with last')).not.toContain('where')
+  expect(shown('compact')).not.toContain('where')
+})
+
 test('a list that is claimed compact is', () => {
   const text = rowsFirst.replace('sparse_fixed(go, j, s)', 'sparse_fixed(go, j, s) compact')
   const to = written(text, 2, 2)
