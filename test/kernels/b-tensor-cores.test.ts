@@ -162,6 +162,43 @@ kernelSuite({
   ],
 })
 
+kernelSuite({
+  file: 'kernels/spmm-tensor-cores.spt',
+  onlyCuda: ['mma', 'sorted'],
+  cases: () =>
+    patterns().map(
+      (p): KernelCase => ({
+        name: p.name,
+        inputs: {
+          tensors: { A: matrix(p, integers(p.rows.length, 1)), B: integers(p.n * 18, 2) },
+          params: { n: p.n, d: 18 },
+        },
+        exact: true,
+      }),
+    ),
+})
+
+/** The pattern says which tokens an expert has. */
+kernelSuite({
+  file: 'kernels/mixture-of-experts.spt',
+  onlyCuda: ['wgmma', 'bulk'],
+  cases: () =>
+    patterns().map(
+      (p, c): KernelCase => ({
+        name: p.name,
+        inputs: {
+          tensors: {
+            P: matrix(p, integers(p.rows.length, 1)),
+            X: integers(p.n * [5, 17, 0][c % 3]!, 2),
+            W: integers(p.m * [5, 17, 0][c % 3]! * 6, 3),
+          },
+          params: { k: [5, 17, 0][c % 3]!, n: 6 },
+        },
+        exact: true,
+      }),
+    ),
+})
+
 /** The pattern is that of the blocks. */
 const blocks = (p: Pattern, b: number, d: number): KernelCase => ({
   name: `${p.name}, b = ${b}, d = ${d}`,

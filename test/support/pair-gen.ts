@@ -26,7 +26,7 @@ export function products(c: Choices): Scatter {
   const ways = ['product.go', 'oo']
   const level = stored ? c.pick(['it', 'jt', 'oo']) : 'oo'
   const [ty, tx] = c.shuffle(['thread.x', 'thread.y'])
-  const how = (): string => c.pick(['shared', 'shared padded 0', 'register'])
+  const how = (): string => c.pick(['shared', 'shared padded 0', 'register', 'register padded 0'])
   const steps = [
     stored ? `A as tiles(${s})` : '',
     c.chance(90) ? 'atomic Y' : '',

@@ -1,0 +1,181 @@
+/** The copies that `cache_read` makes: what fills them, and where an access finds its element. */
+
+import type { Found } from '../../ir/definitions.ts'
+import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
+import { all, constant, type Expr, int, load, variable } from '../../ir/expr.ts'
+import { readingLast, substitute } from '../../ir/expr-tree.ts'
+import { coordinateName } from '../../ir/instr.ts'
+import type { Buffer, For, Stmt } from '../../ir/loops.ts'
+import { store, when } from '../../ir/statement-builders.ts'
+import type { CacheScope } from '../arguments.ts'
+import { isContiguous, type Tile, tileIndex } from '../block-tile.ts'
+import type { Use } from '../buffer-uses.ts'
+import type { Context } from '../context.ts'
+import { fillNest } from '../cooperative-fill.ts'
+import { copyNest, type Footprint, localIndex } from '../footprint.ts'
+import { tailGuards } from '../tail-guards.ts'
+
+/** How a copy is laid out and filled. */
+export interface CopyLayout {
+  /** The last two dimensions are swapped. */
+  readonly transposed?: boolean | undefined
+  /** Elements from one row to the next, at least as many as a row has: against bank conflicts. */
+  readonly stride?: number | undefined
+  /** Elements in a row that a thread copies at once: 2, 4 or 8. */
+  readonly by?: number | undefined
+  /** What elements hold that are not read from the buffer. */
+  readonly padded?: number | undefined
+}
+
+/** What the step says about the copy. */
+export interface Asked extends CopyLayout {
+  readonly scope: CacheScope
+}
+
+/** Of copies that threads fill together. */
+export const LAYOUT = ['transposed', 'stride', 'by'] as const
+
+/** A copy, before it has a buffer: what fills it, and where an access finds its element. */
+export interface Copy {
+  readonly shape: readonly number[]
+  readonly copy: Stmt
+  readonly element: (use: Pick<Use, 'index' | 'path'>) => readonly Expr[]
+  readonly padding?: Buffer['padding']
+}
+
+/** What one thread reads, a dimension for each loop; in shared memory besides one for each thread-bound loop. */
+export function own(
+  cx: Context,
+  at: Found,
+  step: Asked,
+  print: Footprint,
+  buffer: Buffer,
+  name: string,
+): Copy {
+  const inShared = step.scope === 'shared'
+  const asked = (inShared ? ([...LAYOUT, 'padded'] as const) : LAYOUT).find((x) => step[x] !== undefined)
+  if (asked)
+    cx.refuse({
+      code: 'no-box',
+      message: inShared
+        ? `${asked}: threads decide for themselves which elements of ${buffer.name} they copy`
+        : `${asked}: a copy in registers has no layout`,
+      loops: [at.loop],
+      expected: 'a copy in shared memory whose elements are the same for all threads',
+    })
+  const unneeded = tailGuards(cx, at, buffer, print, print.loops)
+  const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))
+  const copied = (index: readonly Expr[], element: (e: Expr) => Expr): Stmt =>
+    store(name, index, load(buffer.name, print.index.map(element), buffer.dtype))
+  const filled = step.padded === undefined ? undefined : padding(cx, step, buffer, { ...print, loops })
+  return {
+    shape: print.shape,
+    copy: filled
+      ? copyNest(cx, filled.print, name, step.scope, (index, element) => {
+          const pad = store(name, index, constant(filled.value, buffer.dtype))
+          const copy = copied(index, element)
+          return filled.where.length > 0 ? when(all(filled.where.map(element)), [copy], [pad]) : copy
+        })
+      : copyNest(cx, { ...print, loops }, name, step.scope, copied),
+    element: (use) => localIndex(print, use),
+    padding: filled?.padding,
+  }
+}
+
+/** A copy in registers that is filled as a whole: under which conditions its elements are the buffer's. */
+function padding(cx: Context, step: Asked, buffer: Buffer, print: Footprint) {
+  checkPadding(cx, step, buffer)
+  const value = step.padded ?? 0
+  const where = readingLast([...print.loops.flatMap((l) => l.guards), ...print.conditions])
+  const before = print.threads.length
+  const map = new Map<string, Expr>(
+    print.loops.map((l, k) => [l.var, variable(coordinateName(before + k))] as const),
+  )
+  const loops = print.loops.map((l) => ({ ...l, guards: [] }))
+  return {
+    value,
+    where,
+    print: { ...print, loops, conditions: [] },
+    padding: { value, where: where.map((g) => substitute(g, map)) },
+  }
+}
+
+/** What all threads of the block read, with the dimensions of the buffer. */
+export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: Buffer, name: string): Copy {
+  const vector = step.by ?? 1
+  const last = tile.dims.at(-1)?.extent ?? 1
+  if (step.by !== undefined && (!VECTORS.includes(vector) || last % vector !== 0 || !isContiguous(tile)))
+    cx.refuse({
+      code: 'bad-vector',
+      message: `threads cannot copy ${vector} neighbouring elements of ${buffer.name} at once`,
+      loops: [loop],
+      expected: `2, 4 or 8 elements that divide the ${last} that lie side by side`,
+    })
+  if (step.transposed && tile.dims.length < 2)
+    cx.refuse({
+      code: 'no-rows',
+      message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
+      loops: [loop],
+      expected: 'two dimensions or more',
+      hint: 'leave out transposed',
+    })
+  checkPadding(cx, step, buffer)
+  const laid = <T>(xs: readonly T[]): readonly T[] =>
+    step.transposed ? [...xs.slice(0, -2), xs.at(-1)!, xs.at(-2)!] : xs
+  const shape = [...laid(tile.dims.map((d) => d.extent))]
+  if (shape.length === 0) shape.push(1)
+  const row = shape.at(-1)!
+  if (
+    step.stride !== undefined &&
+    (!Number.isInteger(step.stride) || step.stride < row || step.stride > 2 * row + 64)
+  )
+    cx.refuse({
+      code: 'bad-stride',
+      message: `rows of ${row} elements cannot lie ${step.stride} apart`,
+      loops: [loop],
+      expected: `a stride from ${row} to ${2 * row + 64}`,
+    })
+  if (step.stride !== undefined) shape[shape.length - 1] = step.stride
+  const at = (xs: readonly Expr[]): readonly Expr[] => (xs.length > 0 ? laid(xs) : [int(0)])
+  const vars = tile.dims.map((d) => variable(d.var))
+  const set = (value: Expr): Stmt => store(name, at(vars), value)
+  const pad = step.padded === undefined ? undefined : set(constant(step.padded, buffer.dtype))
+  const copy = set(load(buffer.name, tile.index, buffer.dtype))
+  return {
+    shape,
+    copy: fillNest(cx, tile, name, vector, copy, pad),
+    element: (use) => at(tileIndex(tile, use)),
+    padding: paddingOf(step.padded, whereOf(tile, laid(tile.dims))),
+  }
+}
+
+/** What is not read from the buffer; a copy that holds all of its elements has none of that, whatever it were. */
+const paddingOf = (padded: number | undefined, where: readonly Expr[]): Buffer['padding'] =>
+  padded === undefined && where.length > 0 ? undefined : { value: padded ?? 0, where }
+
+/** The padding is a value of the buffer's type. */
+function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): void {
+  const [low, high] = isInt(dtype)
+    ? INT_RANGE[dtype as 'i32']
+    : dtype === 'bool'
+      ? [0, 1]
+      : [-Infinity, Infinity]
+  if (
+    padded === undefined ||
+    (padded >= low && padded <= high && (isFloat(dtype) || Number.isInteger(padded)))
+  )
+    return
+  cx.refuse({
+    code: 'bad-padding',
+    message: `${name} is ${dtype}, and the padding ${padded}`,
+    expected: `a value of ${dtype}`,
+  })
+}
+
+/** What holds of elements that are the buffer's, over coordinates of the copy. */
+function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
+  const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
+  return readingLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))
+}
+
+const VECTORS = [2, 4, 8]
