@@ -60,16 +60,15 @@ describe('copies under the bounds of other loops', () => {
     },
   )
 
-  /** The bound of a thread's own features is repeated where the outer part of it decides. */
-  test('the copy asks whether the first of the inner iterations happens, where that is not known', () => {
+  test('the copy does not ask whether there are inner iterations that its address does not name', () => {
     const inThrees = spmm
       .split('f', 12, ['fo', 'fr'])
       .split('fr', 4, ['fm', 'fi'])
       .split('j', 8, ['jo', 'ji'])
       .reorder('i', 'fo', 'fm', 'jo', 'fi', 'ji')
       .cache_read('A', 'jo', 'register')
-    expect(inThrees.show(2)).toContain('if fo * 12 + fm * 4 < d')
-    expect(outsideFeatures(4, 8, 'register').show(2)).not.toContain('if fo * 4 < d')
+    expect(inThrees.show(2)).not.toMatch(/if .*< d/)
+    expect(outsideFeatures(4, 8, 'register').show(2)).not.toMatch(/if .*< d/)
   })
 })
 
