@@ -2,11 +2,14 @@
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
+import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { bindingOf } from '../run/bind/binding-names.ts'
+import { positionsOf, readyByPosition, takesOffsets } from '../run/bind/bound-offsets.ts'
+import { sizesOfShapes } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { convertDense } from '../run/bind/dense-order.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
@@ -24,8 +27,8 @@ import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
   /**
-   * By name: tensors, axes (structure alone), lists and sets of formats; or ready-made arrays for the buffers of all
-   * parts of a tensor.
+   * By name: tensors, axes (structure alone; offsets of ragged ones), lists and sets of formats; or ready-made arrays for
+   * the buffers of all parts of a tensor.
    */
   readonly tensors?: Readonly<Record<string, Bindable>>
   /** Sizes and scalars by name. */
@@ -74,15 +77,45 @@ export function valuesIn(
   const { tensors: given = {} } = inputs
   expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
   const tensors = byName<Tensor>()
-  const flat: [string, ValueArray | readonly number[]][] = []
+  const flat: [string, Bare][] = []
   for (const [name, value] of Object.entries(given)) {
     if (!Array.isArray(value) && !isTyped(value)) {
       checkTensor(name, value)
       tensors[name] = value
-    } else flat.push([name, value as ValueArray | readonly number[]])
+    } else flat.push([name, value as Bare])
   }
-  for (const [name, values] of flat) tensors[name] = shaped(kernel, name, values, tensors, params)
-  return { tensors, params, seed }
+  const { ready, rest } = byPosition(kernel, flat, tensors, params)
+  for (const [name, values] of rest) ready[name] = shaped(kernel, name, values, ready, params)
+  return { tensors: ready, params, seed }
+}
+
+type Bare = ValueArray | readonly number[]
+
+/** Bare values that are offsets of an axis, or one for each position of an axis whose arrays are bound, are such tensors. */
+function byPosition(
+  kernel: Kernel1,
+  flat: readonly (readonly [string, Bare])[],
+  tensors: Record<string, Tensor>,
+  params: Readonly<Record<string, number>>,
+): { readonly ready: Record<string, Tensor>; readonly rest: readonly (readonly [string, Bare])[] } {
+  const line = (values: ValueArray, dtype: Dtype): Tensor => ({
+    kind: 'dense',
+    shape: [values.length],
+    values,
+    dtype,
+  })
+  const all: Record<string, Tensor> = byName(Object.entries(tensors))
+  for (const [name, values] of flat)
+    if (takesOffsets(kernel, name)) all[name] = line(coordinatesOf(values, name), 'i32')
+  const rest: (readonly [string, Bare])[] = []
+  for (const [name, values] of flat) {
+    if (Object.hasOwn(all, name)) continue
+    const chain = positionsOf(kernel, name, (a) => all[a]?.kind === 'dense' && takesOffsets(kernel, a))
+    const isLine = chain !== null && chain.length === callerTensor(kernel, name)!.axes.length
+    if (isLine) all[name] = elements(kernel, name, values, (n) => [n])
+    else rest.push([name, values])
+  }
+  return { ready: byName(Object.entries(readyByPosition(kernel, all, params))), rest }
 }
 
 /** New values of an input: 16 bits and bytes are of the buffer's type where that has such elements. */
@@ -101,16 +134,11 @@ export function updateOf(kernel: Kernel1, name: string, values: Bindable): Tenso
 function shaped(
   kernel: Kernel1,
   name: string,
-  values: ValueArray | readonly number[],
+  values: Bare,
   tensors: Readonly<Record<string, Tensor>>,
   given: Readonly<Record<string, number>>,
 ): Tensor {
-  const known = new Map(Object.entries(given))
-  for (const [other, t] of Object.entries(tensors))
-    bindingOf(kernel, other, t).dimensions.forEach(({ extent }, k) => {
-      const size = t.shape[k]
-      if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
-    })
+  const known = new Map([...Object.entries(given), ...sizesOfShapes(kernel, tensors)])
   const { kind, dimensions } = bindingOf(kernel, name)
   const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
   if (kind === 'list' || kind === 'table') {
@@ -148,6 +176,18 @@ function shaped(
         ? `bare values are those of a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)`
         : `bind dense(shape, values), where values are row-major`,
     })
+  return elements(kernel, name, array, () => shape)
+}
+
+/** Bare values as a dense tensor of the buffer's type. */
+function elements(
+  kernel: Kernel1,
+  name: string,
+  bare: Bare,
+  shapeOf: (length: number) => readonly number[],
+): Tensor {
+  const array = Array.isArray(bare) ? numbersOf(bare, name) : (bare as ValueArray)
+  const shape = shapeOf(array.length)
   const buffer = callerTensor(kernel, name)?.first
   const bits = array instanceof Uint16Array
   const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'

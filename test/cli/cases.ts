@@ -50,6 +50,21 @@ schedule mul.late {
   attach i to j
 }
 `
+const CONVOLUTION =
+  'run sparsetile/kernels/convolution.spt --kernel convolution --size voxels=2 --size out_voxels=2 --size channels=1 --size out_channels=1 --bind imap={map.npz}#imap --bind omap={map.npz}#omap'
+const line = (xs: readonly number[]) =>
+  ({ values: Int32Array.from(xs), shape: [xs.length], dtype: 'i32' }) as const
+const MAP_DATA = bytes(
+  npzChunks({
+    imap: line([0, 1, 1]),
+    omap: line([1, 0, 1]),
+    offsets: line([0, 2, 2, 3]),
+    late: line([1, 2, 2, 3]),
+    falling: line([0, 2, 1, 3]),
+    long: line([0, 2, 2, 4]),
+    floats: { values: Float32Array.of(0, 2, 2, 3), shape: [4], dtype: 'f32' },
+  }),
+)
 const SEVERAL = `kernel one(n: size) {
   axis i = dense_fixed(n)
   buffer C: f32[i] out
@@ -85,6 +100,7 @@ const MTX = '%%MatrixMarket matrix coordinate real general\n'
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'folder.spt': 'import "./"',
   'mul.spt': PROGRAM,
+  'map.npz': MAP_DATA,
   'threads.spt': THREADS,
   'several.spt': SEVERAL,
   'wide.spt': WIDE,
@@ -235,6 +251,13 @@ export const CASES: Readonly<Record<string, string>> = {
   'csr values too few': 'run {mul.spt} --bind A={values.npz}',
   'rank wrong': 'run {mul.spt} --bind A={vector.npz}',
   'shapes differ': 'run {mul.spt} --bind A={a.mtx} --bind j={other.mtx} --size d=2 --size alpha=1',
+  'offsets of another type': `${CONVOLUTION} --bind p={map.npz}#floats`,
+  'offsets that start late': `${CONVOLUTION} --bind p={map.npz}#late`,
+  'offsets that fall': `${CONVOLUTION} --bind p={map.npz}#falling`,
+  'offsets that end late': `${CONVOLUTION} --bind p={map.npz}#long`,
+  'offsets of other lists': `${CONVOLUTION} --bind p={map.npz}#offsets --size offsets=4`,
+  'offsets of longer segments': `${CONVOLUTION} --bind p={map.npz}#offsets --size offsets=3 --size pairs=1`,
+  'values without offsets': CONVOLUTION,
   // Outputs
   'output in no folder': 'run {mul.spt} --out C={nowhere/c.npy}',
   'output a folder': 'run {mul.spt} --out C={folder.npy}',

@@ -5,6 +5,7 @@ import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
+import { positionsOf, takesOffsets } from '../../run/bind/bound-offsets.ts'
 import { callerTensors } from '../../run/bind/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { Call } from '../command.ts'
@@ -100,9 +101,25 @@ export async function readInputs(
     const known = extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
     const shape = known ? extents.map((e) => evaluate(e, sizes)) : undefined
     const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)
-    tensors.push([name, await readTensor(path, valid ? { shape } : {})])
+    tensors.push([name, await readBound(path, valid ? shape : undefined, inOneLine(kernel, name, files))])
   }
   return Object.fromEntries(tensors)
+}
+
+/** Whether a file may have one dimension for several axes: offsets of one, or values at the positions of an axis that is bound. */
+const inOneLine = (kernel: Kernel1, name: string, files: ReadonlyMap<string, string>): boolean =>
+  takesOffsets(kernel, name) || positionsOf(kernel, name, (a) => files.has(a)) !== null
+
+/** `shape` is that of all axes: a dense tensor of fewer dimensions is not held against it. */
+async function readBound(
+  path: string,
+  shape: readonly number[] | undefined,
+  inLine: boolean,
+): Promise<Tensor> {
+  if (shape && !inLine) return readTensor(path, { shape })
+  const tensor = await readTensor(path)
+  const isWhole = tensor.kind !== 'dense' || tensor.shape.length === shape?.length
+  return shape && isWhole ? readTensor(path, { shape }) : tensor
 }
 
 /** How many zeros the blocks of each file have, which are padding and not bound. */

@@ -1,7 +1,7 @@
 /** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
 
 import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
-import { hasWidth } from '../../ir/axis.ts'
+import { hasWidth, isRagged } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { rounding } from '../../ir/rounding.ts'
@@ -10,6 +10,7 @@ import { segmentsOf } from '../../storage/format-operands.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
 import { bindingOf, type Dimension } from './binding-names.ts'
+import { allAxesOf } from './caller-tensors.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
@@ -62,6 +63,20 @@ export function bindParams(
   return params
 }
 
+/** Sizes that are a whole extent, from the shapes of what is bound; whether two of them agree is not asked. */
+export function sizesOfShapes(
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const [name, tensor] of Object.entries(tensors))
+    bindingOf(kernel, name, tensor).dimensions.forEach(({ extent }, k) => {
+      const size = tensor.shape[k]
+      if (extent.kind === 'var' && size !== undefined) sizes.set(extent.name, size)
+    })
+  return sizes
+}
+
 /** Sizes and scalars that are not measured: they are given, or read off shapes. */
 export const openParams = (kernel: Kernel1): readonly Param[] =>
   kernel.params.filter((p) => !p.measured && !isWidth(kernel, p))
@@ -106,13 +121,17 @@ function measured(
   tensor: Tensor,
 ): readonly (Dimension & { readonly size: number })[] {
   const { dimensions } = bindingOf(kernel, name, tensor)
-  if (tensor.shape.length !== dimensions.length)
+  if (tensor.shape.length !== dimensions.length) {
+    const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
     fail({
       code: 'bind/rank',
       message: `${name} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${dimensions.map((d) => d.name).join(', ')}]`,
       expected: `${dimensions.length} dimension(s)`,
-      hint: 'bind a tensor with one dimension for each axis',
+      hint: ragged
+        ? `bind a tensor with one dimension for each axis, or offsets to ${ragged.name} and here one value for each of its positions`
+        : 'bind a tensor with one dimension for each axis',
     })
+  }
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
 }
 

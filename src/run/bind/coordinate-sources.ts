@@ -64,7 +64,7 @@ export function sourceOf(
     return { name, axes, columns: t.coords, tensor: t }
   }
   const stored = axes.map((a) => storedAxis(all, a))
-  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor)
+  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name })
   const t = toCoords(storage, storedValues(storage, tensor, fill), tensor.dtype)
   return { name, axes, columns: t.coords, tensor: t }
 }

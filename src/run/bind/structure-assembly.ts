@@ -78,7 +78,10 @@ class StructureBuilder implements Structure {
 
   adoptReady(name: string, tensor: StoredTensor): void {
     const over = this.#kernel.buffers.find((b) => b.name === name)!.axes
-    const storage = validateStored(over.map(this.#axis), this.#sizes.extents, tensor, this.#sizes)
+    const storage = validateStored(over.map(this.#axis), this.#sizes.extents, tensor, {
+      ...this.#sizes,
+      name,
+    })
     this.storages.set(name, storage)
     this.#adopt(storage, over)
   }

@@ -9,6 +9,8 @@ import { checkValueArray, filled } from '../values.ts'
 import { bindLevel, type IndexArrays } from './validate-level.ts'
 
 export interface ValidateOptions {
+  /** What is bound, for what is said of its values. */
+  readonly name?: string | undefined
   /** sparse_fixed axes with a given width; the others have what their `indices` say. */
   readonly widths?: ReadonlyMap<string, number> | undefined
   /** What axes that say so are padded with. */
@@ -58,7 +60,7 @@ export function validateStored(
       expected: `values of type ${options.dtype}`,
       hint: 'convert the values, or declare the buffer with their type',
     })
-  if (tensor.values) checkValues(storage, tensor.values, tensor.dtype)
+  if (tensor.values) checkValues(storage, tensor.values, tensor.dtype, options.name)
   return storage
 }
 
@@ -132,17 +134,18 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
   }
 }
 
-function checkValues(storage: Storage, values: ValueArray, dtype: Dtype): void {
+function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: string | undefined): void {
   checkValueArray(values, dtype)
   if (values.length === storage.size) return
+  const counted = storage.trees.map((t) => t.at(-1)!).find((a) => hasIndptr(storage.levels.get(a)!.axis))
   const parts = storage.trees.map((t) => {
     const last = t[t.length - 1]!
     return `${storage.levels.get(last)!.positions} of ${last}`
   })
   fail({
     code: 'bind/values-length',
-    message: `${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
+    message: `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
     expected: `${storage.size} values`,
-    hint: 'give one value for each position, padding included',
+    hint: `give one value for each position, padding included${counted ? `; how many there are, the last of the offsets (indptr) of ${counted} says` : ''}`,
   })
 }

@@ -1,0 +1,183 @@
+/**
+ * Offsets that are bound to a ragged axis, and values that are bound one for each position of an axis whose arrays are
+ * bound. Both become ready-made arrays, which everything that binds knows, and which are checked where they are used.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { type Axis, chainTo, isDense, isDenseRoot, isRagged, type StoredAxis } from '../../ir/axis.ts'
+import { type Dtype, isFloat } from '../../ir/dtype.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { DenseTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
+import { bindingOf } from './binding-names.ts'
+import { sizesOfShapes } from './bound-sizes.ts'
+import { allAxesOf, callerTensor, storedAxis } from './caller-tensors.ts'
+
+type Tensors = Readonly<Record<string, Tensor>>
+type Arrays = StoredTensor['arrays']
+
+/** Whether one array that is bound to a name is offsets: that is an axis which is ragged under a parent. */
+export const takesOffsets = (kernel: Kernel1, name: string): boolean =>
+  isRagged(allAxesOf(kernel).get(name)) && bindingOf(kernel, name).kind === 'axis'
+
+/**
+ * The axes from the root to the one at whose positions a tensor may have its values: its arrays are bound, and all others
+ * that the tensor is over are dense and have no parent. `null`: there is none.
+ */
+export function positionsOf(
+  kernel: Kernel1,
+  name: string,
+  isBound: (axis: string) => boolean,
+): readonly string[] | null {
+  const axes = allAxesOf(kernel)
+  const over = callerTensor(kernel, name)?.axes
+  const leaf = over?.findLast((a) => !isDenseRoot(axes.get(a)!))
+  if (!over || leaf === undefined || !isBound(leaf)) return null
+  const chain = chainTo(axes, leaf)
+  const isWhole = chain.every((a, d) => a === over[d])
+  return isWhole && over.slice(chain.length).every((a) => isDenseRoot(axes.get(a)!)) ? chain : null
+}
+
+function isOffsets(kernel: Kernel1, name: string, t: Tensor | undefined): t is DenseTensor {
+  return t?.kind === 'dense' && t.shape.length === 1 && takesOffsets(kernel, name)
+}
+
+function isArrays(kernel: Kernel1, name: string, t: Tensor | undefined): t is StoredTensor {
+  return t?.kind === 'stored' && bindingOf(kernel, name, t).kind === 'axis'
+}
+
+/** Fewer dimensions than the tensor has axes: one for all positions, and one for each axis that follows. */
+const isByPosition = (t: Tensor, over: number, chain: readonly string[]): t is DenseTensor =>
+  t.kind === 'dense' && chain.length > 1 && t.shape.length === 1 + over - chain.length
+
+/**
+ * The tensors, those with offsets and values by position as ready-made arrays. Sizes that nothing else says follow: of the
+ * parent from how many offsets there are, of the axis itself from its longest segment.
+ * @throws SptError `bind/array-type`, `bind/missing-array`, `bind/missing-size`
+ */
+export function readyByPosition(
+  kernel: Kernel1,
+  tensors: Tensors,
+  params: Readonly<Record<string, number>>,
+): Record<string, Tensor> {
+  const axes = allAxesOf(kernel)
+  const hasArrays = (a: string): boolean =>
+    isOffsets(kernel, a, tensors[a]) || isArrays(kernel, a, tensors[a])
+  const offsets = new Map<string, Int32Array>()
+  const byPosition = new Map<string, { readonly chain: readonly string[]; readonly tensor: DenseTensor }>()
+  for (const [name, tensor] of Object.entries(tensors)) {
+    if (isOffsets(kernel, name, tensor)) offsets.set(name, integers(name, axes, tensor))
+    const chain = positionsOf(kernel, name, hasArrays)
+    if (chain && isByPosition(tensor, callerTensor(kernel, name)!.axes.length, chain))
+      byPosition.set(name, { chain, tensor })
+  }
+  if (offsets.size === 0 && byPosition.size === 0) return { ...tensors }
+  const others = Object.entries(tensors).filter(([name]) => !offsets.has(name) && !byPosition.has(name))
+  const known = new Map([...sizesOfShapes(kernel, Object.fromEntries(others)), ...Object.entries(params)])
+  learnSizes(axes, offsets, known)
+  const ready = (
+    chain: readonly string[],
+    rest: readonly number[],
+    values: StoredTensor['values'],
+    dtype: Dtype,
+  ): StoredTensor => {
+    const own = arrays(axes, chain, offsets, tensors)
+    const extents = chain.map((a) => extentOf(storedAxis(axes, a), known, chain.at(-1)!))
+    return { kind: 'stored', shape: [...extents, ...rest], arrays: own, values, dtype }
+  }
+  return Object.fromEntries([
+    ...others,
+    ...[...offsets.keys()].map((name) => [name, ready(chainTo(axes, name), [], null, 'f32')] as const),
+    ...[...byPosition].map(([name, { chain, tensor: t }]) => {
+      return [name, ready(chain, t.shape.slice(1), t.values, t.dtype)] as const
+    }),
+  ])
+}
+
+/** @throws SptError `bind/array-type` */
+function integers(name: string, axes: ReadonlyMap<string, Axis>, { values, dtype }: DenseTensor): Int32Array {
+  if (values instanceof Int32Array) return values
+  if (isFloat(dtype) || dtype === 'bool')
+    fail({
+      code: 'bind/array-type',
+      message: `the offsets of axis ${name} are ${dtype}`,
+      expected: `32-bit integers: the first 0, none below the one before it, and one more of them than ${chainTo(axes, name).at(-2)} has positions`,
+      hint: `convert them; segment n of ${name} begins at offset n, and the last one is the number of all positions`,
+    })
+  return Int32Array.from(values)
+}
+
+/** Sizes that are whole extents: of dense axes from the numbers of offsets, then of ragged ones from the longest segments. */
+function learnSizes(
+  axes: ReadonlyMap<string, Axis>,
+  offsets: ReadonlyMap<string, Int32Array>,
+  known: Map<string, number>,
+): void {
+  for (const [name, { length }] of offsets) {
+    const above = chainTo(axes, name)
+      .slice(0, -1)
+      .map((a) => storedAxis(axes, a))
+    if (!above.every(isDense)) continue
+    const isOpen = (a: StoredAxis): boolean => [...freeVars(a.extent)].some((v) => !known.has(v))
+    const [open, ...more] = above.filter(isOpen)
+    if (open?.extent.kind !== 'var' || more.length > 0) continue
+    const rest = above
+      .filter((a) => a !== open)
+      .reduce((n, a) => n * Math.max(0, evaluate(a.extent, known)), 1)
+    known.set(open.extent.name, rest === 0 ? 0 : Math.max(0, Math.floor((length - 1) / rest)))
+  }
+  const given = new Set(known.keys())
+  for (const [name, list] of offsets) {
+    const { extent } = storedAxis(axes, name)
+    if (extent.kind !== 'var' || given.has(extent.name)) continue
+    known.set(extent.name, Math.max(known.get(extent.name) ?? 0, longest(list)))
+  }
+}
+
+function longest(offsets: Int32Array): number {
+  let n = 0
+  for (let p = 1; p < offsets.length; p++) n = Math.max(n, offsets[p]! - offsets[p - 1]!)
+  return n
+}
+
+/** @throws SptError `bind/missing-size` */
+function extentOf({ name, extent }: StoredAxis, known: ReadonlyMap<string, number>, leaf: string): number {
+  const open = [...freeVars(extent)].filter((v) => !known.has(v))
+  if (open.length > 0)
+    fail({
+      code: 'bind/missing-size',
+      message: `the offsets of ${leaf} leave the extent of axis ${name} open: ${open.join(', ')} have no values`,
+      expected: 'sizes, or tensors that give them',
+      hint: `give ${open[0]}`,
+    })
+  return Math.max(0, evaluate(extent, known))
+}
+
+/** Of all axes of a chain, from what is bound to them. @throws SptError `bind/missing-array` */
+function arrays(
+  axes: ReadonlyMap<string, Axis>,
+  chain: readonly string[],
+  offsets: ReadonlyMap<string, Int32Array>,
+  tensors: Tensors,
+): Arrays {
+  const own = chain.flatMap((a): [string, Arrays[string]][] => {
+    const t = tensors[a]
+    const indptr = offsets.get(a)
+    if (indptr) return [[a, { indptr }]]
+    return t?.kind === 'stored' ? Object.entries(t.arrays) : []
+  })
+  const found: Arrays = Object.fromEntries(own)
+  const missing = chain.find((a) => !isDense(axes.get(a)) && !Object.hasOwn(found, a))
+  if (missing !== undefined) {
+    const ragged = isRagged(axes.get(missing))
+    fail({
+      code: 'bind/missing-array',
+      message: `offsets are bound to ${chain.at(-1)}, and nothing says which positions ${missing} has, which is above it`,
+      expected: ragged ? `offsets of ${missing} too` : `the arrays of ${missing} too`,
+      hint: ragged
+        ? `bind ${missing} to its offsets`
+        : `bind ${chain.at(-1)} to stored(shape, arrays), with the arrays of ${missing}`,
+    })
+  }
+  return found
+}
