@@ -22,7 +22,7 @@ export function products(c: Choices): Scatter {
     c.pick(['', '', '', '', ' where (i != 1)', ' where (j > 0)', ' where (o < 3)'])
   const [first, second] = c.chance(70) ? ['', ''] : [condition(), condition()]
   const stored = c.chance(85)
-  const [rows, cols, deep] = [c.pick([s, s, Math.ceil(s / 2), 1]), c.pick([4, 2]), c.pick([2, 4])]
+  const [rows, cols, deep] = [c.pick([s, s, s, Math.ceil(s / 2), 1, s + 1]), c.pick([4, 2]), c.pick([2, 4])]
   const ways = ['product.go', 'oo']
   const level = stored ? c.pick(['it', 'jt', 'oo']) : 'oo'
   const [ty, tx] = c.shuffle(['thread.x', 'thread.y'])

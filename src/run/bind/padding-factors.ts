@@ -9,7 +9,7 @@ import { isDense, paddingOf } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
@@ -33,27 +33,33 @@ export function checkPaddedFactors(kernel: Kernel1, dense: Dense, sizes: Sizes):
             fail({
               code: 'bind/padding-factor',
               message: `${tensor}[${at.index.join(', ')}] is ${at.value}, and positions of ${instance.text} that hold nothing are padded with its coordinate: 0 times ${f.text} would not be 0 there`,
-              expected: `finite values of ${tensor} where ${r.from[padded.dimension]!.name} is ${padded.coordinates.join(', ')}`,
+              expected: `finite values of ${tensor}${padded.coordinates ? ` where ${r.from[padded.dimension]!.name} is ${padded.coordinates.join(', ')}` : ''}`,
               hint: 'choose a format whose padding has no coordinate, or pad with another one',
             })
           }
 }
 
-/** Coordinates of old dimensions at which an axis is padded, where they follow from that axis and blocks under it alone. */
-function paddedCoordinates(
-  r: Reformat,
-  part: FormatInstance,
-  sizes: Sizes,
-): { readonly dimension: number; readonly coordinates: readonly number[] }[] {
+interface Padded {
+  readonly dimension: number
+  readonly coordinates: readonly number[] | null
+}
+
+/**
+ * Coordinates of old dimensions at which an axis is padded, where they follow from that axis and blocks under it alone;
+ * `null`: any, which a list or the table of a sort decides.
+ */
+function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): readonly Padded[] {
   return part.axes.flatMap((a) => {
     // The last coordinate of a segment is visited anyway.
     const own = paddingOf(a)
     if (!own) return []
     const padding = evaluate(own, sizes)
-    return r.from.flatMap((_, dimension) => {
+    return r.from.flatMap((_, dimension): Padded[] => {
       const e = part.inverse[dimension]!
       const names = [...freeVars(e)].filter((v) => part.order.includes(v))
       if (!names.includes(a.name)) return []
+      if (someExpr(e, (x) => x.kind === 'load' && mentions(x, a.name)))
+        return [{ dimension, coordinates: null }]
       const coordinates = valuesOf(
         e,
         names.filter((v) => v !== a.name),
@@ -65,9 +71,10 @@ function paddedCoordinates(
   })
 }
 
-/** The values of an expression over all coordinates on dense axes. */
+/** The values of an expression over all coordinates on dense axes; nothing where others decide them, or arrays. */
 function valuesOf(e: Expr, names: readonly string[], part: FormatInstance, at: Sizes): number[] | undefined {
   const [name, ...rest] = names
+  if (someExpr(e, (x) => x.kind === 'load')) return undefined
   if (name === undefined) return [evaluate(e, at)]
   const axis = part.axes.find((a) => a.name === name)
   if (!isDense(axis)) return undefined

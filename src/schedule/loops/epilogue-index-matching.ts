@@ -72,7 +72,12 @@ function matchDigits(chain: readonly For[], read: Expr, made: Expr): readonly In
   if (!number?.dense || sum.constant !== 0 || other.constant !== 0) return undefined
   const places = number.digits.map(strideOf)
   if (places[0] !== 1) return undefined
-  const matches = number.digits.map(({ of }, k): IndexMatch => {
+  const placeOf = (coefficient: number): number => places.findLast((p) => p <= coefficient) ?? 1
+  const whole = [...other.terms.values()].every(
+    (t) => t.coefficient >= 1 && t.coefficient % placeOf(t.coefficient) === 0,
+  )
+  if (!whole) return undefined
+  return number.digits.map(({ of }, k): IndexMatch => {
     const [low, high] = [places[k]!, places[k + 1] ?? Number.POSITIVE_INFINITY]
     const own = [...other.terms.values()].filter((t) => t.coefficient >= low && t.coefficient < high)
     const value = own
@@ -80,10 +85,6 @@ function matchDigits(chain: readonly For[], read: Expr, made: Expr): readonly In
       .reduce<Expr>((a, b) => add(a, b), int(0))
     return { of, value, place: value }
   })
-  const whole = [...other.terms.values()].every(
-    (t) => t.coefficient >= 1 && t.coefficient % places.findLast((p) => p <= t.coefficient)! === 0,
-  )
-  return whole ? matches : undefined
 }
 
 /** A loop of one iteration is at 0, and no index names it. */
