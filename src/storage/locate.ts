@@ -4,17 +4,18 @@
  */
 
 import { fail } from '../ast/diagnostic.ts'
-import { allocate } from '../columns/allocate.ts'
+import { allocate, gather } from '../columns/allocate.ts'
 import { lexicographic } from '../columns/lexicographic-sort.ts'
-import { isDense } from '../ir/axis.ts'
+import { isDense, isNonunique, isPadded } from '../ir/axis.ts'
 import { checkCoords } from './coordinate-checks.ts'
+import { chainOf, paddedPositions } from './padding-positions.ts'
 import type { Storage } from './storage.ts'
-import { expandTree } from './stored-coords.ts'
+import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**
- * Value position of each entry of `coords` (one array for each axis of the storage). Where the structure stores
+ * Value position of each entry of `coords` (one array for each axis of the storage). Where a nonunique axis stores
  * equal coordinates several times, the k-th of equal entries gets the k-th of them, or the last; in a storage of
- * several trees all get the first.
+ * several trees, or without such an axis, all get the first: others are padding that repeats a coordinate.
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
 export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Array {
@@ -28,7 +29,7 @@ export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Ar
     const at =
       tree.length === 1 && isDense(levels.get(tree[0]!)!.axis)
         ? keys[0]!
-        : merge(storage, tree, keys, storage.trees.length === 1)
+        : merge(storage, tree, keys, storage.trees.length === 1 && axes.some(isNonunique))
     for (let e = 0; e < n; e++) out[e] = out[e]! * size + at[e]!
   }
   return out
@@ -41,7 +42,7 @@ function merge(
   apart: boolean,
 ): Int32Array {
   const maxima = tree.map((name) => Math.max(0, storage.levels.get(name)!.extent - 1))
-  const stored = expandTree(storage, tree)
+  const stored = apart ? elementsOf(storage, tree) : expandTree(storage, tree)
   const have = lexicographic(stored.coords, maxima)
   const want = lexicographic(keys, maxima)
   const n = keys[0]!.length
@@ -64,6 +65,18 @@ function merge(
     out[e] = stored.positions[have.order ? have.order[at]! : at]!
   }
   return out
+}
+
+/** Without padding that repeats the coordinate of an element, where the order of coordinates tells which it is. */
+function elementsOf(storage: Storage, tree: readonly string[]): Expanded {
+  const stored = expandTree(storage, tree)
+  const chain = chainOf(storage, tree)
+  const own = chain.map((l) => l.axis).filter(isPadded)
+  if (own.length === 0 || !own.every((a) => 'ordered' in a && a.ordered && a.unique)) return stored
+  const padding = paddedPositions(chain).at(-1)
+  if (!padding) return stored
+  const kept = stored.positions.map((_, k) => k).filter((k) => padding[stored.positions[k]!] === 0)
+  return { positions: gather(stored.positions, kept), coords: stored.coords.map((c) => gather(c, kept)) }
 }
 
 function absent(tree: readonly string[], keys: readonly Int32Array[], e: number): never {

@@ -6,7 +6,7 @@ import { convertFor, dense, prepareResident, releaseConversions, resident } from
 import type { Device } from '../../src/runtime/device.ts'
 import { convertPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
-import { fitting, TEXTS } from '../formats/list-texts.ts'
+import { fitting, repeated, TEXTS } from '../formats/list-texts.ts'
 import { givenFor, matrices, written } from '../formats/written.ts'
 import { runs, sample } from '../support/cases.ts'
 import { arraysOf } from '../support/standard.ts'
@@ -52,7 +52,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
       const compiled = await kernel.compile(device)
       await fc.assert(
         fc.asyncProperty(matrices, async (drawn) => {
-          const A = fitting(drawn, text, 2, 4)
+          const A = repeated(fitting(drawn, text, 2, 4))
           const given = givenFor(A.shape)
           const from = await resident(device, A)
           const made = await plan.run(from, given)

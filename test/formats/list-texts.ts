@@ -22,7 +22,7 @@ const someOf = panels('axis ii = dense_fixed(go, h)\n  axis ji = sparse_variable
   .replace('MAP', 'i % h, position(jo)')
   .replace('INV', 'ii, ji')
 /** The last list of a group is filled up with its last column. */
-const repeated = rowsFirst.replace('sparse_fixed(go, j, s)', 'sparse_fixed(go, j, s) padded with last')
+const repeatedLists = rowsFirst.replace('sparse_fixed(go, j, s)', 'sparse_fixed(go, j, s) padded with last')
 /** One list a group, of what stands in its rows; groups without elements are not stored. */
 const stored = `
 format tiles(h, s) over (i, j) {
@@ -59,16 +59,29 @@ format tiles(h, s) over (i, j) {
 /** Positions 0 to 3, and 4 where a row keeps fewer than two. */
 const packedVnm = vnm.replace('sparse_fixed(ii, jo, 2)', 'sparse_fixed(ii, jo, 2) packed 4')
 const repeatedTvw = tvw.replace('sparse_fixed(go, i, s)', 'sparse_fixed(go, i, s) padded with last')
+/** Rows that are stored keep their positions in the list, as wide as it is. */
+const rowsOf = (more: string): string => `
+format tiles(h, s) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, h))
+  axis go = dense_variable(io, j)
+  list jo = sparse_fixed(go, j, s)
+  axis ii = sparse_variable(go, h) ${more}
+  axis q  = sparse_fixed(ii, jo, s) padded with last
+  map (i, j) -> (i / h, rank(j by i / h) / s, j, i % h, position(jo))
+  inverse (io, go, ii, q) -> (io * h + ii, jo[q])
+}`
 export const TEXTS = [
   ['panels', rowsFirst],
   ['panels by columns', columnsFirst],
   ['panels of some positions', someOf],
   ['blocks that are stored', stored],
-  ['panels padded with last', repeated],
+  ['panels padded with last', repeatedLists],
   ['V:N:M', vnm],
   ['V:N:M in four bits', packedVnm],
   ['tile-vector-wise', tvw],
   ['tile-vector-wise padded with last', repeatedTvw],
+  ['rows padded with last', rowsOf('')],
+  ['pieces of rows padded with last', rowsOf('nonunique')],
 ] as const
 /** Each coordinate once, none of them 0, and of those that a format of a certain width holds: at most so many in a group. */
 export function fitting(t: CoordTensor, text: string, h: number, s: number): CoordTensor {
@@ -110,4 +123,24 @@ export function fitting(t: CoordTensor, text: string, h: number, s: number): Coo
     values: Int32Array.from(kept, (_, k) => 1 + (k % 7)),
     dtype: 'i32',
   }
+}
+
+/** The same tensor from more entries: some coordinates are there two or three times, apart, and add up. */
+export function repeated(t: CoordTensor): CoordTensor {
+  const n = t.coords[0]!.length
+  const again = [...Array(n).keys()].flatMap((e) => Array.from({ length: e % 3 }, () => e)).reverse()
+  const from = [...Array(n).keys(), ...again]
+  return {
+    ...t,
+    coords: t.coords.map((c) => Int32Array.from(from, (e) => c[e]!)),
+    values: Int32Array.from(from, (e, k) => (k < n ? Number(t.values![e]) : 1 + (k % 5))),
+  }
+}
+/** Each coordinate once, with the sum of its values. */
+export function summed(t: CoordTensor): CoordTensor {
+  const sums = new Map<string, number>()
+  const keys = [...t.coords[0]!].map((i, e) => `${i} ${t.coords[1]![e]}`)
+  for (const [e, key] of keys.entries()) sums.set(key, (sums.get(key) ?? 0) + Number(t.values![e]))
+  const at = (d: number): Int32Array => Int32Array.from(sums.keys(), (key) => Number(key.split(' ')[d]))
+  return { ...t, coords: [at(0), at(1)], values: Int32Array.from(sums.values()) }
 }

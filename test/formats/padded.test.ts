@@ -222,6 +222,27 @@ describe('padded with last', () => {
     expect(refusal(() => made([1, 4, 6, 7, 7, 8])).code).toBe('bind/index-range')
   })
 
+  it.each(['rows_last', 'strips_last(2, 3)', 'pieces_last(2)', 'packed_last(4)'])(
+    '%s: equal coordinates add up, also in what is written',
+    async (text) => {
+      const twice = coords(
+        [3, 8],
+        [
+          [0, 2, 0, 0, 2],
+          [4, 7, 1, 4, 7],
+        ],
+        Float32Array.of(1, 2, 4, 8, 16),
+      )
+      expect(points(own.format(text).convert(twice).toCoords())).toEqual(['0,1=4', '0,4=9', '2,7=18'])
+      const kernel = own.kernel('scaled').as('A', text)
+      const prepared = await (await kernel.compile(await devices.cpu())).prepare({
+        tensors: { A: twice, x: dense([8], new Float32Array(8).fill(2)) },
+      })
+      await prepared.run()
+      expect((await prepared.verify()).ok).toBe(true)
+    },
+  )
+
   it.each([
     'rows_last',
     'strips_last(2, 3)',

@@ -10,7 +10,7 @@ import { coords, dense, devices } from '../../src/node.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, heldEntries, partsToCoords, type StoredPart } from '../../src/storage/stored-parts.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
-import { fitting, rowsFirst, TEXTS } from '../formats/list-texts.ts'
+import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-texts.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
@@ -99,6 +99,37 @@ describe.each(TEXTS)('%s', (_, text) => {
     )
   })
 })
+
+test.each(TEXTS)(
+  '%s: equal coordinates add up, in what is stored and in what is written',
+  async (_, text) => {
+    const program = parseProgram(`
+  kernel scaled(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis jd = dense_fixed(n)
+    buffer A: i32[i, j] in
+    buffer x: i32[jd] in
+    buffer B: i32[i, j] out
+    iterate each [i, j] as SS { B[i, j] = A[i, j] * x[j] }
+  }
+  ${text}schedule scaled.s { A as tiles(2, 3) }`)
+    const { compilation } = program.kernel('scaled').schedule('s')
+    await fc.assert(
+      fc.asyncProperty(matrices, async (drawn) => {
+        const A = repeated(fitting(drawn, text, 2, 3))
+        const once = summed(A)
+        const there = partsToCoords(convertTensor(A, written(text, 2, 3), givenFor(A.shape)))
+        expect(lines(there.coords, there.values!)).toEqual(lines(once.coords, once.values!))
+        const [m, n] = A.shape as [number, number]
+        const values = Int32Array.from({ length: n }, (_x, at) => 1 + at)
+        const x = { kind: 'dense', shape: [n], values, dtype: 'i32' } as const
+        await agreeOnAll(compilation, { tensors: { A, x }, params: { m, n } })
+      }),
+      { numRuns: runs(15) },
+    )
+  },
+)
 
 test('lists have gaps, and groups of their own', () => {
   const A = matrix(
