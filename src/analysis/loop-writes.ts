@@ -48,3 +48,7 @@ function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string
     return own !== undefined && accesses.every((a) => a === first || block(a.index[d]!) === own)
   })
 }
+
+/** Iterations are run one by one, in turn or by several threads: not ahead, not as an instruction, not summed up by rows. */
+export const isPlain = ({ mode }: For): boolean =>
+  ['serial', 'bind', 'unroll', 'vectorize'].includes(mode.kind)

@@ -4,12 +4,10 @@
  * those of a permutation, a list without repeats; they are then written as those of `S` are.
  */
 
-import { writtenIn } from '../analysis/loop-writes.ts'
+import { isPlain, writtenIn } from '../analysis/loop-writes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
-
-const PLAIN: ReadonlySet<For['mode']['kind']> = new Set(['serial', 'bind', 'unroll', 'vectorize'])
 
 export function markIndependentLoops(kernel: Kernel2): Kernel2 {
   // Where an iteration of a loop around may meet others, so may those inside, whatever they write.
@@ -25,7 +23,7 @@ export function markIndependentLoops(kernel: Kernel2): Kernel2 {
 
 /** Iterations share no element. What a reduction starts itself it starts once, and where that is was found for its loops. */
 function isApart(kernel: Kernel2, loop: For): boolean {
-  if (!PLAIN.has(loop.mode.kind)) return false
+  if (!isPlain(loop)) return false
   const once = loop.extent.kind === 'const' && loop.extent.value <= 1
   return writtenIn(kernel, loop).every(
     (w) => (once || w.disjoint) && w.accesses.every((a) => a.stmt.kind !== 'reduce' || !a.stmt.init),

@@ -8,7 +8,7 @@ import { attachedAxes } from '../support/attached-gen.ts'
 import { SEED } from '../support/cases.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { carriedOut, numbers, parameters, runs, tooLongForSwiftShader } from './law.ts'
+import { agreeInParallel, carriedOut, numbers, parameters, runs } from './law.ts'
 
 let device: Device
 let pool: Pool
@@ -42,16 +42,5 @@ test('every stage and the cpu agree with the reference', async () => {
 }, 3_600_000)
 
 test('webgpu agrees with the reference', async () => {
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = formatCase(choices, pool, 2, attachedAxes)
-      if (!k) return
-      await carriedOut(k, async () => {
-        const compilation = k.compilation.parallel()
-        if (tooLongForSwiftShader(compilation)) return
-        await agreeOnDevice(device, compilation, k.bound, k.expected)
-      })
-    }),
-    parameters(15),
-  )
+  await agreeInParallel(device, (choices) => formatCase(choices, pool, 2, attachedAxes), 15)
 }, 3_600_000)

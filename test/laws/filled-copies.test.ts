@@ -11,6 +11,7 @@ import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { refusal } from '../support/refusal.ts'
+import { panelsText, SORTED_TILES } from '../support/tile-formats.ts'
 import { agreeOnDevice } from './agree.ts'
 import { runs } from './law.ts'
 
@@ -29,14 +30,7 @@ const PROGRAM = `instr pair(D: i32[2] in shared, S: i32[2] in global) {
   iterate copy [k] as S { D[k] = S[k] }
   ${TEXTS}
 }
-format panels(g, s) over (i, k) {
-  axis io = dense_fixed(ceildiv(i, g))
-  axis go = dense_variable(io, k)
-  axis ko = sparse_fixed(go, k, s)
-  axis ii = dense_fixed(g)
-  map (i, k) -> (i / g, rank(k by i / g) / s, k, i % g)
-  inverse (io, go, ko, ii) -> (io * g + ii, ko)
-}
+${panelsText()}
 kernel k(m: size, k: size, n: size) {
   axis i = dense_fixed(m)
   axis p = sparse_variable(i, k)
@@ -62,14 +56,7 @@ schedule k.s(g, s, fs, stages) {
 
 /** Rows are gathered from where a table says, which is read for rows that there are alone. */
 const SORTED = `${PROGRAM.slice(0, PROGRAM.indexOf('format panels'))}
-format sorted(g) over (i, k) {
-  sort i by -count(k by i) -> (place, row)
-  axis io = dense_fixed(ceildiv(i, g))
-  axis ii = dense_fixed(g)
-  axis ko = sparse_variable(ii, k)
-  map (i, k) -> (place[i] / g, place[i] % g, k)
-  inverse (io, ii, ko) -> (row[io * g + ii], ko)
-}
+${SORTED_TILES}
 kernel k(m: size, k: size, n: size) {
   axis i = dense_fixed(m)
   axis p = sparse_variable(i, k)

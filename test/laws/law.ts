@@ -4,11 +4,12 @@ import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import type { Compilation } from '../../src/run/compile.ts'
+import type { Device } from '../../src/runtime/device.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
 import { type Scheduled, schedule } from '../support/schedule-gen.ts'
-import { bind, type Expected, expectedOf } from './agree.ts'
+import { agreeOnDevice, bind, type Expected, expectedOf } from './agree.ts'
 
 export const parameters = (usual: number): fc.Parameters<[readonly number[]]> => ({
   numRuns: runs(usual),
@@ -75,3 +76,22 @@ export async function carriedOut(k: Case, check: () => void | Promise<void>): Pr
     throw new Error(`${what}\n\n${kernel}\n${data}\n\n${k.scheduled.trace.join('\n')}`)
   }
 }
+
+/** Cases under default schedules agree with the reference on a device, but for texts that SwiftShader takes long for. */
+export const agreeInParallel = (
+  device: Device,
+  make: (choices: readonly number[]) => Case | undefined,
+  count: number,
+): Promise<void> =>
+  fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const k = make(choices)
+      if (!k) return
+      await carriedOut(k, async () => {
+        const compilation = k.compilation.parallel()
+        if (tooLongForSwiftShader(compilation)) return
+        await agreeOnDevice(device, compilation, k.bound, k.expected)
+      })
+    }),
+    parameters(count),
+  )

@@ -1,13 +1,11 @@
 /** Dense tensors over axes that others are over, in formats, under default schedules on WebGPU. */
-import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
-import { agreeOnDevice } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { carriedOut, numbers, parameters, tooLongForSwiftShader } from './law.ts'
+import { agreeInParallel } from './law.ts'
 
 let device: Device
 let pool: Pool
@@ -21,16 +19,5 @@ afterAll(async () => {
 })
 
 test('webgpu agrees with the reference', async () => {
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = formatCase(choices, pool, 2, sharedAxes)
-      if (!k) return
-      await carriedOut(k, async () => {
-        const compilation = k.compilation.parallel()
-        if (tooLongForSwiftShader(compilation)) return
-        await agreeOnDevice(device, compilation, k.bound, k.expected)
-      })
-    }),
-    parameters(10),
-  )
+  await agreeInParallel(device, (choices) => formatCase(choices, pool, 2, sharedAxes), 10)
 }, 3_600_000)

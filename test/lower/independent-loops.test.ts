@@ -6,6 +6,7 @@ import { coords, dense } from '../../src/api/tensors.ts'
 import { agreeOnAll } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 import { standard } from '../support/standard-formats.ts'
+import { SORTED_TILES } from '../support/tile-formats.ts'
 
 /** Rows as they are, as a permutation has them, as a list without repeats has them; and places that do meet, in turn or at once. */
 const FORMATS = {
@@ -27,14 +28,7 @@ const BODIES: Readonly<Record<What, string>> = {
 }
 
 const program = (what: What): string => `${standard('dcsr')}
-format sorted(g) over (i, k) {
-  sort i by -count(k by i) -> (place, row)
-  axis io = dense_fixed(ceildiv(i, g))
-  axis ii = dense_fixed(g)
-  axis ko = sparse_variable(ii, k)
-  map (i, k) -> (place[i] / g, place[i] % g, k)
-  inverse (io, ii, ko) -> (row[io * g + ii], ko)
-}
+${SORTED_TILES}
 kernel k(m: size, k: size, n: size) {
   axis i = dense_fixed(m)
   axis p = sparse_variable(i, k)

@@ -2,6 +2,7 @@
 import { coords, dense } from '../../src/api/tensors.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Choices } from './choices.ts'
+import { panelsText } from './tile-formats.ts'
 
 export interface Scatter {
   readonly text: string
@@ -181,14 +182,7 @@ export function panels(c: Choices): Scatter {
     c.chance(20) ? 'pipeline go by 2' : '',
   ]
   return {
-    text: `format panels(g, s) over (i, k) {
-  axis io = dense_fixed(ceildiv(i, g))
-  axis go = dense_variable(io, k)
-  axis ko = sparse_fixed(go, k, s)${padded}
-  axis ii = dense_fixed(g)
-  map (i, k) -> (i / g, rank(k by i / g) / s, k, i % g)
-  inverse (io, go, ko, ii) -> (io * g + ii, ko)
-}
+    text: `${panelsText(padded)}
 kernel k(m: size, k: size, n: size) {
   axis i = dense_fixed(m)
   axis p = sparse_variable(i, k)

@@ -58,8 +58,10 @@ function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): rea
       const e = part.inverse[dimension]!
       const names = [...freeVars(e)].filter((v) => part.order.includes(v))
       if (!names.includes(a.name)) return []
-      if (someExpr(e, (x) => x.kind === 'load' && mentions(x, a.name)))
-        return [{ dimension, coordinates: null }]
+      const tables = (name?: string): boolean =>
+        someExpr(e, (x) => x.kind === 'load' && (name === undefined || mentions(x, name)))
+      if (tables(a.name)) return [{ dimension, coordinates: null }]
+      if (tables()) return []
       const coordinates = valuesOf(
         e,
         names.filter((v) => v !== a.name),
@@ -71,10 +73,9 @@ function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): rea
   })
 }
 
-/** The values of an expression over all coordinates on dense axes; nothing where others decide them, or arrays. */
+/** The values of an expression over all coordinates on dense axes. */
 function valuesOf(e: Expr, names: readonly string[], part: FormatInstance, at: Sizes): number[] | undefined {
   const [name, ...rest] = names
-  if (someExpr(e, (x) => x.kind === 'load')) return undefined
   if (name === undefined) return [evaluate(e, at)]
   const axis = part.axes.find((a) => a.name === name)
   if (!isDense(axis)) return undefined

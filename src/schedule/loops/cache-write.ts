@@ -174,7 +174,8 @@ for i in 0..m
 })
 
 /**
- * A use by the writers of elements that are all started. A reduction that starts its elements starts them under the guards that do not change with its reduction loops:
+ * A use by the writers of elements that are all started. A reduction that starts its elements starts them under the guards
+ * that do not change with its reduction loops:
  * the others decide what is combined, not which elements there are.
  */
 function started(use: Use, writer: Store | Reduce): Use {

@@ -65,38 +65,30 @@ export function own(
     })
   const unneeded = tailGuards(cx, at, buffer, print, print.loops)
   const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))
-  const copied = (index: readonly Expr[], element: (e: Expr) => Expr): Stmt =>
-    store(name, index, load(buffer.name, print.index.map(element), buffer.dtype))
-  const filled = step.padded === undefined ? undefined : padding(cx, step, buffer, { ...print, loops })
+  const { padded } = step
+  checkPadding(cx, step, buffer)
+  // A copy that is padded is filled as a whole: each element asks whether it is the buffer's.
+  const where =
+    padded === undefined ? [] : readingLast([...loops.flatMap((l) => l.guards), ...print.conditions])
+  const nest: Footprint =
+    padded === undefined
+      ? { ...print, loops }
+      : { ...print, loops: loops.map((l) => ({ ...l, guards: [] })), conditions: [] }
+  const coordinates = new Map<string, Expr>(
+    loops.map((l, k) => [l.var, variable(coordinateName(print.threads.length + k))]),
+  )
   return {
     shape: print.shape,
-    copy: filled
-      ? copyNest(cx, filled.print, name, step.scope, (index, element) => {
-          const pad = store(name, index, constant(filled.value, buffer.dtype))
-          const copy = copied(index, element)
-          return filled.where.length > 0 ? when(all(filled.where.map(element)), [copy], [pad]) : copy
-        })
-      : copyNest(cx, { ...print, loops }, name, step.scope, copied),
+    copy: copyNest(cx, nest, name, step.scope, (index, element) => {
+      const copy = store(name, index, load(buffer.name, print.index.map(element), buffer.dtype))
+      if (padded === undefined || where.length === 0) return copy
+      return when(all(where.map(element)), [copy], [store(name, index, constant(padded, buffer.dtype))])
+    }),
     element: (use) => localIndex(print, use),
-    padding: filled?.padding,
-  }
-}
-
-/** A copy in registers that is filled as a whole: under which conditions its elements are the buffer's. */
-function padding(cx: Context, step: Asked, buffer: Buffer, print: Footprint) {
-  checkPadding(cx, step, buffer)
-  const value = step.padded ?? 0
-  const where = readingLast([...print.loops.flatMap((l) => l.guards), ...print.conditions])
-  const before = print.threads.length
-  const map = new Map<string, Expr>(
-    print.loops.map((l, k) => [l.var, variable(coordinateName(before + k))] as const),
-  )
-  const loops = print.loops.map((l) => ({ ...l, guards: [] }))
-  return {
-    value,
-    where,
-    print: { ...print, loops, conditions: [] },
-    padding: { value, where: where.map((g) => substitute(g, map)) },
+    padding:
+      padded === undefined
+        ? undefined
+        : { value: padded, where: where.map((g) => substitute(g, coordinates)) },
   }
 }
 

@@ -3,7 +3,7 @@
  * one of the tile. Within the tile such loops run over different elements; where it is written back they combine again.
  */
 
-import { writtenIn } from '../../analysis/loop-writes.ts'
+import { isPlain, writtenIn } from '../../analysis/loop-writes.ts'
 import { findLoop, replaceLoop } from '../../ir/definitions.ts'
 import type { For } from '../../ir/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
@@ -28,9 +28,8 @@ export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   if (!write || scattered.length === 0) return { cx, scattered: [] }
   const { stmt: writer } = write
   for (const l of scattered) {
-    const within = ['serial', 'bind', 'unroll', 'vectorize'].includes(l.mode.kind)
     // What starts its elements itself starts each once, and here nobody knows where that is.
-    if (writer.kind !== 'reduce' || writer.init || !within) refuseScatter(cx, loop, l, cx.buffer(buffer))
+    if (writer.kind !== 'reduce' || writer.init || !isPlain(l)) refuseScatter(cx, loop, l, cx.buffer(buffer))
   }
   const vars = new Set(scattered.map((l) => l.var))
   const apart = (body: Body): Body =>
