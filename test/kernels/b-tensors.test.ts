@@ -1,28 +1,53 @@
 /** Kernels over trees of three levels: relations, sparse tensors, ragged batches. */
-import { coords } from '../../src/node.ts'
+import { expect, test } from 'vitest'
+import { coords, load } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 import { type Points, points, tensors, withIntegers } from './b-data.ts'
 
+/** Rows by relations: where the tensor has something, but for every seventh, and every fifth where it may have nothing. */
+function relationsOfRows({ name, shape, columns: [r, i] }: Points): Points {
+  const [relations, m] = shape as [number, number, number]
+  const held = new Set(Array.from(r!, (relation, e) => i![e]! * relations + relation))
+  let count = 0
+  return points(name, [m, relations], ([row, relation]) =>
+    held.has(row! * relations + relation!) ? count++ % 7 !== 6 : (row! + relation!) % 5 === 0,
+  )
+}
+
 kernelSuite({
   file: 'kernels/rgcn.spt',
-  cases: () =>
+  cases: (kernel, schedule) =>
     tensors().map((p, k): KernelCase => {
       const [r, , n] = p.shape as [number, number, number]
+      const normalised = kernel === 'rgcn_normalised'
       const [d, e] = [
         [5, 33],
         [0, 3],
         [3, 0],
         [1, 8],
-      ][k % 4] as [number, number]
+      ].map((widths) => (schedule === 'ordered' ? widths.map((w) => 4 * w) : widths))[k % 4] as [
+        number,
+        number,
+      ]
       return {
         name: `${p.name}, ${d} → ${e}`,
         inputs: {
-          tensors: { A: withIntegers(p, 2), X: integers(n * d, 3), W: integers(r * d * e, 4) },
+          tensors: {
+            A: withIntegers(p, 2),
+            X: integers(n * d, 3),
+            W: integers(r * d * e, 4),
+            ...(normalised && { N: withIntegers(relationsOfRows(p), 5) }),
+          },
           params: { d, e },
         },
         exact: true,
       }
     }),
+})
+
+test('sums of a relational layer by its rows take no atomics', async () => {
+  const texts = (await load('kernels/rgcn.spt')).kernel('rgcn_normalised').schedule('ordered').emit('wgsl')
+  for (const { text } of texts) expect(text).not.toMatch(/atomic/)
 })
 
 for (const file of ['kernels/gather-gemm-scatter.spt', 'kernels/gather-gemm-scatter-f16.spt'])
