@@ -145,7 +145,6 @@ const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
   spmv: (m) => feed(m.name, elements(m), { A: m.tensor }),
   softmax: (m) => feed(m.name, 3 * elements(m), { A: m.tensor }),
   spmm: withMatrix('A', featured),
-  spmm_tensor_cores: withMatrix('A', featured),
   experts_f16: (m) => feed(m.name, elements(m) * 64, { P: m.tensor }, { k: 8, n: 8 }),
   block_spmm_f16: (m) => withMatrix('A', () => ({ d: 256 }))({ ...m, tensor: small(m.tensor) }),
   spmm_max: withMatrix('A', featured),

@@ -37,6 +37,7 @@ const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   column_ranges_by_length: [[2]],
   ell_at: [[0]],
   panels: [[2, 3]],
+  sorted_panels: [[2, 3]],
 }
 /** They hold some matrices only, or need more than a matrix: see test/formats/standard.test.ts. */
 const PARTIAL = ['band', 'strided', 'nm', 'nm_packed', 'vnm', 'vnm_packed', 'tvw', 'vbr', 'masked_rest']

@@ -45,6 +45,7 @@ const longest = (p: Pattern): number =>
 
 kernelSuite({
   file: 'kernels/spmm.spt',
+  onlyCuda: ['tensor_cores', 'tensor_cores_sorted'],
   cases: (kernel, schedule) => [
     ...patterns().flatMap((p, k) => {
       if (schedule === 'nm' && !isTwoOfFour(p)) return []

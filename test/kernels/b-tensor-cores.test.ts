@@ -162,22 +162,6 @@ kernelSuite({
   ],
 })
 
-kernelSuite({
-  file: 'kernels/spmm-tensor-cores.spt',
-  onlyCuda: ['mma', 'sorted'],
-  cases: () =>
-    patterns().map(
-      (p): KernelCase => ({
-        name: p.name,
-        inputs: {
-          tensors: { A: matrix(p, integers(p.rows.length, 1)), B: integers(p.n * 18, 2) },
-          params: { n: p.n, d: 18 },
-        },
-        exact: true,
-      }),
-    ),
-})
-
 /** The pattern says which tokens an expert has. */
 kernelSuite({
   file: 'kernels/mixture-of-experts.spt',

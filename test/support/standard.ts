@@ -72,6 +72,7 @@ export const STANDARD: readonly Standard[] = [
   { name: 'sr_bcrs', args: [8, 16] },
   { name: 'panels', args: [2, 3] },
   { name: 'panels', args: [3, 1] },
+  { name: 'sorted_panels', args: [2, 3] },
   { name: 'vnm', args: [2, 8], few: [1, 4] },
   { name: 'vnm_packed', args: [2, 8], few: [1, 4] },
   { name: 'tvw', args: [3, 4], holds: (i) => i < 2 },
