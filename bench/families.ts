@@ -4,8 +4,7 @@
  * without elements, shape). Nothing here is read from a file, so that figures can be made again anywhere.
  */
 
-import { fail } from '../src/ast/diagnostic.ts'
-import { Random } from '../src/run/bind/random-tensors.ts'
+import { drawn } from './families/drawn.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
 import {
   citations,
@@ -154,27 +153,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   constraints: constraints(16, 24),
 }
 
-/** Rows of a member where nothing else is said. */
-const USUAL = 40_000
-
-/** Of which some families have a hundred elements each. */
-const MOST = 2_000_000
-
 /**
  * A member of a family: `road`, `road:100000` (about so many rows), `road:100000:7` (the seed).
  * @throws SptError `families/too-large`
  */
-export function member(name: string): Pattern | undefined {
-  const [family, size = String(USUAL), seed = '1', ...more] = name.split(':')
-  const known = FAMILIES[family!]
-  const [n, s] = [Number(size), Number(seed)]
-  if (!known || more.length > 0 || !Number.isInteger(n) || n < 1 || !Number.isInteger(s)) return undefined
-  if (n > MOST)
-    fail({
-      code: 'families/too-large',
-      message: `${name} would have about ${n} rows`,
-      expected: `at most ${MOST}`,
-      hint: 'members are made in memory, as lists',
-    })
-  return known.make(n, new Random(s))
-}
+export const member = (name: string): Pattern | undefined => drawn(FAMILIES, name)

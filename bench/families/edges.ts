@@ -1,5 +1,6 @@
 /** What families of matrices are drawn as. */
 import type { Random } from '../../src/run/bind/random-tensors.ts'
+import type { Drawn } from './drawn.ts'
 
 /** A pattern: rows and columns of the elements, in any order, maybe repeated. */
 export interface Pattern {
@@ -8,11 +9,7 @@ export interface Pattern {
   readonly columns: Int32Array
 }
 
-export interface Family {
-  readonly about: string
-  /** `size`: about how many rows there are. */
-  make(size: number, random: Random): Pattern
-}
+export type Family = Drawn<Pattern>
 
 /** Elements as they come. */
 export class Edges {

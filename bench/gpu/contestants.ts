@@ -1,5 +1,5 @@
 /** What contestants have in common: one of ours is bound and checked, a library is called on poisoned memory. */
-import type { StoredTensor, Tensor } from '../../src/node.ts'
+import type { CoordTensor, StoredTensor, Tensor } from '../../src/node.ts'
 import type { Memory, PeerStream } from '../peers/stream.ts'
 import { widen } from './blocks.ts'
 import type { Candidate } from './candidates.ts'
@@ -38,16 +38,25 @@ export const ours = (
 })
 
 /** A matrix by rows in the format of a candidate, with the kernel's other inputs in order; it has run once. */
-export async function bindRows(
+export const bindRows = (
   on: OurDevice,
   candidate: Candidate,
   formats: Formats,
   A: Csr,
   others: readonly Tensor[],
+): Promise<OurRun> => bindFirst(on, candidate, formats, (ready) => rowsFor(ready, A), others)
+
+/** The same for a first input that is made for the kernel. */
+export async function bindFirst(
+  on: OurDevice,
+  candidate: Candidate,
+  formats: Formats,
+  make: (ready: Ready) => CoordTensor | StoredTensor,
+  others: readonly Tensor[],
 ): Promise<OurRun> {
   const asked = await on.ready(candidate)
   const { source } = asked
-  const tensor = rowsFor(asked, A)
+  const tensor = make(asked)
   const [first, ...names] = inputs(source).map((b) => b.name)
   if (first === undefined || names.length < others.length)
     throw new Error(`${source.name} has too few inputs`)
@@ -116,7 +125,7 @@ export const peer = (
 /** Whether a dense product in the type of its output is right; `factors`: how products are taken where sums are f32. */
 export async function checkProduct(
   run: OurRun,
-  expected: ExpectedProduct,
+  expected: Pick<ExpectedProduct, 'check'>,
   factors: 'f32' | 'tf32' = 'f32',
 ): Promise<Verdict> {
   const { name, dtype } = run.output

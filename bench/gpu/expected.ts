@@ -5,7 +5,7 @@
  * values have to be numbers, which what was poisoned before the run is not.
  */
 import { type Csr, nonzeros } from './matrix.ts'
-import { choose } from './random.ts'
+import { choose, signs } from './random.ts'
 
 /** Unit roundoffs: of a product's factors as the units take them, and of a stored result. Sums are in f32. */
 export interface Precision {
@@ -73,9 +73,7 @@ export class ExpectedProduct {
   constructor(A: Csr, B: Float32Array, width: number) {
     this.#A = A
     this.#width = width
-    this.#signs = Int8Array.from({ length: width }, (_, k) =>
-      Math.imul(k + 1, 0x9e3779b1) & 0x10000 ? 1 : -1,
-    )
+    this.#signs = signs(width)
     const { sums, norms } = this.#project(B)
     this.#projected = new Float64Array(A.rows)
     this.#scale = new Float64Array(A.rows)

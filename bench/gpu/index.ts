@@ -5,13 +5,14 @@
 import { checkSchedules, checkWritable } from './asked.ts'
 import { DeviceLost } from './device-lost.ts'
 import { goOn, inherited, MOST_CULPRITS } from './loss.ts'
-import { sources } from './matrix.ts'
+import { checkData, type DataKind } from './named.ts'
 import { messageOf } from './ours.ts'
 import { buildingText, preparationText, suiteText } from './report.ts'
 import { type Options, Session } from './session.ts'
 import { blockSparse } from './suites/block-sparse.ts'
 import { coraGraph } from './suites/cora-graph.ts'
 import { gemm } from './suites/gemm.ts'
+import { GROUPED, overGroups } from './suites/grouped.ts'
 import { overMatrices } from './suites/matrices.ts'
 import { products } from './suites/products.ts'
 import { sampledBlocks } from './suites/sampled-blocks.ts'
@@ -30,8 +31,18 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   softmax,
   'block-sparse': blockSparse,
   'sampled-blocks': sampledBlocks,
+  ...Object.fromEntries(GROUPED.map((g) => [g.suite, overGroups(g)])),
   gemm,
   webgpu,
+}
+
+/** What suites take of what `--matrices` names. */
+const TAKES: Readonly<Record<string, DataKind>> = {
+  ...Object.fromEntries(
+    ['cora-graph', 'spmm', 'sddmm', 'spmv', 'softmax', 'webgpu'].map((suite) => [suite, 'matrices'] as const),
+  ),
+  'block-sparse': 'blocks',
+  ...Object.fromEntries(GROUPED.map((g) => [g.suite, g.kind])),
 }
 
 /** Names that can be asked for, in the order in which they run. */
@@ -42,14 +53,15 @@ export const suiteNames = (): readonly string[] => Object.keys(SUITES)
  * @throws SptError before anything is measured, where it could not be or its figures could not be written
  */
 export async function bench(names: readonly string[], options: Options): Promise<boolean> {
-  await checkSchedules(options.schedules, names.length > 0 ? names : suiteNames(), suiteNames())
-  if (options.matrices.length > 0) sources(options.data, options.matrices, options.quick)
+  const suites = names.length > 0 ? names : suiteNames()
+  await checkSchedules(options.schedules, suites, suiteNames())
+  checkData(options.matrices, options.data, options.quick, suites, TAKES)
   if (options.json !== undefined) await checkWritable(options.json)
   const session = new Session(options, inherited())
   let complete = true
   let lost: DeviceLost | undefined
   try {
-    for (const name of names.length > 0 ? names : suiteNames()) {
+    for (const name of suites) {
       const suite = SUITES[name]
       if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
       try {

@@ -9,6 +9,7 @@ import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { readTensor } from '../../src/node.ts'
 import { FAMILIES, member } from '../families.ts'
 import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
+import { GROUP_FILES, groupNames } from './groups.ts'
 import { fillNormal } from './random.ts'
 
 /** A matrix by rows, columns ascending; values are random normal ones. */
@@ -67,7 +68,7 @@ function namesOf(files: readonly string[]): ReadonlyMap<string, string> {
 }
 
 const filesOf = (folder: string): string[] =>
-  existsSync(folder) ? readdirSync(folder).filter((f) => MATRIX.test(f)) : []
+  existsSync(folder) ? readdirSync(folder).filter((f) => MATRIX.test(f) && !GROUP_FILES.includes(f)) : []
 
 /**
  * The matrices there are, by name if asked for, without reading them yet: those of the tables, then all others of the
@@ -104,7 +105,7 @@ export function sources(
   const files = new Set(names.values())
   const drawn = asked.filter((a) => a.split(':')[0]! in FAMILIES && !files.has(a))
   for (const name of drawn) found.push({ name, read: async () => fromPattern(name) })
-  const candidates = [...names.values(), ...Object.keys(SYNTHETIC), ...Object.keys(FAMILIES)]
+  const candidates = [...names.values(), ...Object.keys(SYNTHETIC), ...Object.keys(FAMILIES), ...groupNames()]
   const known = [...FILES.map(nameOf), ...candidates, ...drawn]
   const [absent] = found.length === 0 ? asked : asked.filter((a) => !known.includes(a))
   if (absent !== undefined || found.length === 0)

@@ -5,6 +5,7 @@ import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
 import {
   type Chosen,
   CompiledChoice,
+  type CoordTensor,
   convertFor,
   prepareResident,
   type Resident,
@@ -110,12 +111,12 @@ export class OurDevice {
     this.preparations.push(preparationOf(head, compiled, total, this.#clock.milliseconds))
   }
 
-  upload(tensor: StoredTensor, kernel: Kernel1): Promise<Resident> {
+  upload(tensor: CoordTensor | StoredTensor, kernel: Kernel1): Promise<Resident> {
     return resident(this.device, tensor, axesOf(kernel, inputs(kernel)[0]!))
   }
 
   /** Brings `tensor` into the format that the kernel stores its first input in; the kernel has been decided. */
-  async build(ready: Ready, tensor: StoredTensor): Promise<Built> {
+  async build(ready: Ready, tensor: CoordTensor | StoredTensor): Promise<Built> {
     const { compiled, source } = ready
     const name = inputs(source)[0]!.name
     const formatted = compiled.compilation.kernel.reformats.some((r) =>

@@ -49,6 +49,10 @@ export function choose(count: number, n: number, seed: number): Int32Array {
   return all.slice(0, count).sort()
 }
 
+/** Signs for random projections, the same ones everywhere. */
+export const sign = (k: number): number => (Math.imul(k + 1, 0x9e3779b1) & 0x10000 ? 1 : -1)
+export const signs = (count: number): Int8Array => Int8Array.from({ length: count }, (_, k) => sign(k))
+
 let pool: Float32Array = new Float32Array(0)
 
 /** `count` values of one long list of normal ones, from `from` on: each is made once, however many cases read it. */

@@ -11,6 +11,7 @@ import { PeerStream } from '../peers/stream.ts'
 import type { Case } from './case.ts'
 import type { State } from './loss.ts'
 import { type Csr, type Source, sources } from './matrix.ts'
+import { matricesOf } from './named.ts'
 import { messageOf, OurDevice } from './ours.ts'
 import type { Preparation } from './preparation.ts'
 import { line, writeProgress } from './report.ts'
@@ -134,7 +135,9 @@ export class Session {
    */
   async *matrices(only?: string): AsyncGenerator<Csr> {
     const { data, matrices, quick } = this.options
-    const { found, missing } = sources(data, matrices, quick)
+    const asked = matricesOf(matrices)
+    if (matrices.length > 0 && asked.length === 0) return
+    const { found, missing } = sources(data, asked, quick)
     if (missing.length > 0) this.say(`not in ${data}: ${missing.join(', ')}`)
     const wanted = found.filter((s) => only === undefined || s.name === only)
     let some = wanted.length === 0

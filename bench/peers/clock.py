@@ -64,33 +64,34 @@ class Clock:
         back = self.time(self.graph(call, COPIES), 30, 1) if event < BACK_TO_BACK_BELOW else None
         return dict(event=event, flushed=flushed, backToBack=back, repeats=50)
 
+    def time_calls(self, call, repeats, warm_ups, flush=False):
+        """The median of calls between two events each, the host's time included."""
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        times = []
+        for k in range(warm_ups + repeats):
+            if flush:
+                self.scratch.zero_()
+            start.record()
+            call()
+            end.record()
+            torch.cuda.synchronize()
+            if k >= warm_ups:
+                times.append(1000 * start.elapsed_time(end))
+        return statistics.median(times)
+
     def measure_calls(self, call):
-        """Of what cannot be recorded, because the host waits in it: between two events, the host's time included."""
-
-        def time(repeats, warm_ups, flush):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            times = []
-            for k in range(warm_ups + repeats):
-                if flush:
-                    self.scratch.zero_()
-                start.record()
-                call()
-                end.record()
-                torch.cuda.synchronize()
-                if k >= warm_ups:
-                    times.append(1000 * start.elapsed_time(end))
-            return statistics.median(times)
-
-        return dict(event=time(30, 5, False), flushed=time(10, 2, True), backToBack=None, repeats=30)
+        """Of what cannot be recorded, because the host waits in it."""
+        event = self.time_calls(call, 30, 5)
+        return dict(event=event, flushed=self.time_calls(call, 10, 2, True), backToBack=None, repeats=30)
 
 
-def tuned(clock, calls):
+def tuned(clock, calls, recorded=True):
     """The fastest of the calls that run: its name, itself, how many did."""
     best, tried, failed = None, 0, ""
     for name, call in calls:
         tried += 1
         try:
-            us = clock.time(clock.graph(call), 10, 3)
+            us = clock.time(clock.graph(call), 10, 3) if recorded else clock.time_calls(call, 5, 2)
         except Exception as error:  # Out of shared memory, mostly.
             failed = str(error).strip().split("\n")[0][:160]
             continue

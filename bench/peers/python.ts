@@ -1,6 +1,7 @@
 /** The Python peers: one process for all cases, files in, one line of JSON for each result out. */
 import { spawn, spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Entry } from '../gpu/case.ts'
 import type { Times } from '../gpu/timing.ts'
@@ -10,6 +11,17 @@ export interface PythonCase {
   readonly id: string
   /** Arrays lie at `FILE-indptr`, `FILE-indices` (i32) and `FILE-values`. */
   readonly file: string
+}
+
+/** A case of groups: pairs at `FILE-groups`, `FILE-rows`, `FILE-columns` (i32) and `FILE-values`. */
+export interface GroupCase extends PythonCase {
+  readonly kind: string
+  readonly groups: number
+  readonly rows: number
+  readonly columns: number
+  readonly inputs: number
+  readonly outputs: number
+  readonly type: string
 }
 
 /** A case of blocks. */
@@ -41,11 +53,29 @@ export const entryOf = (r: PythonResult): Entry => ({
   ...(r.facts ? { facts: r.facts } : {}),
 })
 
+/** Runs a program on cases that `write` makes, with arrays as files of a folder; it is said where there are no results. */
+export async function pythonPeers(
+  program: string,
+  s: { readonly options: { readonly quick: boolean }; say(text: string): void },
+  write: (folder: string) => readonly PythonCase[],
+): Promise<readonly PythonResult[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
+  try {
+    const cases = write(folder)
+    if (cases.length === 0) return []
+    const { results, said } = await runPython(program, folder, cases, s.options.quick)
+    for (const text of said) s.say(text)
+    return results
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 /** More would not finish within a run of the suites. */
 const LIMIT_MS = 240_000
 
 /** Runs a program of this folder; where Python, PyTorch or Triton is missing, `said` has the reason and there are no results. */
-export async function runPython(
+async function runPython(
   program: string,
   folder: string,
   cases: readonly PythonCase[],

@@ -14,7 +14,7 @@ import { samples } from '../../bench/gpu/suites/samples.ts'
 import { ExpectedSoftmax } from '../../bench/gpu/suites/softmax.ts'
 import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import { packageFile } from '../../bench/support.ts'
-import type { StoredTensor } from '../../src/node.ts'
+import type { CoordTensor, StoredTensor } from '../../src/node.ts'
 import { CompiledChoice, dense, devices } from '../../src/node.ts'
 import { Folder } from '../cli/support.ts'
 
@@ -67,7 +67,7 @@ test('blocks of sizes that are asked for by name', () => {
 class Builder extends OurDevice {
   readonly built: string[] = []
 
-  override build(ready: Ready, tensor: StoredTensor): Promise<Built> {
+  override build(ready: Ready, tensor: CoordTensor | StoredTensor): Promise<Built> {
     this.built.push(ready.chosen?.text ?? ready.candidate.schedule)
     return super.build(ready, tensor)
   }

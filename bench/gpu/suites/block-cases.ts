@@ -1,11 +1,11 @@
 /** What suites over matrices of random dense blocks share: the same for programs in Python, and a case of them. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BlockCase, entryOf, type PythonResult, runPython } from '../../peers/python.ts'
+import { type BlockCase, entryOf, type PythonResult, pythonPeers } from '../../peers/python.ts'
 import type { BlockMatrix } from '../blocks.ts'
 import type { Case, Entry } from '../case.ts'
 import { floor } from '../ceilings.ts'
+import { BLOCK_SIZE } from '../named.ts'
 import type { Session } from '../session.ts'
 
 /** Rows and columns of the matrices. */
@@ -16,34 +16,27 @@ export const WIDTHS = [4096, 512]
 
 /** Sizes of blocks: those of `usual`, or what `--matrices` asks for by name, as `b=8`. */
 export function blockSizes(asked: readonly string[], usual: readonly number[]): readonly number[] {
-  const named = asked.flatMap((name) => /^b=(\d+)$/.exec(name)?.[1] ?? []).map(Number)
+  const named = asked.flatMap((name) => BLOCK_SIZE.exec(name)?.[1] ?? []).map(Number)
   return named.length > 0 ? named : usual
 }
 
 /** What a Python program measures, started once for all cases: that takes seconds. `operands` are f16, by file name. */
-export async function blockPeers(
+export const blockPeers = (
   s: Session,
   program: string,
   cells: readonly BlockMatrix[],
   operands: Readonly<Record<string, Uint16Array>>,
-): Promise<readonly PythonResult[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
-  try {
+): Promise<readonly PythonResult[]> =>
+  pythonPeers(program, s, (folder) => {
     for (const [name, values] of Object.entries(operands)) writeFileSync(join(folder, name), values)
-    const cases = cells.flatMap(({ name, m }, k): BlockCase[] => {
+    return cells.flatMap(({ name, m }, k): BlockCase[] => {
       const file = join(folder, String(k))
       writeFileSync(`${file}-indptr`, m.indptr)
       writeFileSync(`${file}-indices`, m.indices)
       writeFileSync(`${file}-values`, m.values)
       return WIDTHS.map((width) => ({ id: idOf(name, width), file, size: SIZE, b: m.b, width }))
     })
-    const { results, said } = await runPython(program, folder, cases, s.options.quick)
-    for (const text of said) s.say(text)
-    return results
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+  })
 
 const idOf = (name: string, width: number): string => `${name} ${width}`
 

@@ -11,7 +11,7 @@ import { ours } from '../contestants.ts'
 import { inputs } from '../declared.ts'
 import { allowed, PRECISION, Tally, type Verdict, WORK } from '../expected.ts'
 import type { OurDevice } from '../ours.ts'
-import { choose } from '../random.ts'
+import { choose, sign } from '../random.ts'
 import type { Session } from '../session.ts'
 import { blockCase, blockPeers, DENSITIES, SIZE, WIDTHS } from './block-cases.ts'
 
@@ -169,8 +169,6 @@ export class ExpectedBlocks {
     return tally.verdict
   }
 }
-
-const sign = (k: number): number => (Math.imul(k + 1, 0x9e3779b1) & 0x10000 ? 1 : -1)
 
 /** Of each b rows the sum with signs, and the norm of all their elements. */
 interface Projected {

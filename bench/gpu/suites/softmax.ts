@@ -1,8 +1,7 @@
 /** Softmax of the rows of sparse matrices, in f32, against PyTorch. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { entryOf, type PythonResult, runPython } from '../../peers/python.ts'
+import { entryOf, type PythonResult, pythonPeers } from '../../peers/python.ts'
 import { fieldOf } from '../candidates.ts'
 import { compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
@@ -28,24 +27,16 @@ export async function softmax(s: Session): Promise<void> {
 }
 
 /** All matrices in one process: it takes seconds to start. */
-async function peers(s: Session, matrices: readonly Csr[]): Promise<readonly PythonResult[]> {
-  if (matrices.length === 0) return []
-  const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
-  try {
-    const cases = matrices.map(({ name, rows, columns, indptr, indices, values }) => {
+const peers = (s: Session, matrices: readonly Csr[]): Promise<readonly PythonResult[]> =>
+  pythonPeers('row_softmax.py', s, (folder) =>
+    matrices.map(({ name, rows, columns, indptr, indices, values }) => {
       const file = join(folder, name)
       writeFileSync(`${file}-indptr`, indptr)
       writeFileSync(`${file}-indices`, indices)
       writeFileSync(`${file}-values`, values)
       return { id: name, file, rows, columns }
-    })
-    const { results, said } = await runPython('row_softmax.py', folder, cases, s.options.quick)
-    for (const text of said) s.say(text)
-    return results
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+    }),
+  )
 
 async function one(s: Session, A: Csr, python: readonly PythonResult[]): Promise<void> {
   const field = fieldOf(SUITE, s.options.schedules)

@@ -15,7 +15,7 @@ export const bench: CommandSpec = {
     { flags: '--data <FOLDER>', about: 'Where the matrices lie (default: data)' },
     {
       flags: '--matrices <NAMES>',
-      about: 'Only these, by name, with commas between them; families too (road, road:100000:7)',
+      about: 'Only these, by name, with commas between them; families too (road, voxels, road:100000:7)',
     },
     { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 32,128,512)' },
     {
