@@ -25,6 +25,7 @@ export type {
   RefResult,
   RefSample,
   RefSparseResult,
+  RefStructure,
   RefTensor,
 } from './inputs-and-results.ts'
 

@@ -26,10 +26,21 @@ export interface RefInputs {
   readonly buffers: Readonly<Record<string, RefTensor>>
   /**
    * Structure that no input brings: coordinates on the chain from the root to the axis named, one column an
-   * axis. What several tensors and structures say about a tree is united.
+   * axis. What several tensors and structures, of one axis too, say about a tree is united.
    */
-  readonly structure?: Readonly<Record<string, { readonly coords: readonly ArrayLike<number>[] }>>
+  readonly structure?: Readonly<Record<string, RefStructure | readonly RefStructure[]>>
 }
+
+/** Coordinates alone, as those of tensors. */
+export type RefStructure = Pick<RefCoords, 'coords' | 'duplicates'>
+
+/** One by one, with their axes. */
+export const structuresOf = ({
+  structure,
+}: Pick<RefInputs, 'structure'>): readonly (readonly [axis: string, RefStructure])[] =>
+  Object.entries(structure ?? {}).flatMap(([axis, s]) =>
+    ('coords' in s ? [s] : s).map((x) => [axis, x] as const),
+  )
 
 export interface RefOptions {
   /**

@@ -21,7 +21,13 @@ import { chainOf, type Source } from './axis-trees.ts'
 import { buildLevels } from './build-levels.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs-and-results.ts'
+import {
+  isCoords,
+  type RefCoords,
+  type RefDense,
+  type RefInputs,
+  structuresOf,
+} from './inputs-and-results.ts'
 import { allocate, at, place, type Tensor } from './reference-buffers.ts'
 import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformatted-tensors.ts'
 import { type Asked, isApart, type Sample, sampledInputs, sampleOf } from './sample.ts'
@@ -105,10 +111,9 @@ export function bind(kernel: Kernel1, all: RefInputs, asked: Asked | null): Boun
   const sample = sampleOf(kernel, asked, extentOf)
   const inputs = sample && isApart(kernel, sample.sampling) ? sampledInputs(kernel, all, sample) : all
   const given = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
-  const extra = Object.entries(inputs.structure ?? {}).map(([name, s]) => {
-    const chain = structureOf(name, axes)
-    return toSource(`the structure of ${name}`, chain, { coords: s.coords, values: null }, chain.length > 0)
-  })
+  const extra = structuresOf(inputs).map(([name, s]) =>
+    toSource(`the structure of ${name}`, structureOf(name, axes), { ...s, values: null }, true),
+  )
   const callers = [...given.flatMap((g) => (g.source ? [g.source] : [])), ...extra]
   const translated = new Map(
     callers.map((s) => {

@@ -13,7 +13,9 @@ import {
   type RefCoords,
   type RefInputs,
   type RefOptions,
+  type RefStructure,
   type RefTensor,
+  structuresOf,
 } from './inputs-and-results.ts'
 
 export interface Sampling {
@@ -135,11 +137,12 @@ export function sampledInputs({ axes, buffers }: Kernel1, inputs: RefInputs, sam
     const over = buffers.find((b) => b.name === name)?.axes ?? []
     return [name, isCoords(t) ? sampledCoords(t, over.indexOf(axis), sample) : t]
   })
-  const structure = Object.entries(inputs.structure ?? {}).map(([name, s]): [string, RefCoords] => {
+  const structure: Record<string, RefStructure[]> = byName()
+  for (const [name, s] of structuresOf(inputs)) {
     const dim = known.has(name) ? chainTo(known, name).indexOf(axis) : -1
-    return [name, sampledCoords({ ...s, values: null }, dim, sample)]
-  })
-  return { ...inputs, buffers: byName(kept), structure: byName(structure) }
+    structure[name] = [...(structure[name] ?? []), sampledCoords({ ...s, values: null }, dim, sample)]
+  }
+  return { ...inputs, buffers: byName(kept), structure }
 }
 
 function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {

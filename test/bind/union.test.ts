@@ -41,6 +41,13 @@ const counted = (of: Entries): Map<string, number> => {
   for (const [i, j] of of) out.set(`${i},${j}`, (out.get(`${i},${j}`) ?? 0) + 1)
   return out
 }
+/** How often each is there of all of them. */
+const places = (all: readonly Entries[]): Map<string, number> => {
+  const of = all.map(counted)
+  return new Map(
+    of.flatMap((c) => [...c.keys()]).map((at) => [at, Math.max(...of.map((c) => c.get(at) ?? 0))]),
+  )
+}
 const total = (of: Entries): number => of.reduce((n, e) => n + e[2], 0)
 
 test.each([
@@ -53,17 +60,58 @@ test.each([
   await fc.assert(
     fc.asyncProperty(entries, entries, fc.boolean(), async (a, b, alike) => {
       const other: Entries = alike ? a.toReversed() : b
-      const all = [counted(a), counted(other)]
-      const keys = new Set(all.flatMap((c) => [...c.keys()]))
-      const places = [...keys].reduce((n, k) => n + Math.max(...all.map((c) => c.get(k) ?? 0)), 0)
+      const stored = [...places([a, other]).values()].reduce((n, k) => n + k, 0)
       const { S, N, C } = await compiled.run({
         tensors: { A: tensor(a), B: tensor(other), C: tensor(other) },
         params: { m: M, n: 5 },
       })
       expect(S!.values![0]).toBe(total(a) + 100 * total(other))
-      expect(N!.values![0]).toBe(places)
-      expect(C!.values!.length).toBe(places)
+      expect(N!.values![0]).toBe(stored)
+      expect(C!.values!.length).toBe(stored)
       expect(Array.from(C!.values!).reduce((x, y) => x + y, 0)).toBe(total(a) + total(other))
+    }),
+    { numRuns: 40 },
+  )
+  compiled.release()
+})
+
+test.each([
+  ['sparse_variable(m) nonunique', 'sparse_variable(i, n)'],
+  ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 2)'],
+  ['dense_fixed(m)', 'sparse_variable(i, n) nonunique'],
+  ['dense_fixed(m)', 'sparse_fixed(i, n, 24) nonunique'],
+])('%s, %s: patterns of an axis and of results have equal coordinates too', async (root, child) => {
+  const text = `
+    kernel k(m: size, n: size) {
+      axis i = ${root}
+      axis j = ${child}
+      axis h = dense_fixed(m)
+      axis d = dense_fixed(n)
+      buffer X: f32[h, d] in
+      buffer Y: f32[h, d] out
+      buffer S: f32[i, j] out
+      buffer T: f32[i, j] out
+      iterate count [i, j] as RR { Y[i, j] += X[i, j] }
+      iterate one [i, j] as SS { S[i, j] = X[i, j] }
+      iterate two [i, j] as SS { T[i, j] = 2 * X[i, j] }
+    }`
+  const compiled = await (await load(text)).kernel().compile(createCpuDevice())
+  const pattern = (of: Entries) => coords([M, N], [of.map((e) => e[0]), of.map((e) => e[1])])
+  const values = fc.array(fc.integer({ min: -9, max: 9 }), { minLength: M * N, maxLength: M * N })
+  const bound = fc.subarray(['j', 'S', 'T'], { minLength: 1 })
+  await fc.assert(
+    fc.asyncProperty(entries, entries, entries, bound, values, async (a, b, c, names, X) => {
+      const given = new Map([a, b, c].map((e, k) => [['j', 'S', 'T'][k]!, e]))
+      const of = names.map((n) => given.get(n)!)
+      const tensors = Object.fromEntries(names.map((n) => [n, pattern(given.get(n)!)]))
+      const prepared = await compiled.prepare({ tensors: { ...tensors, X }, params: { m: M, n: N } })
+      const times = places(of)
+      const { problems, sampled } = await prepared.verify()
+      expect([problems, sampled]).toEqual([[], null])
+      const want = X.map((x, at) => x * (times.get(`${Math.floor(at / N)},${at % N}`) ?? 0))
+      expect([...(await prepared.read('Y')).values!]).toEqual(want.map((x) => x + 0))
+      expect((await prepared.verify({ sample: { count: 1 } })).problems).toEqual([])
+      prepared.free()
     }),
     { numRuns: 40 },
   )

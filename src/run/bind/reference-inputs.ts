@@ -2,7 +2,6 @@
 
 import { byName } from '../../ast/by-name.ts'
 import { SptError } from '../../ast/diagnostic.ts'
-import { concat } from '../../columns/allocate.ts'
 import { chainTo, repeats } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -10,6 +9,7 @@ import {
   type RefInputs,
   type RefOptions,
   type RefOutputs,
+  type RefStructure,
   type RefTensor,
   reference,
 } from '../../reference/index.ts'
@@ -22,28 +22,26 @@ import type { Bound } from './types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   const buffers = byName<RefTensor>()
-  const structure = byName<{ coords: Int32Array[] }>()
+  const structure = byName<RefStructure[]>()
   const axes = allAxesOf(kernel)
   for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
+  const add = (axis: string, s: RefStructure): void => {
+    structure[axis] = [...(structure[axis] ?? []), s]
+  }
   for (const s of bound.sources()) {
+    const duplicates = keepsApart(s.axes.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     const buffer = kernel.buffers.find((b) => b.name === s.name)
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
       const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
-      const apart = keepsApart(buffer.axes.map((a) => storedAxis(axes, a)))
-      buffers[s.name] = { coords: [...s.columns], values, duplicates: apart ? 'keep' : 'sum' }
+      buffers[s.name] = { coords: [...s.columns], values, duplicates }
     } else {
       const axis = buffer ? leafOf(kernel, s.axes) : s.name
-      if (axis !== undefined) {
-        const keep = chainTo(allAxesOf(kernel), axis).map((a) => s.columns[s.axes.indexOf(a)]!)
-        structure[axis] = { coords: keep }
-      }
+      if (axis !== undefined)
+        add(axis, { coords: chainTo(axes, axis).map((a) => s.columns[s.axes.indexOf(a)]!), duplicates })
     }
   }
   for (const name of bound.ready.keys())
-    for (const { axis, coords } of storedPrefixes(kernel, bound, name)) {
-      const known = structure[axis]?.coords
-      structure[axis] = { coords: known ? known.map((c, d) => concat([c, coords[d]!])) : coords }
-    }
+    for (const { axis, coords } of storedPrefixes(kernel, bound, name)) add(axis, { coords })
   const params = byName(kernel.params.map((p) => [p.name, bound.params.get(p.name) ?? 0]))
   return { params, buffers, structure }
 }
