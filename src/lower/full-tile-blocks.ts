@@ -19,17 +19,19 @@ import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import { sharesWork } from './cooperative-copies.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 
 export function versionFullTiles(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
+  const values = valuesIn(kernel.body)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
       const blocks = s.kind === 'for' && boundTo(s, 'block') ? [...around, s] : around
       if (s.kind === 'for' && boundTo(s, 'block') && !loopsOf(s.body).some((l) => boundTo(l, 'block')))
-        return withFullTileVersion(s, blocks, natural, names)
+        return withFullTileVersion(s, blocks, values, natural, names)
       return withBodies(
         s,
         bodiesOf(s).map((b) => go(b, blocks)),
@@ -43,11 +45,12 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
 function withFullTileVersion(
   loop: For,
   blocks: readonly For[],
+  values: Values,
   natural: (e: Expr) => boolean,
   names: Names,
 ): For {
   const tiles = blocks.flatMap((l): { readonly of: For; readonly tiles: Tiles }[] => {
-    const found = tilesOf(l, true)
+    const found = tilesOf(l, values, true)
     return found && natural(found.total) ? [{ of: l, tiles: found }] : []
   })
   const inside = guardsOf(loop.body)

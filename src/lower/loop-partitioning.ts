@@ -7,6 +7,7 @@
  * that threads share stay one: a copy would allocate their memory twice.
  */
 
+import type { Interval } from '../analysis/integers/interval.ts'
 import {
   coefficientOf,
   keepTerms,
@@ -17,24 +18,27 @@ import {
   roundedUp,
   sumExpr,
 } from '../analysis/integers/linear.ts'
-import { naturals, rangesOver } from '../analysis/integers/ranges.ts'
+import { naturals, type Register, registersOver } from '../analysis/integers/ranges.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import { sharesWork } from './cooperative-copies.ts'
 
 export function partitionLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
+  const values = valuesIn(kernel.body)
   const go = (list: Body): Body =>
     list.flatMap((s): Body => {
       const tiles =
-        s.kind === 'for' && s.mode.kind === 'serial' && s.guards.length === 0 ? tilesOf(s) : undefined
+        s.kind === 'for' && s.mode.kind === 'serial' && s.guards.length === 0 ? tilesOf(s, values) : undefined
       if (s.kind !== 'for' || !tiles || !natural(tiles.total) || isShared(s)) {
         const bodies = bodiesOf(s)
         return [withBodies(s, bodies.map(go))]
@@ -54,15 +58,25 @@ export interface Tiles {
   readonly guards: ReadonlyMap<Expr, Expr>
 }
 
-/** The rest in `v * c + rest < n`, for tiles of a loop over `ceildiv(n, c)`; of other conditions `undefined`. */
-export function restIn(g: Expr, { var: name }: For, { total, by }: RoundedUp): Expr | undefined {
+/**
+ * The rest in `v * c + rest < n`, for tiles of a loop over `ceildiv(n, c)`; of other conditions `undefined`, and where the text
+ * says something in it that may wrap, which is less than n then whatever v is.
+ */
+export function restIn(
+  g: Expr,
+  { var: name }: For,
+  { total, by }: RoundedUp,
+  registers: (e: Expr) => Register,
+): { readonly rest: Expr; readonly range: Interval } | undefined {
   if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) return undefined
   if (coefficientOf(g.a, name) !== by) return undefined
-  return sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== name))
+  const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== name))
+  if (someExpr(rest, (e) => registers(e).wraps)) return undefined
+  return { rest, range: registers(rest).range }
 }
 
 /** The tiles of a loop whose conditions stand around constant loops, or around `any`. */
-export function tilesOf(loop: For, any = false): Tiles | undefined {
+export function tilesOf(loop: For, values: Values, any = false): Tiles | undefined {
   const tiles = roundedUp(loop.extent)
   if (!tiles) return undefined
   const size = tiles.by
@@ -71,11 +85,11 @@ export function tilesOf(loop: For, any = false): Tiles | undefined {
   walkStmts(loop.body, (s, path) => {
     if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
     for (const g of s.guards) {
-      const rest = restIn(g, loop, tiles)
-      if (!rest || g.kind !== 'binary') continue
-      const { known, hi } = rangesOver(loopMap([...path, s]))(rest)
-      if (!known || hi >= size) continue
-      guards.set(g, rest)
+      const found = restIn(g, loop, tiles, registersOver(loopMap([...path, s]), values))
+      if (!found || g.kind !== 'binary') continue
+      const { known, hi, fits } = found.range
+      if (!known || !fits || hi >= size) continue
+      guards.set(g, found.rest)
       bound ??= g.b
     }
   })

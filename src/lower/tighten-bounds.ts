@@ -7,17 +7,20 @@
 
 import { isIndex } from '../analysis/integers/interval.ts'
 import { loopMap, roundedUp } from '../analysis/integers/linear.ts'
-import { rangesOver } from '../analysis/integers/ranges.ts'
+import { registersOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
+import { mentions } from '../ir/expr-tree.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
+import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoops(kernel: Kernel2): Kernel2 {
+  const values = valuesIn(kernel.body)
   const go = (list: Body, path: readonly For[]): Body =>
     mapSame(list, (s) => {
-      const next = s.kind === 'for' ? tightened(s, path) : s
+      const next = s.kind === 'for' ? tightened(s, path, values) : s
       const inner = next.kind === 'for' ? [...path, next] : path
       return withBodies(
         next,
@@ -28,15 +31,15 @@ export function tightenLoops(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-function tightened(loop: For, path: readonly For[]): For {
+function tightened(loop: For, path: readonly For[], values: Values): For {
   if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0 || isShared(loop)) return loop
   const tiles = roundedUp(loop.extent)
   if (!tiles) return loop
   const size = tiles.by
-  const range = rangesOver(loopMap(path))
+  const registers = registersOver(loopMap(path), values)
   const rests = loop.guards.map((g): Expr | undefined => {
-    const rest = restIn(g, loop, tiles)
-    return rest && isIndex(range(rest), size) ? rest : undefined
+    const found = restIn(g, loop, tiles, registers)
+    return found && isIndex(found.range, size) && !mentions(found.rest, loop.var) ? found.rest : undefined
   })
   const at = rests.findIndex((r) => r !== undefined)
   if (at < 0) return loop

@@ -6,7 +6,7 @@ import type { Buffer } from '../../ir/loops.ts'
 import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
-import { isWritten, valuesIn } from '../../ir/wrapping-values.ts'
+import { isWritten, type Values, valuesIn } from '../../ir/wrapping-values.ts'
 import {
   ANY,
   beyond,
@@ -71,13 +71,22 @@ const leavesBits = (e: Expr): boolean =>
   e.args[1].value > 0 &&
   e.args[1].value < 32
 
-/** Bounds of expressions over loops. */
-export const rangesOver = (loops: Extents): ((e: Expr) => Interval) =>
-  rangesBy((e) => {
+const overLoops =
+  (loops: Extents): KnownRegister =>
+  (e) => {
     const extent = e.kind === 'var' ? loops.get(e.name)?.extent : undefined
     if (!extent) return undefined
     return { range: extent.kind === 'const' ? interval(0, Math.max(0, extent.value - 1)) : NATURAL }
-  })
+  }
+
+/** Bounds of expressions over loops. */
+export const rangesOver = (loops: Extents): ((e: Expr) => Interval) => rangesBy(overLoops(loops))
+
+/** What registers hold of expressions over loops, some of them of values, which wrap. */
+export function registersOver(loops: Extents, values: Values): (e: Expr) => Register {
+  const known = overLoops(loops)
+  return registersBy((e) => (isWritten(values, e) ? { ofData: true } : known(e)))
+}
 
 /** The ranges alone. */
 export function rangesBy(known: KnownRegister): (e: Expr) => Interval {
