@@ -37,19 +37,23 @@ export interface NestLoop {
 }
 
 /** All nests, in the order in which they run. */
-export function nestsOf({ body, buffers }: Kernel2): readonly Nest[] {
+export function nestsOf({ body, buffers }: Kernel2, handle: (loop: For) => LoopRef): readonly Nest[] {
   const names = loopNames(body)
   const global = new Set(buffers.map((b) => b.name))
   return Object.freeze(
     body.flatMap((s): Nest[] => {
       if (s.kind !== 'for') return []
       const writes = Object.freeze([...writesOf([s])].filter((b) => global.has(b)))
-      return [Object.freeze({ name: s.nest, writes, loops: loopsIn(s, names) })]
+      return [Object.freeze({ name: s.nest, writes, loops: loopsIn(s, names, handle) })]
     }),
   )
 }
 
-function loopsIn(top: For, names: ReadonlyMap<string, string>): readonly NestLoop[] {
+function loopsIn(
+  top: For,
+  names: ReadonlyMap<string, string>,
+  handle: (loop: For) => LoopRef,
+): readonly NestLoop[] {
   const roles = rolesIn(top)
   const out: NestLoop[] = []
   walkStmts([top], (l, path) => {
@@ -59,7 +63,7 @@ function loopsIn(top: For, names: ReadonlyMap<string, string>): readonly NestLoo
     out.push(
       Object.freeze({
         name: names.get(l.var)!,
-        handle: Object.freeze({ var: l.var }),
+        handle: handle(l),
         role: roles.get(l.var)!,
         extent: printExpr(l.extent),
         constant: l.extent.kind === 'const' ? l.extent.value : null,

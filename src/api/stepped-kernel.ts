@@ -8,14 +8,15 @@ import { print3 } from '../ir/print-stage3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation, StepOf } from '../run/compile.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
-import type { LoopRef } from '../schedule/loop-ref.ts'
+import type { LoopHandle, LoopRef } from '../schedule/loop-ref.ts'
 import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step } from '../schedule/resolve.ts'
-import { handle } from '../schedule/state.ts'
+import { namedLoop } from '../schedule/state.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, expectEach, expectName, isRecord } from './argument-checks.ts'
 import { refuseTextsOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
+import { currentHandle, handleOf, iteratorOf } from './loop-handles.ts'
 import { type Nest, nestsOf } from './nests.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
@@ -114,12 +115,14 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   /** A loop by name, good through later steps that rename or nest it. */
   loop(name: string): LoopRef {
     expectName('a loop', name)
-    return handle(this.compilation.state, name)
+    const { kernel, state } = this.compilation
+    return handleOf(kernel, namedLoop(state, name))
   }
 
   /** Its nests of loops as they are now, with what each loop is to the result. */
   get nests(): readonly Nest[] {
-    return nestsOf(this.compilation.loops)
+    const { kernel, loops } = this.compilation
+    return nestsOf(loops, (l) => handleOf(kernel, l))
   }
 
   /** The steps so far, as the language writes them. */
@@ -165,6 +168,14 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
 
   protected get onCoordinates(): boolean {
     return this.compilation.onCoordinates
+  }
+
+  protected now(loop: LoopHandle): LoopRef {
+    return currentHandle(loop, this.compilation)
+  }
+
+  protected iterator(loop: LoopHandle): string {
+    return iteratorOf(loop, this.compilation)
   }
 
   protected onCoord(step: CoordStep): K {

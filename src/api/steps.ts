@@ -4,10 +4,11 @@ import type { Instr } from '../ir/instr.ts'
 import type { MemoryScope } from '../schedule/arguments.ts'
 import { COORD_STEPS } from '../schedule/coords/primitives.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
+import { isHandle, type LoopHandle, type LoopRef } from '../schedule/loop-ref.ts'
 import type { Declared } from '../schedule/primitive.ts'
 import { LOOP_STEPS } from '../schedule/primitives.ts'
 import type { LoopStep } from '../schedule/steps.ts'
-import { expectArgument } from './argument-checks.ts'
+import { expectArgument, isRecord } from './argument-checks.ts'
 import { chooseFormat } from './choose-format.ts'
 import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
@@ -28,6 +29,10 @@ export abstract class Steps<K> extends Uncloneable {
   protected abstract get surroundings(): Surroundings
   /** Whether steps on coordinates may still be applied. */
   protected abstract get onCoordinates(): boolean
+  /** The loop of a handle as it is now. */
+  protected abstract now(handle: LoopHandle): LoopRef
+  /** What it is called: iterators have no handles. */
+  protected abstract iterator(handle: LoopHandle): string
   protected abstract onCoord(step: CoordStep): K
   protected abstract onLoop(step: LoopStep): K
 
@@ -52,7 +57,9 @@ export abstract class Steps<K> extends Uncloneable {
         expectNoMore(word, length, args)
         // On coordinates while there are any.
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
-        const fields = fieldsOf((onCoords ? coords : loops!).given(...args), this.surroundings)
+        const loop = (h: LoopHandle): LoopRef => (onCoords ? this.iterator(h) : this.now(h))
+        const given = (onCoords ? coords : loops!).given(...args.map((a) => withLoops(a, loop)))
+        const fields = fieldsOf(given, this.surroundings)
         const step = { kind: word, ...fields }
         return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
       }
@@ -60,6 +67,14 @@ export abstract class Steps<K> extends Uncloneable {
       Object.defineProperty(Steps.prototype, word, { value: method, writable: true, configurable: true })
     }
   }
+}
+
+/** What a call gives, with other handles. */
+function withLoops(given: unknown, loop: (h: LoopHandle) => LoopRef): unknown {
+  if (Array.isArray(given)) return given.map((g) => withLoops(g, loop))
+  if (isHandle(given)) return loop(given)
+  const options = isRecord(given) && Object.values(given).some(isHandle)
+  return options ? Object.fromEntries(Object.entries(given).map(([k, g]) => [k, withLoops(g, loop)])) : given
 }
 
 type AnyDeclared = Declared<unknown, readonly unknown[]>

@@ -81,6 +81,7 @@ export class StepWalk {
   #value(v: Ast.StepValue, parts: readonly string[]): void {
     if (v.kind === 'name' && v.of === 'buffer') this.#checkBuffer(v.name, parts)
     if (v.kind === 'name' && v.of === 'new buffer') this.#made.add(v.name.name)
+    if (v.kind === 'name' && v.of === 'size') this.#checkSize(v.name)
     if (v.kind !== 'instance') return
     const { name, args, span } = v.use
     if (v.of === 'instr') {
@@ -110,6 +111,18 @@ export class StepWalk {
     const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
     if (!args?.every((a) => a !== null)) return args !== null
     return family.at(args, report, use.span) !== null
+  }
+
+  /** Everywhere else the name is the parameter's number, and what is asked here is the size that the kernel has. */
+  #checkSize(name: Ast.Ident): void {
+    if (!this.#params.has(name.name)) return
+    this.#r.report.error({
+      code: 'check/duplicate',
+      message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and stands for a size of the kernel here`,
+      span: name.span,
+      expected: 'a size of the kernel, of another name than the parameters',
+      hint: 'rename the parameter; the argument is checked as `require SIZE == PARAMETER`',
+    })
   }
 
   #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {

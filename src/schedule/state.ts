@@ -8,13 +8,13 @@ import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { replacedAt } from '../ir/lists.ts'
-import type { Buffer, Fact, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Buffer, Fact, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Consumed, Context, type NameQuery } from './context.ts'
 import { distributeConditions } from './distribute-conditions.ts'
 import { checkNewNames } from './fresh-names.ts'
 import { KernelNames } from './kernel-names.ts'
 import { loopNames } from './loop-names.ts'
-import type { LoopRef } from './loop-ref.ts'
+import type { LoopHandle, LoopRef } from './loop-ref.ts'
 import { actsIn, keep, recalled } from './nest-memo.ts'
 import { checkParallel } from './parallel-legality.ts'
 import type { Gone, Outcome, Primitive } from './primitive.ts'
@@ -175,8 +175,16 @@ export const undo = (state: ScheduleState): ScheduleState => state.before ?? sta
 export const replay = (kernel: Kernel2, trace: readonly LoopStep[]): ScheduleState =>
   trace.reduce(apply, start(kernel))
 
+/** The loop that a user's name means. @throws SptError as steps on it */
+export const namedLoop = (state: ScheduleState, name: string): For =>
+  new Context(state.kernel, state.consumed, undefined, state.names).loop(name).loop
+
 /** A handle on a loop, which stays good through later steps as long as the loop exists. */
-export function handle(state: ScheduleState, name: string): LoopRef {
+export const handle = (state: ScheduleState, name: string): LoopHandle =>
+  Object.freeze({ var: namedLoop(state, name).var })
+
+/** What a loop is called now, as steps take it. @throws SptError as steps on a loop that there is none of */
+export function loopName(state: ScheduleState, loop: LoopRef): string {
   const cx = new Context(state.kernel, state.consumed, undefined, state.names)
-  return Object.freeze({ var: cx.loop(name).loop.var })
+  return loopNames(state.kernel.body).get(cx.loop(loop).loop.var)!
 }

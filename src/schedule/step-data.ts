@@ -5,7 +5,7 @@ import type { StepSyntax, Syntax, ValueSyntax } from '../ast/step-syntax.ts'
 import { THREAD_AXES } from '../ir/expr.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import { remembered } from '../ir/remembered.ts'
-import type { LoopRef } from './loop-ref.ts'
+import { isHandle, type LoopRef } from './loop-ref.ts'
 
 export type Words = Readonly<Record<string, StepSyntax>>
 
@@ -15,7 +15,7 @@ export type Words = Readonly<Record<string, StepSyntax>>
 type Field = readonly [is: (x: unknown) => boolean, expected: string]
 
 const isName = (x: unknown): boolean => typeof x === 'string'
-const isLoop = (x: unknown): boolean => isName(x) || (isRecord(x) && isName(x.var))
+const isLoop = (x: unknown): boolean => isName(x) || isHandle(x)
 const isAxis = (x: unknown): boolean => (THREAD_AXES as readonly unknown[]).includes(x)
 const DECLARED: Field = [(x) => isRecord(x) && isName(x.name), 'one that a program declares']
 

@@ -11,7 +11,7 @@ import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
 import { elements } from '../buffer-layout.ts'
 import type { Compilation } from '../compile.ts'
-import { elementBytes } from '../device-limits.ts'
+import { checkFacts, elementBytes } from '../device-limits.ts'
 import { type Executable, lanesOf } from '../execute.ts'
 import { checkRanges } from '../index-ranges.ts'
 import { countLaunch, instructionsOf, knownArrays } from './count.ts'
@@ -32,6 +32,7 @@ export type * from './explanation.ts'
 /** What is known of a kernel and data without a device. */
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
+  checkFacts(plan, bound.params)
   checkRanges(plan, bound.params)
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, bound, kind, null, steps, null)

@@ -1,5 +1,5 @@
 /** The shape of a primitive on coordinates. */
-import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
+import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { GivenOf, StepOf, Takes } from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
@@ -32,8 +32,8 @@ export const coordPrimitive = <const W extends string, const T extends Takes, A 
   ...is
 }: Declaration<W, T, A>): CoordPrimitive<StepOf<W, T>, A> => ({ forms: formsOf(takes), ...is })
 
-/** Iterators of Stage I have names only; what else is given is refused with the step. */
+/** Iterators of Stage I have names only, and callers give those of handles; what else is given is refused with the step. */
 export function namesOf(loops: readonly LoopRef[]): string[] {
   expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
-  return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
+  return loops as string[]
 }
