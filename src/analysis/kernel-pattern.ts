@@ -3,7 +3,16 @@
  * are matched by what they are to each other, iterators of an iteration may stand in any order, operands of sums and
  * products change places.
  */
-import { type Axis, indexBits, isDense, isStored, parentOf, sizesOfAxis } from '../ir/axis.ts'
+import {
+  type Axis,
+  hasHoles,
+  indexBits,
+  isDense,
+  isStored,
+  padsWithLast,
+  parentOf,
+  sizesOfAxis,
+} from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Assign, Buffer1, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -167,6 +176,8 @@ function storedAlike(p: Axis, a: Axis): boolean {
     indexBits(p) === indexBits(a) &&
     flag(p, 'ordered') === flag(a, 'ordered') &&
     flag(p, 'unique') === flag(a, 'unique') &&
+    padsWithLast(p) === padsWithLast(a) &&
+    hasHoles(p) === hasHoles(a) &&
     sizesOfAxis(p).length === sizesOfAxis(a).length
   )
 }

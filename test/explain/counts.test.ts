@@ -230,3 +230,16 @@ test('instructions count as they are declared', async () => {
     ['C', 2, 0, m * n],
   ])
 })
+
+test.each(['n == 4', 'n % 4 == 0'])('sizes that a schedule excludes are not explained: %s', async (fact) => {
+  const text = `kernel k(n: size) {
+    axis i = dense_fixed(n)
+    buffer Y: f32[i] out
+    iterate all [i] as S { Y[i] = 1 }
+  }
+  schedule k.s { require ${fact} }`
+  const c = (await load(text)).kernel().schedule('s').compilation
+  const of = (n: number) => explainModel(c, bindInputs(c.kernel, { params: { n } }), 'cpu')
+  expect(() => of(5)).toThrow(`run/requirement: the schedule of k requires ${fact}, and n is 5`)
+  expect(of(4).launches).toHaveLength(1)
+})

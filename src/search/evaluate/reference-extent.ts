@@ -1,7 +1,7 @@
 /** How much of the results the reference computes for a study: all, or as many rows as it can in a few seconds. */
 import type { Workspace } from '../../api/workspace.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { countOf, isStored, parentOf, sizesOfAxis } from '../../ir/axis.ts'
+import { countOf, isStored, parentOf, segmentSize } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { expectedWithin } from '../../run/bind/reference-inputs.ts'
@@ -79,7 +79,7 @@ function visitsOf(kernel: Kernel1, params: Params): number {
       const axis = axes.get(name)
       const count = params.get(countOf(name))
       if (count !== undefined) return n * count
-      return axis && isStored(axis) ? n * Math.max(1, evaluate(sizesOfAxis(axis).at(-1)!, params)) : n
+      return axis && isStored(axis) ? n * Math.max(1, evaluate(segmentSize(axis) ?? axis.extent, params)) : n
     }, 1)
   }
   const total = (body: readonly Stmt1[]): number =>
