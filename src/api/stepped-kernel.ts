@@ -170,12 +170,8 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.compilation.onCoordinates
   }
 
-  protected now(loop: LoopHandle): LoopRef {
-    return currentHandle(loop, this.compilation)
-  }
-
-  protected iterator(loop: LoopHandle): string {
-    return iteratorOf(loop, this.compilation)
+  protected current(loop: LoopHandle, asIterator: boolean): LoopRef {
+    return (asIterator ? iteratorOf : currentHandle)(loop, this.compilation)
   }
 
   protected onCoord(step: CoordStep): K {

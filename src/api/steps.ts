@@ -29,10 +29,8 @@ export abstract class Steps<K> extends Uncloneable {
   protected abstract get surroundings(): Surroundings
   /** Whether steps on coordinates may still be applied. */
   protected abstract get onCoordinates(): boolean
-  /** The loop of a handle as it is now. */
-  protected abstract now(handle: LoopHandle): LoopRef
-  /** What it is called: iterators have no handles. */
-  protected abstract iterator(handle: LoopHandle): string
+  /** The loop of a handle as it is now, or what it is called as an iterator: these have no handles. */
+  protected abstract current(handle: LoopHandle, asIterator: boolean): LoopRef
   protected abstract onCoord(step: CoordStep): K
   protected abstract onLoop(step: LoopStep): K
 
@@ -57,7 +55,7 @@ export abstract class Steps<K> extends Uncloneable {
         expectNoMore(word, length, args)
         // On coordinates while there are any.
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
-        const loop = (h: LoopHandle): LoopRef => (onCoords ? this.iterator(h) : this.now(h))
+        const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)
         const given = (onCoords ? coords : loops!).given(...args.map((a) => withLoops(a, loop)))
         const fields = fieldsOf(given, this.surroundings)
         const step = { kind: word, ...fields }

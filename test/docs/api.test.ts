@@ -51,6 +51,7 @@ const INTERNAL = new Set([
   'onCoordinates',
   'onCoord',
   'onLoop',
+  'current',
   'after',
   'with',
   'init',
