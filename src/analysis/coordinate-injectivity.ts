@@ -2,11 +2,11 @@
  * Injectivity of affine index maps on coordinates. Which iterators an index tells apart. An index names coordinate c on its
  * dimensions D if elements that agree on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i
  * * b + ii` with ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b +
- * ii]`).
+ * ii]`), which is a digit like others (`tile[i] * b + ii`).
  */
-import { type Axis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import { mentions } from '../ir/expr-tree.ts'
+import { type Axis, denseAxis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import type { Access } from './coordinate-accesses.ts'
 import { coefficientsOf, keepTerms, linear } from './integers/linear.ts'
@@ -31,13 +31,35 @@ export function determined(
   const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
   const out = new Map<string, readonly number[]>()
   for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
-  a.index.forEach((x, d) => {
-    const permuted = x.kind === 'load' && permutations.has(x.buffer)
-    const [e, dim] = permuted ? [x.index[0]!, undefined] : [x, dims[d]]
-    for (const name of alone(e, dim, coords, axes)) if (!out.has(name)) out.set(name, [d])
+  const told = (e: Expr, dim?: string): readonly string[] => toldBy(e, dim, coords, axes, permutations)
+  a.index.forEach((e, d) => {
+    for (const name of told(e, dims[d])) if (!out.has(name)) out.set(name, [d])
   })
-  for (const [name, pair] of quotients(a.index, coords, axes)) if (!out.has(name)) out.set(name, pair)
+  for (const [name, pair] of quotients(a.index, told)) if (!out.has(name)) out.set(name, pair)
   return out
+}
+
+/** Names that an expression determines: an element of a permutation is a coordinate that determines what its place does. */
+function toldBy(
+  e: Expr,
+  dim: string | undefined,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+  permutations: ReadonlySet<string>,
+): readonly string[] {
+  const all = new Map(coords)
+  const by = new Map<string, readonly string[]>()
+  const names = (x: Expr, of?: string): readonly string[] =>
+    alone(x, of, all, axes).flatMap((n) => by.get(n) ?? [n])
+  const over = rewriteExpr(e, (x) => {
+    if (x.kind !== 'load' || !permutations.has(x.buffer) || x.index.length !== 1) return undefined
+    const name = `@${by.size}`
+    by.set(name, names(x.index[0]!))
+    // How many there are is not known: it is no digit below others.
+    all.set(name, { name, axis: denseAxis(name, variable(`@end ${name}`)) })
+    return variable(name)
+  })
+  return names(over, dim)
 }
 
 /** The stored axis whose coordinates an iterator runs over. */
@@ -114,8 +136,7 @@ function leading(
 /** `x / c` on one dimension and `x % c` on another. */
 function quotients(
   index: readonly Expr[],
-  coords: ReadonlyMap<string, Known>,
-  axes: ReadonlyMap<string, Axis>,
+  told: (e: Expr) => readonly string[],
 ): readonly (readonly [string, readonly number[]])[] {
   const out: (readonly [string, readonly number[]])[] = []
   index.forEach((q, d) => {
@@ -124,7 +145,7 @@ function quotients(
       (x) => x.kind === 'binary' && x.op === 'mod' && keyOf(x.a) === keyOf(q.a) && keyOf(x.b) === keyOf(q.b),
     )
     if (r < 0) return
-    for (const name of alone(q.a, undefined, coords, axes)) out.push([name, [d, r]])
+    for (const name of told(q.a)) out.push([name, [d, r]])
   })
   return out
 }

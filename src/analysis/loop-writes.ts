@@ -9,7 +9,8 @@ import type { For, Kernel2 } from '../ir/loops.ts'
 import { blockOf, type Space } from './subscript-injectivity.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {
-  return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: offsetsIn(kernel.buffers) }
+  const inner = new Map(loopsOf(loop.body).map((l) => [l.var, l]))
+  return { inner, indptr: offsetsIn(kernel.buffers), distinct: kernel.distinct }
 }
 
 /** What one iteration of a loop shares with the others through memory, buffer by buffer. */
@@ -30,19 +31,15 @@ export function writtenIn(kernel: Kernel2, loop: For, space = spaceIn(kernel, lo
   return [...written].map((buffer) => {
     const accesses = all.filter((a) => a.buffer === buffer)
     const moving = accesses.some((a) => a.index.some((e) => readsAny(e, written)))
-    return { buffer, accesses, moving, disjoint: !moving && sameBlock(kernel, accesses, loop.var, space) }
+    return { buffer, accesses, moving, disjoint: !moving && sameBlock(accesses, loop.var, space) }
   })
 }
 
 /** Some dimension keeps every access within one block per iteration, or within one of the places of a table whose elements differ. */
-function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string, space: Space): boolean {
+function sameBlock(accesses: readonly BufferAccess[], v: string, space: Space): boolean {
   const first = accesses[0]
   if (!first || accesses.some((a) => a.whole)) return false
-  const block = (e: Expr): string | undefined => {
-    if (e.kind !== 'load' || !kernel.distinct?.includes(e.buffer)) return blockOf(e, v, space)
-    const places = blockOf(e.index[0]!, v, space)
-    return places && `${e.buffer}[${places}]`
-  }
+  const block = (e: Expr): string | undefined => blockOf(e, v, space)
   return first.index.some((e, d) => {
     const own = block(e)
     return own !== undefined && accesses.every((a) => a === first || block(a.index[d]!) === own)

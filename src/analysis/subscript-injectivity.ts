@@ -23,6 +23,8 @@ export interface Space {
   readonly inner: Loops
   /** Buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>
+  /** Buffers whose elements differ. */
+  readonly distinct?: readonly string[] | undefined
 }
 
 /**
@@ -32,9 +34,10 @@ export interface Space {
  *
  * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < c`, rows
  * `x·w + rest` with `0 <= rest < w`, and segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]`,
- * whose `x` is such a sum.
+ * whose `x` is such a sum; `table[x]` of which the elements differ in the place of v.
  */
-export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
+export function blockOf(e: Expr, v: string, space: Space): string | undefined {
+  const { inner, indptr, distinct } = space
   if (!mentions(e, v)) return undefined
   const sum = linear(e)
   const own = termsWith(sum, v)
@@ -45,6 +48,16 @@ export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | 
   const rest = keepTerms(others, (t) => varies(t.term))
   const { terms: outer } = keepTerms(others, (t) => !varies(t.term))
   const base = (constant: number): string => linearKey({ terms: outer, constant })
+  const inTurn = (block: string): string | undefined => {
+    if (mine.coefficient === 1 && rest.terms.size === 0) return `1·${block} + ${base(sum.constant)}`
+    return isIndex(rangeOfSum(rest, rangesOver(inner)), mine.coefficient)
+      ? `${mine.coefficient}·${block} + ${base(0)}`
+      : undefined
+  }
+  if (mine.term.kind === 'load' && distinct?.includes(mine.term.buffer)) {
+    const places = mine.term.index.length === 1 && blockOf(mine.term.index[0]!, v, space)
+    return places ? inTurn(`${mine.term.buffer}[${places}]`) : undefined
+  }
   if (mine.term.kind === 'load') {
     const start = mine.term.index[0]
     if (
@@ -55,7 +68,7 @@ export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | 
       sum.constant !== 0
     )
       return undefined
-    const block = blockOf(start, v, { inner, indptr })
+    const block = blockOf(start, v, space)
     if (!block || !indptr.has(mine.term.buffer) || !withinSegment(rest, mine.term, inner)) return undefined
     return `${mine.term.buffer}[${block}]`
   }
@@ -63,15 +76,11 @@ export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | 
     const { a: row, b: width } = mine.term
     if (mine.coefficient !== 1 || outer.size > 0 || sum.constant !== 0) return undefined
     if (mentions(width, v) || varies(width)) return undefined
-    const block = blockOf(row, v, { inner, indptr })
+    const block = blockOf(row, v, space)
     const isWidth = (x: Expr): boolean => keyOf(x) === keyOf(width)
     return block && within(rest, isWidth, inner) ? `(${block})·${keyOf(width)}` : undefined
   }
-  if (mine.term.kind !== 'var') return undefined
-  if (mine.coefficient === 1 && rest.terms.size === 0) return `1·${v} + ${base(sum.constant)}`
-  return isIndex(rangeOfSum(rest, rangesOver(inner)), mine.coefficient)
-    ? `${mine.coefficient}·${v} + ${base(0)}`
-    : undefined
+  return mine.term.kind === 'var' ? inTurn(v) : undefined
 }
 
 /** The segment `indptr[start] <= e < indptr[start + 1]` that an index stays in, where that is evident. */
