@@ -52,7 +52,8 @@ const roundUp = (n: number, unit: number): number => Math.ceil(n / unit) * unit
 export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loops): Layout {
   const own = digitsOf(o, instr).map((digits, d): Own => {
     const [only, ...more] = digits
-    return { index: sumOf(digits), extent: o.shape[d]!, ...(more.length === 0 && { loop: only!.name }) }
+    const loops = more.length === 0 && !only!.element && { loop: only!.name }
+    return { index: sumOf(digits), extent: o.shape[d]!, ...loops }
   })
   const role = !written ? 'in' : o.scope === 'global' ? 'inout' : 'out'
   // Threads that are known to update one element reduce what they add first: halves of them update two.

@@ -10,13 +10,13 @@
  * - What many threads update atomically are the same few elements.
  */
 
-import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
+import { digitsOf, iteratorsOf } from '../analysis/instructions/operand-digits.ts'
 import { sameMemory } from '../analysis/instructions/operands.ts'
 import { Names } from '../ir/bound-names.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { type Expr, load } from '../ir/expr.ts'
 import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
-import type { Instr, Memory } from '../ir/instr.ts'
+import type { Instr, Memory, Operand } from '../ir/instr.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
@@ -89,14 +89,14 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
       extents.set(name, d.extent!)
       return name
     })
-    return { name: o.name, dtype: o.dtype, role, axes }
+    return { name: o.name, dtype: o.dtype, role, axes, below: o.below }
   })
   const index = (e: Expr): Expr =>
     rewriteExpr(e, (x) =>
       x.kind === 'load'
         ? load(
             x.buffer,
-            layouts.get(x.buffer)!.dims.map((d) => d.index),
+            layouts.get(x.buffer)!.dims.map((d) => index(d.index)),
             x.dtype,
           )
         : undefined,
@@ -130,7 +130,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
       return [
         o === written
           ? { kind: 'cache_write', at: loops.place, ...place }
-          : { kind: 'cache_read', at: inner, ...place, ...rowsOf(o, instr) },
+          : { kind: 'cache_read', at: inner, ...place, ...rowsOf(o, instr), ...boundingOf(o, instr) },
         ...(carrier ? [{ kind: 'tensorize', loop, instr: carrier } as const] : []),
       ]
     }),
@@ -139,6 +139,10 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
   const arrays = buffers.map((b) => ({ ...b, shape: b.axes.map((a) => extents.get(a)!) }))
   return testOf(instr, text, steps, arrays, seed)
 }
+
+/** What elements of other operands could say is there, whatever they say. */
+const boundingOf = (o: Operand, instr: Instr): { readonly bounding?: boolean } =>
+  digitsOf(o, instr).some((digits) => digits.some((d) => d.element)) ? { bounding: true } : {}
 
 /** Executions of the body. */
 const LONG = 1 << 14

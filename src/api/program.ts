@@ -4,6 +4,7 @@ import { refuseInstructionTexts } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
+import type { Expr } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { StageObserver } from '../run/compile.ts'
@@ -19,6 +20,8 @@ interface ProgramOptions {
   readonly instructions?: boolean
   /** Sees its kernels after every step and pass. */
   readonly observer?: StageObserver | null
+  /** Of buffers of its kernels: what elements are below, in all data that whoever says so brings. */
+  readonly below?: ReadonlyMap<string, Expr>
 }
 
 export class SptProgram extends Uncloneable {
@@ -89,7 +92,11 @@ export class SptProgram extends Uncloneable {
         expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
         hint: 'say which kernel',
       })
-    return Kernel.of(k, {
+    const { below } = this.#made
+    const known = below
+      ? { ...k, buffers: k.buffers.map((b) => ({ ...b, below: below.get(b.name) ?? b.below })) }
+      : k
+    return Kernel.of(known, {
       formats: this.#e.formats,
       memories: this.#e.memories,
       instrs: this.#e.instrs,

@@ -17,6 +17,8 @@ export interface InstrBody {
   readonly stmt: Store | Reduce
   readonly target: string
   readonly reads: ReadonlySet<string>
+  /** Of operands whose elements are indices of others: what they are below. */
+  readonly below: ReadonlyMap<string, number>
 }
 
 /** Reads the statement of an instruction. */
@@ -27,6 +29,7 @@ export class BodyOf {
   readonly #report: Report
   readonly #extents = new Map<string, number>()
   readonly #reads = new Set<string>()
+  readonly #below = new Map<string, number>()
 
   constructor(s: Ast.Instr, iterate: Ast.Iterate, operands: ReadonlyMap<string, Operand>, report: Report) {
     this.#s = s
@@ -53,7 +56,7 @@ export class BodyOf {
         span: s.reducer.span,
         expected: '+ * min max and or',
       })
-    const target = this.#access(s.targets[0]!, true)
+    const target = this.#access(s.targets[0]!, { written: true })
     const value = elaborateExpr(s.values[0]!, this.#names(), report)
     if (!target || !value) return null
     const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span, report)
@@ -69,11 +72,10 @@ export class BodyOf {
         })
     if (!iters) return null
     const common = { span: s.span }
-    const { reads } = { reads: this.#reads }
+    const known = { iters, reads: this.#reads, below: this.#below }
     if (s.kind === 'assign')
       return {
-        iters,
-        reads,
+        ...known,
         target: target.buffer,
         stmt: store(target.buffer, target.index, stored, common),
       }
@@ -81,8 +83,7 @@ export class BodyOf {
     const reducer = isBuiltinReducer(name) ? builtinMonoid(name, target.dtype) : null
     return (
       reducer && {
-        iters,
-        reads,
+        ...known,
         target: target.buffer,
         stmt: reduce({
           reducer,
@@ -116,8 +117,11 @@ export class BodyOf {
     return out.some((x) => x === null) ? null : (out as InstrIter[])
   }
 
-  /** Operands are indexed by iterators, each once: one for each dimension, or several that are its digits. */
-  #access(e: Ast.Access, written = false): Load | null {
+  /**
+   * Operands are indexed by iterators, each once: one for each dimension, or several that are its digits. Where operands are
+   * only read, elements of others may be digits, too; `within`: this is such an element.
+   */
+  #access(e: Ast.Access, { written = false, within = '' } = {}): Load | null {
     const o = this.#operands.get(e.buffer.name)
     const report = this.#report
     if (!o)
@@ -140,7 +144,7 @@ export class BodyOf {
     const index: Expr[] = []
     const seen = new Set<string>()
     for (const [d, x] of e.index.entries()) {
-      const sum = settled(x, this.#iterators(iters), report)
+      const sum = settled(x, this.#iterators(iters, written || within !== '' ? undefined : o), report)
       if (!sum) return null
       const digits = digitsIn(sum)
       const count = o.shape[d]!
@@ -150,23 +154,24 @@ export class BodyOf {
           `${o.name} is not indexed by ${o.shape.length} different iterators, or digits of its ${count} coordinates here`,
           x.span,
         )
-      if (digits.length > 1 && o.scope === 'register' && (written || !o.memory))
+      const several = digits.length > 1 || digits[0]?.element
+      if (several && o.scope === 'register' && (written || !o.memory))
         return refuse(
-          `${o.name} is in registers, where a dimension is one loop, and this has ${digits.length}`,
+          `${o.name} is in registers, where a dimension is one loop, and this has ${digits[0]?.element ? 'none' : digits.length}`,
           x.span,
         )
-      for (const [k, { name }] of digits.entries()) {
+      for (const [k, { name, element }] of digits.entries()) {
         seen.add(name)
-        if (!this.#extent(name, extents[k]!, x)) return null
+        if (!this.#extent(name, extents[k]!, x, element ? this.#below : this.#extents)) return null
       }
       index.push(sumOf(digits))
     }
     return load(o.name, index, o.dtype, e.span)
   }
 
-  /** An iterator runs to one end. */
-  #extent(name: string, extent: number, where: Ast.Expr): boolean {
-    const known = this.#extents.get(name)
+  /** An iterator runs to one end, and so do the elements that are indices. */
+  #extent(name: string, extent: number, where: Ast.Expr, of: Map<string, number>): boolean {
+    const known = of.get(name)
     if (known !== undefined && known !== extent)
       this.#report.error({
         code: 'check/instr-index',
@@ -174,22 +179,30 @@ export class BodyOf {
         span: where.span,
         hint: 'take another iterator here, or give both dimensions one extent',
       })
-    this.#extents.set(name, extent)
+    of.set(name, extent)
     return known === undefined || known === extent
   }
 
-  #iterators(iters: readonly string[]): Names {
+  /** `of`: the operand whose index may have elements of others. */
+  #iterators(iters: readonly string[], of: Operand | undefined): Names {
     const refuse = (e: Ast.Expr): null =>
       this.#report.error({
         code: 'check/instr-index',
         message: 'an index of an operand is made of iterators',
         span: e.span,
-        expected: `some of ${iters.join(', ')}`,
+        expected: `some of ${iters.join(', ')}${of ? ', or elements of other operands of i32' : ''}`,
       })
     return {
       name: (e) => (iters.includes(e.name) ? plain(variable(e.name)) : refuse(e)),
       field: refuse,
-      access: refuse,
+      access: (e): Typed | null => {
+        const element = of && e.buffer.name !== of.name ? this.#operands.get(e.buffer.name) : undefined
+        if (!of || (element && element.dtype !== 'i32') || e.buffer.name === of.name) return refuse(e)
+        const l = this.#access(e, { within: of.name })
+        if (!l) return null
+        this.#reads.add(l.buffer)
+        return plain(l)
+      },
     }
   }
 

@@ -59,7 +59,10 @@ export function elaborateInstr(
       : body.stmt.kind === 'store' && !body.reads.has(o.name)
         ? 'write'
         : 'update'
-  const list = [...operands.values()].map((o) => ({ ...o, mode: mode(o) }))
+  const list = [...operands.values()].map((o): Operand => {
+    const below = body.below.get(o.name)
+    return { ...o, mode: mode(o), ...(below === undefined ? {} : { below }) }
+  })
   for (const o of list) {
     const n: number = o.memory?.scope === 'register' ? o.memory.threads : o.scope === 'register' ? 1 : threads
     if (n !== threads)

@@ -78,6 +78,8 @@ export interface Operand {
    * proxy, or with the fence in what waits for it.
    */
   readonly fenced?: boolean | undefined
+  /** Its elements say which of another operand's are meant: they are from 0 to one less. */
+  readonly below?: number | undefined
   readonly mode: 'read' | 'write' | 'update'
 }
 
@@ -136,7 +138,7 @@ export interface Instr {
   readonly threads: number
   readonly atomic: boolean
   readonly iters: readonly InstrIter[]
-  /** Over operands, whose index is iterators, or sums whose digits they are; the only statement. */
+  /** Over operands, whose index is iterators, or sums whose digits are iterators and elements of operands; the only statement. */
   readonly body: Store | Reduce
   readonly texts: readonly InstrText[]
   /**

@@ -36,7 +36,7 @@ export interface Buffer1 {
   readonly table?: boolean | undefined
   /** Of a table: its values within the extent of what it names are all different (a permutation). */
   readonly distinct?: boolean | undefined
-  /** Of a table: all of its values are coordinates below this, over sizes. */
+  /** Of a table, or where who brings the data says so: all values are coordinates below this, over sizes. */
   readonly below?: Expr | undefined
   readonly span?: Span | undefined
 }

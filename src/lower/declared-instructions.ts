@@ -141,7 +141,7 @@ class Lowering {
       invariant(p.kind === 'operand', 'only what waits speaks of groups')
       const o = instr.operands.find((x) => x.name === p.operand)
       const element = match.operands.get(p.operand)
-      const along = o && element && alongDimensions(o, element, instr, match.loops)
+      const along = o && element && alongDimensions(o, element, instr, match.loops, match.operands)
       invariant(o && along, `no operand ${p.operand}`)
       const { load: l, own } = along
       // Loops that the operand has no index for run once where they stand in its element.

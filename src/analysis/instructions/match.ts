@@ -4,11 +4,13 @@
  * zeros in place of what is not there, where the instruction moves a box of a matrix or fills (`zero-fill.ts`).
  */
 import { type Expr, type Load, load } from '../../ir/expr.ts'
+import { someExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { matches } from '../expression-pattern.ts'
+import { elementsIn } from './operand-digits.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './operands.ts'
 import { filled, fillProblem } from './zero-fill.ts'
 
@@ -72,7 +74,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
   for (const bound of bindings(pattern, s)) {
     const wrong =
       instr.operands
-        .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around))
+        .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around, bound))
         .find((x) => x !== undefined) ?? fillProblem(instr, loops, bound, where, around)
     if (!wrong) return { kind: 'match', loops, operands: bound, where }
     first ??= wrong
@@ -115,5 +117,19 @@ const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[
 /** The ways, among those given, in which the expression is the pattern. */
 const same = (pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] =>
   matches(pattern, actual, ways, (p, a, now) =>
-    p.kind !== 'load' ? undefined : a.kind === 'load' && p.dtype === a.dtype ? bind(p.buffer, a, now) : [],
+    p.kind !== 'load' ? undefined : a.kind === 'load' && p.dtype === a.dtype ? bindAll(p, a, now) : [],
   )
+
+/** An operand, and those whose elements are in its index: each of what the kernel's index reads may be one. */
+function bindAll(p: Load, a: Load, ways: readonly Bound[]): readonly Bound[] {
+  const read: Load[] = []
+  for (const e of a.index)
+    someExpr(e, (x) => {
+      if (x.kind === 'load') read.push(x)
+      return false
+    })
+  return elementsIn(p.index).reduce(
+    (now, v) => read.filter((x) => x.dtype === v.dtype).flatMap((x) => bind(v.buffer, x, now)),
+    bind(p.buffer, a, ways),
+  )
+}

@@ -1,27 +1,31 @@
 /**
- * Indices of operands. A dimension is an iterator, or a number whose digits are iterators (`2 * g + q`). In the loops that an
- * instruction stands for, those that are digits of one dimension are one loop along it: what is asked of operands is asked of
- * dimensions.
+ * Indices of operands. A dimension is an iterator, or a number whose digits are iterators (`2 * g + q`), or elements of other
+ * operands (`4 * g + M[i, 2 * g + q]`). In the loops that an instruction stands for, those that are digits of one dimension
+ * are one loop along it, and so is all that an element may be: what is asked of operands is asked of dimensions.
  */
 import { add, type Expr, int, type Load, mul, variable } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
+import { mentions, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import type { Instr, Operand } from '../../ir/instr.ts'
 import type { For } from '../../ir/loops.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
 import { linear } from '../integers/linear.ts'
 
 export interface IndexDigit {
+  /** An iterator's, or an operand's of which it is an element. */
   readonly name: string
   /** How far apart two of its coordinates are. */
   readonly weight: number
+  readonly element?: Load | undefined
 }
 
-/** The digits that a sum is, most significant first; `undefined`: it is none of names. */
+/** The digits that a sum is, most significant first; `undefined`: it is none of names and elements. */
 export function digitsIn(e: Expr): readonly IndexDigit[] | undefined {
   const { terms, constant } = linear(e)
   const out: IndexDigit[] = []
   for (const { term, coefficient } of terms.values()) {
-    if (term.kind !== 'var') return undefined
-    out.push({ name: term.name, weight: coefficient })
+    if (term.kind === 'var') out.push({ name: term.name, weight: coefficient })
+    else if (term.kind === 'load') out.push({ name: term.buffer, weight: coefficient, element: term })
+    else return undefined
   }
   return constant === 0 ? out.sort((a, b) => b.weight - a.weight) : undefined
 }
@@ -34,11 +38,15 @@ export function extentsOf(digits: readonly IndexDigit[], count: number): readonl
 }
 
 export const sumOf = (digits: readonly IndexDigit[]): Expr =>
-  digits.map((d) => mul(variable(d.name), int(d.weight))).reduce(add)
+  digits.map((d) => mul(d.element ?? variable(d.name), int(d.weight))).reduce(add)
 
 /** The iterators that index an operand, by dimension. */
 export const digitsOf = (o: Operand, instr: Instr): readonly (readonly IndexDigit[])[] =>
   indexOf(o, instr).map((e) => digitsIn(e) ?? [])
+
+/** The elements of other operands that say which element of this one is meant. */
+export const elementsIn = (index: readonly Expr[]): readonly Load[] =>
+  index.flatMap((e) => digitsIn(e) ?? []).flatMap((d) => d.element ?? [])
 
 /** Those of dimensions that are one iterator each. */
 export const iteratorsOf = (o: Operand, instr: Instr): readonly string[] =>
@@ -50,6 +58,7 @@ function indexOf(o: Operand, { body }: Instr): readonly Expr[] {
   const found: Load[] = []
   const go = (e: Expr): void => {
     if (e.kind === 'load' && e.buffer === o.name) found.push(e)
+    else if (e.kind === 'load') e.index.forEach(go)
     else if (e.kind === 'binary') [e.a, e.b].forEach(go)
     else if (e.kind === 'cast' || e.kind === 'unary') go(e.x)
     else if (e.kind === 'call') e.args.forEach(go)
@@ -65,23 +74,48 @@ export interface Along {
   readonly own: readonly For[]
 }
 
-/** `undefined`: in the kernel's element, loops are not the digits that they are in the operand's. */
-export function alongDimensions(o: Operand, l: Load, instr: Instr, loops: readonly For[]): Along | undefined {
-  const loopOf = (name: string): For => loops[instr.iters.findIndex((i) => i.name === name)]!
+/**
+ * `bound`: what operands stand for in the kernel. `undefined`: in the kernel's element, loops are not the digits that they are
+ * in the operand's.
+ */
+export function alongDimensions(
+  o: Operand,
+  l: Load,
+  instr: Instr,
+  loops: readonly For[],
+  bound: ReadonlyMap<string, Load>,
+): Along | undefined {
+  const loopOf = ({ name, element }: IndexDigit, extent: number): For => {
+    const own = loops[element ? 0 : instr.iters.findIndex((i) => i.name === name)]!
+    return element ? { ...own, var: `@${name}`, name: bound.get(name)!.buffer, extent: int(extent) } : own
+  }
+  const dimensions = digitsOf(o, instr)
   let { index } = l
+  for (const { name, element } of dimensions.flat()) {
+    const key = element && keyOf(bound.get(name)!)
+    const asLoop = (x: Expr): Expr | undefined =>
+      x.kind === 'load' && keyOf(x) === key ? variable(`@${name}`) : undefined
+    if (element) index = index.map((e) => rewriteExpr(e, asLoop))
+  }
   const own: For[] = []
-  for (const [d, digits] of digitsOf(o, instr).entries()) {
-    const [first] = digits
-    const whole = loopOf(first!.name)
-    if (digits.length === 1) {
-      own.push(whole)
+  for (const [d, digits] of dimensions.entries()) {
+    const extents = extentsOf(digits, o.shape[d]!)!
+    const all = digits.map((x, k) => ({ loop: loopOf(x, extents[k]!), weight: x.weight, count: extents[k]! }))
+    // What runs once says nothing.
+    const [whole = all.at(-1)!, ...more] = all.filter((x) => x.count > 1)
+    const once = new Map(
+      all.flatMap((x) => (x.count > 1 || x === whole ? [] : [[x.loop.var, int(0)] as const])),
+    )
+    index = index.map((e) => substitute(e, once))
+    if (more.length === 0) {
+      own.push(whole.loop)
       continue
     }
-    const members = digits.map(({ name, weight }) => ({ of: loopOf(name).var, weight }))
+    const members = [whole, ...more].map(({ loop, weight }) => ({ of: loop.var, name: loop.name, weight }))
     const along: For = {
-      ...whole,
+      ...whole.loop,
       var: `@${o.name}.${d}`,
-      name: members.map((m) => m.of).join(' and '),
+      name: members.map((m) => m.name).join(' and '),
       extent: int(o.shape[d]!),
     }
     const over = index.map((e) => digitsAsOne(e, members, along.var))

@@ -42,6 +42,7 @@ export function operandProblem(
   instr: Instr,
   loops: readonly For[],
   around: Around,
+  bound: ReadonlyMap<string, Load>,
 ): Mismatch | undefined {
   const b = around.buffer(element.buffer)
   if (!b)
@@ -68,7 +69,13 @@ export function operandProblem(
         : `${b.name} is in ${found}, and operand ${o.name} of ${instr.name} in ${wanted}`,
       right ? { expected: `elements of type ${o.dtype}` } : { hint: `cache ${b.name} in ${wanted} first` },
     )
-  const along = alongDimensions(o, element, instr, loops)
+  if (o.below !== undefined && !(b.below?.kind === 'const' && b.below.value <= o.below))
+    return no(
+      'not-matching',
+      `elements of ${b.name} say which are meant of another operand, and are not known to be below ${o.below}`,
+      { expected: `coordinates that a format stores, of an axis whose extent is at most ${o.below}` },
+    )
+  const along = alongDimensions(o, element, instr, loops, bound)
   if (!along)
     return no(
       'not-matching',

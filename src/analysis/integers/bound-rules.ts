@@ -71,10 +71,11 @@ export const END_RULES: readonly EndRule[] = [
 
 const difference = matcher(['sub', 'z', 'w'])
 
-/** What an end may be the c-th part of. */
+/** What an end may be the c-th part of, or a part of a part. */
 function wholes(end: Expr, c: number): readonly Expr[] {
   const tiles = roundedUp(end)
-  return tiles?.by === c ? [tiles.padded, sumExpr(tiles.total)] : []
+  if (!tiles || tiles.by < 2 || c % tiles.by !== 0) return []
+  return tiles.by === c ? [tiles.padded, sumExpr(tiles.total)] : wholes(sumExpr(tiles.total), c / tiles.by)
 }
 
 const rules = END_RULES.map((rule) => ({ rule, match: matcher(rule.of) }))

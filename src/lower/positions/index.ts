@@ -289,7 +289,7 @@ class PositionLowering {
         invariant(b, `no buffer ${x.buffer}`)
         const place = locate(this.#levels, scope, b.axes, x.index)
         const value = load(x.buffer, place.index, b.dtype, x.span)
-        if (b.table && place.present.length === 0) this.#tableFacts(b, value, scope)
+        if ((b.table || b.below) && place.present.length === 0) this.#tableFacts(b, value, scope)
         return whenPresent(place, value, constant(b.fill, b.dtype))
       }
       return undefined

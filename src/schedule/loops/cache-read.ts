@@ -3,13 +3,14 @@
 import { allocatedIn } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { int, load } from '../../ir/expr.ts'
-import { buffersRead } from '../../ir/expr-tree.ts'
+import { buffersRead, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import { alloc } from '../../ir/statement-builders.ts'
 import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { ownBox, tileOf } from '../block-tile.ts'
+import { type Bounding, boundingOf } from '../bounding-index.ts'
 import { replaceLoads, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
@@ -28,6 +29,7 @@ const takes = arg.takes(
   arg.loop('at'),
   'in',
   arg.memory,
+  arg.flag('bounding'),
   arg.flag('transposed'),
   arg.optional('stride', arg.integer('stride')),
   arg.optional('by', arg.integer('by')),
@@ -39,18 +41,25 @@ const takes = arg.takes(
  * `cache_read B at jo in shared -> Bs`: in each iteration of `jo`, what the iteration reads of `B` is copied
  * before the first use, and read from the copy. The copy has one dimension for each inner loop that the index depends on
  * (constant extents), so gathers (`B[j_indices[…], f]`) are copied like the rest. A shared copy has a dimension
- * for each thread-bound loop around, too, that the index depends on.
+ * for each thread-bound loop around, too, that the index depends on. `bounding`: the copy has all that what arrays hold could
+ * name (`B[g * 4 + jo_indices[…], f]`, `jo_indices` below 4: four rows for each `g`), and each read finds its element there.
  *
  * Refused where the reads differ in their index, may not happen, or where the loop also writes the buffer.
  */
 export const cacheRead = primitive({
   word: 'cache_read',
   takes,
-  given: (buffer: string, at: LoopRef, place: arg.MemoryScope, into?: string, how?: CopyLayout) => ({
+  given: (
+    buffer: string,
+    at: LoopRef,
+    place: arg.MemoryScope,
+    into?: string,
+    how?: CopyLayout & { readonly bounding?: boolean | undefined },
+  ) => ({
     buffer,
     at,
     place,
-    ...arg.options('cache_read', how, ['transposed', 'stride', 'by', 'padded']),
+    ...arg.options('cache_read', how, ['bounding', 'transposed', 'stride', 'by', 'padded']),
     into,
   }),
   apply(cx, step) {
@@ -65,7 +74,9 @@ export const cacheRead = primitive({
         loops: [loop],
         expected: 'a buffer in global or shared memory',
       })
-    const uses = usesOf(loop.body, buffer.name)
+    const written = usesOf(loop.body, buffer.name)
+    const bounded = step.bounding ? boundingOf(cx, at, buffer) : unbounded
+    const uses = written.map((u) => bounded(u).access)
     if (uses.length === 0 || allocatedIn(loop.body).has(buffer.name))
       cx.refuse({
         code: 'not-read',
@@ -88,6 +99,14 @@ export const cacheRead = primitive({
         hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
       })
     checkStarts(cx, loop, buffer)
+    if (step.bounding && written.every((u) => bounded(u).held.size === 0))
+      cx.refuse({
+        code: 'not-bounded',
+        message: `what ${loop.name} reads of ${buffer.name} is named by no array whose elements are known to be below a number`,
+        loops: [loop],
+        expected: 'a sum with the coordinates of an axis whose extent is a number: g * 4 + jo_indices[…]',
+        hint: 'leave out bounding',
+      })
     const plain = footprint(cx, at, buffer, uses, step)
     const recursive = plain.loops.find((l) => usesOf([{ ...l, body: [] }], buffer.name).length > 0)
     if (recursive)
@@ -122,9 +141,14 @@ export const cacheRead = primitive({
       padding,
       ...inMemory(cx, loop, step.memory, { ...buffer, name }, shape),
     })
-    const body = replaceLoads(loop.body, buffer.name, (index, path) =>
-      load(name, element({ index, path }), buffer.dtype),
-    )
+    const body = replaceLoads(loop.body, buffer.name, (index, path) => {
+      const { access, held } = bounded({ index, path })
+      return load(
+        name,
+        element(access).map((e) => substitute(e, held)),
+        buffer.dtype,
+      )
+    })
     const next = replaceLoop(cx.kernel.body, loop.var, (l) =>
       stmt({
         ...l,
@@ -145,6 +169,8 @@ for i in 0..m
       C[i, f] += Ar[0] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
 })
+
+const unbounded = <A>(access: A): Bounding<A> => ({ access, held: new Map() })
 
 /** The elements that a reduction updates have the identity before its outermost reduction loop: they are found there, too. */
 function checkStarts(cx: Context, loop: For, buffer: Buffer): void {

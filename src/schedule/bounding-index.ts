@@ -1,0 +1,72 @@
+/**
+ * Bounding boxes of gathers. Where an index is a sum of loops and of what an array holds, which is known to be below a constant,
+ * a copy of all that it could name has a dimension for that, as if it were a loop.
+ */
+import { Facts } from '../analysis/integers/facts.ts'
+import { boundKey, linear } from '../analysis/integers/linear.ts'
+import type { Found } from '../ir/definitions.ts'
+import { type Expr, int, type Load, lt, variable } from '../ir/expr.ts'
+import { mentions, rewriteExpr, someExpr } from '../ir/expr-tree.ts'
+import type { Buffer, For } from '../ir/loops.ts'
+import { forLoop } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
+import { stmt } from '../ir/tree.ts'
+import type { Use } from './buffer-uses.ts'
+import type { Context } from './context.ts'
+
+/** An access with loops in place of what arrays hold. */
+export interface Bounding<A> {
+  readonly access: A
+  /** What the loops' variables stand for. */
+  readonly held: ReadonlyMap<string, Expr>
+}
+
+/**
+ * Accesses to the buffer inside of a loop, with a loop for each element of an array that is a term of an index and known to be
+ * below a constant. Its iterations are those that name an element of the buffer.
+ */
+export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
+  const endOf = (e: Expr): number | undefined => {
+    const below = e.kind === 'load' ? cx.buffer(e.buffer).below : undefined
+    return below?.kind === 'const' ? below.value : undefined
+  }
+  return <A extends Pick<Use, 'index' | 'path'>>(access: A): Bounding<A> => {
+    const held = new Map<string, Load>()
+    const named = (e: Expr): Expr =>
+      rewriteExpr(e, (x) => {
+        const found = x.kind === 'load' && [...held].find(([, y]) => keyOf(y) === keyOf(x))
+        return found ? variable(found[0]) : undefined
+      })
+    const index = access.index.map((e, k) => {
+      const terms = [...linear(e).terms.values()].map((t) => t.term)
+      for (const [n, x] of terms.entries()) {
+        const again = (y: Expr): boolean => keyOf(y) === keyOf(x)
+        const apart = terms.every((y) => y === x || !someExpr(y, again))
+        if (x.kind === 'load' && endOf(x) !== undefined && apart) held.set(`@${k}.${n}`, x)
+      }
+      return named(e)
+    })
+    const inside = [...at.path, at.loop, ...access.path]
+    const end = (leaf: Expr): Expr | undefined => {
+      if (leaf.kind === 'load') return cx.buffer(leaf.buffer).below
+      if (leaf.kind !== 'var') return undefined
+      const own = held.get(leaf.name)
+      return own ? int(endOf(own)!) : inside.findLast((l) => l.var === leaf.name)?.extent
+    }
+    const facts = new Facts({ sizes: cx.kernel.facts, end })
+    const loops = [...held].map(([name, x]): For => {
+      const leaving = index.flatMap((e, k) =>
+        mentions(e, name) && !facts.below(e, buffer.shape[k]!) ? [lt(e, buffer.shape[k]!)] : [],
+      )
+      const { nest } = at.loop
+      return forLoop(name, int(endOf(x)!), [], { name: x.buffer, nest, guards: leaving })
+    })
+    // What says that the element exists is said of each that could be named.
+    const said = new Set(loops.flatMap((l) => l.guards.map(boundKey)))
+    const path = access.path.map((l) => {
+      const guards = l.guards.filter((g) => !said.has(boundKey(named(g))))
+      return guards.length === l.guards.length ? l : stmt<For>({ ...l, guards })
+    })
+    return { access: { ...access, index, path: [...path, ...loops] }, held }
+  }
+}
