@@ -1,4 +1,5 @@
 /** A tensor in a format: its parts as arrays, and what they cost. */
+import { namesBeside } from '../ir/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import { shapeOf } from '../storage/storage.ts'
@@ -16,7 +17,7 @@ export interface ConvertedPart {
   readonly axes: readonly string[]
   /** Arrays by axis, values by position: what a kernel takes as the part's buffer, but for the names of the axes. */
   readonly tensor: StoredTensor
-  /** Permutations and lists that lead from positions to coordinates, by name. */
+  /** Permutations and lists that lead from positions to coordinates, and the bits of a mask, by name. */
   readonly tables: Readonly<Record<string, Int32Array>>
 }
 
@@ -77,6 +78,6 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
     format: part.instance.text,
     axes: storage.axes.map((a) => a.name),
     tensor: { kind: 'stored', shape, arrays, values, dtype },
-    tables: Object.fromEntries(part.instance.tables.map((t) => [t.name, tables.get(t.name)!])),
+    tables: Object.fromEntries(namesBeside(part.instance).map((name) => [name, tables.get(name)!])),
   }
 }

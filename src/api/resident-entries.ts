@@ -3,6 +3,7 @@
 import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import { namesBeside } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { withArrays } from '../run/bind/update-values.ts'
@@ -42,9 +43,11 @@ export function residentsOf(
         const { buffer } = mine[k]!
         // Kernels change `inout` tensors; and where arrays are packed, they have copies.
         bindings[buffer] = storedOf(part, (await values(buffer)) ?? part.values, tensor.dtype)
-        for (const table of part.part.instance.tables) {
-          const own = table.of === 'list' ? undefined : part.tables.get(table.name)
-          if (own) bindings[table.name] = { kind: 'dense', shape: [own.length], values: own, dtype: 'i32' }
+        const { instance } = part.part
+        for (const name of namesBeside(instance)) {
+          const given = instance.tables.some((t) => t.name === name && t.of === 'list')
+          const own = given ? undefined : part.tables.get(name)
+          if (own) bindings[name] = { kind: 'dense', shape: [own.length], values: own, dtype: 'i32' }
         }
       }
     }

@@ -13,6 +13,7 @@ import type {
   FormatParam,
   Holds,
   Ident,
+  Mask,
   Rule,
   Sort,
 } from './nodes.ts'
@@ -23,6 +24,7 @@ export type FormatItem =
   | { readonly what: 'axis'; readonly node: AxisDecl }
   | { readonly what: 'map' | 'inverse'; readonly node: CoordMap }
   | { readonly what: 'sort'; readonly node: Sort }
+  | { readonly what: 'mask'; readonly node: Mask }
   | { readonly what: 'where'; readonly node: Holds }
   | { readonly what: 'rule'; readonly node: Rule }
 
@@ -46,6 +48,7 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
     axes: items.flatMap((i) => (i.what === 'axis' ? [i.node] : [])),
     map: theMap(items, 'map', format),
     inverse: theMap(items, 'inverse', format),
+    mask: theMask(items),
     where: theWhere(items),
   }
 }
@@ -53,7 +56,7 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
 /** Its first word, so that a diagnostic does not mark a whole block. */
 function headOf(item: FormatItem): Span {
   const { span } = item.node
-  const words = { axis: 4, map: 3, inverse: 7, sort: 4, where: 5, rule: 0 }
+  const words = { axis: 4, map: 3, inverse: 7, sort: 4, mask: 4, where: 5, rule: 0 }
   const length =
     item.what === 'rule' ? { part: 4, partition: 9, bucket: 6 }[item.node.kind] : words[item.what]
   return { ...span, end: span.start + length }
@@ -76,6 +79,12 @@ function theMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: 
         : '`inverse (io, …) -> (…)`, from new coordinates to old',
     ...(items.length === 0 && { hint: 'or parts: `part NAME = FORMAT(…) where (…)`' }),
   })
+}
+
+function theMask(items: readonly FormatItem[]): Mask | null {
+  const [first, second] = items.flatMap((i) => (i.what === 'mask' ? [i.node] : []))
+  if (second) refuseTwice('mask', 'given', second.span)
+  return first ?? null
 }
 
 function theWhere(items: readonly FormatItem[]): Holds | null {

@@ -18,6 +18,7 @@ export interface Description {
   readonly axes: readonly AxisDecl[]
   readonly map: CoordMap
   readonly inverse: CoordMap
+  readonly mask: Mask | null
   readonly where: Holds | null
 }
 /** One rule at least. */
@@ -41,6 +42,10 @@ export interface Sort extends Item {
   readonly within: Expr | null
   readonly place: Ident
   readonly at: Ident
+}
+/** `mask name`: a bit for each place of the axes says whether the tensor holds an element there. */
+export interface Mask extends Item {
+  readonly name: Ident
 }
 /** `where (cond)`: what a format can hold. */
 export interface Holds extends Item {

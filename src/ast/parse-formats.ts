@@ -81,6 +81,9 @@ export const formats: Actions = {
     const node = item<ast.Sort>({ ...names, by: get(by), within: maybe(within), span: spanOf(this) })
     return { what: 'sort', node }
   },
+  Mask(_, name): FormatItem {
+    return { what: 'mask', node: item<ast.Mask>({ name: get(name), span: spanOf(this) }) }
+  },
   Holds(where): FormatItem {
     return { what: 'where', node: item<ast.Holds>({ cond: get(where), span: spanOf(this) }) }
   },

@@ -40,6 +40,7 @@ function description(p: Printer, d: Description): void {
   })
   const map = (word: string, m: CoordMap): Doc => [word, tuple(listNames(m.from)), ' -> ', tuple(exprs(m.to))]
   lines.push([d.map.trivia, map('map ', d.map)], [d.inverse.trivia, map('inverse ', d.inverse)])
+  if (d.mask) lines.push([d.mask.trivia, `mask ${d.mask.name.name}`])
   if (d.where) lines.push([d.where.trivia, ['where (', exprDoc(d.where.cond), ')']])
   lines.forEach(([trivia, doc], k) => {
     p.item(trivia, k === 0, doc)

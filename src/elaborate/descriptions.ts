@@ -23,6 +23,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
     declare(d, s.place, 'sort')
     declare(d, s.at, 'sort')
   }
+  if (b.mask) declare(d, b.mask.name, 'mask')
   const sorts: readonly SortNames[] = b.sorts.map((s) => ({ place: s.place.name, at: s.at.name }))
   const taken = new Set([...d.places.keys(), ...b.axes.map((a) => a.name.name)])
   const numbers = numbersOf(head.params)
@@ -74,6 +75,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
     order,
     map,
     inverse: inverse.exprs,
+    ...(b.mask && { mask: b.mask.name.name }),
     where,
     claims: b.axes.flatMap((a) =>
       a.list ? [] : a.claims.map((c) => ({ axis: a.name.name, claim: c.name })),

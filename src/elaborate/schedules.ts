@@ -1,6 +1,7 @@
 import type * as Ast from '../ast/nodes.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
-import { type AnyFormat, tablesOf } from '../ir/format.ts'
+import type { AnyFormat } from '../ir/format.ts'
+import { tablesOf } from '../ir/format-tables.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import { settled } from './expressions.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'

@@ -71,6 +71,8 @@ export interface Format {
   readonly map: readonly Expr[]
   /** One coordinate for each name of `over`; an axis name is the coordinate on that axis. Loads of tables and lists. */
   readonly inverse: readonly Expr[]
+  /** The name of its mask (`FormatInstance.mask`); none: values alone are kept. */
+  readonly mask?: string | undefined
   /** Coordinates that it can hold (bool, over `over` and `queries`); `null`: all. */
   readonly where: Expr | null
   /**
@@ -211,6 +213,11 @@ export interface FormatInstance {
   /** What it can hold, where that asks nothing of the data; the tree has it in any case. */
   readonly where: Expr | null
   readonly tables: readonly Table[]
+  /**
+   * An array of bits, one for each position of the values, that tells elements from padding: whoever asks it may visit
+   * padding whatever is computed there. Not among the `tables`, which maps load before there are positions.
+   */
+  readonly mask?: string | undefined
   readonly claims: Format['claims']
   /** Size parameters that are found while a tensor is brought into the format. */
   readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
@@ -279,14 +286,4 @@ export interface Instance {
   readonly parts: readonly PartInstance[]
   /** List and set parameters that the data bring, by name. */
   readonly given: readonly { readonly name: string; readonly kind: 'list' | 'set' }[]
-}
-
-/** The tables that the sorts and lists of a format, or of the formats of its parts, are kept in; those of parts go by `NAME_part`. */
-export function tablesOf(format: AnyFormat): readonly string[] {
-  if (format.kind === 'family') return []
-  if (format.kind === 'format')
-    return [...format.sorts.map((s) => s.at), ...format.lists.map((l) => l.axis.name)]
-  const of = (r: PartRule): readonly string[] =>
-    r.kind === 'part' ? tablesOf(r.use.format) : r.parts.flatMap(of)
-  return format.parts.flatMap(of)
 }

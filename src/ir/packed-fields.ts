@@ -3,6 +3,9 @@ import { fail } from '../ast/diagnostic.ts'
 import { codesOf, hasHoles, indexBits, type StoredAxis } from './axis.ts'
 import { binary, call, type Expr, int, mul, sub } from './expr.ts'
 
+/** Bits of an element of a mask. */
+export const MASK_BITS = 1
+
 /** Words for so many fields. */
 export const wordsFor = (count: number, bits: number): number => Math.ceil(count / (32 / bits))
 

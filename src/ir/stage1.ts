@@ -34,6 +34,8 @@ export interface Buffer1 {
   readonly accumulate: Dtype
   /** A table of a format (`ir/format.ts`): made while data are bound, nothing a caller brings. */
   readonly table?: boolean | undefined
+  /** Of a table: the bits of the format's mask of this name, over the axes of its values. */
+  readonly mask?: string | undefined
   /** Of a table: its values within the extent of what it names are all different (a permutation). */
   readonly distinct?: boolean | undefined
   /** Of a table, or where who brings the data says so: all values are coordinates below this, over sizes. */

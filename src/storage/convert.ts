@@ -250,12 +250,15 @@ export function* entriesOfPart<C extends Column>(
     lists: instance.lists,
   }
   const trees = chains(instance.axes, levels)
+  const mask =
+    instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
   const stored = {
     trees,
     size,
     values,
     dtype: of.dtype,
-    drop: isExact(trees, filledAxes(instance)) ? null : of.fill,
+    drop: isExact(trees, filledAxes(instance)) || mask ? null : of.fill,
+    mask,
   }
   return yield* entriesOf(engine, stored, inverse, sizes)
 }

@@ -10,6 +10,7 @@ import { substitute } from '../ir/expr-tree.ts'
 import { ancestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
+import { type ElementMask, isHeld } from './element-masks.ts'
 import { bindTables, guarded, type Inverse } from './inverse-remapping.ts'
 import { atPositions, listedIn } from './list-tables.ts'
 import type { Order } from './sort-elision.ts'
@@ -25,6 +26,8 @@ export interface StoredLevels<C> {
   readonly dtype: Dtype
   /** Elements of this value are left out; NaN matches NaN. */
   readonly drop: number | null
+  /** Says what is an entry, where there is one. */
+  readonly mask?: ElementMask<C> | null
 }
 
 /**
@@ -75,6 +78,7 @@ export function* entriesOf<C extends Column>(
   const conditions = [
     ...listedIn(inverse.exprs, lists).map(back),
     ...keptIf(positions, stored, coordinates, dims, inverse),
+    ...(stored.mask ? [isHeld(positions, stored.mask, stored.trees, places)] : []),
   ]
   const frame =
     conditions.length === 0

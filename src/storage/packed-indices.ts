@@ -1,4 +1,4 @@
-/** Packed index arrays of levels, made of coordinates at the end of assembly. */
+/** Packed arrays: indices of levels, made of coordinates at the end of assembly, and others. */
 import { hasIndices, hasWidth, indexBits } from '../ir/axis.ts'
 import { add, call, type Expr, int, load, lt, mul, select, variable } from '../ir/expr.ts'
 import { wordsFor } from '../ir/packed-fields.ts'
@@ -22,21 +22,34 @@ export function* packChain<C extends Column>(
   return chain.map((l) => (open(l) ? packed(engine, l) : l))
 }
 
-const WIDE = '@wide'
-
 function packed<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> {
   const { axis, indices, positions } = level
   if (!hasIndices(axis) || !indices) return level
   const bits = indexBits(axis)
-  const frame = new Frame(engine, wordsFor(positions, bits), new Map())
-  frame.tables.set(WIDE, indices)
-  const end = frame.sized(positions)
+  const words = packColumn(engine, indices, positions, bits, `${axis.name}_indices`)
+  engine.release(indices)
+  return { ...level, indices: words, bits }
+}
+
+const WIDE = '@wide'
+
+/** The first `count` elements of a column as fields of words. */
+export function packColumn<C extends Column>(
+  engine: Engine<C>,
+  column: C,
+  count: number,
+  bits: number,
+  label: string,
+): C {
+  const frame = new Frame(engine, wordsFor(count, bits), new Map())
+  frame.tables.set(WIDE, column)
+  const end = frame.sized(count)
   const field = (k: number): Expr => {
     const at = add(mul(variable(ENTRY), int(32 / bits)), int(k))
     return call('shift_left', [select(lt(at, end), load(WIDE, [at], 'i32'), int(0)), int(k * bits)])
   }
   const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
-  const words = engine.empty(frame.n, `${axis.name}_indices`)
+  const words = engine.empty(frame.n, label)
   // No two have a bit in common.
   engine.scatter(
     frame,
@@ -44,6 +57,5 @@ function packed<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> 
     variable(ENTRY),
     fields.reduce((a, b) => call('bit_xor', [a, b])),
   )
-  engine.release(indices)
-  return { ...level, indices: words, bits }
+  return words
 }

@@ -12,6 +12,7 @@ import { evaluateQueries } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
+import { maskOf } from './element-masks.ts'
 import type { Scope } from './engine-operands.ts'
 import { checkFilled } from './filled-slots.ts'
 import type { FormatOperands } from './format-operands.ts'
@@ -49,7 +50,7 @@ export interface Part<C> {
   readonly values: C
   /** Where its entries went, if that is kept. */
   readonly entries: Entries<C> | null
-  /** Arrays that the inverse map loads, by name. */
+  /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, C>
   /** Values of the part's measured sizes. */
   readonly measured: ReadonlyMap<string, number>
@@ -246,7 +247,7 @@ export function* assemblePart<C extends Column>(
   const { instance } = part
   const { engine } = frame
   const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
-  const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
+  const { coordinates, tables: loaded } = yield* remapCoordinates(frame, part, context, proved)
   const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open)
   const axes = new Map(instance.axes.map((a) => [a.name, a]))
   for (const { axis, claim } of instance.claims)
@@ -259,6 +260,8 @@ export function* assemblePart<C extends Column>(
     ...context,
     coordinates: instance.axes.map((a) => coordinates.get(a.name)!),
   })
+  const { mask } = instance
+  const tables = mask === undefined ? loaded : new Map([...loaded, [mask, maskOf(frame, at, size, mask)]])
   frame.release()
   const measured = new Map(open.flatMap(({ name }) => [[name, frame.sizes.get(name)!] as const]))
   return { part, levels, size, ...stored, tables, measured }

@@ -33,7 +33,7 @@ export interface StoredPart {
   readonly storage: Storage
   /** In position order; `fill` where nothing is stored. */
   readonly values: ValueArray
-  /** Arrays that the inverse map loads, by name. */
+  /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
   /** Values of the part's measured sizes. */
   readonly measured: ReadonlyMap<string, number>

@@ -14,7 +14,7 @@ const RESERVED = new Set('let if else iterate as and or not true false inf nan'.
 const WORDS =
   'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
   'asx andor informal nano notes format from inverse combine identity accumulate local S R after part where ' +
-  'partition bucket sort within length into full compact each merge parts of real list set value count for padded with'
+  'partition bucket sort within length into full compact each merge parts of real list set value count for padded with mask'
 const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
@@ -327,6 +327,7 @@ const line = trivia({ first: false, blocks: 0, filled: [] })
 const sort: Arb<ast.Sort> = fc
   .record({ dim: element, by: expr, within: fc.option(expr), place: ident, at: ident })
   .map((s) => ({ ...s, span }))
+const mask: Arb<ast.Mask> = fc.tuple(ident, line).map(([name, t]) => with_({ name, span }, t))
 const holds: Arb<ast.Holds> = fc.tuple(expr, line).map(([cond, t]) => with_({ cond, span }, t))
 const description: Arb<ast.Description> = fc
   .tuple(
@@ -340,6 +341,7 @@ const description: Arb<ast.Description> = fc
       axes: dressed(axes, plain),
       map: coordMap(axes.length + sorts.length === 0),
       inverse: coordMap(false),
+      mask: rarely(mask, null),
       where: fc.option(holds),
     }),
   )

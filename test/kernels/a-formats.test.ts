@@ -38,6 +38,8 @@ const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   ell_at: [[0]],
   panels: [[2, 3]],
   sorted_panels: [[2, 3]],
+  panels_masked: [[2, 3]],
+  bsr_masked: [[3], [8]],
 }
 /** They hold some matrices only, or need more than a matrix: see test/formats/standard.test.ts. */
 const PARTIAL = ['band', 'strided', 'nm', 'nm_packed', 'vnm', 'vnm_packed', 'tvw', 'vbr', 'masked_rest']

@@ -103,6 +103,7 @@ export function formatInstance(
     inverse: format.inverse.map((e) => translate(e, positions)),
     where,
     tables: [...tables.values()],
+    ...(format.mask !== undefined && { mask: rename(format.mask) }),
     claims: format.claims.map((c) => ({ ...c, axis: named(c.axis) })),
     measured: args.measured,
   }

@@ -11,8 +11,6 @@ import {
   hasHoles,
   hasIndices,
   hasIndptr,
-  hasMask,
-  indexBits,
   indicesOf,
   indptrOf,
   isStored,
@@ -20,17 +18,17 @@ import {
   repeats,
 } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
-import { add, all, constant, type Expr, ge, int, load, mul, variable } from '../../ir/expr.ts'
+import { all, constant, type Expr, ge, int, load, variable } from '../../ir/expr.ts'
 import { freeVars, readsAny, rewriteExpr } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import type { For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { writtenBy } from '../../ir/stage1-tree.ts'
 import { fill, forLoop, reduction, store, when } from '../../ir/statement-builders.ts'
 import { stmt } from '../../ir/tree.ts'
 import { deriveInitialisation } from '../output-initialization.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
-import { wordsOf } from './bitmap.ts'
 import { openIterator } from './iterate.ts'
+import { buffersOf } from './kernel-buffers.ts'
 import { Copies, usedChanged } from './let-inlining.ts'
 import { Levels } from './level-positions.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
@@ -78,7 +76,7 @@ class PositionLowering {
       stage: 2,
       name: kernel.name,
       params: this.#params(),
-      buffers: [...this.#bufferList(), ...this.#copies.buffers],
+      buffers: [...buffersOf(kernel, this.#levels), ...this.#copies.buffers],
       body: [...fills, ...body],
       ascending: kernel.axes.flatMap((a) =>
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
@@ -101,49 +99,6 @@ class PositionLowering {
         (a): Param => ({ name: countOf(a.name), kind: 'size', dtype: 'i32', measured: true, span: a.span }),
       )
     return [...this.#kernel.params, ...counts]
-  }
-
-  #bufferList(): Buffer[] {
-    const out: Buffer[] = this.#kernel.buffers.map(
-      ({ name, dtype, axes, role, fill, accumulate, below, span }) => {
-        const shape = this.#levels.shape(axes)
-        return { name, dtype, scope: 'global', role, shape, fill, accumulate, below, span }
-      },
-    )
-    const index = (
-      name: string,
-      length: Expr,
-      values: Pick<Buffer, 'below' | 'packed' | 'positions'> = {},
-    ): Buffer => ({
-      ...values,
-      name,
-      dtype: 'i32',
-      scope: 'global',
-      role: 'index',
-      shape: [length],
-      fill: 0,
-      accumulate: 'i32',
-    })
-    for (const a of this.#kernel.axes) {
-      if (!isStored(a)) continue
-      if (hasIndptr(a))
-        out.push(
-          index(
-            indptrOf(a.name),
-            add(a.parent === null ? int(1) : this.#levels.positions(a.parent), int(1)),
-            {
-              positions: variable(countOf(a.name)),
-            },
-          ),
-        )
-      if (hasMask(a)) out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
-      if (hasIndices(a)) {
-        const below = hasHoles(a) ? {} : { below: a.extent }
-        const packed = a.packed ? { packed: indexBits(a) } : {}
-        out.push(index(indicesOf(a.name), this.#levels.positions(a.name), { ...below, ...packed }))
-      }
-    }
-    return out
   }
 
   #statement(s: Stmt1, scope: Scope, nest: string): Stmt[] {

@@ -58,10 +58,14 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, '
     return { kind: given.kind, dimensions }
   }
   const table = kernel.buffers.find((b) => b.table && b.name === name)
-  // How long a list of a format is, the axes above it say, whose arrays come with it.
+  // How long a list or mask of a format is, the axes above it say, whose arrays come with it.
   const many = { name, extent: variable(`#${name}`) }
   if (table)
-    return { kind: 'table', buffer: table, dimensions: table.axes.length > 1 ? [many] : over(table.axes) }
+    return {
+      kind: 'table',
+      buffer: table,
+      dimensions: table.mask !== undefined || table.axes.length > 1 ? [many] : over(table.axes),
+    }
   const axis = axes.get(name)
   if (axis && isStored(axis)) {
     const chain = chainTo(axes, name)

@@ -43,7 +43,7 @@ import { checkPaddedFactors } from './padding-factors.ts'
 import { bindReady } from './ready-made-parts.ts'
 import { type Known, remapSources } from './remap-entries.ts'
 import { requireInputs, requireStructure } from './required-inputs.ts'
-import { buildStructure, placedValues, type Structure } from './structure-assembly.ts'
+import { buildStructure, masksOf, placedValues, type Structure } from './structure-assembly.ts'
 import type { Bound, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
 
 export type { Bound, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
@@ -92,13 +92,14 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   checkWidths(kernel, params)
   const structure = measured(kernel, pieces, ready, known)
   built = structure
-  const tables = new Map([...split.tables, ...parts.tables])
+  const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, pieces, structure)])
   checkClaims(kernel, structure)
   const arrays = indexArrays(kernel, structure, params)
   for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
   for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
     if (t.first.role !== 'in' && t.first.role !== 'inout') continue
-    for (const b of t.buffers) arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, pieces, structure))
+    for (const b of t.buffers)
+      arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, parts.masked, pieces, structure))
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
@@ -252,12 +253,15 @@ function valuesOf(
   b: Buffer1,
   dense: ReadonlyMap<string, Tensor>,
   ready: ReadonlyMap<string, StoredTensor>,
+  masked: ReadonlyMap<string, ValueArray>,
   pieces: readonly Piece[],
   { storages, positions }: Structure,
 ): ValueArray {
   const storage = storages.get(b.name)!
   const whole = dense.get(t.name)
   if (whole?.kind === 'dense') return denseValues(kernel, b, whole)
+  const clean = masked.get(b.name)
+  if (clean) return clean
   const made = ready.get(b.name)
   if (made)
     return convert(

@@ -7,6 +7,7 @@ import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
 import { isPadded, isSparse, type StoredAxis } from '../../ir/axis.ts'
 import type { CoordinateList } from '../../ir/coordinate-lists.ts'
+import type { Dtype } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -19,11 +20,11 @@ import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
 import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
 import { checkDisjoint } from '../../storage/ready/disjoint.ts'
-import { checkLists } from '../../storage/ready/tables.ts'
+import { checkLists, checkMask } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { convert, gatherValues, newValues } from '../../storage/values.ts'
+import { convert, filled, gatherValues, newValues } from '../../storage/values.ts'
 import { bindingOf } from './binding-names.ts'
 import { allAxesOf, type CallerTensor, callerTensors, isStructured, storedAxis } from './caller-tensors.ts'
 import { tablesOf } from './ready-made-tables.ts'
@@ -34,6 +35,8 @@ export interface ReadyParts {
   readonly sources: readonly Source[]
   readonly pieces: readonly Piece[]
   readonly tables: ReadonlyMap<string, Int32Array>
+  /** By buffer, of those with a mask: what padding holds is nobody's, and kernels may compute with it where a fill is idle. */
+  readonly masked: ReadonlyMap<string, ValueArray>
 }
 
 /**
@@ -48,13 +51,14 @@ export function bindReady(
 ): ReadyParts {
   const tables = new Map<string, Int32Array>()
   const made: { source: Source; pieces: Piece[] }[] = []
+  const masked = new Map<string, ValueArray>()
   for (const t of callerTensors(kernel)) {
     const brought = t.buffers.filter((b) => isPart(kernel, b.name, tensors.get(b.name)))
     if (brought.length === 0) continue
     checkParts(t, brought, tensors)
     checkShared(kernel, t, sources, tensors)
     for (const [name, table] of tablesOf(kernel, t, tensors, known)) tables.set(name, table)
-    made.push(fromParts(kernel, t, tensors, tables, known))
+    made.push(fromParts(kernel, t, tensors, tables, known, masked))
   }
   for (const [name, tensor] of tensors)
     if (bindingOf(kernel, name, tensor).kind === 'table' && !tables.has(name))
@@ -64,7 +68,7 @@ export function bindReady(
         expected: 'tables only with ready-made parts',
         hint: `leave ${name} out, or bind all parts of the tensor`,
       })
-  return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables }
+  return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables, masked }
 }
 
 export const isPart = (kernel: Kernel1, name: string, tensor: Tensor | undefined): boolean =>
@@ -136,6 +140,7 @@ function fromParts(
   tensors: ReadonlyMap<string, Tensor>,
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
+  masked: Map<string, ValueArray>,
 ): { source: Source; pieces: Piece[] } {
   const axes = allAxesOf(kernel)
   const parts = t.buffers.map((b) => {
@@ -145,7 +150,9 @@ function fromParts(
       widths: widthsOf(own, known.params),
       paddings: paddingsOf(own, known.params),
     })
-    return partEntries(kernel, t, b, storage, tensor, tables, known)
+    const entries = partEntries(kernel, t, b, storage, tensor, tables, known)
+    if (entries.masked) masked.set(b.name, entries.masked)
+    return entries
   })
   const columns = t.axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
   const total = parts.reduce((n, p) => n + p.values.length, 0)
@@ -183,7 +190,12 @@ function partEntries(
   tensor: StoredTensor,
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
-): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray } {
+): {
+  columns: Int32Array[]
+  stored: Map<string, Int32Array>
+  values: ValueArray
+  masked: ValueArray | null
+} {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
   const lists: CoordinateList[] = []
@@ -209,6 +221,11 @@ function partEntries(
     (at) => `element ${at} of ${t.name}`,
   )
   // What a block has as fill is nothing that the tensor holds; nor what a level is padded with.
+  const bits = kernel.buffers.find((x) => x.mask !== undefined && x.axes.every((a) => b.axes.includes(a)))
+  const mask = bits && {
+    words: checkMask(bits.name, bits.axes, storage, tables.get(bits.name)),
+    axes: bits.axes,
+  }
   const { trees, drops } = chainsOf(
     storage,
     placed.flatMap((p) => filledAxes(p.instance)),
@@ -220,7 +237,7 @@ function partEntries(
   const frame = runSync(
     entriesOf<TypedArray>(
       HOST,
-      { trees, size: storage.size, values, dtype, drop: drops ? fill : null },
+      { trees, size: storage.size, values, dtype, drop: drops && !mask ? fill : null, mask: mask ?? null },
       { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists },
     ),
   )
@@ -243,7 +260,15 @@ function partEntries(
     columns: t.axes.map(column),
     stored: new Map(b.axes.map((a) => [a, column(`@${a}`)])),
     values: entry ? gatherValues({ values, dtype }, entry) : values,
+    masked: mask && entry ? keptAt(entry, values, dtype, fill) : null,
   }
+}
+
+/** The values at some positions, the fill elsewhere. */
+function keptAt(positions: Int32Array, values: ValueArray, dtype: Dtype, fill: number): ValueArray {
+  const out = filled(dtype, values.length, fill)
+  for (const p of positions) out[p] = values[p]!
+  return out
 }
 
 /** Levels of each tree, and whether positions hold what is no element. */

@@ -7,7 +7,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 import type { CallerTensor } from './caller-tensors.ts'
 import type { Known } from './remap-entries.ts'
 
-/** Tables of the formats that a tensor was put into: sorts and lists of formats are brought with the parts, other lists were given. */
+/** Tables of the formats that a tensor was put into: sorts, lists and masks of formats are brought with the parts, other lists were given. */
 export function tablesOf(
   kernel: Kernel1,
   t: CallerTensor,
@@ -22,36 +22,48 @@ export function tablesOf(
       for (const table of instance.tables)
         out.set(
           table.name,
-          table.of === 'list' ? known.lists.get(table.source)! : brought(t, table, tensors, known),
+          table.of === 'list' ? known.lists.get(table.source)! : broughtTable(t, table, tensors, known),
         )
     }
+  for (const { mask, name, axes } of kernel.buffers)
+    if (mask !== undefined && axes.some((a) => mine.has(a)))
+      out.set(name, brought(t, name, 'mask', 'words of bits', tensors))
   return out
 }
 
-/** Lists are looked at with the arrays that they go with. */
-function brought(
+/** Lists and masks are looked at with the arrays that they go with. */
+function broughtTable(
   t: CallerTensor,
   table: Table,
   tensors: ReadonlyMap<string, Tensor>,
   known: Known,
 ): Int32Array {
-  const tensor = tensors.get(table.name)
-  const sorted = table.of === 'sort'
-  const what = sorted ? 'a permutation' : 'coordinates'
+  if (table.of !== 'sort') return brought(t, table.name, 'list', 'coordinates', tensors)
+  return checkPermutation(table, brought(t, table.name, 'order', 'a permutation', tensors), known.params)
+}
+
+function brought(
+  t: CallerTensor,
+  name: string,
+  kind: 'order' | 'list' | 'mask',
+  what: string,
+  tensors: ReadonlyMap<string, Tensor>,
+): Int32Array {
+  const tensor = tensors.get(name)
   if (!tensor)
     return fail({
       code: 'bind/missing-table',
-      message: `the parts of ${t.name} are ready-made, and the ${sorted ? 'order' : 'list'} that goes with them, ${table.name}, is not bound`,
+      message: `the parts of ${t.name} are ready-made, and the ${kind} that goes with them, ${name}, is not bound`,
       expected: `a dense i32 tensor: ${what}`,
-      hint: `bind ${table.name}`,
+      hint: `bind ${name}`,
     })
   const values = tensor.values
   if (tensor.kind !== 'dense' || !(values instanceof Int32Array))
     return fail({
       code: 'bind/table',
-      message: `the table ${table.name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
+      message: `the table ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
       expected: `a dense i32 tensor: ${what}`,
       hint: `bind dense([n], Int32Array.of(…), 'i32')`,
     })
-  return sorted ? checkPermutation(table, values, known.params) : values
+  return values
 }

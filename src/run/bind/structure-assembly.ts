@@ -2,6 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { MASK_BITS, packFields } from '../../ir/packed-fields.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { type BuildInput, buildStorage, paddingsOf, widthsOf } from '../../storage/build-storage.ts'
 import { validateStored } from '../../storage/ready/validate.ts'
@@ -13,7 +14,7 @@ import { allAxesOf, isStructured, leafChains, storedAxis } from './caller-tensor
 import { united } from './coordinate-union.ts'
 import { elementOf } from './dense-order.ts'
 import { checkApart, keepsApart } from './duplicate-coordinates.ts'
-import { distinctPieces } from './remap-entries.ts'
+import { distinctPieces, lengthOf } from './remap-entries.ts'
 import type { Piece } from './types.ts'
 
 export interface Structure {
@@ -211,6 +212,29 @@ class StructureBuilder implements Structure {
     known.set(over.join(), at)
     return at
   }
+}
+
+/** Masks of formats by name: of what all tensors over their axes hold, which is what iterations visit. */
+export function masksOf(
+  kernel: Kernel1,
+  pieces: readonly Piece[],
+  { storages, positions }: Structure,
+): ReadonlyMap<string, Int32Array> {
+  const masks = kernel.buffers.filter((b) => b.mask !== undefined)
+  return new Map(
+    masks.map((b) => {
+      const held = new Uint8Array(storages.get(b.name)!.size)
+      for (const p of distinctPieces(
+        pieces.filter((x) => b.axes.every((a) => x.columns.has(a))),
+        b.axes,
+      ).members) {
+        const at = positions(p, b.name)
+        if (at) for (const position of at) held[position] = 1
+        else held.fill(1, 0, lengthOf(p))
+      }
+      return [b.name, packFields(held, MASK_BITS)] as const
+    }),
+  )
 }
 
 /** The values of a buffer from those of a piece's source, where the positions of its entries are known. */

@@ -24,9 +24,10 @@ import { Views, withAttached } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
+import { maskBuffers, maskedBody, settled, withMasks } from './masked-statements.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './own-axes.ts'
-import { checkPadding, type Factor } from './padding.ts'
+import { checkPadding, type Factor, padsWithFill } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
 import {
   checkChildren,
@@ -72,10 +73,13 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     views: new Views(unused),
     at,
   }
-  const factors = checkPadding(kernel, split).map((f) => fillFactor(kernel, split, f))
+  const padding = checkPadding(kernel, split)
+  const factors = padding.factors.map((f) => fillFactor(kernel, split, f))
   const tables = tablesOf(split, unused)
   const locals: Locals = new Map()
-  const body = kernel.body.flatMap((s) => splitStmt(s, kernel, split, locals, unused))
+  const masked = { ...kernel, body: maskedBody(kernel.body, padding.masked) }
+  const within = withMasks(split, (part) => padsWithFill(part, instance))
+  const body = settled(masked.body.flatMap((s) => splitStmt(s, masked, within, locals, unused)))
   const reformat: Reformat = {
     format: instance.text,
     from: over,
@@ -105,6 +109,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
         return s ? partBuffers(s, over.length, instance) : ofParts(b, locals)
       }),
       ...tables.buffers,
+      ...maskBuffers(split),
     ],
     body,
     reformats: [...kernel.reformats, reformat],

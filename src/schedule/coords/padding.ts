@@ -9,9 +9,10 @@ import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
+import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { type Around1, readsIn, readsOf1, someStmt1, walkStmts1 } from '../../ir/stage1-tree.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
+import { fillOf, isElement, type Masked } from './masked-statements.ts'
 import type { Split } from './tensor-split.ts'
 import { type Visits, visits } from './visited-coordinates.ts'
 
@@ -31,59 +32,139 @@ export function padsWithFill(part: FormatInstance, instance: Instance): boolean 
 const leavesOut = ({ instance }: Split): boolean =>
   instance.parts.some((p) => wholeVisits(p.instance, instance).misses)
 
-/**
- * What the fill value is multiplied by where visits are added or left out.
- * @throws SptError `schedule/format-padding`, `schedule/format-output`
- */
-export function checkPadding(kernel: Kernel1, split: Split): readonly Factor[] {
+/** What padding takes: what has to be finite, and statements that have to tell elements from it. */
+export interface Padding {
+  readonly factors: readonly Factor[]
+  readonly masked: ReadonlyMap<Stmt1, Masked>
+}
+
+/** @throws SptError `schedule/format-padding`, `schedule/format-output` */
+export function checkPadding(kernel: Kernel1, split: Split): Padding {
   const out = leavesOut(split)
   const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split.instance))
   const factors: Factor[] = []
-  if (padded.length === 0 && !out) return factors
+  const masked = new Map<Stmt1, Masked>()
+  if (padded.length === 0 && !out) return { factors, masked }
   const changed = [...split.buffers.values()].map((b) => b.buffer)
   const kept = out ? changed.find((b) => b.role !== 'in') : undefined
   if (kept) refuseOutput(kernel, split, kept)
+  const searched = searchedIn(kernel, split)
+  const hasMask = !out && padded.every((p) => p.mask !== undefined)
+  const clean = hasMask ? cleanBuffers(kernel, split, searched) : new Set<string>()
   const fills = new Map(
-    changed.filter((b) => b.role === 'in').map((b) => [b.name, constant(b.fill, b.dtype)]),
+    changed.flatMap((b) =>
+      b.role === 'in' || clean.has(b.name) ? [[b.name, constant(b.fill, b.dtype)] as const] : [],
+    ),
   )
-  // Tensors of the format that hold anything where they have no coordinate, and those read by coordinates.
+  // Tensors of the format that hold anything where they have no coordinate.
   const scribbled = new Set<string>()
-  const searched = new Set<string>()
-  walkStmts1(kernel.body, (s, { iterations, lets }) => {
-    const iters = new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
-    const own = (l: Load): boolean => isOwn(l, split, iters)
-    const ways = waysIn(split, iters)
-    for (const l of readsOf1(s))
-      if (split.buffers.has(l.buffer) && !ways.some((is) => is(l))) searched.add(l.buffer)
+  walkStmts1(kernel.body, (s, around) => {
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    const { iterations, lets } = around
     if (!iterations.some((it) => it.iters.some((x) => split.leaving.has(x.axis)))) return
+    const iters = itersOf(iterations)
+    const ways = waysIn(split, iters)
+    const restored = new Map<number, Expr>()
+    let asked: string | undefined
     s.targets.forEach((t, k) => {
       const others: Expr[] = []
       const value = substitute(s.values[k]!, lets)
       // By each of the ways in there may be more of the tensor, whatever the others have there.
-      const left = ways.map((is) => absorb(value, fills, is, others))
+      const left = ways.map(({ is }) => absorb(value, fills, is, others))
       if (s.kind === 'reduce' && left.every((e) => isIdentity(e, s.reducer.identity[k]!))) {
         factors.push(...others.map((factor) => ({ factor, iters })))
         return
       }
-      if (out || !split.buffers.has(t.buffer) || !own(t)) refuse(kernel, split, padded, t.buffer, out)
-      scribbled.add(t.buffer)
+      if (ways.every(({ is }) => isPassedOver(s, around, fills, is))) return
+      const b = split.buffers.get(t.buffer)?.buffer
+      const own = !out && b !== undefined && isOwn(t, split, iters)
+      if (own && clean.has(b.name)) restored.set(k, fillOf(b, s.values[k]!))
+      else if (own) scribbled.add(t.buffer)
+      else asked = t.buffer
     })
+    if (asked === undefined && restored.size === 0) return
+    const places = hasMask ? ways.flatMap(({ at }) => (at ? [at] : [])) : []
+    if (places.length < ways.length || places.length === 0)
+      refuse(kernel, split, padded, asked ?? s.targets[0]!.buffer, out)
+    const held = isElement(places)
+    if (s.kind === 'reduce') masked.set(s, { how: 'combine', held })
+    else masked.set(s, asked === undefined ? { how: 'restore', held, fills: restored } : { how: 'ask', held })
   })
   const read = [...scribbled].find((b) => searched.has(b))
   if (read !== undefined) refuse(kernel, split, padded, read, false)
-  return factors
+  return { factors, masked }
+}
+
+type Iters = ReadonlyMap<string, string>
+
+const itersOf = (iterations: readonly Iteration[]): Iters =>
+  new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
+
+/** Tensors of the format that are read by coordinates. */
+function searchedIn(kernel: Kernel1, split: Split): ReadonlySet<string> {
+  const searched = new Set<string>()
+  walkStmts1(kernel.body, (s, { iterations }) => {
+    const ways = waysIn(split, itersOf(iterations))
+    for (const l of readsOf1(s))
+      if (split.buffers.has(l.buffer) && !ways.some(({ is }) => is(l))) searched.add(l.buffer)
+  })
+  return searched
+}
+
+/**
+ * Tensors that a mask keeps at their fill where they have no coordinate: each is written at its own elements alone, and what is
+ * combined into it starts from that. Others may hold anything there: nobody reads them without asking the mask.
+ */
+function cleanBuffers(kernel: Kernel1, split: Split, searched: ReadonlySet<string>): ReadonlySet<string> {
+  const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
+  const out = new Set(
+    [...split.buffers.values()].flatMap(({ buffer: b }) =>
+      b.role === 'inout' || (b.role !== 'in' && read.has(b.name)) ? [b.name] : [],
+    ),
+  )
+  walkStmts1(kernel.body, (s, { iterations }) => {
+    if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    s.targets.forEach((t, k) => {
+      const b = split.buffers.get(t.buffer)?.buffer
+      if (!b) return
+      const starts =
+        b.role === 'inout' ||
+        (searched.has(b.name) &&
+          s.kind === 'reduce' &&
+          isIdentity(constant(b.fill, b.dtype), s.reducer.identity[k]!))
+      if (!isOwn(t, split, itersOf(iterations)) || (s.kind === 'reduce' && !starts)) out.delete(b.name)
+    })
+  })
+  return out
+}
+
+/** Whether a condition around a statement does not hold where the tensor has its fill. */
+function isPassedOver(
+  s: Stmt1,
+  { iterations, ifs, lets }: Around1,
+  fills: ReadonlyMap<string, Expr>,
+  is: Way['is'],
+): boolean {
+  const conditions = [
+    ...iterations.flatMap((it) => it.where),
+    ...ifs.flatMap((f) => (someStmt1(f.then, (x) => x === s) ? [f.cond] : [])),
+  ]
+  return conditions.some((c) => {
+    const others: Expr[] = []
+    const left = absorb(substitute(c, lets), fills, is, others)
+    return left.kind === 'const' && left.value === 0 && others.length === 0
+  })
 }
 
 /** What a fill value of 0 is multiplied by, under these iterators. */
 export interface Factor {
   readonly factor: Expr
   /** Iterator → axis. */
-  readonly iters: ReadonlyMap<string, string>
+  readonly iters: Iters
 }
 
 /** Whether an access to a split tensor is at the coordinates of the iterators over its axes. */
-function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, string>): boolean {
+function isOwn(l: Load, { over, buffers }: Split, iters: Iters): boolean {
   const start = buffers.get(l.buffer)?.start ?? 0
   return over.every((a, k) => {
     const e = l.index[start + k]
@@ -91,11 +172,17 @@ function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, str
   })
 }
 
+/** One way through what is stored: which accesses go it, and the iterators at whose coordinates; `at` is none where not all are known. */
+interface Way {
+  readonly is: (l: Load) => boolean
+  readonly at: readonly string[] | null
+}
+
 /**
  * Which accesses are of what is visited: at the iterators over the tensor's axes, and at those that enter its rows by a
  * coordinate. Each goes its own way through what is stored.
  */
-function waysIn(split: Split, iters: ReadonlyMap<string, string>): readonly ((l: Load) => boolean)[] {
+function waysIn(split: Split, iters: Iters): readonly Way[] {
   const { over, axes, buffers } = split
   const names = new Set(over.map((a) => a.name))
   const entered = [...iters].flatMap(([name, axis]) => {
@@ -108,15 +195,19 @@ function waysIn(split: Split, iters: ReadonlyMap<string, string>): readonly ((l:
       const a = axes.get(axis)
       return x !== name && (axis === by || (isAttached(a) && a.base === by))
     })
-    return (l: Load): boolean => {
+    const known = over.length === 2 && at.length === 1
+    const is = (l: Load): boolean => {
       const start = buffers.get(l.buffer)?.start
-      if (start === undefined || over.length !== 2 || at.length !== 1) return false
+      if (start === undefined || !known) return false
       const [row, column] = l.index.slice(start, start + 2)
       return row?.kind === 'var' && row.name === at[0]![0] && column?.kind === 'var' && column.name === name
     }
+    return { is, at: known ? [at[0]![0], name] : null }
   })
   const isVisited = rows.length === 0 || [...iters.values()].some((axis) => names.has(axis))
-  return isVisited ? [(l) => isOwn(l, split, iters), ...rows] : rows
+  const own = over.flatMap((a) => [...iters].find(([, axis]) => axis === a.name)?.[0] ?? [])
+  const itself: Way = { is: (l) => isOwn(l, split, iters), at: own.length === over.length ? own : null }
+  return isVisited ? [itself, ...rows] : rows
 }
 
 /**
@@ -189,7 +280,7 @@ function refuse(
     expected: 'a reduction that combines its identity where the tensor has its fill value',
     hint:
       padding.length > 0
-        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none`
-        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there, or claims them full`,
+        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none, or that keeps a mask (\`mask held\`)`
+        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there, claims them full, or keeps a mask (\`mask held\`)`,
   })
 }

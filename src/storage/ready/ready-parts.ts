@@ -8,7 +8,7 @@ import { withSegments } from '../format-operands.ts'
 import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkDisjoint } from './disjoint.ts'
-import { checkLists, checkPermutation } from './tables.ts'
+import { checkLists, checkMask, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
 /** Arrays of one part, and the tables that its inverse map loads. */
@@ -60,6 +60,8 @@ function partFromArrays(
   const storage = validateStored(axes, extents, tensor, { widths, paddings: paddingsOf(axes, sizes) })
   for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
   checkLists(part.instance, storage, tables, sizes)
+  const { mask, order } = part.instance
+  if (mask !== undefined) checkMask(mask, order, storage, tables.get(mask))
   return {
     part,
     storage,

@@ -1,7 +1,8 @@
-/** Tables that come with ready-made arrays: permutations and lists that the inverse maps of formats load. */
+/** Tables that come with ready-made arrays: permutations and lists that the inverse maps of formats load, and masks. */
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { FormatInstance, Table } from '../../ir/format.ts'
+import { MASK_BITS, wordsFor } from '../../ir/packed-fields.ts'
 import { runSync } from '../coroutines.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { checkLevelProperty } from '../level-property-checks.ts'
@@ -82,4 +83,28 @@ export function checkLists(
     const level = bindLevel(axis, Math.max(0, evaluate(fill, sizes)), parent, { indices }, { width }, padding)
     if (axis.compact) runSync(checkLevelProperty(HOST, [...chain, level], 'compact'))
   }
+}
+
+/**
+ * The mask that comes with ready-made arrays: a bit for each position on its axes, in whole words.
+ * @throws SptError `bind/missing-table`, `bind/table`
+ */
+export function checkMask(
+  name: string,
+  axes: readonly string[],
+  { levels, trees }: Storage,
+  words: Int32Array | undefined,
+): Int32Array {
+  const last = trees.flatMap((tree) => tree.findLast((a) => axes.includes(a)) ?? [])
+  const positions = last.reduce((n, a) => n * levels.get(a)!.positions, 1)
+  const length = wordsFor(positions, MASK_BITS)
+  if (words?.length === length) return words
+  return fail({
+    code: words ? 'bind/table' : 'bind/missing-table',
+    message: words
+      ? `${name} has ${words.length} words`
+      : `ready-made parts come without the mask that goes with them, ${name}`,
+    expected: `an Int32Array of ${length} words: a bit for each of ${positions} positions, the first in the lowest`,
+    hint: words ? 'give a bit for each position of the values' : `give ${name} with the parts`,
+  })
 }

@@ -1,0 +1,64 @@
+/** The buffers of a kernel over positions: those that its text declares, tables and masks of formats, and index arrays of axes. */
+import {
+  countOf,
+  hasHoles,
+  hasIndices,
+  hasIndptr,
+  hasMask,
+  indexBits,
+  indicesOf,
+  indptrOf,
+  isStored,
+  maskOf,
+} from '../../ir/axis.ts'
+import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
+import type { Buffer } from '../../ir/loops.ts'
+import { MASK_BITS } from '../../ir/packed-fields.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { readsIn } from '../../ir/stage1-tree.ts'
+import { wordsOf } from './bitmap.ts'
+import type { Levels } from './level-positions.ts'
+
+/** What a kernel declares, and the arrays of its axes. */
+export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
+  // A mask that nobody asks is none of the kernel's.
+  const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
+  const out: Buffer[] = kernel.buffers.flatMap(
+    ({ name, dtype, axes, role, fill, accumulate, below, mask, span }) => {
+      if (mask !== undefined && !read.has(name)) return []
+      const shape = levels.shape(axes)
+      const bits = mask === undefined ? {} : { packed: MASK_BITS }
+      return { name, dtype, scope: 'global', role, shape, fill, accumulate, below, span, ...bits }
+    },
+  )
+  const index = (
+    name: string,
+    length: Expr,
+    values: Pick<Buffer, 'below' | 'packed' | 'positions'> = {},
+  ): Buffer => ({
+    ...values,
+    name,
+    dtype: 'i32',
+    scope: 'global',
+    role: 'index',
+    shape: [length],
+    fill: 0,
+    accumulate: 'i32',
+  })
+  for (const a of kernel.axes) {
+    if (!isStored(a)) continue
+    if (hasIndptr(a))
+      out.push(
+        index(indptrOf(a.name), add(a.parent === null ? int(1) : levels.positions(a.parent), int(1)), {
+          positions: variable(countOf(a.name)),
+        }),
+      )
+    if (hasMask(a)) out.push(index(maskOf(a.name), mul(levels.positions(a.parent), int(wordsOf(a)))))
+    if (hasIndices(a)) {
+      const below = hasHoles(a) ? {} : { below: a.extent }
+      const packed = a.packed ? { packed: indexBits(a) } : {}
+      out.push(index(indicesOf(a.name), levels.positions(a.name), { ...below, ...packed }))
+    }
+  }
+  return out
+}

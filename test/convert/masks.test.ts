@@ -1,0 +1,253 @@
+/** Formats that keep a mask: which positions hold elements survives, zeros among them, on the host, on devices and ready-made. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { packFields, unpackFields } from '../../src/ir/packed-fields.ts'
+import {
+  convertFor,
+  coords,
+  dense,
+  devices,
+  prepareResident,
+  releaseConversions,
+  resident,
+} from '../../src/node.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { convertPlan } from '../../src/storage/engines/device/index.ts'
+import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
+import { givenFor, matrices, written } from '../formats/written.ts'
+import { FORMATS, KERNELS } from '../laws/masks-texts.ts'
+import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
+import { arraysOf } from '../support/standard.ts'
+import { DEVICES } from './devices.ts'
+
+const formatText = (name: string): string =>
+  `${FORMATS.slice(FORMATS.indexOf(`format ${name}`)).split(/\n\}\n/)[0]!}\n}\n`
+const TEXTS: readonly { readonly name: string; readonly args: readonly number[] }[] = [
+  { name: 'bsr_masked', args: [2] },
+  { name: 'bsr_masked', args: [3] },
+  { name: 'blocked_masked', args: [2, 3] },
+  { name: 'ell_masked', args: [] },
+  { name: 'ell_at_masked', args: [0] },
+  { name: 'sell_masked', args: [2, 4] },
+  { name: 'panels_masked', args: [2, 3] },
+  { name: 'all_masked', args: [] },
+]
+const ROWS = formatText('csr')
+
+/** Each coordinate once, some elements 0. */
+function withZeros(t: CoordTensor): CoordTensor {
+  const seen = new Map(Array.from(t.coords[0]!, (i, e) => [`${i} ${t.coords[1]![e]}`, e] as const))
+  const own = [...seen.values()].sort((x, y) => x - y)
+  return {
+    ...t,
+    coords: t.coords.map((c) => Int32Array.from(own, (e) => c[e]!)),
+    values: Int32Array.from(own, (_, k) => (k % 3) - 1),
+    dtype: 'i32',
+  }
+}
+
+const entries = (t: CoordTensor): string[] =>
+  Array.from(t.values!, (v, e) => `${t.coords.map((c) => c[e]).join(' ')}: ${v}`).sort()
+
+test.each(TEXTS)('$name $args keeps its elements', ({ name, args }) => {
+  const to = written(formatText(name), ...args)
+  fc.assert(
+    fc.property(matrices, (drawn) => {
+      const A = withZeros(drawn)
+      const made = convertTensor(A, to, givenFor(A.shape))
+      expect(entries(partsToCoords(made))).toEqual(entries(A))
+      const [part] = made.parts
+      const bits = unpackFields(part!.tables.get('held')!, 1, part!.storage.size)
+      expect(bits.reduce((n, x) => n + x, 0)).toBe(A.values!.length)
+      const rows = convertTensor(made, written(ROWS), givenFor(A.shape))
+      expect(arraysOf(rows)).toEqual(arraysOf(convertTensor(A, written(ROWS), givenFor(A.shape))))
+    }),
+    { numRuns: runs(20) },
+  )
+})
+
+describe.each(DEVICES)('on $name', ({ kind, open }) => {
+  let device: Device
+  beforeAll(async () => {
+    device = await open()
+  }, 120_000)
+  afterAll(async () => {
+    await releaseConversions(device)
+    await device.dispose()
+  })
+
+  test.each(kind === 'cpu' ? TEXTS : TEXTS.slice(0, 1))(
+    '$name $args',
+    async ({ name, args }) => {
+      const to = written(formatText(name), ...args)
+      const plan = convertPlan(device, to)
+      const back = convertPlan(device, written(ROWS))
+      const as = `${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`
+      const text = `${FORMATS}${KERNELS}schedule extremes.s { A as ${as} }\nschedule product.s { A as ${as} }`
+      const program = parseProgram(text)
+      const compiled = await program.kernel('extremes').schedule('s').compile(device)
+      const product = await program.kernel('product').schedule('s').compile(device)
+      await fc.assert(
+        fc.asyncProperty(matrices, async (drawn) => {
+          const A = withZeros(drawn)
+          const given = givenFor(A.shape)
+          const from = await resident(device, A)
+          const made = await plan.run(from, given)
+          expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
+          const rows = await back.run(made, given)
+          expect(arraysOf(await rows.download())).toEqual(arraysOf(convertTensor(A, rows.instance, given)))
+          const own = await convertFor(compiled, 'A', from)
+          const prepared = await prepareResident(compiled, { A: own })
+          await prepared.run()
+          expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
+          // It does not ask the mask, and what is bound has one all the same.
+          const x = dense(
+            [A.shape[1]!],
+            Int32Array.from({ length: A.shape[1]! }, (_, k) => k + 1),
+          )
+          const idle = await convertFor(product, 'A', from)
+          const summed = await prepareResident(product, { A: idle }, { tensors: { x } })
+          await summed.run()
+          expect(await summed.verify()).toMatchObject({ ok: true, problems: [] })
+          for (const r of [prepared, summed, from, made, rows, own, idle]) r.free()
+        }),
+        { numRuns: runs(kind === 'webgpu' ? 2 : 8) },
+      )
+    },
+    300_000,
+  )
+})
+
+// Ready-made ---------------------------------------------------------------------------------------------------------
+
+/** Two 2 × 2 blocks of a 3 × 4 matrix with the elements (0, 0), (1, 1) = 0, (2, 3): NaN wherever there is none. */
+const X = Number.NaN
+const blocks = Float32Array.of(-5, X, X, 0, X, -7, X, X)
+const bits = Int32Array.of(0b00101001)
+const jo = { indptr: Int32Array.of(0, 1, 2), indices: Int32Array.of(0, 1) }
+const ready = (held: Int32Array | null) => ({
+  A: { kind: 'stored' as const, shape: [2, 2, 2, 2], arrays: { jo }, values: blocks, dtype: 'f32' as const },
+  ...(held && { held: dense([held.length], held) }),
+})
+const PROGRAM = `${FORMATS}
+kernel both(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer H: f32[i] out
+  buffer y: f32[i] out
+  buffer P: f32[i, j] out
+  iterate high [i, j] as SR { H[i] max= A[i, j] }
+  iterate sum [i, j] as SR { y[i] += A[i, j] * x[j] }
+  iterate one [i, j] as SS { P[i, j] = A[i, j] + 1 }
+}
+format moved over (a, b, c, d) {
+  axis k = dense_fixed(a)
+  axis l = sparse_variable(k, b)
+  axis q = dense_fixed(c)
+  axis p = dense_fixed(d)
+  map (a, b, c, d) -> (a, b, c, d)
+  inverse (k, l, q, p) -> (k, l, q, p)
+}
+schedule both.s { A as bsr_masked(2) }
+schedule both.twice {
+  A as bsr_masked(2)
+  A as moved
+}
+`
+const x = dense([4], Float32Array.of(1, 2, 3, 4))
+const bothOf = async (name: string) =>
+  await parseProgram(PROGRAM)
+    .kernel('both')
+    .schedule(name)
+    .compile(await devices.cpu())
+
+test('what padding of ready-made blocks holds reaches nothing, and zeros that have a bit are elements', async () => {
+  const prepared = await (await bothOf('s')).prepare({
+    tensors: { ...ready(bits), x },
+    params: { m: 3, n: 4 },
+  })
+  await prepared.run()
+  expect([...(await prepared.read('H')).values!]).toEqual([-5, 0, -7])
+  expect([...(await prepared.read('y')).values!]).toEqual([-5, 0, -28])
+  expect(entries((await prepared.read('P')) as CoordTensor)).toEqual(['0 0: -4', '1 1: 1', '2 3: -6'])
+  expect(await prepared.verify()).toMatchObject({ ok: true })
+})
+
+test('a later format brings the mask along', async () => {
+  const A = coords(
+    [3, 4],
+    [
+      [0, 1, 2],
+      [0, 1, 3],
+    ],
+    Float32Array.of(-5, 0, -7),
+  )
+  const prepared = await (await bothOf('twice')).prepare({ tensors: { A, x } })
+  await prepared.run()
+  expect([...(await prepared.read('H')).values!]).toEqual([-5, 0, -7])
+  expect(await prepared.verify()).toMatchObject({ ok: true })
+  const tensors = { ...ready(bits), x }
+  const own = { ...tensors.A, arrays: { l: jo } }
+  const again = await (await bothOf('twice')).prepare({
+    tensors: { ...tensors, A: own },
+    params: { m: 3, n: 4 },
+  })
+  await again.run()
+  expect([...(await again.read('H')).values!]).toEqual([-5, 0, -7])
+})
+
+test('a mask comes with ready-made parts, a bit for each position', async () => {
+  const refused = async (held: Int32Array | null) =>
+    (await bothOf('s')).prepare({ tensors: { ...ready(held), x }, params: { m: 3, n: 4 } }).then(
+      () => undefined,
+      (e: Error) => e.message,
+    )
+  expect(await refused(null)).toMatch(
+    /bind\/missing-table: .*the mask that goes with them, held, is not bound/,
+  )
+  expect(await refused(Int32Array.of(1, 1))).toMatch(/bind\/table: held has 2 words/)
+  const format = parseProgram(PROGRAM).format('bsr_masked(2)')
+  const A = coords(
+    [3, 4],
+    [
+      [0, 1, 2],
+      [0, 1, 3],
+    ],
+    Float32Array.of(-5, 0, -7),
+  )
+  const made = format.convert(A)
+  const [part] = made.parts
+  expect(part!.tables).toEqual({ held: bits })
+  expect(entries(format.fromParts([3, 4], made.parts).toCoords())).toEqual(entries(A))
+  const { tensor } = part!
+  expect(refusal(() => format.fromParts([3, 4], [{ tensor, tables: {} }])).code).toBe('bind/missing-table')
+  expect(made.describe().parts[0]).toMatchObject({ tableBytes: 4, stored: 3, padding: 5 })
+})
+
+test('nobody asks where a fill is idle, and the mask is in memory where somebody does', async () => {
+  const text = `${FORMATS}${KERNELS}
+    schedule product.s { A as bsr_masked(4) }
+    schedule extremes.s { A as bsr_masked(4) }`
+  const program = parseProgram(text)
+  expect(program.kernel('product').schedule('s').show(2)).not.toContain('held')
+  const asking = program.kernel('extremes').schedule('s')
+  expect(asking.show(2)).toContain('held: i32[jo_count, 4, 4] in  packed 1')
+  const A = coords(
+    [8, 8],
+    [
+      [0, 5],
+      [0, 6],
+    ],
+    Int32Array.of(1, 2),
+  )
+  const prepared = await (await asking.compile(await devices.cpu())).prepare({ tensors: { A } })
+  const { launches } = await prepared.explain({ time: false })
+  expect(JSON.stringify(launches)).toContain('held')
+  expect(packFields([1, 0, 1], 1)).toEqual(Int32Array.of(5))
+})
