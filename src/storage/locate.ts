@@ -9,7 +9,7 @@ import { lexicographic } from '../columns/lexicographic-sort.ts'
 import { isDense, isNonunique, isPadded } from '../ir/axis.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { chainOf, paddedPositions } from './padding-positions.ts'
-import type { Storage } from './storage.ts'
+import type { Level, Storage } from './storage.ts'
 import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**
@@ -67,16 +67,34 @@ function merge(
   return out
 }
 
-/** Without padding that repeats the coordinate of an element, where the order of coordinates tells which it is. */
+/**
+ * Without padding that repeats the coordinate of an element, as what the storage was built from tells, or, of ready-made
+ * arrays, the order of coordinates where they have one.
+ */
 function elementsOf(storage: Storage, tree: readonly string[]): Expanded {
   const stored = expandTree(storage, tree)
-  const chain = chainOf(storage, tree)
-  const own = chain.map((l) => l.axis).filter(isPadded)
-  if (own.length === 0 || !own.every((a) => 'ordered' in a && a.ordered && a.unique)) return stored
-  const padding = paddedPositions(chain).at(-1)
-  if (!padding) return stored
-  const kept = stored.positions.map((_, k) => k).filter((k) => padding[stored.positions[k]!] === 0)
+  const isElement = elementsBy(storage, chainOf(storage, tree))
+  if (!isElement) return stored
+  const kept = stored.positions.map((_, k) => k).filter((k) => isElement(stored.positions[k]!))
   return { positions: gather(stored.positions, kept), coords: stored.coords.map((c) => gather(c, kept)) }
+}
+
+/** `undefined`: all are, or nothing tells. */
+function elementsBy(
+  { entries, size }: Storage,
+  chain: readonly Level[],
+): ((position: number) => boolean) | undefined {
+  const own = chain.map((l) => l.axis).filter(isPadded)
+  if (own.length === 0) return undefined
+  if (entries) {
+    // Entry e has position e where nothing else is said: what comes after is padding.
+    if (!entries.positions) return (p) => p < (entries.coords[0]?.length ?? 0)
+    const held = new Uint8Array(size)
+    for (const p of entries.positions) held[p] = 1
+    return (p) => held[p] === 1
+  }
+  const padding = own.every((a) => 'ordered' in a && a.ordered && a.unique) && paddedPositions(chain).at(-1)
+  return padding ? (p) => padding[p] === 0 : undefined
 }
 
 function absent(tree: readonly string[], keys: readonly Int32Array[], e: number): never {

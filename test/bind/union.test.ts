@@ -166,3 +166,47 @@ test('equal coordinates go to the part they went to when they are read again', a
   const prepared = await compiled.prepare({ tensors: { A }, params: { d: 2 } })
   expect((await prepared.verify()).problems).toEqual([])
 })
+
+test.each([
+  ['sparse_variable(i) nonunique', 'sparse_variable(io, j)', true],
+  ['sparse_variable(i) nonunique', 'sparse_fixed(io, j, 2) padded with last', true],
+  ['sparse_variable(i) nonunique', 'sparse_fixed(io, j, 2) padded with 0', true],
+  ['dense_fixed(i)', 'sparse_fixed(io, j, 24) nonunique padded with 0', true],
+  ['dense_fixed(i)', 'sparse_variable(io, j) nonunique', true],
+  ['sparse_variable(i)', 'sparse_fixed(io, j, 24) padded with last', false],
+  ['dense_fixed(i)', 'sparse_fixed(io, j, 24) padded with 0', false],
+  ['dense_fixed(i)', 'sparse_variable(io, j)', false],
+] as const)('a format with %s, %s keeps equal coordinates apart, results too: %s', async (io, jo, keeps) => {
+  const program = await load(`
+    format f() over (i, j) {
+      axis io = ${io}
+      axis jo = ${jo}
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }
+    kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n) nonunique
+      buffer A: f32[i, j] in
+      buffer B: f32[i, j] in
+      buffer S: f32[i, j] out
+      iterate one [i, j] as SS { S[i, j] = A[i, j] + 10 * B[i, j] }
+    }`)
+  const compiled = await program.kernel().as('A', 'f').compile(createCpuDevice())
+  await fc.assert(
+    fc.asyncProperty(entries, entries, async (a, b) => {
+      const given = { tensors: { A: tensor(a), B: tensor(b) }, params: { m: M, n: N } }
+      if (!keeps && [a, b].some((e) => counted(e).size < e.length)) {
+        await expect(compiled.prepare(given)).rejects.toThrow('bind/duplicates')
+        return
+      }
+      const prepared = await compiled.prepare(given)
+      expect((await prepared.verify()).problems).toEqual([])
+      const { values } = await prepared.read('S')
+      expect(values!.length).toBe([...places([a, b]).values()].reduce((x, y) => x + y, 0))
+      prepared.free()
+    }),
+    { numRuns: 25 },
+  )
+  compiled.release()
+})

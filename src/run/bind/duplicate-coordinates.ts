@@ -5,7 +5,7 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
-import { type Axis, isNonunique, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { type Axis, isNonunique, type StoredAxis } from '../../ir/axis.ts'
 import { type Storage, treesOf } from '../../storage/storage.ts'
 import { storedAxis } from './caller-tensors.ts'
 import type { Union } from './coordinate-union.ts'
@@ -27,8 +27,8 @@ export function checkApart(
   storage: Storage,
 ): void {
   const positions = storage.entries?.positions
-  // Without positions each entry has its own, as under an axis that repeats coordinates.
-  if (!positions || (storage.trees.length === 1 && storage.axes.some(repeats))) return
+  // Without positions each entry has its own, as under a nonunique axis.
+  if (!positions || (storage.trees.length === 1 && storage.axes.some(isNonunique))) return
   for (const piece of pieces) {
     if (piece.columns.size !== storage.axes.length) continue
     const declared = piece.source.axes.map((a) => storedAxis(axes, a))

@@ -1,15 +1,24 @@
 /** Gathering of results from storage order back to the caller's coordinates. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { allocate, concat } from '../../columns/allocate.ts'
+import { allocate } from '../../columns/allocate.ts'
 import { chainTo } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { positionsOf } from '../../storage/scatter-values.ts'
 import { toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { newValues } from '../../storage/values.ts'
-import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './caller-tensors.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  type CallerTensor,
+  callerTensor,
+  isStructured,
+  storedAxis,
+} from './caller-tensors.ts'
 import { extentsOf, fullColumns, ranked } from './coordinate-sources.ts'
+import { united } from './coordinate-union.ts'
 import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
+import { keepsApart } from './duplicate-coordinates.ts'
 import { type Known, lengthOf, remapSources } from './remap-entries.ts'
 import type { Bound, Piece, Route, Source } from './types.ts'
 
@@ -116,26 +125,35 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   const mine = pieces.filter((p) => from.includes(p.source))
   if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => b.axes.every((a) => p.columns.has(a)))))
     return null
-  const offsets = new Map<Source, number>()
-  let total = 0
-  for (const s of from) {
-    offsets.set(s, total)
-    total += s.columns[0]!.length
-  }
-  const union = t.axes.map((a) => concat(from.map((s) => s.columns[s.axes.indexOf(a)]!)))
+  const wholes = new Map(from.map((s) => [s, wholeOf(s, t.axes)]))
+  const axes = allAxesOf(input.kernel)
+  const apart = keepsApart(t.axes.map((a) => storedAxis(axes, a)))
+  const union = united([...wholes.values()], t.axes, () => apart)
+  const entries = new Map(from.map((s) => [s, union.positionsOf(wholes.get(s)!, null)]))
   // Positions of ready-made arrays are elements each, whatever their coordinates.
-  const { columns, rank } = ranked(union, ready !== undefined)
+  const { columns, rank } = ranked(union.columns, ready !== undefined || apart)
   return {
     columns,
     parts: mine.map((p) => {
       const buffer = bufferOf(t, p).name
-      const at = offsets.get(p.source)!
+      const of = entries.get(p.source)!
       const elements = allocate(lengthOf(p), 'elements')
-      for (let e = 0; e < elements.length; e++) elements[e] = rank[at + (p.entries ? p.entries[e]! : e)]!
+      for (let k = 0; k < elements.length; k++) {
+        const e = p.entries ? p.entries[k]! : k
+        elements[k] = rank[of ? of[e]! : e]!
+      }
       return { buffer, elements, positions: positions(p, buffer) }
     }),
   }
 }
+
+/** A source before anything is split. */
+const wholeOf = (source: Source, over: readonly string[]): Piece => ({
+  source,
+  entries: null,
+  columns: new Map(over.map((a) => [a, source.columns[source.axes.indexOf(a)]!])),
+  order: 'unknown',
+})
 
 /** Sources that hold the structure of a tensor, where that is all it has. */
 function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
