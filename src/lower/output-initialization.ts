@@ -5,18 +5,18 @@
  * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by an S
  * iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing. Otherwise the
  * whole buffer is filled before anything runs: with the reducer's identity, or the fill value. What each step of one nest
- * has to itself needs no elements but those that it writes.
+ * has to itself, and what other nests read only where it is written, needs no elements but those.
  */
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr } from '../ir/expr.ts'
-import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { ceildiv, constant, type Expr, variable } from '../ir/expr.ts'
+import { freeVars, mentions, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
 import type { Assign, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
-import { walkStmts1 } from '../ir/stage1-tree.ts'
+import { readsOf1, walkStmts1 } from '../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 export interface Initialisation {
@@ -46,7 +46,8 @@ export function deriveInitialisation(
   const inside = new Set<Expr>()
   const inNest = new Set<Reduce1>()
   const fills: { buffer: string; value: Expr }[] = []
-  const covered = (w: Writer): boolean => covers(kernel, w, outside, inside) || isOwn(kernel, w)
+  const covered = (w: Writer): boolean =>
+    covers(kernel, w, outside, inside) || isOwn(kernel, w) || isReadAlike(kernel, w)
   for (const buffer of kernel.buffers) {
     if (buffer.role === 'in' || buffer.role === 'inout') continue
     const w = first.get(buffer.name)
@@ -103,6 +104,66 @@ function isOwn(kernel: Kernel1, w: Writer): boolean {
   if (!nest.iters.every((x) => names.delete(x.name)) || names.size > 0) return false
   const index = first.index.map(keyOf).join()
   return inside.every((a) => a.index.map(keyOf).join() === index)
+}
+
+/**
+ * Whether a (local) buffer is read, after the one nest that writes it, under its conditions alone: over the same axes, by steps of
+ * which the writer has had each. Rows beyond the last of a tile are such elements: nobody asks for them.
+ */
+function isReadAlike(kernel: Kernel1, w: Writer): boolean {
+  const [nest, ...inner] = w.enclosing
+  const target = w.stmt.targets[w.target]!
+  const buffer = kernel.buffers.find((b) => b.name === target.buffer)!
+  if (w.conditional || !nest || inner.length > 0 || buffer.role !== 'local') return false
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const written = namesOf(target.index, buffer.axes, [nest], axes)
+  const own = nest.iters.flatMap((x) => members(x, axes))
+  if (!written || !own.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
+  const where = nest.where.map((c) => substitute(c, w.lets))
+  const changing = firstWriters(kernel)
+  const steps = where.every(
+    (c) =>
+      own.every((x) => x.kind === 'S' || !mentions(c, x.name)) && loadsOf(c).every((b) => !changing.has(b)),
+  )
+  if (!steps) return false
+  let alike = true
+  walkStmts1(kernel.body, (s, { iterations, lets }) => {
+    const writes =
+      (s.kind === 'assign' || s.kind === 'reduce') && s.targets.some((t) => t.buffer === buffer.name)
+    if (writes && s !== w.stmt) alike = false
+    for (const l of readsOf1(s).filter((r) => r.buffer === buffer.name)) {
+      const index = l.index.map((e) => substitute(e, lets))
+      const after = kernel.body.indexOf(iterations[0]!) > kernel.body.indexOf(nest)
+      const read = s.kind !== 'iterate' && after && namesOf(index, buffer.axes, iterations, axes)
+      const asked = new Set(iterations.flatMap((it) => it.where.map((c) => keyOf(substitute(c, lets)))))
+      const theirs = read && new Map(written.map((name, k) => [name, variable(read[k]!)]))
+      if (!theirs || !where.every((c) => asked.has(keyOf(substitute(c, theirs))))) alike = false
+    }
+  })
+  return alike
+}
+
+const loadsOf = (e: Expr): readonly string[] => {
+  const out: string[] = []
+  walkExpr(e, (x) => {
+    if (x.kind === 'load') out.push(x.buffer)
+  })
+  return out
+}
+
+/** The iterators that an index consists of, each over the axis at its place. */
+function namesOf(
+  index: readonly Expr[],
+  over: readonly string[],
+  around: readonly Iteration[],
+  axes: ReadonlyMap<string, Axis>,
+): readonly string[] | undefined {
+  const open = around.flatMap((it) => it.iters.flatMap((x) => members(x, axes)))
+  const names = index.map((e, k) => {
+    const by = e.kind === 'var' ? open.findLast((x) => x.name === e.name) : undefined
+    return by?.axis === over[k] ? by?.name : undefined
+  })
+  return names.every((n) => n !== undefined) && new Set(names).size === names.length ? names : undefined
 }
 
 function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: Set<Expr>): boolean {

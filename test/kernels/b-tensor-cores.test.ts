@@ -4,6 +4,7 @@ import { coords, dense, load, stored } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { agreeOnLoops } from '../laws/agree.ts'
 import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
@@ -160,6 +161,35 @@ kernelSuite({
       exact: true,
     },
   ],
+})
+
+kernelSuite({
+  file: 'kernels/sddmm-tensor-cores.spt',
+  onlyCuda: ['mma', 'sorted'],
+  cases: () =>
+    patterns().map(
+      (p, k): KernelCase => ({ name: p.name, inputs: sampled(p, [18, 8, 0, 1][k % 4]!), exact: true }),
+    ),
+})
+
+const sampled = (p: Pattern, d: number) => ({
+  tensors: {
+    A: matrix(p, integers(p.rows.length, 1)),
+    X: dense([p.m, d], integers(p.m * d, 2)),
+    Y: dense([p.n, d], integers(p.n * d, 3)),
+  },
+})
+
+test('rows and listed rows are multiplied by warps, and what a matrix has is kept', async () => {
+  const k = (await load('kernels/sddmm-tensor-cores.spt')).kernel('sddmm_tensor_cores')
+  for (const [schedule, p] of sample(
+    ['mma', 'sorted'].flatMap((s) => patterns().map((x) => [s, x] as const)),
+    4,
+  )) {
+    const c = k.schedule(schedule, 2, 2).compilation
+    const bound = bindInputs(c.kernel, sampled(p, 16))
+    agreeOnLoops(c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers)
+  }
 })
 
 /** The pattern says which tokens an expert has. */

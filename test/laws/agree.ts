@@ -28,11 +28,16 @@ export const expectedOf = (sample: Sample, c: Compilation): Expected =>
 export const bind = (sample: Sample, c: Compilation): Bound =>
   bindInputs(c.kernel, { tensors: sample.tensors, params: sample.params })
 
+/** The interpreter of Stage II alone: also where instructions are used that only devices know. */
+export function agreeOnLoops(c: Compilation, bound: Bound, expected: Expected): void {
+  for (const order of ['forward', 'backward'] as const)
+    compare(`stage 2 ${order}`, bound, runLoops(c.loops, bound, order), expected)
+}
+
 /** Verifiers after every pass; the interpreters of Stages II and III. */
 export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected): void {
   const plans = plansOf(c)
-  for (const order of ['forward', 'backward'] as const)
-    compare(`stage 2 ${order}`, bound, runLoops(c.loops, bound, order), expected)
+  agreeOnLoops(c, bound, expected)
   for (const { what, plan } of plans) compare(`stage 3, ${what}`, bound, runLaunches(plan, bound), expected)
 }
 

@@ -58,6 +58,87 @@ describe('what steps have to themselves', () => {
   })
 })
 
+/** Tiles of 4 rows, of which the last may go beyond m, and a nest after that reads what has been summed up. */
+const tiles = (reads: string, where = 'where (io * 4 + ii < m)', role = 'local'): string => `
+kernel k(m: size, n: size) {
+  axis io = dense_fixed(ceildiv(m, 4))
+  axis ii = dense_fixed(4)
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer c: i32[ii] ${reads.includes('c[ii] =') ? 'inout' : 'in'}
+  buffer M: f32[io, ii] ${role}
+  ${['y: f32[io, ii]', 's: f32[]'].map((b) => (reads.includes(` ${b[0]}[`) ? `buffer ${b} out` : '')).join('\n')}
+  iterate sum [io, ii, j] as SSR ${where} { M[io, ii] += A[io * 4 + ii, j] }
+  ${reads}
+}`
+
+describe('what is read under the conditions that it is written under', () => {
+  const asked = 'where (io * 4 + ii < m)'
+  test.each([
+    ['the same', tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, ii] }`)],
+    [
+      'by other names',
+      tiles('iterate last [a in io, b in ii] as SS where (a * 4 + b < m) { y[a, b] = M[a, b] }'),
+    ],
+    [
+      'of data',
+      tiles('iterate last [io, ii] as SS where (c[ii] > 0) { y[io, ii] = M[io, ii] }', 'where (c[ii] > 0)'),
+    ],
+    [
+      'and further ones',
+      tiles(
+        `iterate last [io] as R { iterate each [ii] as R ${asked} { if (io > 0) { s[] += M[io, ii] } } }`,
+      ),
+    ],
+  ])('starts in its nest: %s', (_, text) => {
+    expect(started(text)).toEqual(own)
+  })
+
+  test.each([
+    ['a result', tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, ii] }`, asked, 'out')],
+    ['none', tiles('iterate last [io, ii] as SS { y[io, ii] = M[io, ii] }')],
+    ['others', tiles('iterate last [io, ii] as SS where (io * 4 + ii < n) { y[io, ii] = M[io, ii] }')],
+    ['of other elements', tiles(`iterate last [io, ii, b in ii] as SSR ${asked} { y[io, ii] += M[io, b] }`)],
+    ['at other places', tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, 3 - ii] }`)],
+    [
+      'of what is summed up, asked again',
+      tiles(
+        'iterate last [io, ii, j] as SSR where (c[ii] > j) { y[io, ii] += M[io, ii] }',
+        'where (c[ii] > j)',
+      ),
+    ],
+    [
+      'of what is summed up',
+      tiles(
+        'iterate last [io, ii] as SS where (c[ii] > 0) { y[io, ii] = M[io, ii] }',
+        'where (c[ii] > 0 and j < 3)',
+      ),
+    ],
+    [
+      'of what changes',
+      tiles(
+        `iterate more [ii] as S { c[ii] = 1 - c[ii] }
+         iterate last [io, ii] as SS where (c[ii] > 0) { y[io, ii] = M[io, ii] }`,
+        'where (c[ii] > 0)',
+      ),
+    ],
+  ])('is filled otherwise: %s', (_, text) => {
+    expect(started(text)).toEqual(filled)
+  })
+
+  test('no element without a value is read', async () => {
+    const k = parseProgram(tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, ii] }`)).kernel()
+    for (const m of [0, 1, 4, 7]) {
+      const A = dense(
+        [m, 3],
+        Float32Array.from({ length: 3 * m }, (_, x) => (x % 5) - 2),
+      )
+      await agreeOnAll(k.compilation, { tensors: { A, c: dense([4], Int32Array.of(1, 0, 1, 2), 'i32') } })
+    }
+  })
+})
+
 test('a reduction under a condition starts nothing, whatever its loops cover', () => {
   const sums = (body: string): string => `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)

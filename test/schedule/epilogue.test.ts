@@ -218,6 +218,45 @@ test('an axis of one element is run over by the one loop that writes it', () => 
   onStages(k, { tensors: { A: inputsFor([2, 0, 3], 4).tensors!.A! } })
 })
 
+test('lists of columns are dealt out to groups of threads, of which the last may have none', () => {
+  const text = (steps: string): string => `${standard('panels')}
+  kernel sampled(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis jd = dense_fixed(n)
+    axis f = dense_fixed(6)
+    buffer A: f32[i, j] in
+    buffer X: f32[i, f] in
+    buffer B: f32[jd, f] in
+    buffer H: f32[i, j] local
+    buffer C: f32[i, j] out
+    iterate dot [i, j, f] as SSR { H[i, j] += X[i, f] * B[j, f] }
+    iterate scale [i, j] as SS { C[i, j] = A[i, j] * H[i, j] }
+  }
+  schedule sampled.run {
+    A as panels(4, 2)
+    fuse (dot.io, dot.go) -> g
+    fuse (scale.io, scale.go) -> kept
+    ${steps}
+  }`
+  const made = (steps: string): Kernel => parseProgram(text(steps)).kernel('sampled').schedule('run')
+  const k = made(`split g by 3 -> (b, w); reorder (b, w, dot.ii, dot.ji, f); bind b to block.x, w to thread.y
+    compute_at scale at w; cache_write H at w in register`)
+  expect(nests(k)).toEqual(['dot'])
+  fc.assert(
+    fc.property(rowLengths, fc.nat(), (rows, seed) => {
+      const { A, B } = inputsFor(rows, seed).tensors!
+      onStages(k, {
+        tensors: { A: A!, B: B!, X: dense([rows.length, 6], numbers(6 * rows.length, seed + 3)) },
+      })
+    }),
+    { numRuns: runs(5) },
+  )
+  // A digit that goes too far goes on with another list's elements.
+  const d = refusal(() => void made('split dot.ii by 3 -> (b, w); compute_at scale at g').compilation.loops)
+  expect(d.code).toMatch(/^schedule\/(other-elements|not-every-element)$/)
+})
+
 test('nothing is left of the epilogue but in the loops that make what it consumes', () => {
   const left = CASES.filter(([format, way]) => nests(scheduled('layer', format, way)).includes('activate'))
   expect(left).toEqual([

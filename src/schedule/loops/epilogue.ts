@@ -144,10 +144,11 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
             `${consumer.nest} reads other elements of ${name} than one for each iteration`,
             [consumer],
           )
-        for (const { of, place, value: made, same } of all) {
+        for (const [digit, { of, place, value: made, same }] of all.entries()) {
           if (parts?.buffer.name === name && parts.row === d) rows = of
           const whole = same ?? covers(cx, of, place, around, { name, earlier })
-          if (all.length > 1 && !whole)
+          // What the last digit makes too much lies beyond the end, which guards say; what another does is the next one's.
+          if (digit < all.length - 1 && !whole)
             refuse('other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [consumer, loop])
           exact.set(of.var, whole)
           places.set(of.var, substitute(place, map))
