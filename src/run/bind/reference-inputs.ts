@@ -29,8 +29,10 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
     structure[axis] = [...(structure[axis] ?? []), s]
   }
   for (const s of bound.sources()) {
-    const duplicates = keepsApart(s.axes.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     const buffer = kernel.buffers.find((b) => b.name === s.name)
+    // A dense tensor may have axes of its own by now, which the kernel as written does not know.
+    const over = buffer?.axes ?? s.axes
+    const duplicates = keepsApart(over.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
       const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
       buffers[s.name] = { coords: [...s.columns], values, duplicates }
