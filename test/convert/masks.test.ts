@@ -251,3 +251,37 @@ test('nobody asks where a fill is idle, and the mask is in memory where somebody
   expect(JSON.stringify(launches)).toContain('held')
   expect(packFields([1, 0, 1], 1)).toEqual(Int32Array.of(5))
 })
+
+test('a mask is over the axes of its format, beside which values have others', async () => {
+  const text = `${FORMATS}
+    kernel several(m: size, n: size, h: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      axis b = dense_fixed(h)
+      axis a = dense_fixed(h)
+      axis jd = dense_fixed(n)
+      buffer A: f32[b, i, j, a] in
+      buffer x: f32[jd] in
+      buffer H: f32[b, i, a] out
+      buffer y: f32[i] out
+      iterate high [b, i, j, a] as SSRS { H[b, i, a] max= A[b, i, j, a] }
+      iterate sum [b, i, j, a] as RSRR { y[i] += A[b, i, j, a] * x[j] }
+    }
+    schedule several.s { A as bsr_masked(2) }`
+  const compiled = await parseProgram(text)
+    .kernel('several')
+    .schedule('s')
+    .compile(await devices.cpu())
+  // b, blocks, ii, ji, a
+  const values = new Float32Array(2 * 2 * 2 * 2 * 2)
+  for (let p = 0; p < values.length; p++)
+    values[p] = ((bits[0]! >> ((p >> 1) % 8)) & 1) === 1 ? -1 - p : Number.NaN
+  const { A } = ready(null)
+  const tensors = { A: { ...A, shape: [2, 2, 2, 2, 2, 2], values }, held: dense([1], bits), x }
+  const prepared = await compiled.prepare({ tensors, params: { m: 3, n: 4, h: 2 } })
+  await prepared.run()
+  expect([...(await prepared.read('H')).values!]).toEqual([
+    -1, -2, -7, -8, -11, -12, -17, -18, -23, -24, -27, -28,
+  ])
+  expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
+})

@@ -5,6 +5,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { print2 } from '../../src/ir/print-stage2.ts'
+import { load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { type Bound, bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
@@ -16,7 +18,9 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
-import { agreeOnDevice, agreeOnStages } from './agree.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
+import { refusal } from '../support/refusal.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
 import { parameters } from './law.ts'
 import { APART, FORMATS, KERNEL_NAMES, KERNELS, ROWS, USES } from './masks-texts.ts'
 
@@ -108,3 +112,115 @@ test.each([...APART.map((as) => ['put', as] as const), ...ROWS.map((as) => ['pai
   },
   600_000,
 )
+
+test('loops of what a fill does not change are those without a mask, on tensor cores as well', async () => {
+  const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
+  const plain = (text: string): string => text.replaceAll('bsr_masked', 'bsr')
+  for (const as of ['bsr(16)', 'bsr_masked(16)'])
+    expect(plain(spmm.as('A', as).show(2))).toBe(spmm.as('A', 'bsr(16)').show(2))
+  // Scores over blocks are computed whole, weights are 0 again where there is no element, and nothing asks when they are summed.
+  const attend = compile('attend', 'bsr_masked(4)').loops
+  const asking = print2(attend)
+    .split('\n')
+    .filter((line) => line.includes('held['))
+  expect(asking.map((line) => line.trim().split(' ')[0])).toEqual(['H[io_2', 'P[jo_indptr[io_3]'])
+})
+
+test.runIf(noNvcc === null)('texts for CUDA compile', () => {
+  const texts = USES.flatMap((as) =>
+    KERNEL_NAMES.flatMap((k) =>
+      compile(k, as)
+        .texts('cuda')
+        .map((t) => t.text),
+    ),
+  )
+  expect(compileTogether(texts)).toBe('')
+})
+
+test('what has no mask is refused, and told of masks', () => {
+  const { code, hint } = refusal(() => compile('extremes', 'bsr(4)'))
+  expect(code).toBe('schedule/format-padding')
+  expect(hint).toContain('mask held')
+  // One part has none.
+  const mixed = 'bsr_masked(2) where (count(i, j by i / 2, j / 2) > 2) + bsr(2)'
+  expect(refusal(() => compile('extremes', mixed)).code).toBe('schedule/format-padding')
+})
+
+test('a condition that the fill does not meet passes padding over', async () => {
+  const text = `${FORMATS}
+    kernel positive(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      buffer A: i32[i, j] in
+      buffer H: i32[i] out
+      buffer L: i32[i] out
+      iterate high [i, j] as SR { if (A[i, j] > 0) { H[i] min= A[i, j] } }
+      iterate low [i, j] as SR where (A[i, j] < 0) { L[i] max= A[i, j] }
+    }
+    schedule positive.s { A as bsr(2) }`
+  const { compilation } = parseProgram(text).kernel('positive').schedule('s')
+  await agreeOnAll(compilation, {
+    tensors: { A: matrix(new Choices([7, 7, 0, 9, 80, 3, 99, 85, 2]), 'i32') },
+  })
+  const unmet = text.replace('A[i, j] > 0) { H', 'A[i, j] < 1) { H')
+  expect(refusal(() => parseProgram(unmet).kernel('positive').schedule('s').compilation.loops).code).toBe(
+    'schedule/format-padding',
+  )
+  const otherwise = text.replace('if (A[i, j] > 0) {', 'if (A[i, j] > 0) { let z = 1 } else {')
+  expect(refusal(() => parseProgram(otherwise).kernel('positive').schedule('s').compilation.loops).code).toBe(
+    'schedule/format-padding',
+  )
+})
+
+const TURNED = (reduce: string): string => `${FORMATS}
+kernel turned(m: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, m)
+  buffer A: i32[i, j] in
+  buffer T: i32[i, j] local
+  buffer y: i32[i] out
+  iterate make [i, j] as SS { T[i, j] ${reduce} A[i, j] + 3 }
+  iterate sum [i, j] as SR { y[i] += T[j, i] }
+}
+schedule turned.s { A as bsr_masked(2) }`
+
+test('what is looked up at coordinates that are not there is the fill, or nothing is', async () => {
+  const make = (reduce: string): Compilation =>
+    parseProgram(TURNED(reduce)).kernel('turned').schedule('s').compilation
+  await fc.assert(
+    fc.asyncProperty(fc.noBias(choiceNumbers(150)), fc.constantFrom('=', '+='), async (choices, reduce) => {
+      await agreeOnAll(make(reduce), { tensors: { A: matrix(new Choices(choices), 'i32', true) } })
+    }),
+    { numRuns: parameters(8).numRuns! },
+  )
+  // What padding starts from is not the fill.
+  expect(refusal(() => make('max=')).code).toBe('schedule/format-padding')
+})
+
+test('of two tensors over the same axes the mask has what either holds', async () => {
+  const text = `${FORMATS}
+kernel two(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: i32[i, j] in
+  buffer B: i32[i, j] in
+  buffer H: i32[i] out
+  iterate high [i, j] as SR { H[i] max= A[i, j] + B[i, j] - 3 }
+}
+schedule two.s { A as bsr_masked(2) }`
+  const { compilation } = parseProgram(text).kernel('two').schedule('s')
+  await fc.assert(
+    fc.asyncProperty(fc.noBias(choiceNumbers(150)), async (choices) => {
+      const c = new Choices(choices)
+      const A = matrix(c, 'i32')
+      const kept = Array.from(A.values!, (_, e) => e).filter(() => c.chance(60))
+      const B = {
+        ...A,
+        coords: A.coords.map((x) => Int32Array.from(kept, (e) => x[e]!)),
+        values: Int32Array.from(kept, (e) => (e % 5) - 3),
+      }
+      await agreeOnAll(compilation, { tensors: c.chance(50) ? { A, B } : { A: B, B: A } })
+    }),
+    parameters(10),
+  )
+})

@@ -66,6 +66,10 @@ export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): Store
   return a
 }
 
+/** The mask of the format that a buffer is stored in. */
+export const maskOver = (kernel: Kernel1, b: Buffer1): Buffer1 | undefined =>
+  kernel.buffers.find((x) => x.mask !== undefined && x.axes.every((a) => b.axes.includes(a)))
+
 /** Whether the axis, or an ancestor of it, holds some coordinates and not others. */
 export const isStructured = (axes: ReadonlyMap<string, Axis>, name: string): boolean =>
   !isDenseChain(axes, name)

@@ -22,7 +22,7 @@ import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { measureWidths } from '../../storage/tree-assembly.ts'
-import { convert, filled } from '../../storage/values.ts'
+import { filled } from '../../storage/values.ts'
 import { axesOfBinding, bindingOf } from './binding-names.ts'
 import { bindParams } from './bound-sizes.ts'
 import {
@@ -41,6 +41,7 @@ import { routeOf } from './gather-results.ts'
 import { checkWidths, measuring } from './measured-sizes.ts'
 import { checkPaddedFactors } from './padding-factors.ts'
 import { bindReady } from './ready-made-parts.ts'
+import { readyValues } from './ready-made-values.ts'
 import { type Known, remapSources } from './remap-entries.ts'
 import { requireInputs, requireStructure } from './required-inputs.ts'
 import { buildStructure, masksOf, placedValues, type Structure } from './structure-assembly.ts'
@@ -99,7 +100,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
     if (t.first.role !== 'in' && t.first.role !== 'inout') continue
     for (const b of t.buffers)
-      arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, parts.masked, pieces, structure))
+      arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, pieces, structure))
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
@@ -253,23 +254,18 @@ function valuesOf(
   b: Buffer1,
   dense: ReadonlyMap<string, Tensor>,
   ready: ReadonlyMap<string, StoredTensor>,
-  masked: ReadonlyMap<string, ValueArray>,
+  tables: ReadonlyMap<string, Int32Array>,
   pieces: readonly Piece[],
   { storages, positions }: Structure,
 ): ValueArray {
   const storage = storages.get(b.name)!
   const whole = dense.get(t.name)
   if (whole?.kind === 'dense') return denseValues(kernel, b, whole)
-  const clean = masked.get(b.name)
-  if (clean) return clean
   const made = ready.get(b.name)
-  if (made)
-    return convert(
-      storedValues(storage, made, b.fill),
-      made.dtype,
-      b.dtype,
-      (at) => `element ${at} of ${b.name}`,
-    )
+  if (made) {
+    const values = storedValues(storage, made, b.fill)
+    return readyValues({ kernel, b, storage, masks: tables }, values, made.dtype)
+  }
   const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
   const tensor = piece?.source.tensor
   if (!piece || !tensor) return filled(b.dtype, storage.size, b.fill)

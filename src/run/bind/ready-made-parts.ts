@@ -7,7 +7,6 @@ import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
 import { isPadded, isSparse, type StoredAxis } from '../../ir/axis.ts'
 import type { CoordinateList } from '../../ir/coordinate-lists.ts'
-import type { Dtype } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -24,9 +23,16 @@ import { checkLists, checkMask } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { convert, filled, gatherValues, newValues } from '../../storage/values.ts'
+import { convert, gatherValues, newValues } from '../../storage/values.ts'
 import { bindingOf } from './binding-names.ts'
-import { allAxesOf, type CallerTensor, callerTensors, isStructured, storedAxis } from './caller-tensors.ts'
+import {
+  allAxesOf,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+  maskOver,
+  storedAxis,
+} from './caller-tensors.ts'
 import { tablesOf } from './ready-made-tables.ts'
 import type { Known } from './remap-entries.ts'
 import type { Piece, Source } from './types.ts'
@@ -35,8 +41,6 @@ export interface ReadyParts {
   readonly sources: readonly Source[]
   readonly pieces: readonly Piece[]
   readonly tables: ReadonlyMap<string, Int32Array>
-  /** By buffer, of those with a mask: what padding holds is nobody's, and kernels may compute with it where a fill is idle. */
-  readonly masked: ReadonlyMap<string, ValueArray>
 }
 
 /**
@@ -51,14 +55,13 @@ export function bindReady(
 ): ReadyParts {
   const tables = new Map<string, Int32Array>()
   const made: { source: Source; pieces: Piece[] }[] = []
-  const masked = new Map<string, ValueArray>()
   for (const t of callerTensors(kernel)) {
     const brought = t.buffers.filter((b) => isPart(kernel, b.name, tensors.get(b.name)))
     if (brought.length === 0) continue
     checkParts(t, brought, tensors)
     checkShared(kernel, t, sources, tensors)
     for (const [name, table] of tablesOf(kernel, t, tensors, known)) tables.set(name, table)
-    made.push(fromParts(kernel, t, tensors, tables, known, masked))
+    made.push(fromParts(kernel, t, tensors, tables, known))
   }
   for (const [name, tensor] of tensors)
     if (bindingOf(kernel, name, tensor).kind === 'table' && !tables.has(name))
@@ -68,7 +71,7 @@ export function bindReady(
         expected: 'tables only with ready-made parts',
         hint: `leave ${name} out, or bind all parts of the tensor`,
       })
-  return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables, masked }
+  return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables }
 }
 
 export const isPart = (kernel: Kernel1, name: string, tensor: Tensor | undefined): boolean =>
@@ -140,7 +143,6 @@ function fromParts(
   tensors: ReadonlyMap<string, Tensor>,
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
-  masked: Map<string, ValueArray>,
 ): { source: Source; pieces: Piece[] } {
   const axes = allAxesOf(kernel)
   const parts = t.buffers.map((b) => {
@@ -150,9 +152,7 @@ function fromParts(
       widths: widthsOf(own, known.params),
       paddings: paddingsOf(own, known.params),
     })
-    const entries = partEntries(kernel, t, b, storage, tensor, tables, known)
-    if (entries.masked) masked.set(b.name, entries.masked)
-    return entries
+    return partEntries(kernel, t, b, storage, tensor, tables, known)
   })
   const columns = t.axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
   const total = parts.reduce((n, p) => n + p.values.length, 0)
@@ -190,12 +190,7 @@ function partEntries(
   tensor: StoredTensor,
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
-): {
-  columns: Int32Array[]
-  stored: Map<string, Int32Array>
-  values: ValueArray
-  masked: ValueArray | null
-} {
+): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
   const lists: CoordinateList[] = []
@@ -221,7 +216,7 @@ function partEntries(
     (at) => `element ${at} of ${t.name}`,
   )
   // What a block has as fill is nothing that the tensor holds; nor what a level is padded with.
-  const bits = kernel.buffers.find((x) => x.mask !== undefined && x.axes.every((a) => b.axes.includes(a)))
+  const bits = maskOver(kernel, b)
   const mask = bits && {
     words: checkMask(bits.name, bits.axes, storage, tables.get(bits.name)),
     axes: bits.axes,
@@ -260,15 +255,7 @@ function partEntries(
     columns: t.axes.map(column),
     stored: new Map(b.axes.map((a) => [a, column(`@${a}`)])),
     values: entry ? gatherValues({ values, dtype }, entry) : values,
-    masked: mask && entry ? keptAt(entry, values, dtype, fill) : null,
   }
-}
-
-/** The values at some positions, the fill elsewhere. */
-function keptAt(positions: Int32Array, values: ValueArray, dtype: Dtype, fill: number): ValueArray {
-  const out = filled(dtype, values.length, fill)
-  for (const p of positions) out[p] = values[p]!
-  return out
 }
 
 /** Levels of each tree, and whether positions hold what is no element. */
