@@ -203,7 +203,7 @@ test('formats that claim it', async () => {
         })
       refused++
     }),
-    parameters(60),
+    parameters(40),
   )
   expect(refused).toBeGreaterThan(0)
 }, 600_000)
@@ -221,7 +221,7 @@ test('blocks that are chosen where they are full', async () => {
       ])
       await agree(`bsr(${b}) where (${where}) + csr`, tensorOf(c, data), data, c.chance(15))
     }),
-    parameters(40),
+    parameters(20),
   )
 }, 600_000)
 

@@ -181,7 +181,7 @@ test.each(FORMATS)('$name: arrays, back, ready-made, and kernels', async ({ text
       for (const bound of [{ A }, { [c.kernel.buffers[0]!.name]: tensor }])
         await agreeOnAll(c, { tensors: { ...tensors, ...bound }, params: { m, n } })
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(15) },
   )
 })
 
@@ -208,7 +208,7 @@ test.each(DEVICES)(
           expect(arraysOf(await again.download())).toEqual(arraysOf(convertTensor(A, rows, given)))
           for (const r of [from, made, again]) r.free()
         }),
-        { numRuns: runs(kind === 'webgpu' ? 3 : 20) },
+        { numRuns: runs(kind === 'webgpu' ? 3 : 10) },
       )
     }
     await device.dispose()

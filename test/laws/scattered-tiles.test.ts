@@ -27,20 +27,20 @@ function made({ text }: Scatter): Compilation | string {
   }
 }
 
-const CASES = 150
 const told = (e: unknown, s: Scatter): Error =>
   new Error(`${e instanceof Error ? e.stack : e}\n${s.text}\n${JSON.stringify(s.inputs)}`)
 
 const WHAT = [
-  ['a tile of listed rows is written back to its rows', scattered],
-  ['a tile is gated and combined where it is complete', gated],
-  ['rows that pairs gather are multiplied a tile at a time and combined where they belong', products],
-  ['threads fill copies of gathered rows for tiles beyond the last row', panels],
+  ['a tile of listed rows is written back to its rows', scattered, 100],
+  ['a tile is gated and combined where it is complete', gated, 100],
+  ['rows that pairs gather are multiplied a tile at a time and combined where they belong', products, 100],
+  // Few of them are refused.
+  ['threads fill copies of gathered rows for tiles beyond the last row', panels, 40],
 ] as const
 
 test.each(WHAT)(
   '%s, on every stage and the cpu',
-  async (_, make) => {
+  async (_, make, usual) => {
     const seen = { kept: 0, codes: new Map<string, number>() }
     await fc.assert(
       fc.asyncProperty(numbers, async (choices) => {
@@ -55,9 +55,9 @@ test.each(WHAT)(
           throw told(e, s)
         })
       }),
-      parameters(CASES),
+      parameters(usual),
     )
-    if (runs(CASES) >= CASES) expect(seen.kept).toBeGreaterThan(CASES / 8)
+    if (runs(usual) >= usual) expect(seen.kept).toBeGreaterThan(usual / 15)
   },
   3_600_000,
 )

