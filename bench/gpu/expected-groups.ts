@@ -23,8 +23,8 @@ export type Values = Float32Array | Uint16Array
 const DIFFERENT = 16_777_213
 
 /** Random normal values of a type; many are a list whose length is prime again and again, so that no rows are the same. */
-export function normalsOf(type: Type, count: number, seed: number): Values {
-  const own = Math.min(count, DIFFERENT)
+export function normalsOf(type: Type, count: number, seed: number, different = DIFFERENT): Values {
+  const own = Math.min(count, different)
   const list = type === 'f32' ? fillNormal(new Float32Array(own), seed) : halves(own, seed, type)
   if (own === count) return list
   const out = list instanceof Float32Array ? new Float32Array(count) : new Uint16Array(count)

@@ -194,8 +194,8 @@ test('all rows are looked at, and few are computed where much work is to be done
 })
 
 test('many values are a list again and again, whose rows differ', () => {
-  const all = normalsOf('f16', 16_777_213 + 2048, 1)
-  expect(all.subarray(16_777_213)).toEqual(all.subarray(0, 2048))
+  const all = normalsOf('f16', 4093 + 2048, 1, 4093)
+  expect(all.subarray(4093)).toEqual(all.subarray(0, 2048))
   expect(all.subarray(0, 1024)).not.toEqual(all.subarray(1024, 2048))
 })
 

@@ -72,7 +72,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
           prepared.free()
           for (const r of [from, made, there, own]) r.free()
         }),
-        { numRuns: runs(kind === 'webgpu' ? 2 : 10) },
+        { numRuns: runs(kind === 'webgpu' ? 2 : 5) },
       )
     },
     300_000,
