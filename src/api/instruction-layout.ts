@@ -87,7 +87,7 @@ interface Own extends Dim {
 
 /** Neighbouring elements that begin at a multiple of their size. */
 export const runOf = (o: Operand): number =>
-  Math.max(1, (o.mapped ? MAPPED_BYTES : o.align) / DTYPE_BYTES[o.dtype])
+  Math.max(1, o.ascending ?? 1, (o.mapped ? MAPPED_BYTES : o.align) / DTYPE_BYTES[o.dtype])
 
 /** Tiles with elements between them, in rows of an odd number of runs. */
 function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): readonly Dim[] {

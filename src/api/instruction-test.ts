@@ -89,7 +89,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
       extents.set(name, d.extent!)
       return name
     })
-    return { name: o.name, dtype: o.dtype, role, axes, below: o.below }
+    return { name: o.name, dtype: o.dtype, role, axes, below: o.below, ascending: o.ascending }
   })
   const index = (e: Expr): Expr =>
     rewriteExpr(e, (x) =>

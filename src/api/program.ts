@@ -4,9 +4,9 @@ import { refuseInstructionTexts } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
-import type { Expr } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
+import type { Buffer1 } from '../ir/stage1.ts'
 import type { StageObserver } from '../run/compile.ts'
 import { loadProgram, programOf } from '../schedule/language.ts'
 import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './argument-checks.ts'
@@ -20,8 +20,8 @@ interface ProgramOptions {
   readonly instructions?: boolean
   /** Sees its kernels after every step and pass. */
   readonly observer?: StageObserver | null
-  /** Of buffers of its kernels: what elements are below, in all data that whoever says so brings. */
-  readonly below?: ReadonlyMap<string, Expr>
+  /** Of buffers of its kernels: what is known of elements, in all data that whoever says so brings. */
+  readonly known?: ReadonlyMap<string, Pick<Buffer1, 'below' | 'ascending'>>
 }
 
 export class SptProgram extends Uncloneable {
@@ -92,11 +92,9 @@ export class SptProgram extends Uncloneable {
         expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
         hint: 'say which kernel',
       })
-    const { below } = this.#made
-    const known = below
-      ? { ...k, buffers: k.buffers.map((b) => ({ ...b, below: below.get(b.name) ?? b.below })) }
-      : k
-    return Kernel.of(known, {
+    const { known } = this.#made
+    const buffers = k.buffers.map((b) => ({ ...b, ...known?.get(b.name) }))
+    return Kernel.of(known ? { ...k, buffers } : k, {
       formats: this.#e.formats,
       memories: this.#e.memories,
       instrs: this.#e.instrs,

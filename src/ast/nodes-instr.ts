@@ -90,7 +90,11 @@ export interface Operand extends Node {
   readonly type: Ident
   readonly shape: readonly Expr[]
   readonly memories: readonly Instance[]
+  /** Bits of an element: fields of words. */
+  readonly packed: Expr | null
   readonly aligned: Expr | null
+  /** So many neighbours ascend. */
+  readonly ascending: Expr | null
   readonly mapped: Mapped | null
   /** Read through the async proxy; or left so that it can be. */
   readonly fenced: boolean

@@ -222,6 +222,12 @@ export class TextOf {
         `${this.#target} has no addresses`,
         `the array $${o.name} and $${o.name}.index(…)`,
       )
+    if (field === 'at' && o.packed !== undefined)
+      return this.#refuse(
+        p,
+        `elements of ${o.name} are ${o.packed} bits of a word`,
+        `the words $${o.name} and $${o.name}.index(…)`,
+      )
     if (o.scope === 'register' || (field === 'shared' && o.scope !== 'shared'))
       return this.#refuse(
         p,

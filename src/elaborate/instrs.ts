@@ -1,5 +1,6 @@
 /** Declared instructions: AST → data. Bodies are read in `instr-body.ts`, texts in `instr-texts.ts`. */
 import type * as Ast from '../ast/nodes.ts'
+import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Instr, Memory, Operand } from '../ir/instr.ts'
 import type { Report } from './diagnostics.ts'
@@ -162,13 +163,18 @@ export function elaborateInstr(
 function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | null {
   const shape = o.shape.map((e) => constantOf(e, 'an extent', report))
   const align = o.aligned ? constantOf(o.aligned, 'an alignment', report) : 0
+  const packed = o.packed ? constantOf(o.packed, 'bits', report) : undefined
+  const ascending = o.ascending ? constantOf(o.ascending, 'neighbours', report) : undefined
   const mapped = o.mapped ? boxOf(o, shape, report) : undefined
-  if (shape.some((n) => n === null) || align === null || mapped === null) return null
+  if ([...shape, align, packed, ascending, mapped].some((x) => x === null)) return null
+  if (!indicesFit(o, packed ?? undefined, ascending ?? undefined, shape.at(-1)!, report)) return null
   const base = {
     name: o.name.name,
     dtype: o.type.name as Dtype,
     shape: shape as number[],
-    align,
+    align: align!,
+    ...(packed ? { packed } : {}),
+    ...(ascending ? { ascending } : {}),
     ...(mapped ? { mapped } : {}),
     ...(o.fenced ? { fenced: true } : {}),
     mode: 'read',
@@ -228,6 +234,29 @@ function fillsFit(
     message: `${s.name.name} has texts for ${runs}, and filled ones for ${fills}`,
     span: s.name.span,
     expected: 'a filled text on each target, or on none',
+  })
+  return false
+}
+
+/** What is said of indices: their bits, in global memory, and how many neighbours ascend. */
+function indicesFit(
+  o: Ast.Operand,
+  packed: number | undefined,
+  ascending: number | undefined,
+  row: number,
+  report: Report,
+): boolean {
+  const place = o.memories[0]?.name.name
+  const fits = packed === undefined || (isFieldWidth(packed) && place === 'global' && !o.mapped)
+  const runs = ascending === undefined || row % ascending === 0
+  if (fits && runs && (o.type.name === 'i32' || (packed ?? ascending) === undefined)) return true
+  report.error({
+    code: 'check/instr-operand',
+    message: `${o.name.name} is ${packed === undefined ? '' : `packed ${packed}, `}${ascending === undefined ? '' : `ascending ${ascending}, `}${o.type.name} and in ${place} memory, in rows of ${row}`,
+    span: o.span,
+    expected: fits
+      ? 'an operand of i32, in whose rows there are multiples of the neighbours that ascend'
+      : `an operand of i32 in global memory, with fields of ${FIELD_WIDTHS}`,
   })
   return false
 }

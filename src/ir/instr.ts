@@ -78,6 +78,10 @@ export interface Operand {
    * proxy, or with the fence in what waits for it.
    */
   readonly fenced?: boolean | undefined
+  /** In global memory: elements are fields of so many bits. */
+  readonly packed?: number | undefined
+  /** Of each so many neighbours in the last dimension, from a multiple of it on, each is greater than the one before. */
+  readonly ascending?: number | undefined
   /** Its elements say which of another operand's are meant: they are from 0 to one less. */
   readonly below?: number | undefined
   readonly mode: 'read' | 'write' | 'update'

@@ -34,6 +34,8 @@ export interface Buffer {
   readonly accumulate: Dtype
   /** Of coordinates that are validated: all are less than this, over sizes. */
   readonly below?: Expr | undefined
+  /** Of each so many neighbours in the last dimension, from a multiple of it on, each is greater than the one before. */
+  readonly ascending?: number | undefined
   /** Elements are fields of so many bits, packed into words. */
   readonly packed?: number | undefined
   /** Of offsets: how many positions they lead to, over sizes; segments are no longer. */

@@ -40,6 +40,8 @@ export interface Buffer1 {
   readonly distinct?: boolean | undefined
   /** Of a table, or where who brings the data says so: all values are coordinates below this, over sizes. */
   readonly below?: Expr | undefined
+  /** Where who brings the data says so: each so many neighbours in the last dimension ascend, none is there twice. */
+  readonly ascending?: number | undefined
   readonly span?: Span | undefined
 }
 

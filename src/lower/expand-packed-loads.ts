@@ -1,16 +1,17 @@
 /**
  * Packed index arrays as words. Invariant reached: no buffer is packed; what was an element of one is a field of a word, and a
- * search of one says how wide its elements are. Until here they are arrays of coordinates like others.
+ * search of one says how wide its elements are. Until here they are arrays of coordinates like others, also to declared
+ * instructions, which have become calls that take the words.
  */
 import { ceildiv, type Expr, int, load, mul } from '../ir/expr.ts'
 import type { Buffer, Kernel2 } from '../ir/loops.ts'
 import { fieldAt } from '../ir/packed-fields.ts'
-import { rewriteStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts } from '../ir/tree.ts'
 import { address } from './flatten.ts'
 
-export function readFields(kernel: Kernel2): Kernel2 {
-  const packed = new Map(kernel.buffers.flatMap((b) => (b.packed ? [[b.name, b] as const] : [])))
-  if (packed.size === 0) return kernel
+export function readFields(body: Body, buffers: readonly Buffer[]): Body {
+  const packed = new Map(buffers.flatMap((b) => (b.packed ? [[b.name, b] as const] : [])))
+  if (packed.size === 0) return body
   const read = (e: Expr): Expr | undefined => {
     const b = e.kind === 'load' || e.kind === 'search' ? packed.get(e.buffer) : undefined
     if (!b?.packed) return undefined
@@ -19,14 +20,20 @@ export function readFields(kernel: Kernel2): Kernel2 {
       ? fieldAt(address(b.shape, e.index), b.packed, (at) => load(e.buffer, [at], e.dtype, e.span))
       : undefined
   }
+  return rewriteStmts(body, { expr: read })
+}
+
+/** The kernel whose packed buffers are the words. */
+export function inWords(kernel: Kernel2): Kernel2 {
+  const packed = new Set(kernel.buffers.flatMap((b) => (b.packed ? [b.name] : [])))
+  if (packed.size === 0) return kernel
   return {
     ...kernel,
     buffers: kernel.buffers.map((b) => (b.packed ? wordsOf(b, b.packed) : b)),
-    body: rewriteStmts(kernel.body, { expr: read }),
     ascending: kernel.ascending?.filter((name) => !packed.has(name)),
   }
 }
 
 /** Of words nothing is known. */
-const wordsOf = ({ packed: _, below: _below, ...b }: Buffer, bits: number): Buffer =>
+const wordsOf = ({ packed: _, below: _below, ascending: _ascending, ...b }: Buffer, bits: number): Buffer =>
   Object.freeze({ ...b, shape: [ceildiv(b.shape.reduce(mul, int(1)), int(32 / bits))] })

@@ -15,7 +15,7 @@ import { eliminateConstantBranches } from './constant-branches.ts'
 import { distributeCopies } from './cooperative-copies.ts'
 import { reduceAcrossThreads } from './cross-thread-reduction.ts'
 import { lowerInstructions } from './declared-instructions.ts'
-import { readFields } from './expand-packed-loads.ts'
+import { inWords, readFields } from './expand-packed-loads.ts'
 import { lowerReductions } from './expand-reductions.ts'
 import { lowerSearches } from './expand-searches.ts'
 import { shareExpressions, WRITTEN_OUT } from './expression-sharing.ts'
@@ -74,7 +74,6 @@ export const LOOP_PASSES: readonly {
   { name: 'partition', run: partitionLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },
-  { name: 'fields', run: readFields },
 ]
 
 interface Context {
@@ -87,9 +86,12 @@ interface Context {
 export const LAUNCH_PASSES: readonly {
   readonly name: string
   readonly run: (body: Body, c: Context) => Body
+  /** What the kernel's buffers are from then on. */
+  readonly kernel?: (k: Kernel2) => Kernel2
 }[] = [
   { name: 'share', run: (b, c) => shareExpressions(b, c.kernel.buffers, c.names) },
   { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
+  { name: 'fields', run: (b, c) => readFields(b, c.kernel.buffers), kernel: inWords },
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'versions', run: (b, c) => versionVectors(b, c.kernel, c.names) },
@@ -161,7 +163,7 @@ function lowerThrough(
     observe?.(pass.name, loops)
   }
   const names = namesOf(loops)
-  const context: Context = { kernel: loops, options, names }
+  let context: Context = { kernel: loops, options, names }
   let plan: Plan = {
     stage: 3,
     name: kernel.name,
@@ -176,12 +178,12 @@ function lowerThrough(
   observe?.('launches', plan)
   for (const pass of launchPasses) {
     const before = plan.steps
-    plan = {
-      ...plan,
-      steps: inPass(placed(pass.name, kernel), () =>
-        before.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, context) : s)),
-      ),
-    }
+    const known = context
+    const steps = inPass(placed(pass.name, kernel), () =>
+      before.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, known) : s)),
+    )
+    if (pass.kernel) context = { ...context, kernel: pass.kernel(context.kernel) }
+    plan = { ...plan, steps, ...(pass.kernel ? { buffers: flatBuffers(context.kernel.buffers) } : {}) }
     observe?.(pass.name, plan)
   }
   return plan

@@ -693,7 +693,9 @@ const instr: Arb<ast.Instr> = tileParams
             type: elementType(params),
             shape,
             memories: some(instance),
+            packed: fc.option(expr),
             aligned: fc.option(expr),
+            ascending: fc.option(expr),
             mapped: fc.option(fc.record({ swizzle: fc.option(expr) })),
             fenced: fc.boolean(),
           })

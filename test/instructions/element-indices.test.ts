@@ -84,6 +84,31 @@ test('a text that takes what elements say is right, and one that takes others is
   await js.dispose()
 })
 
+test('neighbours ascend where that is asked for', async () => {
+  const js = new InstructionVerifier(() => devices.cpu())
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(' ascending 2', ''),
+      fc.constantFrom('global', 'shared'),
+      fc.integer({ min: 3, max: 5 }),
+      async (asked, place, of) => {
+        // The lesser of two first, whichever it is.
+        const text =
+          `instr pick(D: i32[4] in global, M: i32[4] in ${place}${asked}, S: i32[${2 * of}] in ${place}) {
+  iterate each [g, q] as SS { D[2 * g + q] = S[${of} * g + M[2 * g + q]] }
+  js \`$[for g from 0 to 1: $[for q from 0 to 1:
+    $D[$D.index(2 * g + q)] = $S[$S.index(${of} * g) + Math.$(q)($M[$M.index(2 * g)], $M[$M.index(2 * g + 1)])];]]\`
+}`.replaceAll('Math.$(q)(', '[Math.min, Math.max][$q](')
+        const [instr] = parseProgram(text).instructions.values()
+        const { kind, why } = await js.verify(instr!)
+        expect([kind, why]).toEqual(asked ? ['right', []] : ['wrong', expect.anything()])
+      },
+    ),
+    { numRuns: runs(6) },
+  )
+  await js.dispose()
+})
+
 const PICK = `
 instr pick(C: i32[2, 3] in register, A: i32[2, 8] in shared, M: i32[2, 8] in shared, B: i32[16, 3] in shared) {
   iterate multiply [i, j, g, q] as SSRR { C[i, j] += A[i, 2 * g + q] * B[4 * g + M[i, 2 * g + q], j] }
@@ -121,6 +146,7 @@ const TILES = `
 async function agrees(
   text: string,
   sizes: (a: number, b: number, c: number) => readonly number[],
+  whole = false,
 ): Promise<void> {
   const { compilation } = (await load(text)).kernel('spmm').schedule('s')
   const cell = fc.tuple(fc.nat(100), fc.nat(100))
@@ -139,6 +165,15 @@ async function agrees(
           const own = cells.get(group) ?? []
           if (own.length < 2 && !own.includes(i * n + j)) cells.set(group, [...own, i * n + j])
         }
+        if (whole)
+          for (let g = 0; g < m * n; g += 4) {
+            const group = `${Math.floor(g / n)} ${Math.floor((g % n) / 4)}`
+            const own = cells.get(group) ?? []
+            cells.set(
+              group,
+              [...own, ...[g, g + 1, g + 2, g + 3].filter((c) => !own.includes(c))].slice(0, 2),
+            )
+          }
         const at = [...cells.values()].flat().sort((x, y) => x - y)
         const of = (f: (k: number) => number, length: number) => Int32Array.from({ length }, (_, k) => f(k))
         const columns = [of((k) => Math.floor(at[k]! / n), at.length), of((k) => at[k]! % n, at.length)]
@@ -168,6 +203,66 @@ describe('loops over stored positions', () => {
   test.each([copies, copies.toReversed()])('are what the instruction does: %s, %s', async (first, second) => {
     const text = spmm(`${TILES}\n  ${first}\n  ${second}\n  tensorize sum.ir with pick`)
     await agrees(text, (a, b, c) => [2 * a, 16 * b, 3 * c])
+  })
+
+  const FILL = `
+instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
+  iterate copy [i, k] as SS { D[i, k] = S[i, k] }
+  js \`$[for i from 0 to 1: $[for k from 0 to 7:
+    $D[$D.index(i, k)] = $S[$S.index(i, k) >> 4] >> $S.index(i, k) % 16 * 2 & 3;]]\`
+}`
+  const copied = `${TILES}
+  cache_read jo_indices at gt in shared -> Ms
+  cache_read B at gt in shared bounding -> Bs`
+  test('positions are copied as they are packed', async () => {
+    const text = FILL + spmm(`${copied}\n  tensorize Ms.ir with fill\n  tensorize sum.ir with pick`)
+    await agrees(text.replace(/(.*)(import .*?\n)/s, '$2$1'), (a, b, c) => [2 * a, 16 * b, 3 * c])
+  })
+
+  test.each([
+    [
+      'packed 4 aligned 2',
+      'wrong-type',
+      'jo_indices holds coordinates of 2 bits, and operand S of fill is i32 packed 4',
+    ],
+    ['aligned 4', 'wrong-type', 'jo_indices holds coordinates of 2 bits, and operand S of fill is i32'],
+    // 8 fields of a row in each 16 columns.
+    [
+      'packed 2 aligned 4',
+      'not-aligned',
+      'operand S needs 16 neighbouring elements of jo_indices aligned to 4 bytes',
+    ],
+  ])('a copy of what is %s is refused', async (words, code, message) => {
+    const text = FILL.replace('packed 2 aligned 2', words) + spmm(`${copied}\n  tensorize Ms.ir with fill`)
+    const program = await load(text.replace(/(.*)(import .*?\n)/s, '$2$1'))
+    expect(refusal(() => program.kernel('spmm').schedule('s').compilation.loops)).toMatchObject({
+      code: `schedule/${code}`,
+      message: expect.stringContaining(message),
+    })
+  })
+
+  test('positions ascend where each holds an element', async () => {
+    const ascending = (format: string): string =>
+      spmm(`${copied}\n  tensorize sum.ir with pick`)
+        .replace('M: i32[2, 8] in shared', 'M: i32[2, 8] in shared ascending 2')
+        .replaceAll('nm_packed(2, 4)', format)
+        .replace(/import .*\n/, (all) =>
+          format.startsWith('nm_whole')
+            ? 'import { nm_whole } from "sparsetile/kernels/sparse-tensor-cores.spt"\n'
+            : all,
+        )
+    await agrees(ascending('nm_whole(2, 4)'), (a, b, c) => [2 * a, 16 * b, 3 * c], true)
+    const loopsOf = async (text: string): Promise<unknown> => {
+      const program = await load(text)
+      return refusal(() => program.kernel('spmm').schedule('s').compilation.loops)
+    }
+    expect(await loopsOf(ascending('nm_packed(2, 4)'))).toMatchObject({
+      code: 'schedule/not-ascending',
+      message: expect.stringContaining('of Ms nothing says so'),
+    })
+    // Neighbours are others in a copy that is turned.
+    const turned = ascending('nm_whole(2, 4)').replace('in shared -> Ms', 'in shared transposed -> Ms')
+    expect(await loopsOf(turned)).toMatchObject({ code: expect.stringMatching(/^schedule/) })
   })
 
   test('a copy has what positions could name, of rows that there are', async () => {
@@ -243,4 +338,32 @@ test('what is written is indexed by iterators alone', () => {
   js \`x\`
 }`
   expect(refusal(() => parseProgram(text))).toMatchObject({ code: 'check/instr-index' })
+})
+
+test.each([
+  ['i32[8] in shared packed 2', 'with fields of 1, 2, 4, 8 or 16 bits'],
+  ['i32[8] in global packed 3', 'with fields of 1, 2, 4, 8 or 16 bits'],
+  ['u8[8] in global packed 2', 'an operand of i32'],
+  ['i32[8] in global ascending 3', 'multiples of the neighbours that ascend'],
+  ['f32[8] in global ascending 2', 'an operand of i32'],
+])('an operand %s is refused', (operand, expected) => {
+  const text = `instr copy(D: f32[8] in global, S: ${operand}) {
+  iterate each [i] as S { D[i] = f32(S[i]) }
+  js \`x\`
+}`
+  expect(refusal(() => parseProgram(text))).toMatchObject({
+    code: 'check/instr-operand',
+    expected: expect.stringContaining(expected),
+  })
+})
+
+test('fields have no addresses', () => {
+  const text = `instr copy(D: i32[8] in shared, S: i32[8] in global packed 2) {
+  iterate each [i] as S { D[i] = S[i] }
+  cuda \`f($S.at(0));\`
+}`
+  expect(refusal(() => parseProgram(text))).toMatchObject({
+    code: 'check/instr-placeholder',
+    message: 'elements of S are 2 bits of a word',
+  })
 })

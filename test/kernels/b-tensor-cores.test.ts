@@ -8,6 +8,7 @@ import { agreeOnLoops } from '../laws/agree.ts'
 import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
+import { refusal } from '../support/refusal.ts'
 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
@@ -146,6 +147,55 @@ test.each([
       p.name,
     ).toEqual(Array.from(expected.values))
   }
+})
+
+/** Two of each four neighbours in a row, which ones a number says. */
+function pruned(m: number, n: number, which: (group: number) => number) {
+  const pairs = [0, 1, 2].flatMap((a) => [1, 2, 3].filter((b) => b > a).map((b) => [a, b]))
+  const at = Array.from({ length: (m * n) / 4 }, (_, g) =>
+    pairs[which(g) % pairs.length]!.map((c) => 4 * g + c),
+  ).flat()
+  const columns = [Int32Array.from(at, (x) => Math.floor(x / n)), Int32Array.from(at, (x) => x % n)]
+  return coords([m, n], columns, integers(at.length, 1))
+}
+
+const twoOfFour = (m: number, n: number, d: number) => ({
+  name: `${m} × ${n} × ${d}`,
+  inputs: {
+    tensors: { A: pruned(m, n, (g) => (g * 7) % 11), B: dense([n, d], integers(n * d, 2)) },
+    params: { m, n, d },
+  },
+  exact: true as const,
+})
+
+kernelSuite({
+  file: 'kernels/sparse-tensor-cores.spt',
+  onlyCuda: ['mma'],
+  alsoWith: [
+    ['spmm_2to4', 'mma', 32, 64, 16, 64, 64, 3],
+    ['spmm_2to4', 'mma', 64, 128, 32, 64, 32, 4],
+  ],
+  cases: () => [twoOfFour(1, 4, 1), twoOfFour(33, 20, 17), twoOfFour(5, 40, 0), twoOfFour(0, 8, 3)],
+})
+
+test('two of four on their loops, and what has fewer is refused', async () => {
+  const k = (await load('kernels/sparse-tensor-cores.spt'))
+    .kernel('spmm_2to4')
+    .schedule('mma', 32, 64, 16, 64, 64, 3)
+  const { source, kernel: bindable } = k.compilation
+  for (const { inputs, name } of [twoOfFour(32, 128, 64), twoOfFour(64, 64, 128)]) {
+    const expected = reference(source, referenceInputs(source, bindInputs(bindable, inputs))).buffers.C!
+    const got = interpreted(k, inputs).get('C')!
+    expect(
+      Array.from(got, (x) => Number(x) + 0),
+      name,
+    ).toEqual(Array.from(expected.values))
+  }
+  const one = coords([32, 64], [Int32Array.of(3), Int32Array.of(5)], integers(1, 1))
+  const tensors = { A: one, B: dense([64, 64], integers(64 * 64, 2)) }
+  expect(refusal(() => bindInputs(bindable, { tensors, params: { m: 32, n: 64, d: 64 } })).code).toBe(
+    'format/claim',
+  )
 })
 
 kernelSuite({

@@ -47,11 +47,11 @@ export function operandProblem(
   const b = around.buffer(element.buffer)
   if (!b)
     return no('not-matching', `there is no buffer ${element.buffer}`, { expected: `a buffer of ${o.dtype}` })
-  if (b.packed !== undefined)
+  if (b.packed !== o.packed)
     return no(
       'wrong-type',
-      `${b.name} holds coordinates of ${b.packed} bits, and operand ${o.name} of ${instr.name} is ${o.dtype}`,
-      { expected: `elements of type ${o.dtype}` },
+      `${b.name} holds coordinates of ${b.packed ?? 32} bits, and operand ${o.name} of ${instr.name} is ${o.dtype}${o.packed === undefined ? '' : ` packed ${o.packed}`}`,
+      { expected: o.packed === undefined ? `elements of type ${o.dtype}` : `fields of ${o.packed} bits` },
     )
   const allowed = [...(o.memory ? [o.memory] : []), ...(o.others ?? [])]
   const wanted = allowed.map((m) => m.name).join(' or ') || o.scope
@@ -93,6 +93,8 @@ export function operandProblem(
       `the element of ${b.name} changes with ${foreign.name}, and that of operand ${o.name} does not`,
       { expected: bodyText(instr) },
     )
+  const unknown = o.ascending === undefined ? undefined : ascendingProblem(o.ascending, o, b, l, own, around)
+  if (unknown) return unknown
   if (o.scope === 'register') return registerProblem(o, b, l, own)
   if (o.mapped) return mappedProblem(o, b, l, own, around)
   if (o.memory && b.memory) {
@@ -139,6 +141,38 @@ function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): M
   return undefined
 }
 
+/** Neighbours along the last dimension are those of which the buffer is known to ascend. */
+function ascendingProblem(
+  run: number,
+  o: Operand,
+  b: Buffer,
+  l: Load,
+  own: readonly For[],
+  around: Around,
+): Mismatch | undefined {
+  const known = b.ascending !== undefined && b.ascending % run === 0
+  const why = known ? notInRuns(l, own, run, around.facts) : 'nothing says so'
+  if (why === undefined) return undefined
+  return no('not-ascending', `each ${run} neighbours of operand ${o.name} ascend, and of ${b.name} ${why}`, {
+    expected: `coordinates of an axis \`sparse_fixed(…, ${run}) compact\`, of whose positions each holds an element`,
+  })
+}
+
+/** Why runs of neighbours along the last dimension do not begin at multiples of their length. */
+function notInRuns(l: Load, own: readonly For[], run: number, facts: Facts): string | undefined {
+  const last = own.at(-1)
+  const e = l.index.at(-1)
+  if (!last || !e) return 'it is one element'
+  const sum = linear(e)
+  const term = sum.terms.get(keyOf(variable(last.var)))
+  if (term?.coefficient !== 1 || l.index.slice(0, -1).some((x) => mentions(x, last.var)))
+    return `${last.name} does not go along it`
+  for (const t of sum.terms.values())
+    if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
+      return `${printExpr(e)} may begin anywhere`
+  return sum.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
+}
+
 /** Runs of `align` bytes along the last dimension stand together, aligned. */
 function alignProblem(
   o: Operand,
@@ -147,7 +181,7 @@ function alignProblem(
   own: readonly For[],
   around: Around,
 ): Mismatch | undefined {
-  const run = o.align / DTYPE_BYTES[o.dtype]
+  const run = (o.align * 8) / (o.packed ?? 8 * DTYPE_BYTES[o.dtype])
   const bad = (why: string): Mismatch =>
     no(
       'not-aligned',
@@ -155,17 +189,8 @@ function alignProblem(
       { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
     )
   const { facts } = around
-  const last = own.at(-1)
-  const e = l.index.at(-1)
-  if (!last || !e) return bad('it is one element')
-  const sum = linear(e)
-  const term = sum.terms.get(keyOf(variable(last.var)))
-  if (term?.coefficient !== 1 || l.index.slice(0, -1).some((x) => mentions(x, last.var)))
-    return bad(`${last.name} does not go along it`)
-  for (const t of sum.terms.values())
-    if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
-      return bad(`${printExpr(e)} may begin anywhere`)
-  if (sum.constant % run !== 0) return bad(`${printExpr(e)} begins between`)
+  const why = notInRuns(l, own, run, facts)
+  if (why !== undefined) return bad(why)
   if (l.index.length > 1 && !facts.isMultiple(b.shape.at(-1)!, run))
     return bad(`rows of ${printExpr(b.shape.at(-1)!)} elements follow each other`)
   if (b.memory?.scope === 'shared' && !runsIn(b.memory, run)) return bad(`${b.memory.name} takes them apart`)

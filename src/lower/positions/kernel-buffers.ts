@@ -5,11 +5,13 @@ import {
   hasIndices,
   hasIndptr,
   hasMask,
+  hasWidth,
   indexBits,
   indicesOf,
   indptrOf,
   isStored,
   maskOf,
+  repeats,
 } from '../../ir/axis.ts'
 import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import type { Buffer } from '../../ir/loops.ts'
@@ -24,17 +26,18 @@ export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
   // A mask that nobody asks is none of the kernel's.
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   const out: Buffer[] = kernel.buffers.flatMap(
-    ({ name, dtype, axes, role, fill, accumulate, below, mask, span }) => {
+    ({ name, dtype, axes, role, fill, accumulate, below, ascending, mask, span }) => {
       if (mask !== undefined && !read.has(name)) return []
       const shape = levels.shape(axes)
       const bits = mask === undefined ? {} : { packed: MASK_BITS }
-      return { name, dtype, scope: 'global', role, shape, fill, accumulate, below, span, ...bits }
+      const known = { below, ascending, ...bits }
+      return { name, dtype, scope: 'global', role, shape, fill, accumulate, span, ...known }
     },
   )
   const index = (
     name: string,
     length: Expr,
-    values: Pick<Buffer, 'below' | 'packed' | 'positions'> = {},
+    values: Pick<Buffer, 'below' | 'ascending' | 'packed' | 'positions'> = {},
   ): Buffer => ({
     ...values,
     name,
@@ -57,7 +60,9 @@ export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
     if (hasIndices(a)) {
       const below = hasHoles(a) ? {} : { below: a.extent }
       const packed = a.packed ? { packed: indexBits(a) } : {}
-      out.push(index(indicesOf(a.name), levels.positions(a.name), { ...below, ...packed }))
+      const width = hasWidth(a) && !hasHoles(a) && !repeats(a) && a.ordered ? a.width : undefined
+      const ascending = width?.kind === 'const' ? { ascending: width.value } : {}
+      out.push(index(indicesOf(a.name), levels.positions(a.name), { ...below, ...ascending, ...packed }))
     }
   }
   return out

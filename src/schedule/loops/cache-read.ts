@@ -1,9 +1,11 @@
 /** Caching of reads: what an iteration reads is staged in shared memory or registers (`cache_read`). */
 
+import { Facts } from '../../analysis/integers/facts.ts'
+import { coefficientOf } from '../../analysis/integers/linear.ts'
 import { allocatedIn } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
-import { int, load } from '../../ir/expr.ts'
-import { buffersRead, substitute } from '../../ir/expr-tree.ts'
+import { type Expr, int, load } from '../../ir/expr.ts'
+import { buffersRead, mentions, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import { alloc } from '../../ir/statement-builders.ts'
@@ -137,6 +139,7 @@ export const cacheRead = primitive({
       fill: 0,
       accumulate: buffer.dtype,
       packed: undefined,
+      ascending: ascendingIn(cx, buffer, step, box ? box.index : plain.index, box ? box.dims : plain.loops),
       memory: undefined,
       padding,
       ...inMemory(cx, loop, step.memory, { ...buffer, name }, shape),
@@ -169,6 +172,24 @@ for i in 0..m
       C[i, f] += Ar[0] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
 })
+
+/** Whether of the copy's last dimension as many neighbours ascend as of the buffer's. */
+function ascendingIn(
+  cx: Context,
+  { ascending: run }: Buffer,
+  { padded, transposed }: CopyLayout,
+  index: readonly Expr[],
+  dims: readonly { readonly var: string; readonly extent: Expr | number }[],
+): number | undefined {
+  const last = dims.at(-1)
+  const e = index.at(-1)
+  if (run === undefined || padded !== undefined || transposed || !last || !e) return undefined
+  const facts = new Facts({ sizes: cx.kernel.facts })
+  const along = coefficientOf(e, last.var) === 1 && index.slice(0, -1).every((x) => !mentions(x, last.var))
+  const rest = substitute(e, new Map([[last.var, int(0)]]))
+  const whole = typeof last.extent === 'number' ? last.extent % run === 0 : facts.isMultiple(last.extent, run)
+  return along && whole && facts.isMultiple(rest, run) ? run : undefined
+}
 
 const unbounded = <A>(access: A): Bounding<A> => ({ access, held: new Map() })
 
