@@ -1,5 +1,6 @@
 /** Records with what a model knows before measuring: terms of the kernel on the data, and statistics of the data. */
 
+import { basename } from 'node:path'
 import { BUILD } from '../../src/cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../src/cache/disk-cache.ts'
 import type { Kernel } from '../../src/node.ts'
@@ -24,18 +25,28 @@ export interface Sample extends Measured {
   readonly weight?: number
 }
 
-/** What was measured of an H100, by the kind of device. */
+/** What was measured of an H100, by the kind of device; what has a weight is many times of a few schedules alike. */
 const MEASURED: Readonly<Record<string, readonly string[]>> = {
   cuda: ['h100', 'h100-cuda-choices', 'h100-cuda-spaces', 'h100-cuda-tensor-cores'],
   webgpu: ['h100-webgpu-choices'],
 }
 
+const WEIGHTS: Readonly<Record<string, number>> = { 'h100-cuda-tensor-cores': 0.5 }
+
+type Weighted = Measured & Pick<Sample, 'weight'>
+
+const recordsOf = (file: string): readonly Weighted[] => {
+  const weight = WEIGHTS[basename(file, '.jsonl.gz')]
+  const records = recordsIn(textOf(file))
+  return weight === undefined ? records : records.map((r) => ({ ...r, weight }))
+}
+
 /** Records of the files of `--measured A,B`, or of those for `--device` (`cuda`). */
-export function measured(): readonly Measured[] {
+export function measured(): readonly Weighted[] {
   const kind = option('device') ?? 'cuda'
   const own = (MEASURED[kind] ?? []).map((f) => packageFile(`bench/model/measured/${f}.jsonl.gz`))
   const files = option('measured')?.split(',') ?? own
-  const all = files.flatMap((f) => recordsIn(textOf(f)))
+  const all = files.flatMap(recordsOf)
   return all.filter((r) => r.status === 'ok' && (option('device') === undefined || r.device === kind))
 }
 
