@@ -59,6 +59,34 @@ const finiteElements = (unknowns: number): Family => ({
   },
 })
 
+/** A layer of a mixed-radix topology (RadiX-Net; Robinett and Kepner, 2019): rows that lie apart have the same columns. */
+const mixedRadix = (radix: number): Family => ({
+  about: `mixed-radix layer, ${radix} columns a row, the same in ${radix} rows that lie apart`,
+  make(n) {
+    const stride = Math.max(1, Math.floor(n / radix))
+    const edges = new Edges()
+    for (let i = 0; i < stride * radix; i++)
+      for (let k = 0; k < radix; k++) edges.add(i, (i % stride) + k * stride)
+    return edges.pattern(stride * radix)
+  },
+})
+
+/** Rows and columns of another family in any order, as a mesh has them whose nodes came so. */
+const shuffled = (of: Family): Family => ({
+  about: `${of.about}, numbered at random`,
+  make(n, random) {
+    const { shape, rows, columns } = of.make(n, random)
+    const size = Math.max(...shape)
+    const place = Array.from({ length: size }, (_, k) => k)
+    for (let k = size - 1; k > 0; k--) {
+      const other = random.below(k + 1)
+      ;[place[k], place[other]] = [place[other]!, place[k]!]
+    }
+    const moved = (of: Int32Array): Int32Array => of.map((k) => place[k]!)
+    return { shape: [size, size], rows: moved(rows), columns: moved(columns) }
+  },
+})
+
 const blocks = (block: number, perRow: number): Family => ({
   about: `dense blocks of ${block} × ${block}, ${perRow} a row of blocks`,
   make(size, random) {
@@ -136,6 +164,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   'uniform-sparse': uniform(2),
   banded: banded(24, 0.5),
   'finite-elements': finiteElements(3),
+  'finite-elements-shuffled': shuffled(finiteElements(3)),
+  'mixed-radix': mixedRadix(32),
   blocks: blocks(8, 6),
   bipartite: bipartite(8, 20),
   road,
