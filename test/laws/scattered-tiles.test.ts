@@ -158,3 +158,25 @@ kernel k(m: size, k: size) {
   expect(text).toMatch(/for f_\d+ \(Xs\.f\) in 0\.\.4\n +Xs\[/)
   expect(text.match(/ < m/g)).toHaveLength(2)
 })
+
+test('rows under segments of any lengths are digits beside the segment: their tiles are combined where they are made', () => {
+  const text = `kernel k(m: size, n: size, experts: size, q: size) {
+  axis i = dense_fixed(m)
+  axis e = dense_fixed(experts)
+  axis p = dense_fixed(q)
+  axis j = dense_fixed(n)
+  axis go = dense_variable(e, m)
+  axis ir = sparse_fixed(go, m, 4)
+  buffer A: i32[i, e, p] in
+  buffer B: i32[e, p, j] in
+  buffer H: i32[e, go, ir, j] local
+  buffer C: i32[i, j] out
+  iterate sum [e, go, ir, p, j] as SSSRS { H[e, go, ir, j] += A[ir, e, p] * B[e, p, j] }
+  iterate scatter [e, go, ir, j] as RRRS { C[ir, j] += H[e, go, ir, j] * 2 }
+}`
+  const steps = (rows: number): string => `atomic C  split sum.ir by ${rows} -> (it, rw)
+    reorder (sum.e, sum.go, it, sum.j, p, rw)  bind sum.e to block.x
+    cache_write H at sum.j in register -> Cr  compute_at scatter at sum.j`
+  expect(shown(text, steps(2))).toContain('H[(go_indptr[e] + go) * 4 + (it * 2 + rw_3), j] * 2')
+  expect(() => shown(text, steps(3))).toThrow('schedule/other-elements')
+})

@@ -222,16 +222,19 @@ export function gated(c: Choices): Scatter {
   const rows = c.pick([s, s, 2, 1])
   const cols = c.pick([4, 4, 2, 8])
   const split = rows < s && s % rows === 0
+  // Groups under experts in loops of their own, or fused into one.
+  const segments = c.chance(30)
+  const g = segments ? ['product.eo', 'product.go'] : ['g']
   const order = split
-    ? ['g', 'oo', 'tx']
+    ? [...g, 'oo', 'tx']
     : c.pick([
-        ['g', 'oo'],
-        ['oo', 'g'],
+        [...g, 'oo'],
+        ['oo', ...g],
       ])
   const steps = [
     `P as routed(${s})`,
-    'fuse (product.eo, product.go) -> g',
-    c.chance(80) ? 'fuse (scatter.eo, scatter.go) -> h' : '',
+    segments ? '' : 'fuse (product.eo, product.go) -> g',
+    c.chance(segments ? 10 : 80) ? 'fuse (scatter.eo, scatter.go) -> h' : '',
     n % cols === 0 && c.chance(80) ? `require n % ${cols} == 0` : '',
     c.chance(70) ? 'atomic Y' : '',
     `split product.o by ${cols} -> (oo, oi)`,

@@ -4,7 +4,7 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import { linear, linearKey } from '../../analysis/integers/linear.ts'
+import { keepTerms, type Linear, linear, linearKey, minus } from '../../analysis/integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
 import { add, ceildiv, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
@@ -36,7 +36,8 @@ export function matchIndices(
     return of && [{ of, value: made, place: placeIn(cx, made, of) }]
   }
   if (read.kind === 'const') return sameExpr(read, made) ? [] : undefined
-  if (read.kind === 'binary') return matchDigits(chain, read, made) ?? matchLoops(chain, read, made, around)
+  if (read.kind === 'binary')
+    return matchDigits(chain, linear(read), linear(made)) ?? matchSegments(chain, read, made, around)
   // Elements of one list on both sides: where its positions meet.
   if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
   const { role } = cx.buffer(read.buffer)
@@ -44,8 +45,11 @@ export function matchIndices(
   return fixed ? matchIndices(cx, chain, read.index[0]!, made.index[0]!, around) : undefined
 }
 
-/** Positions under segments of any lengths: both nests run over them by loops of the same names and extents. */
-function matchLoops(
+/**
+ * Positions under segments of any lengths: both nests run over them by loops of the same names and extents. What is left of
+ * the two sums is made of digits.
+ */
+function matchSegments(
   chain: readonly For[],
   read: Expr,
   made: Expr,
@@ -56,17 +60,22 @@ function matchLoops(
   const matches: IndexMatch[] = []
   for (const of of chain.filter((l) => own.has(l.var))) {
     const other = around.find((l) => l.name === of.name && sameExpr(substitute(of.extent, map), l.extent))
-    if (!other) return undefined
+    if (!other) continue
     const value = variable(other.var)
     map.set(of.var, value)
     matches.push({ of, value, place: value, same: true })
   }
-  return sameExpr(substitute(read, map), made) ? matches : undefined
+  const sum = linear(substitute(read, map))
+  const open = new Set(chain.flatMap((l) => (own.has(l.var) && !map.has(l.var) ? [l.var] : [])))
+  const base = keepTerms(sum, ({ term }) => ![...freeVars(term)].some((v) => open.has(v)))
+  const rest = minus(linear(made), base)
+  if (open.size === 0) return linearKey(rest) === linearKey(linear(int(0))) ? matches : undefined
+  const digits = matchDigits(chain, minus(sum, base), rest)
+  return digits && [...matches, ...digits]
 }
 
 /** Positions that several loops make together, as digits of a number: those of the other number between the same places. */
-function matchDigits(chain: readonly For[], read: Expr, made: Expr): readonly IndexMatch[] | undefined {
-  const [sum, other] = [linear(read), linear(made)]
+function matchDigits(chain: readonly For[], sum: Linear, other: Linear): readonly IndexMatch[] | undefined {
   const digits = loopDigits(sum, (name) => chain.find((l) => l.var === name))
   const number = digits && mixedRadix(digits)
   if (!number?.dense || sum.constant !== 0 || other.constant !== 0) return undefined
