@@ -13,7 +13,7 @@ import { declareLists, listNames, listsOf } from './format-lists.ts'
 import { namesAt } from './format-names.ts'
 import { givenOf, numbersOf } from './format-params.ts'
 import type { FormatScope, Head, Numbers, SortNames } from './format-place.ts'
-import { elaborateSort, sortedOn } from './format-sorts.ts'
+import { elaborateSort, notSorted, sortedOn } from './format-sorts.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
 import { Queries, queriesOf } from './query-list.ts'
 
@@ -34,6 +34,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
     given: givenOf(head.params),
     size: (dim) => (head.over.includes(dim) ? `size(${dim})` : undefined),
     sorts,
+    refused: d.broken,
     loads: true,
     dims: head.over,
     queries: '',
@@ -49,6 +50,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
   const made = b.sorts.map((s): Sort | null => {
     const axis = head.over.includes(s.dim.name) ? undefined : d.axes.get(s.dim.name)
     const own = axis && isStored(axis) && isDense(axis) ? axis : undefined
+    if (axis && !own) return notSorted(s.dim, axis, head.over, report)
     const sort = elaborateSort(s, head, place, taken, own)
     if (!sort || !own || !map) return sort
     const of = sortedOn(s, map[order.indexOf(own.name)]!, b.sorts, queries, place)
@@ -62,6 +64,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
     queries: 'an inverse goes from stored coordinates to those of the tensor; queries belong in the map',
   })
   const where = b.where && condition(b.where.cond, head, place, queries)
+  if (b.axes.some((a) => d.broken.has(a.name.name))) return null
   if (!mapped || !map || !inverse || (b.where && !where) || made.some((s) => s === null)) return null
   return {
     kind: 'format',

@@ -97,6 +97,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
       span: e.span,
       hint: `the coordinate at a position is ${list.name}[…]`,
     })
+  if (list?.kind === 'name' && p.refused?.has(list.name)) return null
   return p.report.error({
     code: 'check/query-arguments',
     message:

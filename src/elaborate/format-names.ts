@@ -74,6 +74,7 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
       span: e.span,
       expected: `${sort.place}[…] in a map, ${sort.at}[…] in an inverse`,
     })
+  if (p.refused?.has(e.name)) return null
   return report.error({
     code: p.unknown ?? 'check/unknown-name',
     message: `there is no ${e.name} in ${p.what}`,
@@ -89,6 +90,7 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   const sort = p.sorts.find((s) => s.place === name || s.at === name)
   const list = p.given.kinds.get(name) === 'list'
   const own = p.lists?.find((l) => l.name === name)
+  if (p.refused?.has(name) && !sort && !list && !own) return null
   if (!sort && !list && !own)
     return report.error({
       code: 'check/unknown-buffer',

@@ -48,6 +48,8 @@ export interface FormatScope {
   readonly size: ((dim: string) => string | undefined) | null
   readonly sorts: readonly SortNames[]
   readonly lists?: readonly ListName[]
+  /** Names of what was refused where it is declared: what depends on it is not refused again. */
+  readonly refused?: ReadonlySet<string>
   /** Asks for the place of an element's coordinate in a list; only maps can. */
   readonly position?: (list: string, span: Span) => Expr | null
   /** Whether arrays, the tables of sorts and lists, can be read. */

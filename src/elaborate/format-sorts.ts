@@ -2,12 +2,13 @@
 
 import { dependsOn, neededBy } from '../analysis/query-dependence.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { StoredAxis } from '../ir/axis.ts'
+import type { Axis, StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Sort } from '../ir/format.ts'
 import { declarationOf, sourceOf } from '../ir/queries.ts'
 import { coordinatesOf } from './coordinate-maps.ts'
+import type { Report } from './diagnostics.ts'
 import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt } from './format-place.ts'
 import { Queries } from './query-list.ts'
@@ -103,6 +104,16 @@ export function sortedOn(
     })
   return q.of
 }
+
+/** Of an axis whose coordinates are not all there. */
+export const notSorted = (name: Ast.Ident, axis: Axis, over: readonly string[], report: Report): null =>
+  report.error({
+    code: 'check/sort-axis',
+    message: `axis ${name.name} is ${axis.kind}, and a sort orders all coordinates of what it sorts`,
+    span: name.span,
+    expected: `a dimension (${over.join(', ')}), or an axis that is dense_fixed`,
+    hint: `declare ${name.name} as dense_fixed, or sort the dimension that it is made of`,
+  })
 
 export function unknownDimension(
   name: Ast.Ident,

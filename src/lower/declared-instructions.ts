@@ -13,6 +13,7 @@ import { Facts } from '../analysis/integers/facts.ts'
 import { isWarpCollective, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
 import { tiledShape } from '../analysis/memory-tiles.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { coordinatesAt } from '../ir/arrays.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { add, all, builtin, type Expr, eq, int, mod, select } from '../ir/expr.ts'
@@ -83,7 +84,7 @@ class Lowering {
       }
       case 'for':
         if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, this.#call(s, s.mode.instr, conditions))]
-        if (isWarpCollective(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
         return [stmt({ ...s, body: this.#list(s.body, [...conditions, s.extent]) })]
       case 'if': {
         const inside = [...conditions, s.cond]
@@ -92,11 +93,18 @@ class Lowering {
       case 'instr':
         return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
       default:
-        if (isWarpCollective(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
-        if (isWarpCollective(s, this.#lanes))
-          refuse(s, 'one element of a tile that threads hold together is used alone')
+        if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        if (this.#isOfTiles(s)) refuse(s, 'one element of a tile that threads hold together is used alone')
         return [withBodies(s, bodiesOf(s))]
     }
+  }
+
+  /** What threads do together, or one with a tile that it holds alone. */
+  #isOfTiles(s: Stmt): boolean {
+    return (
+      isWarpCollective(s, this.#lanes) ||
+      (this.#lanes.count === 1 && accessesOf([s]).some((a) => this.#lanes.buffers.has(a.buffer)))
+    )
   }
 
   #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {

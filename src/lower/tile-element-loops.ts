@@ -65,7 +65,7 @@ export class ElementLoops {
     const dims = this.#walkers(root, accesses, memory)
     const slot = this.#names.fresh('slot')
     const here = new Map([
-      [LANE, builtin('thread.x') as Expr],
+      [LANE, laneOf(memory)],
       [SLOT, variable(slot)],
     ])
     const elements = memory.element.map((e) => substitute(e, here))
@@ -168,9 +168,10 @@ export class ElementLoops {
   }
 
   /** What leaves tiles is done by one of the threads that hold it. */
-  #owned(body: Body, { owner }: Memory): Body {
+  #owned(body: Body, memory: Memory): Body {
+    const { owner } = memory
     if (!owner) return body
-    const cond = substitute(owner, new Map([[LANE, builtin('thread.x')]]))
+    const cond = substitute(owner, new Map([[LANE, laneOf(memory)]]))
     const inTile = (buffer: string): boolean => this.#memory(buffer) !== undefined
     return rewriteStmts(body, {
       stmt: (s) => {
@@ -214,6 +215,9 @@ export class ElementLoops {
     })
   }
 }
+
+/** Which of the threads that hold a tile together a thread is. */
+const laneOf = ({ threads }: Memory): Expr => (threads === 1 ? int(0) : builtin('thread.x'))
 
 /** Tiles with most dimensions, written ones first: their elements are gone through, others go with them. */
 const largest = (accesses: readonly TileAccess[]): Memory =>

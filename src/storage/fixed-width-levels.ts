@@ -156,6 +156,7 @@ function* tooNarrow<C extends Column>(
   return fail({
     code: 'bind/width',
     message: `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${needed} coordinates`,
+    ...(axis.span ? { span: axis.span } : {}),
     expected: `an integer width of at least ${needed.split(' ')[0]}`,
     hint: 'give a greater width, leave it to be measured (`w: size`), or choose a format for what does not fit',
   })

@@ -204,9 +204,12 @@ function* isNotUndone<C extends Column>(r: Refusal<C>, entry: number): Coroutine
   const exprs = [...names.map((n) => variable(n)), ...r.coordinates.values(), ...r.back]
   const values = yield* r.frame.engine.valuesAt(r.frame, exprs, entry)
   const [from, to] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
+  const back = values.slice(-names.length)
+  const wrong = instance.inverse[back.findIndex((x, d) => x !== from[d])]
   return fail({
     code: 'format/not-inverse',
-    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, from)} goes to ${pointOf([...r.coordinates.keys()], to)}, and that back to (${values.slice(-names.length).join(', ')})`,
+    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, from)} goes to ${pointOf([...r.coordinates.keys()], to)}, and that back to (${back.join(', ')})`,
+    ...(wrong?.span ? { span: wrong.span } : {}),
     expected: 'the coordinate it came from',
     hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
   })
