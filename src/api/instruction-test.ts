@@ -42,6 +42,10 @@ const unfenced = (instr: Instr): Instr => ({
   operands: instr.operands.map(({ fenced: _, ...o }) => o),
 })
 
+/** What is packed are arrays of formats alone: kernels in such formats test an instruction that takes it. */
+export const packedOperand = (instr: Instr): Operand | undefined =>
+  instr.operands.find((o) => o.packed !== undefined)
+
 /**
  * Tiles that are objects of a target are brought and fetched by instructions among `others`.
  * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body

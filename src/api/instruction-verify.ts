@@ -6,7 +6,7 @@ import { substitute } from '../ir/expr-tree.ts'
 import { type Instr, type Memory, SLOT } from '../ir/instr.ts'
 import type { Device } from '../runtime/device.ts'
 import { decoder } from '../storage/values.ts'
-import { type InstructionTest, instructionTests } from './instruction-test.ts'
+import { type InstructionTest, instructionTests, packedOperand } from './instruction-test.ts'
 
 /** What a device says of a declaration. */
 export interface Verdict {
@@ -44,7 +44,7 @@ export class InstructionVerifier {
     const target = targetOf(device)
     if (!instr.texts.some((t) => t.target === target))
       return { kind: 'untested', why: [`it has no text for ${target}`] }
-    const packed = instr.operands.find((o) => o.packed !== undefined)
+    const packed = packedOperand(instr)
     if (packed)
       return {
         kind: 'untested',

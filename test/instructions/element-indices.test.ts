@@ -4,9 +4,14 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { matchInstr } from '../../src/analysis/instructions/match.ts'
+import { Facts } from '../../src/analysis/integers/facts.ts'
 import { InstructionVerifier } from '../../src/api/instruction-verify.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
+import { allocations, loopsOf } from '../../src/ir/definitions.ts'
+import { int } from '../../src/ir/expr.ts'
+import type { Buffer } from '../../src/ir/loops.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
@@ -239,6 +244,26 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
       code: `schedule/${code}`,
       message: expect.stringContaining(message),
     })
+  })
+
+  test.each([
+    [4, 'match'],
+    [3, 'match'],
+    [5, 'mismatch'],
+    [undefined, 'mismatch'],
+  ])('elements below %s are a %s', async (end, kind) => {
+    const program = await load(spmm(copied))
+    const { loops } = program.kernel('spmm').schedule('s').compilation
+    const local = allocations(loops.body)
+    const below = end === undefined ? undefined : int(end)
+    const buffer = (name: string): Buffer => ({ ...local.get(name)!, ...(name === 'Ms' ? { below } : {}) })
+    const nest = loopsOf(loops.body).find((l) => l.nest === 'sum' && l.name === 'ir')!
+    const match = matchInstr(program.instructions.get('pick')!, nest, {
+      buffer,
+      facts: new Facts({ sizes: loops.facts }),
+    })
+    expect(match.kind).toBe(kind)
+    if (match.kind === 'mismatch') expect(match.refusal.message).toContain('not known to be below 4')
   })
 
   test('positions ascend where each holds an element', async () => {
