@@ -17,6 +17,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
+import { decoder } from '../../src/storage/values.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { refusal } from '../support/refusal.ts'
@@ -223,4 +224,31 @@ schedule two.s { A as bsr_masked(2) }`
     }),
     parameters(10),
   )
+})
+
+test('what is summed in a wider type is not rounded where the mask is asked', async () => {
+  const text = `${FORMATS}
+kernel wide(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f16[i] out accumulate f32
+  iterate sum [i, j] as SR { y[i] += A[i, j] * 1000 + 49 }
+}
+schedule wide.s { A as bsr_masked(4) }`
+  const device = createCpuDevice()
+  const compiled = await parseProgram(text).kernel('wide').schedule('s').compile(device)
+  const coords = [Int32Array.of(0, 0, 0), Int32Array.of(0, 1, 3)]
+  const A: CoordTensor = {
+    kind: 'coords',
+    shape: [2, 4],
+    coords,
+    values: Float32Array.of(2, 2, 2),
+    dtype: 'f32',
+  }
+  const prepared = await compiled.prepare({ tensors: { A } })
+  await prepared.run()
+  // 3 × 2049 = 6147, of which f16 has 6148; each of them would be 2048.
+  const half = decoder('f16')!
+  expect(Array.from((await prepared.read('y')).values!, (x) => half(x))).toEqual([6148, 0])
 })

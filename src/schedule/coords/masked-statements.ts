@@ -3,6 +3,7 @@
  * there, so that loops stay whole and need no condition; an element of the tensor becomes its fill again; anything else is
  * asked first. The mask is a tensor like others over the axes that are replaced, 1 where there is an element.
  */
+import { isFloat } from '../../ir/dtype.ts'
 import { all, binary, cast, constant, type Expr, int, load, select, variable } from '../../ir/expr.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Buffer1, Reduce1, Stmt1 } from '../../ir/stage1.ts'
@@ -50,8 +51,10 @@ export function maskedBody(body: Body1, plans: ReadonlyMap<Stmt1, Masked>): Body
 }
 
 function orIdentity({ reducer, values }: Reduce1, k: number, held: Expr): Expr {
-  const identity = reducer.identity[k]!
-  return select(held, cast(values[k]!, identity.dtype), identity)
+  const [value, identity] = [values[k]!, reducer.identity[k]!]
+  // What is summed in a wider type than it is kept in is not rounded before.
+  if (isFloat(value.dtype) && isFloat(identity.dtype)) return select(held, value, cast(identity, value.dtype))
+  return select(held, cast(value, identity.dtype), identity)
 }
 
 /** The fill that a masked position has again. */
