@@ -24,8 +24,16 @@ export interface Pool {
   readonly composed: readonly AnyFormat[]
 }
 
-/** The formats of the kernels' files, and compositions of them; the same for the same seed. */
-export async function poolOf(seed: number): Promise<Pool> {
+const pools = new Map<number, Promise<Pool>>()
+
+/** The formats of the kernels' files, and compositions of them; the same for the same seed, made once a process. */
+export function poolOf(seed: number): Promise<Pool> {
+  const known = pools.get(seed) ?? makePool(seed)
+  pools.set(seed, known)
+  return known
+}
+
+async function makePool(seed: number): Promise<Pool> {
   const files = await Promise.all(
     ['formats', 'formats-composed', 'formats-tensors'].map((f) => load(`kernels/${f}.spt`)),
   )
