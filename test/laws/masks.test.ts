@@ -252,3 +252,26 @@ schedule wide.s { A as bsr_masked(4) }`
   const half = decoder('f16')!
   expect(Array.from((await prepared.read('y')).values!, (x) => half(x))).toEqual([6148, 0])
 })
+
+test('a tensor that is changed in place keeps its fill where it has no element', async () => {
+  const text = `${FORMATS}
+kernel more(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] inout
+  iterate each [i, j] as SS { A[i, j] += 3 }
+}
+schedule more.s { A as bsr_masked(2) }`
+  const compiled = await parseProgram(text).kernel('more').schedule('s').compile(createCpuDevice())
+  const coords = [Int32Array.of(0, 1), Int32Array.of(0, 1)]
+  const A: CoordTensor = {
+    kind: 'coords',
+    shape: [2, 2],
+    coords,
+    values: Float32Array.of(2, -3),
+    dtype: 'f32',
+  }
+  const prepared = await compiled.prepare({ tensors: { A } })
+  await prepared.run()
+  expect([...(await prepared.executable.values('A'))]).toEqual([5, 0, 0, 0])
+})
