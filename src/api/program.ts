@@ -81,6 +81,18 @@ export class SptProgram extends Uncloneable {
   kernel(name?: string): Kernel {
     const chosen = name ?? (this.kernels.length === 1 ? this.kernels[0] : undefined)
     const k = chosen === undefined ? undefined : this.#e.kernels.get(chosen)
+    const { ambiguous } = this.#e
+    const meant = name ?? (this.kernels.length === 0 ? [...ambiguous.keys()][0] : undefined)
+    const declared = meant === undefined ? undefined : ambiguous.get(meant)
+    if (!k && declared)
+      return fail({
+        code: 'api/ambiguous-kernel',
+        message: `kernel ${meant} is declared by ${declared.length} of the files that are imported`,
+        span: declared[0]!.name.span,
+        labels: declared.slice(1).map((d) => ({ span: d.name.span, text: 'and here' })),
+        expected: 'names that one file declares',
+        hint: `import the one that is meant by name, or rename one: import { ${meant} as other } from "…"`,
+      })
     if (!k)
       return fail({
         code: 'api/unknown-kernel',

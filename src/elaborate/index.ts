@@ -38,6 +38,8 @@ export { EXPERIMENTAL } from './target-requirements.ts'
 /** Everything the entry file can name, under the names it has there. */
 export interface Elaborated {
   readonly kernels: ReadonlyMap<string, Kernel1>
+  /** Declarations of names that kernels of several imported files have: they are no kernels here. */
+  readonly ambiguous: ReadonlyMap<string, readonly Ast.Decl[]>
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly monoids: ReadonlyMap<string, Monoid>
   readonly memories: ReadonlyMap<string, Family<Memory>>
@@ -231,5 +233,8 @@ export function elaborate(program: Program): Elaborated {
     all(own, (s) => (s.kind === 'space' ? spaceOf(s, []) : null)),
   )
   report.finish()
-  return { kernels, formats, monoids, memories, instrs, schedules, choices, spaces }
+  const ambiguous = new Map(
+    [...program.ambiguous].filter(([, decls]) => decls.some((d) => d.kind === 'kernel')),
+  )
+  return { kernels, ambiguous, formats, monoids, memories, instrs, schedules, choices, spaces }
 }

@@ -360,6 +360,11 @@ describe('what is wrong for some tensor is refused at once', () => {
         /\(row, col\) = \(\d+, \d+\) of \d+ × \d+ belongs to both csr and ell of x/,
       ),
     })
+    const alike = refusal(() =>
+      of('format x over (i, j) { part csr where (i <= j) part csr where (i >= j) }'),
+    )
+    expect(alike.message).toMatch(/belongs to both csr \(part 1\) and csr \(part 2\) of x/)
+    expect(alike.labels).toMatchObject([{ text: 'csr (part 1) takes it, too' }])
     expect(refusal(parts('i < j', 'i > j'))).toMatchObject({
       code: 'format/leak',
       message: expect.stringContaining('(row, col) = (0, 0)'),

@@ -369,3 +369,16 @@ console.log(JSON.stringify(said))`,
     expect(says(1)).toBe(true)
   })
 })
+
+test('a file that nobody has open has no log beside it', async () => {
+  const path = fresh()
+  const beside = (): boolean[] => ['-wal', '-shm'].map((end) => existsSync(`${path}${end}`))
+  const records = await openRecords(path)
+  expect(beside()).toEqual([true, true])
+  records.close()
+  expect(beside()).toEqual([false, false])
+  const reader = await openRecords(path, { readonly: true })
+  expect(reader.studies()).toEqual([])
+  reader.close()
+  expect(beside()).toEqual([false, false])
+})

@@ -142,10 +142,17 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
     const mine = cases.flatMap((_, k) => (holds[k]?.[e] === 1 ? [k] : []))
     if (mine.length > 1) {
       const [a, b] = mine.map((k) => cases[k]!)
+      // Parts that are written alike are told by their places.
+      const called = (c: typeof a, k: number): string =>
+        a!.text === b!.text ? `${c!.text} (part ${mine[k]! + 1})` : c!.text
+      const first = a!.where?.span
       fail({
         code: 'format/overlap',
-        message: `${where(e)} belongs to both ${a!.text} and ${b!.text} of ${instance.text}`,
+        message: `${where(e)} belongs to both ${called(a, 0)} and ${called(b, 1)} of ${instance.text}`,
         ...spanOf(b!.where?.span, at.span, tree.span),
+        ...(first && b!.where?.span
+          ? { labels: [{ span: first, text: `${called(a, 0)} takes it, too` }] }
+          : {}),
         expected: 'conditions of which one holds at most',
         hint: 'exclude in the second what the first takes, or leave the last part without a condition: the rest',
       })

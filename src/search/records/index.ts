@@ -231,8 +231,11 @@ export class Records {
     try {
       // So that the file alone has everything; where others read, later.
       db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
+      // Without a log beside it, which ends of processes leave behind, where nobody else has it open: others are not waited for.
+      db.exec('PRAGMA busy_timeout = 0')
+      db.prepare('PRAGMA journal_mode = DELETE').get()
     } catch {
-      // A file that is only read.
+      // A file that is only read, or that others use.
     }
     db.close()
   }

@@ -35,9 +35,13 @@ export function checkDisjoint({ axes, shape, parts, hint }: Claimed): void {
     let same = true
     for (let d = 0; same && d < sorted.length; d++) same = sorted[d]![s] === sorted[d]![s - 1]
     if (!same || partOf(s) === partOf(s - 1)) continue
+    const [a, b] = [partOf(s - 1), partOf(s)]
+    // Parts that are called alike are told by their places.
+    const called = (k: number): string =>
+      parts[a]!.name === parts[b]!.name ? `${parts[k]!.name} (part ${k + 1})` : parts[k]!.name
     fail({
       code: 'format/overlap',
-      message: `${parts[partOf(s - 1)]!.name} and ${parts[partOf(s)]!.name} both hold (${axes.join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`,
+      message: `${called(a)} and ${called(b)} both hold (${axes.join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`,
       expected: 'each coordinate in one part',
       hint,
     })
