@@ -33,17 +33,20 @@ export class Addresses {
     return this.#facts.multiples(cond)
   }
 
-  /** The sum that an address is; a `let` of a sum with a constant is that sum. */
+  /** The sum that an address is; a `let` of a sum with a constant is that sum, and so is one of such a `let`. */
   sum(e: Expr): Linear {
-    const expanded = rewriteExpr(e, (x) => {
+    return linear(this.#expanded(e))
+  }
+
+  #expanded(e: Expr): Expr {
+    return rewriteExpr(e, (x) => {
       const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
       const near =
         value?.kind === 'binary' &&
         value.op === 'add' &&
         (value.a.kind === 'const' || value.b.kind === 'const')
-      return near ? value : undefined
+      return near ? this.#expanded(value) : undefined
     })
-    return linear(expanded)
   }
 
   /** What divides an address, constant aside; 0 for none. */

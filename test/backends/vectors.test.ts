@@ -1,9 +1,10 @@
 /** Neighbouring elements as one access, in the text of a target that has them. */
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses } from '../../src/backends/vectorize-accesses.ts'
-import { constant, int, load, lt, variable } from '../../src/ir/expr.ts'
+import { add, builtin, constant, type Expr, int, load, lt, mul, variable } from '../../src/ir/expr.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { local, store, when } from '../../src/ir/statement-builders.ts'
 import { type Body, stmt, walkStmts } from '../../src/ir/tree.ts'
@@ -76,6 +77,50 @@ describe('a straight line', () => {
     at.map((k) => stmt<Stmt>({ kind: 'let', name: `v${k}`, dtype: 'f32', value: load('x', [int(k)], 'f32') }))
   const writes = (buffer: string, at: number): Stmt => store(buffer, [int(at)], constant(1, 'f32'))
 
+  const define = (name: string, value: Expr): Stmt =>
+    stmt<Stmt>({ kind: 'let', name, dtype: value.dtype, value })
+  const widths = (body: Body): number[] => {
+    const found: number[] = []
+    for (const s of vectorAccesses(planOf(body), CUDA).steps)
+      if (s.kind === 'launch')
+        walkStmts(s.body, (x) => {
+          if (x.kind === 'vector_load') found.push(x.names.length)
+        })
+    return found
+  }
+
+  // As the addresses of unrolled loops are, once what they share has a name.
+  test('has the same vectors however many names an address is added up by', () => {
+    const constants = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 })
+    const rows = fc.array(fc.tuple(constants, fc.boolean()), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(rows, fc.integer({ min: 1, max: 5 }), (rows, count) => {
+        const lane = mul(builtin('thread.x'), int(4))
+        const named: Stmt[] = [define('lane', lane)]
+        const direct: Stmt[] = [define('lane', lane)]
+        rows.forEach(([constants, turned], r) => {
+          let at: Expr = variable('lane')
+          constants.forEach((c, k) => {
+            named.push(define(`a${r}_${k}`, turned ? add(int(c), at) : add(at, int(c))))
+            at = variable(`a${r}_${k}`)
+          })
+          const sum = constants.reduce((a, c) => a + c, 0)
+          for (let k = 0; k < count; k++) {
+            named.push(define(`v${r}_${k}`, load('x', [add(at, int(k))], 'f32')))
+            direct.push(define(`v${r}_${k}`, load('x', [add(variable('lane'), int(sum + k))], 'f32')))
+          }
+        })
+        expect(widths(named)).toEqual(widths(direct))
+      }),
+    )
+    const twice = [
+      define('lane', mul(builtin('thread.x'), int(4))),
+      define('a', add(int(4), variable('lane'))),
+    ]
+    const four = [0, 1, 2, 3].map((k) => define(`v${k}`, load('x', [add(variable('a'), int(k))], 'f32')))
+    expect(widths([...twice, define('b', add(variable('a'), int(1))), ...four])).toEqual([4])
+  })
+
   test.each<[string, Stmt, readonly number[]]>([
     ['another buffer is written', writes('y', 2), [4]],
     ['other elements are written', writes('x', 8), [4]],
@@ -83,14 +128,7 @@ describe('a straight line', () => {
     ['a condition writes', when(lt(int(0), variable('n')), [writes('x', 2)]), [2, 2]],
     ['a barrier lets other threads write', stmt({ kind: 'barrier' }), [2, 2]],
   ])('loads around which %s', (_, between, lengths) => {
-    const found: number[] = []
-    const plan = vectorAccesses(planOf([...reads(0, 1), between, ...reads(2, 3), writes('x', 16)]), CUDA)
-    for (const s of plan.steps)
-      if (s.kind === 'launch')
-        walkStmts(s.body, (x) => {
-          if (x.kind === 'vector_load') found.push(x.names.length)
-        })
-    expect(found).toEqual(lengths)
+    expect(widths([...reads(0, 1), between, ...reads(2, 3), writes('x', 16)])).toEqual(lengths)
   })
 
   test('is the same one where there is nothing to do', () => {
