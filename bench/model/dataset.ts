@@ -27,7 +27,7 @@ export interface Sample extends Measured {
 
 /** What was measured of an H100, by the kind of device; what has a weight is many times of a few schedules alike. */
 const MEASURED: Readonly<Record<string, readonly string[]>> = {
-  cuda: ['h100', 'h100-cuda-choices', 'h100-cuda-spaces', 'h100-cuda-tensor-cores'],
+  cuda: ['h100', 'h100-cuda-choices', 'h100-cuda-spaces', 'h100-cuda-numberings', 'h100-cuda-tensor-cores'],
   webgpu: ['h100-webgpu-choices'],
 }
 
