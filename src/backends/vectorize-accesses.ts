@@ -29,6 +29,8 @@ export interface Widths {
    * array has none where a version for other sizes stores elements of vectors that other threads have a part in.
    */
   readonly storesVectors?: boolean | undefined
+  /** What a choice reads is read whatever it chooses, as spellings say: it is no reason not to read all of a vector. */
+  readonly eager?: object | undefined
 }
 
 export function vectorAccesses(plan: Plan, widths: Widths): Plan {
@@ -125,7 +127,7 @@ class Vectorizer {
     list.forEach((s, k) => {
       if (s.kind !== 'while')
         for (const e of exprsOf(s))
-          unconditional(e, (l) => {
+          readIn(e, this.#widths.eager !== undefined, (l) => {
             const x = this.#element(l)
             const state = x && writes.state(x)
             if (!x || state === undefined) return
@@ -265,8 +267,8 @@ class Vectorizer {
 /** Stands where a store was that became part of another. */
 const NOTHING: Stmt = define('', int(0))
 
-/** The loads that happen whenever the expression is evaluated. */
-function unconditional(e: Expr, visit: (l: Load) => void): void {
+/** The loads that happen whenever the expression is evaluated, by a target whose operators evaluate all operands or not. */
+function readIn(e: Expr, eager: boolean, visit: (l: Load) => void): void {
   if (e.kind === 'load') visit(e)
-  for (const c of isLazy(e) ? children(e).slice(0, 1) : children(e)) unconditional(c, visit)
+  for (const c of isLazy(e) && !eager ? children(e).slice(0, 1) : children(e)) readIn(c, eager, visit)
 }

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
-import { vectorAccesses } from '../../src/backends/vectorize-accesses.ts'
-import { add, builtin, constant, type Expr, int, load, lt, mul, variable } from '../../src/ir/expr.ts'
+import { vectorAccesses, type Widths } from '../../src/backends/vectorize-accesses.ts'
+import { add, builtin, constant, type Expr, int, load, lt, mul, select, variable } from '../../src/ir/expr.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { local, store, when } from '../../src/ir/statement-builders.ts'
 import { type Body, stmt, walkStmts } from '../../src/ir/tree.ts'
@@ -79,9 +79,9 @@ describe('a straight line', () => {
 
   const define = (name: string, value: Expr): Stmt =>
     stmt<Stmt>({ kind: 'let', name, dtype: value.dtype, value })
-  const widths = (body: Body): number[] => {
+  const widths = (body: Body, target: Widths = CUDA): number[] => {
     const found: number[] = []
-    for (const s of vectorAccesses(planOf(body), CUDA).steps)
+    for (const s of vectorAccesses(planOf(body), target).steps)
       if (s.kind === 'launch')
         walkStmts(s.body, (x) => {
           if (x.kind === 'vector_load') found.push(x.names.length)
@@ -119,6 +119,26 @@ describe('a straight line', () => {
     ]
     const four = [0, 1, 2, 3].map((k) => define(`v${k}`, load('x', [add(variable('a'), int(k))], 'f32')))
     expect(widths([...twice, define('b', add(variable('a'), int(1))), ...four])).toEqual([4])
+  })
+
+  // Whichever of them are chosen, and whatever decides.
+  test('has vectors of what choices read where both sides are evaluated, and nowhere else', () => {
+    const choices = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.boolean()), {
+      minLength: 4,
+      maxLength: 4,
+    })
+    fc.assert(
+      fc.property(choices, fc.integer({ min: 0, max: 5 }), (choices, vector) => {
+        const body = choices.map(([cond, turned], k) => {
+          const element = load('x', [int(4 * vector + k)], 'f32')
+          const none = constant(0, 'f32')
+          const asked = lt(int(cond), variable('n'))
+          return define(`v${k}`, turned ? select(asked, none, element) : select(asked, element, none))
+        })
+        expect(widths(body, { ...CUDA, widths: () => [4], eager: {} })).toEqual([4])
+        expect(widths(body, { ...CUDA, widths: () => [4] })).toEqual([])
+      }),
+    )
   })
 
   test.each<[string, Stmt, readonly number[]]>([
