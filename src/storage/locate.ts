@@ -5,6 +5,7 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import { allocate, gather } from '../columns/allocate.ts'
+import { changes, largest } from '../columns/key-columns.ts'
 import { lexicographic } from '../columns/lexicographic-sort.ts'
 import { isDense, isNonunique, isPadded } from '../ir/axis.ts'
 import { checkCoords } from './coordinate-checks.ts'
@@ -14,35 +15,76 @@ import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**
  * Value position of each entry of `coords` (one array for each axis of the storage). Where a nonunique axis stores
- * equal coordinates several times, the k-th of equal entries gets the k-th of them, or the last; in a storage of
- * several trees, or without such an axis, all get the first: others are padding that repeats a coordinate.
+ * equal coordinates several times and entries stay `apart`, the k-th of equal entries gets the k-th of them, or the last;
+ * otherwise all get the first: others are padding that repeats a coordinate. Unless said, they stay apart in a storage of
+ * one tree. `others`: storages that may know what is padding in trees that they share.
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
-export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Array {
+export function locate(
+  storage: Storage,
+  coords: readonly Int32Array[],
+  apart = storage.trees.length === 1,
+  others: Iterable<Storage> = [],
+): Int32Array {
   const { axes, levels } = storage
   checkCoords(axes, new Map([...levels].map(([name, l]) => [name, l.extent])), coords)
   const n = coords[0]?.length ?? 0
   const out = allocate(n, 'entries')
+  const keysOf = (tree: readonly string[]): Int32Array[] =>
+    tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
+  const repeating = storage.trees.filter((t) => t.some((name) => isNonunique(levels.get(name)!.axis)))
+  // Which of its equals an entry is; of several trees that repeat coordinates the last one's repetitions come first.
+  const which = apart && repeating.length > 0 ? repetitions(keysOf(storage.trees.flat())) : null
+  const elements = (tree: readonly string[]): Expanded => elementsOf(builtOver(storage, tree, others), tree)
+  const found = new Map<readonly string[], Int32Array>()
+  for (const tree of storage.trees.toReversed()) {
+    const keys = keysOf(tree)
+    const isPlain = tree.length === 1 && isDense(levels.get(tree[0]!)!.axis)
+    const own = repeating.includes(tree) ? which : null
+    const stored = (): Expanded => (own ? elements(tree) : expandTree(storage, tree))
+    found.set(tree, isPlain ? keys[0]! : merge(storage, tree, keys, stored(), own, tree === repeating[0]))
+  }
   for (const tree of storage.trees) {
-    const keys = tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
     const size = levels.get(tree[tree.length - 1]!)!.positions
-    const at =
-      tree.length === 1 && isDense(levels.get(tree[0]!)!.axis)
-        ? keys[0]!
-        : merge(storage, tree, keys, storage.trees.length === 1 && axes.some(isNonunique))
+    const at = found.get(tree)!
     for (let e = 0; e < n; e++) out[e] = out[e]! * size + at[e]!
   }
   return out
 }
 
+/** Who was built from the entries of a tree, alone: the same levels, where there is one. */
+function builtOver(storage: Storage, tree: readonly string[], others: Iterable<Storage>): Storage {
+  if (storage.trees.length === 1 && storage.entries) return storage
+  for (const s of others) {
+    const same = s.entries && s.axes.length === tree.length && s.trees.length === 1
+    if (same && tree.every((a, k) => s.axes[k]!.name === a)) return s
+  }
+  return storage
+}
+
+/** How many entries before each one have its coordinates. */
+function repetitions(columns: readonly Int32Array[]): Int32Array {
+  const sorted = lexicographic(columns, columns.map(largest))
+  const begins = changes(sorted.columns)
+  const out = allocate(begins.length, 'entries')
+  let times = 0
+  for (let s = 0; s < begins.length; s++) {
+    times = begins[s] === 1 ? 0 : times + 1
+    out[sorted.order ? sorted.order[s]! : s] = times
+  }
+  return out
+}
+
+/** `which`: of the positions of its coordinates each entry takes that one; what is left of it is for other trees, unless this is the `last`. */
 function merge(
   storage: Storage,
   tree: readonly string[],
   keys: readonly Int32Array[],
-  apart: boolean,
+  stored: Expanded,
+  which: Int32Array | null,
+  last: boolean,
 ): Int32Array {
   const maxima = tree.map((name) => Math.max(0, storage.levels.get(name)!.extent - 1))
-  const stored = apart ? elementsOf(storage, tree) : expandTree(storage, tree)
   const have = lexicographic(stored.coords, maxima)
   const want = lexicographic(keys, maxima)
   const n = keys[0]!.length
@@ -56,13 +98,18 @@ function merge(
     return 0
   }
   let at = 0
+  let times = 1
   for (let s = 0; s < n; s++) {
     const e = want.order ? want.order[s]! : s
-    if (s > 0 && want.columns.every((c) => c[s - 1] === c[s])) {
-      if (apart && at + 1 < m && compare(at + 1, s) === 0) at++
-    } else while (at < m && compare(at, s) < 0) at++
-    if (at >= m || compare(at, s) !== 0) absent(tree, keys, e)
-    out[e] = stored.positions[have.order ? have.order[at]! : at]!
+    if (s === 0 || want.columns.some((c) => c[s - 1] !== c[s])) {
+      while (at < m && compare(at, s) < 0) at++
+      if (at >= m || compare(at, s) !== 0) absent(tree, keys, e)
+      times = 1
+      while (which && at + times < m && compare(at + times, s) === 0) times++
+    }
+    const k = which ? (last ? Math.min(which[e]!, times - 1) : which[e]! % times) : 0
+    if (which) which[e] = Math.floor(which[e]! / times)
+    out[e] = stored.positions[have.order ? have.order[at + k]! : at + k]!
   }
   return out
 }
@@ -81,12 +128,12 @@ function elementsOf(storage: Storage, tree: readonly string[]): Expanded {
 
 /** `undefined`: all are, or nothing tells. */
 function elementsBy(
-  { entries, size }: Storage,
+  { entries, size, trees }: Storage,
   chain: readonly Level[],
 ): ((position: number) => boolean) | undefined {
   const own = chain.map((l) => l.axis).filter(isPadded)
   if (own.length === 0) return undefined
-  if (entries) {
+  if (entries && trees.length === 1) {
     // Entry e has position e where nothing else is said: what comes after is padding.
     if (!entries.positions) return (p) => p < (entries.coords[0]?.length ?? 0)
     const held = new Uint8Array(size)

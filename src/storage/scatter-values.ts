@@ -44,9 +44,14 @@ export function scatterValues(
   return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, place)
 }
 
-/** Position of each entry; `null`: entry e has position e. @throws SptError `bind/absent-coordinate` */
-export function positionsOf(storage: Storage, coords: readonly Int32Array[]): Int32Array | null {
-  return isKnown(storage, coords) ? storage.entries!.positions : locate(storage, coords)
+/** Position of each entry (`apart`, `others`: as of `locate`); `null`: entry e has position e. @throws SptError `bind/absent-coordinate` */
+export function positionsOf(
+  storage: Storage,
+  coords: readonly Int32Array[],
+  apart?: boolean,
+  others?: Iterable<Storage>,
+): Int32Array | null {
+  return isKnown(storage, coords) ? storage.entries!.positions : locate(storage, coords, apart, others)
 }
 
 /** Whether these are the entries that the storage was built from. */

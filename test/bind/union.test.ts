@@ -210,3 +210,69 @@ test.each([
   )
   compiled.release()
 })
+
+/** Forms of i, then of j under it; what is padded, and its rows' parts, are told from elements. */
+const further = fc.record({
+  root: fc.constantFrom(
+    ['sparse_variable(i) nonunique', 'sparse_variable(io, j)'],
+    ['sparse_variable(i) nonunique', 'sparse_fixed(io, j, 2) padded with last'],
+    ['sparse_variable(i) nonunique', 'sparse_fixed(io, j, 2) padded with 0'],
+    ['sparse_variable(i) nonunique', 'sparse_fixed(io, j, 2) padded with 2'],
+    ['dense_fixed(i)', 'sparse_fixed(io, j, 24) nonunique padded with 0'],
+    ['dense_fixed(i)', 'sparse_fixed(io, j, 24) nonunique padded with 3'],
+    ['dense_fixed(i)', 'sparse_variable(io, j) nonunique'],
+  ),
+  over: fc.constantFrom('i, j, f', 'f, i, j', 'i, j, f, g', 'g, i, j, f'),
+  on: fc.constantFrom('A', 'G'),
+  bound: fc.subarray(['A', 'B', 'j'], { minLength: 1 }),
+  all: fc.tuple(entries, entries, entries),
+})
+
+test('equal coordinates that stay apart, in results with dense dimensions more', async () => {
+  const device = createCpuDevice()
+  await fc.assert(
+    fc.asyncProperty(further, async ({ root: [io, jo], over, on, bound, all }) => {
+      const program = await load(`
+        format f() over (i, j) {
+          axis io = ${io}
+          axis jo = ${jo}
+          map (i, j) -> (i, j)
+          inverse (io, jo) -> (io, jo)
+        }
+        kernel k(m: size, n: size, d: size) {
+          axis i = dense_fixed(m)
+          axis j = sparse_variable(i, n) nonunique
+          axis f = dense_fixed(d)
+          axis g = dense_fixed(2)
+          buffer A: f32[i, j] in
+          buffer B: f32[i, j] in
+          buffer X: f32[f] in
+          buffer G: f32[${over}] out
+          iterate one [${over}] as ${over.replace(/[^a-z]/g, '').replace(/./g, 'S')} {
+            G[${over}] = A[i, j] + 10 * B[i, j] + 100 * X[f]
+          }
+        }`)
+      const compiled = await program.kernel().as(on, 'f').compile(device)
+      const [a, b, j] = all
+      const given = {
+        A: tensor(a),
+        B: tensor(b),
+        j: coords([M, N], [j.map((e) => e[0]), j.map((e) => e[1])]),
+      }
+      const tensors = Object.fromEntries(bound.map((name) => [name, given[name as 'A']]))
+      const prepared = await compiled.prepare({
+        tensors: { ...tensors, X: Float32Array.of(1, 2, 3) },
+        params: { m: M, n: N, d: 3 },
+        seed: 1,
+      })
+      expect((await prepared.verify()).problems).toEqual([])
+      const { values } = await prepared.read('G')
+      const own = { A: a, B: b, j }
+      const stored = [...places(bound.map((name) => own[name as 'A'])).values()].reduce((x, y) => x + y, 0)
+      expect(values!.length).toBe(stored * 3 * (over.includes('g') ? 2 : 1))
+      prepared.free()
+      compiled.release()
+    }),
+    { numRuns: 120 },
+  )
+})

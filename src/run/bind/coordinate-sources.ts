@@ -1,6 +1,6 @@
 /** Sources of coordinates: bound and random tensors as columns, in the caller's axes. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { allocate, ascending, concat, gather } from '../../columns/allocate.ts'
+import { allocate, ascending, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { chainTo, hasWidth, isStored } from '../../ir/axis.ts'
@@ -23,8 +23,10 @@ import {
   leafChains,
   storedAxis,
 } from './caller-tensors.ts'
+import { united, wholeOf } from './coordinate-union.ts'
+import { keepsApart } from './duplicate-coordinates.ts'
 import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
-import type { Source } from './types.ts'
+import type { Piece, Source } from './types.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
   const out = new Map<string, number>()
@@ -124,7 +126,10 @@ export function randomSources(
   return { sources, dense: newDense }
 }
 
-/** Every coordinate a buffer over these axes stores: what sources say of its structured chains, times the dense ones. */
+/**
+ * Every coordinate a buffer over these axes stores: what sources say of its structured chains, times the dense ones. Where
+ * the kernel's text keeps equal coordinates apart, each is there as often as in the source that has it most often.
+ */
 export function fullColumns(
   over: readonly string[],
   axes: ReturnType<typeof allAxesOf>,
@@ -147,10 +152,10 @@ export function fullColumns(
     }
     const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
     invariant(from.length > 0, `nothing gives the structure of axis ${leaf}`)
-    groups.push({
-      names: chain,
-      columns: distinct(chain.map((x) => concat(from.map((s) => s.columns[s.axes.indexOf(x)]!)))),
-    })
+    const keeps = (p: Piece): boolean => keepsApart(p.source.axes.map((x) => storedAxis(axes, x)))
+    const wholes = from.map((s) => wholeOf(s, chain))
+    const union = united(wholes, chain, keeps)
+    groups.push({ names: chain, columns: ranked(union.columns, wholes.some(keeps)).columns })
   }
   if (groups.length === 1) return over.map((a) => groups[0]!.columns[groups[0]!.names.indexOf(a)]!)
   const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)
@@ -168,9 +173,6 @@ export function fullColumns(
   }
   return over.map((a) => byName.get(a)!)
 }
-
-/** Different rows in lexicographic order. */
-const distinct = (columns: readonly Int32Array[]): readonly Int32Array[] => ranked(columns).columns
 
 /** Different rows in lexicographic order (all of them if they stay `apart`), and which of them each entry is. */
 export function ranked(

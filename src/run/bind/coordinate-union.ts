@@ -4,7 +4,15 @@ import { ascending, concat, gather } from '../../columns/allocate.ts'
 import { changes, largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { lengthOf } from './remap-entries.ts'
-import type { Piece } from './types.ts'
+import type { Piece, Source } from './types.ts'
+
+/** A source before anything is split. */
+export const wholeOf = (source: Source, over: readonly string[]): Piece => ({
+  source,
+  entries: null,
+  columns: new Map(over.map((a) => [a, source.columns[source.axes.indexOf(a)]!])),
+  order: 'unknown',
+})
 
 export interface Union {
   readonly columns: readonly Int32Array[]

@@ -16,7 +16,7 @@ import {
   storedAxis,
 } from './caller-tensors.ts'
 import { extentsOf, fullColumns, ranked } from './coordinate-sources.ts'
-import { united } from './coordinate-union.ts'
+import { united, wholeOf } from './coordinate-union.ts'
 import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
 import { keepsApart } from './duplicate-coordinates.ts'
 import { type Known, lengthOf, remapSources } from './remap-entries.ts'
@@ -102,7 +102,7 @@ export function routeOf(input: RouteInput, name: string): Route {
       const buffer = bufferOf(t, p).name
       const storage = storages.get(buffer)!
       const own = storage.axes.map((a) => p.columns.get(a.name)!)
-      return { buffer, elements: p.entries, positions: positionsOf(storage, own) }
+      return { buffer, elements: p.entries, positions: positionsOf(storage, own, true, storages.values()) }
     }),
   }
 }
@@ -146,14 +146,6 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
     }),
   }
 }
-
-/** A source before anything is split. */
-const wholeOf = (source: Source, over: readonly string[]): Piece => ({
-  source,
-  entries: null,
-  columns: new Map(over.map((a) => [a, source.columns[source.axes.indexOf(a)]!])),
-  order: 'unknown',
-})
 
 /** Sources that hold the structure of a tensor, where that is all it has. */
 function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
