@@ -91,7 +91,9 @@ export const fieldsFor = (c: Candidate): readonly string[] =>
 export function widthValues(width: number): Readonly<Record<string, number>> {
   const lanes = Math.min(32, Math.max(1, Math.ceil(width / 4)))
   const atMost = (most: number): number => Math.min(most, lanes)
-  return { n: width, lanes, l8: atMost(8), l16: atMost(16), rows: Math.max(1, Math.floor(128 / lanes)) }
+  const rows = Math.max(1, Math.floor(128 / lanes))
+  const warps = Math.min(4, Math.max(1, Math.floor(width / 16)))
+  return { n: width, lanes, l8: atMost(8), l16: atMost(16), rows, warps }
 }
 
 /** Values of some case, where any will do. */
