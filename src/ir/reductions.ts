@@ -1,11 +1,13 @@
 /** Where reductions stand, and where their targets begin. */
 
 import { writesOf } from './accesses.ts'
-import type { Expr } from './expr.ts'
+import type { Dtype } from './dtype.ts'
+import { cast, type Expr } from './expr.ts'
 import { freeVars, mentions, readsAny } from './expr-tree.ts'
 import { boundTo } from './hardware-axes.ts'
-import type { For, Reduce } from './loops.ts'
-import { type Body, bodiesOf } from './tree.ts'
+import type { Buffer, For, Reduce } from './loops.ts'
+import { isBuiltinReducer, widened } from './monoid.ts'
+import { type Body, bodiesOf, stmt } from './tree.ts'
 
 /** A reduction, and the loops around it from the innermost allocation of its targets inwards. */
 export interface FoundReduce {
@@ -73,4 +75,20 @@ export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonl
   for (let k = path.length - 1; k >= 0; k--)
     if (names.has(path[k]!.var)) for (const v of freeVars(path[k]!.extent)) names.add(v)
   return path.filter((l) => names.has(l.var))
+}
+
+/** The type of what is combined into a buffer until it is complete: by a built-in reducer, the one that the buffer asks for. */
+export const partialType = (b: Buffer, { reducer }: Reduce): Dtype =>
+  isBuiltinReducer(reducer.name) ? b.accumulate : b.dtype
+
+/** The reduction into other elements, combining in their type. */
+export function retargeted(reduce: Reduce, targets: Reduce['targets']): Reduce {
+  const dtype = targets[0]!.dtype
+  if (dtype === reduce.targets[0]!.dtype) return stmt({ ...reduce, targets })
+  return stmt({
+    ...reduce,
+    targets,
+    reducer: widened(reduce.reducer, dtype),
+    values: reduce.values.map((v) => cast(v, dtype)),
+  })
 }

@@ -64,7 +64,7 @@ export function partialResultsNest(
       load(
         partials[k]!.name,
         index(t).map((e) => substitute(e, map)),
-        t.dtype,
+        partials[k]!.dtype,
       ),
     ),
   })

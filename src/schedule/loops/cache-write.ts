@@ -8,7 +8,7 @@ import { type Found, replaceLoop } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
+import { partialType, reductionsOf, retargeted } from '../../ir/reductions.ts'
 import { alloc, store, when } from '../../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -96,7 +96,7 @@ export const cacheWrite = primitive({
 
     const locals = buffers.map((b, k): Buffer => {
       const named = step.into && (buffers.length === 1 ? step.into : `${step.into}_${b.name}`)
-      const dtype = localType(b, writer)
+      const dtype = writer.kind === 'reduce' ? partialType(b, writer) : b.dtype
       const name = named ? cx.claim(named) : cx.fresh(`${b.name}_${step.scope}`)
       return Object.freeze({
         ...b,
@@ -146,7 +146,7 @@ export const cacheWrite = primitive({
     })
     const unused = whole ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
     const tiles = prints.map((p) => meetingAgain(p, scattered))
-    const back = copyBack(cx, writer, buffers, locals, tiles, step.scope, whole, conditions).filter(
+    const back = copyBack(cx, writers, buffers, locals, tiles, step.scope, whole, conditions).filter(
       (_, k) => !unused.includes(buffers[k]!.name),
     )
     checkOthersApart(cx, scattered, body, 'cache further inside, or fission the loop first')
@@ -205,10 +205,6 @@ function completeIn(cx: Context, at: Found, buffers: readonly Buffer[]): boolean
   )
 }
 
-/** Reductions by a built-in reducer accumulate in the type the buffer asks for. */
-const localType = (b: Buffer, writer: Store | Reduce): Buffer['dtype'] =>
-  writer.kind === 'reduce' && isBuiltinReducer(writer.reducer.name) ? b.accumulate : b.dtype
-
 function localWriter(
   writer: Store | Reduce,
   locals: readonly Buffer[],
@@ -216,14 +212,9 @@ function localWriter(
   init: boolean,
 ): Store | Reduce {
   if (writer.kind === 'store') return stmt({ ...writer, buffer: locals[0]!.name, index: index[0]! })
-  const dtype = locals[0]!.dtype
-  const retyped = dtype !== writer.targets[0]!.dtype
-  const reducer: Monoid = retyped ? widened(writer.reducer, dtype) : writer.reducer
+  const targets = locals.map((b, k) => load(b.name, index[k]!, b.dtype))
   return stmt({
-    ...writer,
-    reducer,
-    targets: locals.map((b, k) => load(b.name, index[k]!, b.dtype)),
-    values: retyped ? writer.values.map((v) => cast(v, dtype)) : writer.values,
+    ...retargeted(writer, targets),
     init,
     atomic: writer.atomic && locals[0]!.scope === 'shared',
   })
@@ -243,9 +234,15 @@ const identities = (
     ),
   )
 
+/** Whether other statements than these combine into a buffer. */
+const combinedElsewhere = (cx: Context, { name }: Buffer, writers: readonly (Store | Reduce)[]): boolean =>
+  reductionsOf(cx.kernel.body).some(
+    ({ reduce }) => !writers.includes(reduce) && reduce.targets.some((t) => t.buffer === name),
+  )
+
 function copyBack(
   cx: Context,
-  writer: Store | Reduce,
+  writers: readonly (Store | Reduce)[],
   buffers: readonly Buffer[],
   locals: readonly Buffer[],
   prints: readonly Footprint[],
@@ -253,14 +250,17 @@ function copyBack(
   whole: boolean,
   conditions: readonly Condition[],
 ): readonly Stmt[] {
-  const value = (k: number, index: readonly Expr[]): Expr =>
-    cast(load(locals[k]!.name, index, locals[k]!.dtype), buffers[k]!.dtype)
-  if (writer.kind === 'store' || whole)
+  const writer = writers[0]!
+  const value = (k: number, index: readonly Expr[]): Expr => load(locals[k]!.name, index, locals[k]!.dtype)
+  if (writer.kind === 'store' || whole) {
+    // What others go on to combine into is not rounded before.
+    const rounded = (b: Buffer, e: Expr): Expr => (combinedElsewhere(cx, b, writers) ? e : cast(e, b.dtype))
     return buffers.map((b, k) =>
       copyNest(cx, prints[k]!, locals[k]!.name, scope, (index, element) =>
-        store(b.name, prints[k]!.index.map(element), value(k, index)),
+        store(b.name, prints[k]!.index.map(element), rounded(b, value(k, index))),
       ),
     )
+  }
   return [
     copyNest(cx, prints[0]!, locals[0]!.name, scope, (index, element) => {
       const combine: Stmt = stmt({

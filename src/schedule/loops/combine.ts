@@ -4,7 +4,7 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { elementChanges, initLoops, reductionsOf } from '../../ir/reductions.ts'
+import { elementChanges, initLoops, partialType, reductionsOf, retargeted } from '../../ir/reductions.ts'
 import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkNamedOutside, checkUsedAlone, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
@@ -96,6 +96,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
     return Object.freeze({
       ...of,
       name: cx.fresh(`${of.name}_partial`),
+      dtype: partialType(of, reduce),
       role: 'local',
       shape: [
         ...through.map((l) => l.extent),
@@ -108,12 +109,8 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
     ...t.index.filter((e) => !replaced(e)),
   ]
   const spatial = new Set(meeting.map((l) => l.var))
-  const own: Reduce = stmt({
-    ...reduce,
-    init: true,
-    atomic: false,
-    targets: reduce.targets.map((t, k) => load(partials[k]!.name, index(t), t.dtype)),
-  })
+  const targets = reduce.targets.map((t, k) => load(partials[k]!.name, index(t), partials[k]!.dtype))
+  const own: Reduce = stmt({ ...retargeted(reduce, targets), init: true, atomic: false })
   const rewritten = rewriteStmts([top], {
     stmt: (s) => {
       if (s === reduce) return own

@@ -5,7 +5,14 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { closeOver, elementChanges, type FoundReduce, reductionsOf } from '../../ir/reductions.ts'
+import {
+  closeOver,
+  elementChanges,
+  type FoundReduce,
+  partialType,
+  reductionsOf,
+  retargeted,
+} from '../../ir/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import {
@@ -59,7 +66,7 @@ export const rfactor = primitive({
     )
     checkRepeatable(cx, inside, again)
 
-    const partials = reduce.targets.map((t, k): Buffer => {
+    const partials = reduce.targets.map((t): Buffer => {
       const of = cx.buffer(t.buffer)
       const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
       return Object.freeze({
@@ -68,18 +75,13 @@ export const rfactor = primitive({
         role: 'local',
         shape: [...of.shape, loop.extent],
         fill: 0,
-        dtype: reduce.targets[k]!.dtype,
-        accumulate: of.accumulate,
+        dtype: partialType(of, reduce),
       })
     })
-    const own: Reduce = stmt({
-      ...reduce,
-      init: true,
-      atomic: false,
-      targets: reduce.targets.map((t, k) =>
-        load(partials[k]!.name, [...t.index, variable(loop.var)], t.dtype),
-      ),
-    })
+    const targets = reduce.targets.map((t, k) =>
+      load(partials[k]!.name, [...t.index, variable(loop.var)], partials[k]!.dtype),
+    )
+    const own: Reduce = stmt({ ...retargeted(reduce, targets), init: true, atomic: false })
     const replaced = replaceStmt(cx.kernel.body, reduce, () => own)
     const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>
       stmt<For>({ ...(l as For), reduce: false }),
@@ -197,7 +199,11 @@ function combineNest(
       ),
     ),
     values: reduce.targets.map((t, k) =>
-      load(partials[k]!.name, [...t.index.map((e) => substitute(e, map)), map.get(loop.var)!], t.dtype),
+      load(
+        partials[k]!.name,
+        [...t.index.map((e) => substitute(e, map)), map.get(loop.var)!],
+        partials[k]!.dtype,
+      ),
     ),
   })
   return clones.reduceRight<Stmt>((body: Stmt, l): Stmt => stmt<For>({ ...l, body: [body] }), core)
