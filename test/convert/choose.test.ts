@@ -1,5 +1,5 @@
 /** Choices by tensors that a device has. */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { isStored } from '../../src/ir/axis.ts'
 import {
   CompiledChoice,
@@ -8,13 +8,11 @@ import {
   dense,
   load,
   prepareResident,
-  releaseConversions,
   resident,
   stored,
 } from '../../src/node.ts'
-import type { Device } from '../../src/runtime/device.ts'
 import { complaint } from '../api/support.ts'
-import { DEVICES } from './devices.ts'
+import { DEVICES, opened } from './devices.ts'
 
 const TEXT = `
 format bsr(b) over (i, j) {
@@ -51,23 +49,16 @@ const B = dense(
 )
 
 describe.each(DEVICES)('on $name', ({ open }) => {
-  let device: Device
-  beforeAll(async () => {
-    device = await open()
-  }, 120_000)
-  afterAll(async () => {
-    await releaseConversions(device)
-    await device.dispose()
-  })
+  const on = opened(open)
 
   test('arrays there: their offsets are downloaded once, and the rest stays', async () => {
     const kernel = (await load(TEXT)).kernel()
     const { source } = kernel.compilation
     const axes = ['i', 'j'].map((a) => source.axes.find((x) => x.name === a)!).filter(isStored)
-    const there = await resident(device, A, axes)
-    const compiled = await kernel.compile(device)
+    const there = await resident(on.device, A, axes)
+    const compiled = await kernel.compile(on.device)
     expect(compiled).toBeInstanceOf(CompiledChoice)
-    const download = vi.spyOn(device, 'download')
+    const download = vi.spyOn(on.device, 'download')
     const inputs = { tensors: { B }, resident: { A: there } }
     const { kernel: chosen, choice } = await (compiled as CompiledChoice).choose(inputs)
     expect(download).toHaveBeenCalledTimes(1)
@@ -85,9 +76,9 @@ describe.each(DEVICES)('on $name', ({ open }) => {
   })
 
   test('coordinates there say nothing of rows: it is asked for in numbers', async () => {
-    const compiled = (await (await load(TEXT)).kernel().compile(device)) as CompiledChoice
+    const compiled = (await (await load(TEXT)).kernel().compile(on.device)) as CompiledChoice
     const there = await resident(
-      device,
+      on.device,
       coords(
         [3, 4],
         [

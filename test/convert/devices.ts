@@ -1,8 +1,10 @@
 /** The devices that conversions are tried on here. */
 
+import { afterAll, beforeAll } from 'vitest'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { releaseConversions } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import type { Tuning } from '../../src/storage/engines/device/tuning.ts'
 
@@ -30,3 +32,20 @@ export const DEVICES: readonly {
   { kind: 'cpu', name: 'cpu in blocks', open: async () => openInBlocks() },
   { kind: 'webgpu', name: 'webgpu', open: () => createNodeWebGpu() },
 ]
+
+/** The device of a group of tests: opened before them, and given back after with what conversions keep on it. */
+export function opened(open: () => Device | Promise<Device>): { readonly device: Device } {
+  let device: Device
+  beforeAll(async () => {
+    device = await open()
+  }, 120_000)
+  afterAll(async () => {
+    await releaseConversions(device)
+    await device.dispose()
+  })
+  return {
+    get device() {
+      return device
+    },
+  }
+}

@@ -1,9 +1,8 @@
 /** What devices convert is what the host converts, array for array, for every format of the package. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { AnyFormat } from '../../src/ir/format.ts'
-import type { Device } from '../../src/runtime/device.ts'
-import { convertPlan, releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
+import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import { runs, sample } from '../support/cases.ts'
 import {
@@ -15,7 +14,7 @@ import {
   tensorFor,
   title,
 } from '../support/standard.ts'
-import { DEVICES } from './devices.ts'
+import { DEVICES, opened } from './devices.ts'
 
 let formats: ReadonlyMap<string, AnyFormat>
 beforeAll(async () => {
@@ -31,14 +30,7 @@ const formatOf = (name: string): AnyFormat => {
 const ON_WEBGPU = new Set(['dcsc', 'sell', 'sr_bcrs', 'bitmap_blocks'])
 
 describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
-  let device: Device
-  beforeAll(async () => {
-    device = await open()
-  }, 120_000)
-  afterAll(async () => {
-    await releaseConversions(device)
-    await device.dispose()
-  })
+  const on = opened(open)
 
   // Every kernel is compiled: SwiftShader takes minutes for all formats.
   const tried =
@@ -52,13 +44,13 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
     '%s: as on the host, and back',
     async (_, s) => {
       const to = instanceOf(formatOf(s.name), s.args, s.order)
-      const plan = convertPlan(device, to)
+      const plan = convertPlan(on.device, to)
       const rowsOf = formatOf((s.order ?? 2) === 2 ? 'csr' : 'csf')
-      const back = convertPlan(device, instanceOf(rowsOf, [], s.order))
+      const back = convertPlan(on.device, instanceOf(rowsOf, [], s.order))
       await fc.assert(
         fc.asyncProperty(tensorFor(s), async (t) => {
           const given = givenFor(t.shape, s.given?.(t.shape))
-          const from = await resident(device, t)
+          const from = await resident(on.device, t)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(t, to, given)))
           const rows = await back.run(made, givenFor(t.shape))

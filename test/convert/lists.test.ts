@@ -1,16 +1,15 @@
 /** Formats with lists on devices: array for array as on the host, back, and where kernels run on them. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { convertFor, dense, prepareResident, releaseConversions, resident } from '../../src/node.ts'
-import type { Device } from '../../src/runtime/device.ts'
+import { convertFor, dense, prepareResident, resident } from '../../src/node.ts'
 import { convertPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import { fitting, repeated, TEXTS } from '../formats/list-texts.ts'
 import { givenFor, matrices, written } from '../formats/written.ts'
 import { runs, sample } from '../support/cases.ts'
 import { arraysOf } from '../support/standard.ts'
-import { DEVICES } from './devices.ts'
+import { DEVICES, opened } from './devices.ts'
 
 const ROWS = `
 format rows over (i, j) {
@@ -32,29 +31,22 @@ kernel spmv(m: size, n: size) {
 schedule spmv.s { A as tiles(2, 4) }`
 
 describe.each(DEVICES)('on $name', ({ kind, open }) => {
-  let device: Device
-  beforeAll(async () => {
-    device = await open()
-  }, 120_000)
-  afterAll(async () => {
-    await releaseConversions(device)
-    await device.dispose()
-  })
+  const on = opened(open)
 
   test.each(kind === 'cpu' ? TEXTS : sample(TEXTS, 1))(
     '%s',
     async (_, text) => {
       const to = written(text, 2, 4)
-      const plan = convertPlan(device, to)
+      const plan = convertPlan(on.device, to)
       const rows = written(ROWS)
-      const back = convertPlan(device, rows)
+      const back = convertPlan(on.device, rows)
       const kernel = parseProgram(`${text}${PRODUCT}`).kernel('spmv').schedule('s')
-      const compiled = await kernel.compile(device)
+      const compiled = await kernel.compile(on.device)
       await fc.assert(
         fc.asyncProperty(matrices, async (drawn) => {
           const A = repeated(fitting(drawn, text, 2, 4))
           const given = givenFor(A.shape)
-          const from = await resident(device, A)
+          const from = await resident(on.device, A)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
           const there = await back.run(made, given)

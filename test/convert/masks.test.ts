@@ -1,18 +1,9 @@
 /** Formats that keep a mask: which positions hold elements survives, zeros among them, on the host, on devices and ready-made. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { packFields, unpackFields } from '../../src/ir/packed-fields.ts'
-import {
-  convertFor,
-  coords,
-  dense,
-  devices,
-  prepareResident,
-  releaseConversions,
-  resident,
-} from '../../src/node.ts'
-import type { Device } from '../../src/runtime/device.ts'
+import { convertFor, coords, dense, devices, prepareResident, resident } from '../../src/node.ts'
 import { convertPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -21,7 +12,7 @@ import { FORMATS, KERNELS } from '../laws/masks-texts.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { arraysOf } from '../support/standard.ts'
-import { DEVICES } from './devices.ts'
+import { DEVICES, opened } from './devices.ts'
 
 const formatText = (name: string): string =>
   `${FORMATS.slice(FORMATS.indexOf(`format ${name}`)).split(/\n\}\n/)[0]!}\n}\n`
@@ -70,31 +61,24 @@ test.each(TEXTS)('$name $args keeps its elements', ({ name, args }) => {
 })
 
 describe.each(DEVICES)('on $name', ({ kind, open }) => {
-  let device: Device
-  beforeAll(async () => {
-    device = await open()
-  }, 120_000)
-  afterAll(async () => {
-    await releaseConversions(device)
-    await device.dispose()
-  })
+  const on = opened(open)
 
   test.each(kind === 'cpu' ? TEXTS : TEXTS.slice(0, 1))(
     '$name $args',
     async ({ name, args }) => {
       const to = written(formatText(name), ...args)
-      const plan = convertPlan(device, to)
-      const back = convertPlan(device, written(ROWS))
+      const plan = convertPlan(on.device, to)
+      const back = convertPlan(on.device, written(ROWS))
       const as = `${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`
       const text = `${FORMATS}${KERNELS}schedule extremes.s { A as ${as} }\nschedule product.s { A as ${as} }`
       const program = parseProgram(text)
-      const compiled = await program.kernel('extremes').schedule('s').compile(device)
-      const product = await program.kernel('product').schedule('s').compile(device)
+      const compiled = await program.kernel('extremes').schedule('s').compile(on.device)
+      const product = await program.kernel('product').schedule('s').compile(on.device)
       await fc.assert(
         fc.asyncProperty(matrices, async (drawn) => {
           const A = withZeros(drawn)
           const given = givenFor(A.shape)
-          const from = await resident(device, A)
+          const from = await resident(on.device, A)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
           const rows = await back.run(made, given)

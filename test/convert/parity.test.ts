@@ -1,17 +1,16 @@
 /** What users write in formats beyond the package's: devices hold it, or refuse it, exactly as the host does. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import type { Device } from '../../src/runtime/device.ts'
-import { convertPlan, releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
+import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
 import { runs } from '../support/cases.ts'
 import { arraysOf } from '../support/standard.ts'
-import { openInBlocks } from './devices.ts'
+import { opened, openInBlocks } from './devices.ts'
 
 const ROWS = `format rows over (i, j) {
   axis io = dense_fixed(i)
@@ -103,14 +102,7 @@ describe.each([
   ['', createCpuDevice],
   ['in blocks', openInBlocks],
 ])('on a device as on the host %s', (_, open) => {
-  let device: Device
-  beforeAll(() => {
-    device = open()
-  })
-  afterAll(async () => {
-    await releaseConversions(device)
-    await device.dispose()
-  })
+  const on = opened(open)
 
   const outcome = async <T>(f: () => T | Promise<T>): Promise<T | string> => {
     try {
@@ -132,13 +124,13 @@ describe.each([
 
   test.each(FORMATS)('%s', async (_, text) => {
     const to = written(text)
-    const plan = convertPlan(device, to)
+    const plan = convertPlan(on.device, to)
     await fc.assert(
       fc.asyncProperty(fc.oneof(matrices, full), fc.boolean(), async (m, pattern) => {
         const t: CoordTensor = pattern ? { ...m, values: null } : m
         const given = givenFor(t.shape)
-        const from = await resident(device, t)
-        const { bytes } = queueOf(device)
+        const from = await resident(on.device, t)
+        const { bytes } = queueOf(on.device)
         const found = await outcome(async () => {
           const made = await plan.run(from, given)
           const arrays = arraysOf(await made.download())
@@ -146,7 +138,7 @@ describe.each([
           return arrays
         })
         expect(found).toEqual(await outcome(() => arraysOf(convertTensor(t, to, given))))
-        expect(queueOf(device).bytes).toBe(bytes)
+        expect(queueOf(on.device).bytes).toBe(bytes)
         from.free()
       }),
       { numRuns: runs(30) },
@@ -164,8 +156,8 @@ describe.each([
       values: null,
       dtype: 'f32',
     }
-    const from = await resident(device, t)
-    expect(await outcome(() => convertPlan(device, to).run(from, givenFor(t.shape)))).toBe(
+    const from = await resident(on.device, t)
+    expect(await outcome(() => convertPlan(on.device, to).run(from, givenFor(t.shape)))).toBe(
       'convert/too-large',
     )
     from.free()

@@ -1,5 +1,5 @@
 /** Resident tensors in kernels, without a way through the host. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import {
   convertFor,
   coords,
@@ -7,13 +7,11 @@ import {
   load,
   prepareResident,
   type ResidentParts,
-  releaseConversions,
   resident,
   SptError,
   type SptProgram,
 } from '../../src/node.ts'
-import type { Device } from '../../src/runtime/device.ts'
-import { DEVICES } from './devices.ts'
+import { DEVICES, opened } from './devices.ts'
 
 const rows = [0, 0, 0, 1, 3, 3, 4, 4, 4, 4]
 const columns = [0, 2, 4, 1, 0, 3, 0, 1, 2, 4]
@@ -41,14 +39,7 @@ beforeAll(async () => {
 })
 
 describe.each(DEVICES)('on $kind', ({ open }) => {
-  let device: Device
-  beforeAll(async () => {
-    device = await open()
-  }, 120_000)
-  afterAll(async () => {
-    await releaseConversions(device)
-    await device.dispose()
-  })
+  const on = opened(open)
 
   test.each([
     ['bsr', [2]],
@@ -56,8 +47,8 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
     ['hyb', [2, 1]],
   ] as const)('a kernel runs on what was converted there: %s', async (name, args) => {
     const k = program.kernel('spmm').as('A', name, ...args)
-    const compiled = await k.compile(device)
-    const from = await resident(device, A)
+    const compiled = await k.compile(on.device)
+    const from = await resident(on.device, A)
     const made = await convertFor(compiled, 'A', from)
     from.free()
     const prepared = await prepareResident(compiled, { A: made }, { tensors: { B } })
@@ -74,9 +65,9 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
   })
 
   test('a tensor in another format is refused', async () => {
-    const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(device)
-    const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(device)
-    const from = await resident(device, A)
+    const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(on.device)
+    const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(on.device)
+    const from = await resident(on.device, A)
     const made: ResidentParts = await convertFor(other, 'A', from)
     await expect(prepareResident(compiled, { A: made }, { tensors: { B } })).rejects.toThrow(SptError)
     from.free()
