@@ -8,7 +8,7 @@ import { type Found, replaceLoop } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { partialType, reductionsOf, retargeted } from '../../ir/reductions.ts'
+import { partialType, retargeted } from '../../ir/reductions.ts'
 import { alloc, store, when } from '../../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -146,7 +146,7 @@ export const cacheWrite = primitive({
     })
     const unused = whole ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
     const tiles = prints.map((p) => meetingAgain(p, scattered))
-    const back = copyBack(cx, writers, buffers, locals, tiles, step.scope, whole, conditions).filter(
+    const back = copyBack(cx, writer, buffers, locals, tiles, step.scope, whole, conditions).filter(
       (_, k) => !unused.includes(buffers[k]!.name),
     )
     checkOthersApart(cx, scattered, body, 'cache further inside, or fission the loop first')
@@ -234,15 +234,9 @@ const identities = (
     ),
   )
 
-/** Whether other statements than these combine into a buffer. */
-const combinedElsewhere = (cx: Context, { name }: Buffer, writers: readonly (Store | Reduce)[]): boolean =>
-  reductionsOf(cx.kernel.body).some(
-    ({ reduce }) => !writers.includes(reduce) && reduce.targets.some((t) => t.buffer === name),
-  )
-
 function copyBack(
   cx: Context,
-  writers: readonly (Store | Reduce)[],
+  writer: Store | Reduce,
   buffers: readonly Buffer[],
   locals: readonly Buffer[],
   prints: readonly Footprint[],
@@ -250,14 +244,11 @@ function copyBack(
   whole: boolean,
   conditions: readonly Condition[],
 ): readonly Stmt[] {
-  const writer = writers[0]!
   const value = (k: number, index: readonly Expr[]): Expr => load(locals[k]!.name, index, locals[k]!.dtype)
   if (writer.kind === 'store' || whole) {
-    // What others go on to combine into is not rounded before.
-    const rounded = (b: Buffer, e: Expr): Expr => (combinedElsewhere(cx, b, writers) ? e : cast(e, b.dtype))
     return buffers.map((b, k) =>
       copyNest(cx, prints[k]!, locals[k]!.name, scope, (index, element) =>
-        store(b.name, prints[k]!.index.map(element), rounded(b, value(k, index))),
+        store(b.name, prints[k]!.index.map(element), cast(value(k, index), b.dtype)),
       ),
     )
   }
