@@ -200,13 +200,15 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
 
 /**
  * That what a choice is made by is given where there is one: nothing else reads it. `sizes`: whether the command has
- * another use for `--size` without statistics. @throws UsageError
+ * another use for `--bind`, and `--size` without statistics. @throws UsageError
  */
 export function checkDeciding(call: Call, kernel: Kernel, sizes: boolean): void {
-  const given = ['size', 'capability', 'processors', 'feature'].flatMap((o) =>
+  const isUsed = (o: string, text: string): boolean =>
+    sizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
+  const given = ['bind', 'size', 'capability', 'processors', 'feature'].flatMap((o) =>
     call
       .many(o)
-      .filter((text) => o !== 'size' || !sizes || text.slice(0, text.lastIndexOf('=')).includes('('))
+      .filter((text) => !isUsed(o, text))
       .map((text) => `--${o} ${text}`),
   )
   const [first] = given
@@ -215,7 +217,7 @@ export function checkDeciding(call: Call, kernel: Kernel, sizes: boolean): void 
   misused({
     command: call.command,
     message: `${first} decides nothing: the schedule of kernel ${kernel.name} is not chosen here`,
-    expected: 'a schedule that is chosen by sizes, statistics or the device',
+    expected: 'a schedule that is chosen by data, sizes, statistics or the device',
     hint:
       choice === undefined
         ? 'leave it out'

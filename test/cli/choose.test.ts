@@ -172,6 +172,20 @@ describe('without data', () => {
     expect(await usual()).toBe((await emit('cuda', 'gpu')).out)
   })
 
+  test('emit takes data, which say as much as sizes and statistics', async () => {
+    const emit = (path: string, ...more: string[]) => spt(['emit', path, '--target', 'cuda', ...more])
+    const data = ['--bind', `A=${matrix}`, '--size', 'd=6']
+    const picked = await emit(program, '--schedule', 'pick', ...data)
+    expect(picked).toEqual(await emit(program, '--schedule', 'blocks(3)'))
+    expect((await emit(auto, ...data)).out).toBe((await emit(program, '--schedule', 'blocks(6)')).out)
+    const fixed = await emit(program, '--schedule', 'gpu', ...data.slice(0, 2))
+    expect(fixed.code).toBe(2)
+    expect(folder.plain(fixed.err)).toContain('--bind A=FOLDER/a.mtx decides nothing')
+    expect((await emit(program, '--schedule', 'pick', '--bind', `Q=${matrix}`)).err).toContain(
+      'error[bind/unknown-name]',
+    )
+  })
+
   test('show, after a step of what is chosen', async () => {
     const given = ['--size', 'd=6', '--size', 'longest(j)=2', '--device', 'cuda']
     const show = async (...more: string[]) => (await spt(['show', program, ...more])).out

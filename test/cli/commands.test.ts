@@ -303,6 +303,10 @@ describe('spt emit', () => {
       expect((await spt(['explain', path, ...bound, '--device', device])).out).toMatch(
         /^form +.* are expected by a model of .*\n +[\d.]+ ms of .*$/m,
       )
+    for (const target of ['cuda', 'wgsl'])
+      expect((await spt(['emit', path, ...bound.slice(0, 4), '--target', target])).out).toMatch(
+        /^\/\/ form: .* are expected; [\d.]+ ms of .*$/m,
+      )
     expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
       /^form {6}the only one: the best guess from its loops$/m,
     )

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
+import type { RunInputs } from '../../api/bound-inputs.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
@@ -9,12 +10,14 @@ import { makeFolder } from '../../cache/disk-cache.ts'
 import { guarded } from '../../io/node-files.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import type { CommandSpec } from '../command.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
-import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
+import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import { outputAt } from '../outputs.ts'
 import { checkSources } from '../paths.ts'
+import { checkNames, readInputs } from '../run/bind-options.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
@@ -40,8 +43,9 @@ export const emit: CommandSpec = {
     { flags: '--target <T>', about: NAMES },
     KERNEL,
     schedule(
-      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there and legal; auto with --size or what the device is)',
+      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there and legal; auto with --bind, --size or what the device is)',
     ),
+    { ...BIND, about: 'Where the schedule is chosen by them: data of a buffer, or of an axis' },
     CHOOSING_SIZES,
     ...DEVICE_FACTS,
     {
@@ -52,13 +56,14 @@ export const emit: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'A kernel without a schedule is printed in the form that is the best guess for --size; with data it may run in another\n(spt explain --bind). On wgsl and cuda, a kernel whose schedule binds no threads gets its outer loops bound.',
+    'A kernel without a schedule is printed in the form that is the best guess for --size, or the fastest that is expected on what --bind\nbinds: spt run may take another on other data. On wgsl and cuda, a kernel whose schedule binds no threads gets its outer loops bound.',
   ],
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
     'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0 --processors 132',
     "spt emit kernel.spt --target wgsl --schedule auto --size d=64 --size 'nnz(A)=1000000'",
+    'spt emit kernel.spt --target cuda --schedule auto --bind A=graph.mtx --size d=128 --capability 9.0 --processors 132',
   ],
   async run(call) {
     const target = call.choice('target', TARGET_NAMES)
@@ -72,13 +77,18 @@ export const emit: CommandSpec = {
       const sizes = sizesFor(call, plain, scheduledAs)
       const isGiven =
         requested !== undefined ||
-        ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
-      const decided =
+        ['bind', 'size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
+      const fixed =
         isGiven && isChosen(plain, requested)
-          ? await chosen(plain, requested, scheduledAs, sizes)
+          ? null
           : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
+      const inputs = {
+        ...sizes,
+        ...(await boundTo(call, (fixed?.kernel ?? plain).compilation.kernel, sizes)),
+      }
+      const decided = fixed ?? (await chosen(plain, requested, scheduledAs, inputs))
       const { kernel } = decided
-      const all = formsOn(kernel, scheduledAs, sizes)
+      const all = formsOn(kernel, scheduledAs, inputs)
       if (!isChosen(plain, requested)) checkDeciding(call, plain, all.length > 0)
       reportPassedOver(call, decided)
       return withForm(kernel, all, (k, forms) => {
@@ -105,6 +115,22 @@ export const emit: CommandSpec = {
     }
     return EXIT.ok
   },
+}
+
+/** What `--bind` binds, where it binds anything. */
+async function boundTo(
+  call: Call,
+  kernel: Kernel1,
+  { params = {} }: Pick<RunInputs, 'params'>,
+): Promise<Pick<RunInputs, 'tensors'>> {
+  const files = call.pairs('bind', 'PATH')
+  if (files.size === 0) return {}
+  checkNames(kernel, files.keys(), [])
+  // What expects times of forms and schedules on data: models, which are files.
+  const { readStored } = await import('../../search/calibrate/stored.ts')
+  readStored()
+  const numbers = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
+  return { tensors: await readInputs(kernel, files, numbers) }
 }
 
 interface Text {
