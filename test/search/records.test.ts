@@ -381,4 +381,15 @@ test('a file that nobody has open has no log beside it', async () => {
   expect(reader.studies()).toEqual([])
   reader.close()
   expect(beside()).toEqual([false, false])
+  // Opened twice in one process, closed in either order, used in between.
+  for (const last of [0, 1]) {
+    const two = [await openRecords(path), await openRecords(path)]
+    for (const r of two) expect(r.studies()).toEqual([])
+    two[1 - last]!.close()
+    two[1 - last]!.close()
+    expect(two[last]!.studies()).toEqual([])
+    expect(() => two[1 - last]!.studies()).toThrow('records/closed')
+    two[last]!.close()
+    expect(beside()).toEqual([false, false])
+  }
 })

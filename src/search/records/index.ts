@@ -64,7 +64,7 @@ export async function openRecords(path?: string, options: RecordsOptions = {}): 
   const isPath = path === undefined || (typeof path === 'string' && path !== '')
   expectArgument(isPath, 'the file of records', path, 'a path')
   const opened = await openFile(path, options.readonly ?? false)
-  return new Records(opened.db, opened.path)
+  return new Records(opened.db, opened.path, opened.release)
 }
 
 const ADD_STUDY = `INSERT INTO studies (${STUDY_COLUMNS.join(', ')}) VALUES (${placeholders(STUDY_COLUMNS)})
@@ -79,10 +79,12 @@ const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
 export class Records {
   readonly path: string
   #db: Connection | null
+  readonly #release: () => boolean
 
   /** From `openRecords`. */
-  constructor(db: Connection, path: string) {
+  constructor(db: Connection, path: string, release: () => boolean = () => true) {
     this.#db = db
+    this.#release = release
     this.path = path
   }
 
@@ -228,6 +230,7 @@ export class Records {
     const db = this.#db
     if (!db) return
     this.#db = null
+    if (!this.#release()) return
     try {
       // So that the file alone has everything; where others read, later.
       db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()

@@ -84,7 +84,33 @@ function checkWritable(place: string, path: string): void {
 export interface Opened {
   readonly db: Connection
   readonly path: string
+  /** Whether the connection is to be closed: nobody else of this process writes by it. */
+  readonly release: () => boolean
 }
+
+/** Connections that write, by file, and how many use each: the log goes with the last one, which another connection would keep. */
+const writers = new Map<string, { readonly db: Connection; users: number }>()
+
+function identityOf(path: string): string | undefined {
+  const file = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return file && `${file.dev}:${file.ino}`
+}
+
+/** One more user of the connection to a file. */
+function used(key: string, db: Connection, path: string): Opened {
+  const held = writers.get(key) ?? { db, users: 0 }
+  writers.set(key, held)
+  held.users++
+  const release = (): boolean => {
+    held.users--
+    if (held.users > 0) return false
+    writers.delete(key)
+    return true
+  }
+  return { db: held.db, path, release }
+}
+
+const alone = (db: Connection, path: string): Opened => ({ db, path, release: () => true })
 
 /** @throws SptError `records/…`: the file stays as it was */
 export async function openFile(given: string | undefined, readonly: boolean): Promise<Opened> {
@@ -95,6 +121,9 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
   if (given === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
   return explained(path, () => {
     checkPlace(path, readonly)
+    const before = identityOf(path)
+    const held = readonly || before === undefined ? undefined : writers.get(before)
+    if (held) return used(before!, held.db, path)
     const db = readonly ? openedForReading(Database, path) : connect(Database, path, path)
     try {
       if (!readonly) {
@@ -108,7 +137,8 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
         // Said now rather than at the first trial.
         transaction(db, () => undefined)
       }
-      return { db, path }
+      const key = readonly ? undefined : identityOf(path)
+      return key === undefined ? alone(db, path) : used(key, db, path)
     } catch (e) {
       db.close()
       throw e
@@ -130,7 +160,7 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
   return explained(HELD, () => {
     const db = connect(Database, HELD, HELD)
     migrate(db, HELD)
-    return { db, path: HELD }
+    return alone(db, HELD)
   })
 }
 
