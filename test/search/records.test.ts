@@ -393,3 +393,17 @@ test('a file that nobody has open has no log beside it', async () => {
     expect(beside()).toEqual([false, false])
   }
 })
+
+test('a process that exits without closing leaves no log', async () => {
+  const path = fresh()
+  const script = await bundled(
+    `import { openRecords } from './src/search/records/index.ts'
+const records = await openRecords(process.argv[2])
+console.log(records.studies().length)
+process.exit(0)`,
+    folder.at('exits.mjs'),
+  )
+  const { stdout } = spawnSync(process.execPath, [script, path], { encoding: 'utf8' })
+  expect(stdout).toBe('0\n')
+  expect(['', '-wal', '-shm'].map((end) => existsSync(`${path}${end}`))).toEqual([true, false, false])
+})

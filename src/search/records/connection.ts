@@ -31,6 +31,20 @@ export function connect(Database: typeof Libsql, path: string, address: string):
   })
 }
 
+/** Closes it, with the file as it is to stay. */
+export function disconnect(db: Connection): void {
+  try {
+    // So that the file alone has everything; where others read, later.
+    db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
+    // Without a log beside it, which ends of processes leave behind, where nobody else has it open: others are not waited for.
+    db.exec('PRAGMA busy_timeout = 0')
+    db.prepare('PRAGMA journal_mode = DELETE').get()
+  } catch {
+    // A file that is only read, or that others use.
+  }
+  db.close()
+}
+
 /** The only column of the only row. */
 export function columnOf<T>(db: Connection, query: string): T {
   return (db.prepare(query).raw().get() as readonly [T])[0]

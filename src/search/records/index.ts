@@ -5,7 +5,7 @@ import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { expectValues, FLAG } from '../../ast/value-kinds.ts'
 import type { Point } from '../types.ts'
 import { checkFilter, checkId, checkPoints, checkPrune, checkStudy, checkTrial } from './call-arguments.ts'
-import { type Connection, explained, transaction } from './connection.ts'
+import { type Connection, disconnect, explained, transaction } from './connection.ts'
 import { type ExportFormat, exported } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
@@ -231,16 +231,7 @@ export class Records {
     if (!db) return
     this.#db = null
     if (!this.#release()) return
-    try {
-      // So that the file alone has everything; where others read, later.
-      db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
-      // Without a log beside it, which ends of processes leave behind, where nobody else has it open: others are not waited for.
-      db.exec('PRAGMA busy_timeout = 0')
-      db.prepare('PRAGMA journal_mode = DELETE').get()
-    } catch {
-      // A file that is only read, or that others use.
-    }
-    db.close()
+    disconnect(db)
   }
 
   /** Gives room back, where nobody else uses the file. */

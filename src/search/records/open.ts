@@ -8,6 +8,7 @@ import {
   type Connection,
   columnOf,
   connect,
+  disconnect,
   explained,
   loadLibsql,
   retried,
@@ -90,6 +91,16 @@ export interface Opened {
 
 /** Connections that write, by file, and how many use each: the log goes with the last one, which another connection would keep. */
 const writers = new Map<string, { readonly db: Connection; users: number }>()
+let closesAtExit = false
+
+/** Those that a process leaves open are closed as it exits. */
+function closeAtExit(): void {
+  if (closesAtExit) return
+  closesAtExit = true
+  process.once('exit', () => {
+    for (const { db } of writers.values()) disconnect(db)
+  })
+}
 
 function identityOf(path: string): string | undefined {
   const file = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -100,6 +111,7 @@ function identityOf(path: string): string | undefined {
 function used(key: string, db: Connection, path: string): Opened {
   const held = writers.get(key) ?? { db, users: 0 }
   writers.set(key, held)
+  closeAtExit()
   held.users++
   const release = (): boolean => {
     held.users--
