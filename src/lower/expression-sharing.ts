@@ -20,7 +20,7 @@ import {
   lt,
   max,
   min,
-  search,
+  mul,
   select,
   variable,
 } from '../ir/expr.ts'
@@ -171,9 +171,10 @@ class Sharing {
       return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))
     }
     if (e.kind === 'search') {
-      const [length] = this.#shapes.get(e.buffer)!
-      const cut = (x: Expr): Expr => min(max(x, int(0)), length!)
-      return search(e.method, e.buffer, cut(e.lo), cut(e.hi), e.value)
+      const [words] = this.#shapes.get(e.buffer)!
+      const length = mul(words!, int(32 / (e.bits ?? 32)))
+      const cut = (x: Expr): Expr => min(max(x, int(0)), length)
+      return withChildren(e, [cut(e.lo), cut(e.hi), e.value])
     }
     if (e.kind !== 'load') return e
     const shape = this.#shapes.get(e.buffer)!
