@@ -8,8 +8,9 @@ import type { Facts } from '../../analysis/integers/facts.ts'
 import { GivesUp, linear, linearKey } from '../../analysis/integers/linear.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { type Expr, int, variable } from '../../ir/expr.ts'
-import { freeVars, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { operandsOf, sourceOf } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { alternatives, type Conjunction, impossible, product } from './prove-conditions.ts'
 
@@ -19,6 +20,25 @@ export function provesInverse(part: FormatInstance, over: readonly StoredAxis[],
   return over.every(({ name }, k) => {
     const back = facts.form(substitute(part.inverse[k]!, mapped))
     return linearKey(back) === linearKey(linear(variable(name)))
+  })
+}
+
+/**
+ * `map(inverse(x)) = x` for all coordinates x on the axes: no two of them are one coordinate of the tensor (over `dims`). Of a sort
+ * all that counts is that it is a permutation, so its places stand for what is there. `false`: not proved.
+ */
+export function provesInjective(part: FormatInstance, dims: readonly string[]): boolean {
+  const sorts = new Set(part.tables.filter((t) => t.of === 'sort').map((t) => t.name))
+  const unsorted = (e: Expr): Expr =>
+    rewriteExpr(e, (x) => (x.kind === 'load' && sorts.has(x.buffer) ? unsorted(x.index[0]!) : undefined))
+  const places = new Map(
+    part.queries.filter((q) => sourceOf(q, 'sort') !== undefined).map((q) => [q.name, operandsOf(q)[0]!]),
+  )
+  const back = new Map(dims.map((name, k) => [name, unsorted(part.inverse[k]!)]))
+  const facts = factsOf(part.axes, [])
+  return part.order.every((name, k) => {
+    const again = substitute(substitute(part.map[k]!, places), back)
+    return facts.provesOrder(again, variable(name)) && facts.provesOrder(variable(name), again)
   })
 }
 

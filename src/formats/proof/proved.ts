@@ -3,7 +3,7 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sourceOf } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
-import { provesInverse, provesRange } from './prove.ts'
+import { provesInjective, provesInverse, provesRange } from './prove.ts'
 
 export interface Proved {
   /** The inverse undoes the map, in exact integers, wherever coordinates are within their extents. */
@@ -27,5 +27,16 @@ export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]):
     ? { inverse: provesInverse(instance, over, facts), range: provesRange(instance, facts) }
     : NOTHING
   known.set(instance, proved)
+  return proved
+}
+
+const injective = new WeakMap<FormatInstance, boolean>()
+
+/** Whether different coordinates on the axes of an instance over `dims` are proved to be different ones of the tensor. */
+export function isInjective(instance: FormatInstance, dims: readonly string[]): boolean {
+  const done = injective.get(instance)
+  if (done !== undefined) return done
+  const proved = provesInjective(instance, dims)
+  injective.set(instance, proved)
   return proved
 }

@@ -18,7 +18,7 @@ import { HOST } from '../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
 import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
-import { checkDisjoint } from '../../storage/ready/disjoint.ts'
+import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
 import { checkLists, checkMask } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
@@ -45,7 +45,7 @@ export interface ReadyParts {
 
 /**
  * @throws SptError `bind/part` (something else than arrays, or the whole tensor too), `bind/missing-part`,
- * `bind/missing-table`, `bind/table`, `bind/part-shared`, `format/overlap`, and as `validateStored`
+ * `bind/missing-table`, `bind/table`, `bind/part-shared`, `format/overlap`, `bind/duplicate`, and as `validateStored`
  */
 export function bindReady(
   kernel: Kernel1,
@@ -172,10 +172,10 @@ function fromParts(
     at += entries.length
     return { source, entries, columns: p.stored, order: 'unknown' }
   })
-  checkDisjoint({
-    axes: t.axes,
+  checkOnce({
+    axes: t.axes.map((a) => storedAxis(axes, a)),
     shape,
-    parts: t.buffers.map((b, k) => ({ name: b.name, columns: parts[k]!.columns })),
+    parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, once: parts[k]!.once })),
     hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
   })
   return { source, pieces }
@@ -190,7 +190,7 @@ function partEntries(
   tensor: StoredTensor,
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
-): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray } {
+): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; once: boolean } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
   const lists: CoordinateList[] = []
@@ -255,6 +255,7 @@ function partEntries(
     columns: t.axes.map(column),
     stored: new Map(b.axes.map((a) => [a, column(`@${a}`)])),
     values: entry ? gatherValues({ values, dtype }, entry) : values,
+    once: levelsTell(storage.axes, placed),
   }
 }
 

@@ -7,7 +7,7 @@ import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
 import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
-import { checkDisjoint } from './disjoint.ts'
+import { checkOnce, isOnce, levelsTell } from './disjoint.ts'
 import { checkLists, checkMask, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
@@ -21,7 +21,7 @@ export interface PartArrays {
  * Ready-made arrays of every part as a tensor in a format; nothing is copied.
  *
  * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
- * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, and as `validateStored`
+ * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `bind/duplicate`, and as `validateStored`
  */
 export function partsFromArrays(
   instance: Instance,
@@ -33,7 +33,7 @@ export function partsFromArrays(
   const shape = instance.over.map((a) => given.extents.get(a.name) ?? 0)
   const dtype = arrays[0]?.tensor.dtype ?? 'f32'
   const stored: StoredParts = { kind: 'parts', instance, shape, dtype, fill, parts, given }
-  if (parts.length > 1) checkApart(stored)
+  checkCoordinates(stored)
   return stored
 }
 
@@ -72,13 +72,18 @@ function partFromArrays(
   }
 }
 
-function checkApart(stored: StoredParts): void {
-  checkDisjoint({
-    axes: stored.instance.over.map((a) => a.name),
+function checkCoordinates(stored: StoredParts): void {
+  const { over } = stored.instance
+  const dims = over.map((a) => a.name)
+  const once = stored.parts.map(({ part: { instance } }) => levelsTell(instance.axes, [{ instance, dims }]))
+  if (once.length < 2 && (once.every(Boolean) || !isOnce(over))) return
+  checkOnce({
+    axes: over,
     shape: stored.shape,
     parts: stored.parts.map((p, k) => ({
-      name: p.part.label || `part ${k}`,
+      name: p.part.label || p.part.instance.text,
       columns: partToCoords(p, stored).coords,
+      once: once[k]!,
     })),
     hint: 'take it out of one of them',
   })
