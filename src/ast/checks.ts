@@ -110,8 +110,9 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
   return [...given] as ('S' | 'R')[]
 }
 
-export interface BufferOption {
-  readonly key: 'fill' | 'accumulate'
+/** What may follow a buffer or an operand, in any order. */
+export interface Option {
+  readonly key: 'fill' | 'accumulate' | 'packed' | 'aligned' | 'ascending' | 'mapped' | 'fenced'
   readonly value: unknown
   readonly span: Span
 }
@@ -127,7 +128,7 @@ export function refuseTwice(word: string, how: 'written' | 'given', span: Span):
 }
 
 /** The value of an option that may be given once. */
-export function option<T>(options: readonly BufferOption[], key: BufferOption['key']): T | null {
+export function option<T>(options: readonly Option[], key: Option['key']): T | null {
   const [first, second] = options.filter((o) => o.key === key)
   if (second) refuseTwice(key, 'given', second.span)
   return first ? (first.value as T) : null

@@ -1,7 +1,7 @@
 /** Kernels, statements and expressions: actions over the grammar's tree. */
 import type { IterationNode, Node } from 'ohm-js'
 import { axisDef } from './axisdef.ts'
-import { type BufferOption, iterKinds, numberLit, option, sameNumber, typeName } from './checks.ts'
+import { iterKinds, numberLit, type Option, option, sameNumber, typeName } from './checks.ts'
 import { type BlockSlot, Writable } from './comments.ts'
 import type { Span } from './diagnostic.ts'
 import { axisClaims, checkPacked, checkPadded, inKernel } from './format-items.ts'
@@ -136,7 +136,7 @@ export const kernels: Actions = {
   Padded: (_, _with, coordinate) => get(coordinate),
   Packed: (_, bits) => get(bits),
   Buffer(_, name, _colon, type, _open, axes, _close, role, options) {
-    const opts = all<BufferOption>(options)
+    const opts = all<Option>(options)
     return item<ast.BufferDecl>({
       kind: 'buffer',
       name: get(name),
@@ -148,10 +148,10 @@ export const kernels: Actions = {
       span: spanOf(this),
     })
   },
-  BufferOption_fill(_, minus, literal): BufferOption {
+  BufferOption_fill(_, minus, literal): Option {
     return { key: 'fill', value: prefixed('neg', minus, literal), span: spanOf(this) }
   },
-  BufferOption_accumulate(_, type): BufferOption {
+  BufferOption_accumulate(_, type): Option {
     return { key: 'accumulate', value: typeName(get(type), ast.SCALAR_TYPES), span: spanOf(this) }
   },
 }

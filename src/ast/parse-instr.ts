@@ -1,5 +1,5 @@
 /** Memories and instructions: actions over the grammar's tree. */
-import { typeName } from './checks.ts'
+import { type Option, option, typeName } from './checks.ts'
 import * as ast from './nodes.ts'
 import { INSTR_TEXTS } from './nodes-instr.ts'
 import {
@@ -122,31 +122,23 @@ export const instructions: Actions = {
   Mapped: (_, swizzle): ast.Mapped => ({ swizzle: maybe(swizzle) }),
   Swizzle: (_, bytes) => get(bytes),
   Ascending: (_, count) => get(count),
-  Operand(
-    name,
-    _colon,
-    type,
-    _open,
-    shape,
-    _close,
-    _in,
-    memories,
-    packed,
-    aligned,
-    ascending,
-    mapped,
-    fenced,
-  ): ast.Operand {
+  OperandOption_packed: (bits): Option => ({ key: 'packed', value: get(bits), span: spanOf(bits) }),
+  OperandOption_aligned: (bytes): Option => ({ key: 'aligned', value: get(bytes), span: spanOf(bytes) }),
+  OperandOption_ascending: (count): Option => ({ key: 'ascending', value: get(count), span: spanOf(count) }),
+  OperandOption_mapped: (box): Option => ({ key: 'mapped', value: get(box), span: spanOf(box) }),
+  OperandOption_fenced: (word): Option => ({ key: 'fenced', value: true, span: spanOf(word) }),
+  Operand(name, _colon, type, _open, shape, _close, _in, memories, options): ast.Operand {
+    const own = all<Option>(options)
     return {
       name: get(name),
       type: get(type),
       shape: list(shape),
       memories: list(memories),
-      packed: maybe(packed),
-      aligned: maybe(aligned),
-      ascending: maybe(ascending),
-      mapped: maybe(mapped),
-      fenced: fenced.children.length > 0,
+      packed: option(own, 'packed'),
+      aligned: option(own, 'aligned'),
+      ascending: option(own, 'ascending'),
+      mapped: option(own, 'mapped'),
+      fenced: option(own, 'fenced') ?? false,
       span: spanOf(this),
     }
   },

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { print, printExpr, printStep } from '../../src/ast/print.ts'
 import { parseSteps } from '../../src/schedule/language.ts'
 import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
 import { expr, file, STEPS, step } from './arbitrary.ts'
 import { bare, read } from './support.ts'
 
@@ -37,6 +38,26 @@ describe('print', () => {
         const text = steps.map(printStep).join('\n')
         expect(bare(parseSteps({ name: 'trace', text }))).toEqual(bare(steps))
       }),
+    )
+  })
+
+  test('what follows the memory of an operand is in any order, each once', () => {
+    const all = ['packed 2', 'aligned 2 * 2', 'ascending 2', 'mapped swizzle 32', 'fenced']
+    const text = (options: readonly string[]): string =>
+      `instr q(T: i32[4, 4] in tiles(8) or global ${options.join(' ')}, S: f32[2] in shared) { js \`;\` }`
+    fc.assert(
+      fc.property(fc.shuffledSubarray(all), fc.nat(), (options, k) => {
+        const inOrder = text(all.filter((o) => options.includes(o)))
+        expect(bare(read(text(options)))).toEqual(bare(read(inOrder)))
+        expect(print(read(text(options)))).toBe(print(read(inOrder)))
+        if (options.length === 0) return
+        const twice = options[k % options.length]!
+        expect(refusal(() => read(text([...options, twice])))).toMatchObject({
+          code: 'parse/duplicate',
+          message: `\`${twice.split(' ')[0]}\` is given twice`,
+        })
+      }),
+      { numRuns: runs(40) },
     )
   })
 

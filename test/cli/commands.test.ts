@@ -124,7 +124,7 @@ describe('spt check', () => {
       /^error\[check\/wrong-instruction\]: on cpu, wrong does not do what its body says: D\[/,
     )
     expect(err).toContain('wrong.spt:1:7')
-    expect(out).toContain('  right    right\n')
+    expect(folder.plain(out)).toBe('FOLDER/wrong.spt: 1 of 2 instructions wrong\n  right    right\n')
   })
 })
 

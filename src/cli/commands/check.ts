@@ -81,12 +81,15 @@ async function checkFile(
     const before = verifier || verify ? undefined : await passed.load()
     const program = before ? undefined : await programFrom(parsed, call, verify)
     const found = before ?? (await declarations(program!, io, stages))
-    if (found) {
-      if (!before) await passed.store(found)
+    if (found && !before) await passed.store(found)
+    const tested = verifier ? await testInstructions(program!, io, verifier) : { lines: [], wrong: 0 }
+    const { wrong } = tested
+    if (wrong > 0)
+      io.out(`${escapedLine(path)}: ${wrong} of ${tested.lines.length + wrong} instructions wrong\n`)
+    else if (found)
       io.out(`${escapedLine(path)}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
-    }
-    for (const line of stages?.lines ?? []) io.out(`  ${line}\n`)
-    return (!verifier || (await checkInstructions(program!, io, verifier))) && found !== null
+    for (const line of [...(stages?.lines ?? []), ...tested.lines]) io.out(`  ${line}\n`)
+    return wrong === 0 && found !== null
   } catch (error) {
     if (!isFailure(error)) throw error
     showDiagnostics(error, io)
@@ -173,20 +176,20 @@ function legalOn(compilation: Compilation, what: string): 'all' | 'lanes' {
   throw new SptError(refused.diagnostics.map((d) => ({ ...d, message: message(d) })))
 }
 
-async function checkInstructions(
+/** A line for each instruction that is not wrong; errors are shown of those that are. */
+async function testInstructions(
   program: SptProgram,
   io: Io,
   verifier: InstructionVerifier,
-): Promise<boolean> {
+): Promise<{ readonly lines: readonly string[]; readonly wrong: number }> {
   const all = [...program.instructions]
   const instructions = all.map(([, i]) => i)
   const device = await verifier.device()
-  let ok = true
+  const lines: string[] = []
   for (const [name, instr] of all) {
     const { kind, why } = await verifier.verify(instr, instructions)
-    if (kind !== 'wrong') io.out(`  ${kind.padEnd(9)}${name}${why.length > 0 ? `: ${why.join('; ')}` : ''}\n`)
+    if (kind !== 'wrong') lines.push(`${kind.padEnd(9)}${name}${why.length > 0 ? `: ${why.join('; ')}` : ''}`)
     else {
-      ok = false
       const message = `on ${device.kind}, ${name} does not do what its body says: ${why.join('; ')}`
       const at = instr.span ? { span: instr.span } : {}
       const error = new SptError({
@@ -199,7 +202,7 @@ async function checkInstructions(
       showDiagnostics(error, io)
     }
   }
-  return ok
+  return { lines, wrong: all.length - lines.length }
 }
 
 const listed = (params: readonly { readonly name: string }[]): string =>
