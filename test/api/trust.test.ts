@@ -55,7 +55,7 @@ describe('texts for targets', () => {
     expect(await codes(load(text + kernel('k'), off))).toMatch(/^(check\/instruction-text@,?)+$/)
   })
   test('programs without', async () => {
-    expect(await codes(load(`import "sparsetile/kernels/spmm.spt"${kernel('k')}`, off))).toBe('loaded')
+    expect(await codes(load(`import "sparsetile/kernels/sddmm.spt"${kernel('k')}`, off))).toBe('loaded')
     const memory = 'memory tile: f32[8, 8] in shared { address (i, j) -> 8 * i + j }'
     expect(await codes(load(memory + kernel('k'), off))).toBe('loaded')
   })

@@ -103,7 +103,8 @@ test.each(['spmm', 'sddmm'])('what is measured of %s by hand is among its points
       c
         .replace('{n}', `${sizes.d}`)
         .replace('{lanes}', `${lanes}`)
-        .replace('{rows}', `${128 / lanes}`),
+        .replace('{rows}', `${128 / lanes}`)
+        .replace('{warps}', '4'),
     )
   expect(wanted.length).toBeGreaterThan(5)
   expect(

@@ -152,7 +152,7 @@ test.each([
     ),
     /measured/,
   ],
-  ['no dense axis', columns('sort io by -count(i by io)'), /no dimension io/],
+  ['no dense axis', columns('sort io by -count(i by io)'), /a sort orders all coordinates of what it sorts/],
 ])('%s is refused', (_, text, message) => {
   const refused = refusal(() => parseProgram(text))
   expect(refused.message).toMatch(message)

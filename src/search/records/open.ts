@@ -98,7 +98,9 @@ function closeAtExit(): void {
   if (closesAtExit) return
   closesAtExit = true
   process.once('exit', () => {
+    closesAtExit = false
     for (const { db } of writers.values()) disconnect(db)
+    writers.clear()
   })
 }
 
@@ -109,14 +111,16 @@ function identityOf(path: string): string | undefined {
 
 /** One more user of the connection to a file. */
 function used(key: string, db: Connection, path: string): Opened {
-  const held = writers.get(key) ?? { db, users: 0 }
+  const known = writers.get(key)
+  // The number of a file that is gone may be that of a new one.
+  const held = known?.db === db ? known : { db, users: 0 }
   writers.set(key, held)
   closeAtExit()
   held.users++
   const release = (): boolean => {
     held.users--
     if (held.users > 0) return false
-    writers.delete(key)
+    if (writers.get(key) === held) writers.delete(key)
     return true
   }
   return { db: held.db, path, release }
@@ -135,7 +139,7 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
     checkPlace(path, readonly)
     const before = identityOf(path)
     const held = readonly || before === undefined ? undefined : writers.get(before)
-    if (held) return used(before!, held.db, path)
+    if (held?.db.open) return used(before!, held.db, path)
     const db = readonly ? openedForReading(Database, path) : connect(Database, path, path)
     try {
       if (!readonly) {
