@@ -17,6 +17,7 @@ import {
   smallWorld,
 } from './families/graphs.ts'
 import { constraints, documents, stencil, triangular } from './families/tables.ts'
+import { shuffled } from './power-law.ts'
 
 const uniform = (degree: number): Family => ({
   about: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,
@@ -72,16 +73,12 @@ const mixedRadix = (radix: number): Family => ({
 })
 
 /** Rows and columns of another family in any order, as a mesh has them whose nodes came so. */
-const shuffled = (of: Family): Family => ({
+const renumbered = (of: Family): Family => ({
   about: `${of.about}, numbered at random`,
   make(n, random) {
     const { shape, rows, columns } = of.make(n, random)
     const size = Math.max(...shape)
-    const place = Array.from({ length: size }, (_, k) => k)
-    for (let k = size - 1; k > 0; k--) {
-      const other = random.below(k + 1)
-      ;[place[k], place[other]] = [place[other]!, place[k]!]
-    }
+    const place = shuffled(size, random)
     const moved = (of: Int32Array): Int32Array => of.map((k) => place[k]!)
     return { shape: [size, size], rows: moved(rows), columns: moved(columns) }
   },
@@ -164,7 +161,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   'uniform-sparse': uniform(2),
   banded: banded(24, 0.5),
   'finite-elements': finiteElements(3),
-  'finite-elements-shuffled': shuffled(finiteElements(3)),
+  'finite-elements-shuffled': renumbered(finiteElements(3)),
   'mixed-radix': mixedRadix(32),
   blocks: blocks(8, 6),
   bipartite: bipartite(8, 20),

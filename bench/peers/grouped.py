@@ -7,13 +7,11 @@ CASES.json: {"folder", "quick", "cases": [{"id", "file", "kind", "groups", "rows
 lie raw, sorted by group, at FILE-groups, FILE-rows, FILE-columns (i32) and FILE-values (f32). Times in microseconds. The
 grouped product of f16 waits for the device, so that it cannot be recorded: its times are those of calls.
 """
-import json
-import sys
 
 import numpy as np
 import torch
 
-from clock import Clock, print_result, tuned
+from clock import Clock, print_result, read_cases, tuned
 
 UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 TYPES = dict(f32=torch.float32, f16=torch.float16, bf16=torch.bfloat16)
@@ -199,11 +197,9 @@ def measure(clock, case, m, dtype):
 
 
 def main():
-    with open(sys.argv[1]) as f:
-        cases = json.load(f)
-    print(f"PyTorch {torch.__version__}", flush=True)
+    cases = read_cases()
     clock = Clock()
-    for case in cases["cases"]:
+    for case in cases:
         m = Case(case)
         measure(clock, case, m, m.type)
         # What is not recorded of f16 has its like in the other type of as many bits.

@@ -6,13 +6,11 @@ CASES.json: {"folder", "quick", "cases": [{"id", "file", "rows", "columns"}]}; t
 FILE-indices (i32) and FILE-values (f32). Times in microseconds. torch.sparse.softmax takes coordinates and waits for the
 device, so that it cannot be recorded: its times are those of calls. segment_reduce works on rows.
 """
-import json
-import sys
 
 import numpy as np
 import torch
 
-from clock import Clock, print_result
+from clock import Clock, print_result, read_cases
 
 F32 = 2.0**-24
 
@@ -55,11 +53,9 @@ PEERS = (("PyTorch segment_reduce", by_segments), ("torch.sparse.softmax, not re
 
 
 def main():
-    with open(sys.argv[1]) as f:
-        cases = json.load(f)
-    print(f"PyTorch {torch.__version__}", flush=True)
+    cases = read_cases()
     clock = Clock()
-    for case in cases["cases"]:
+    for case in cases:
         m = read(case)
         want, bound = expected(m)
         for name, peer in PEERS:

@@ -12,7 +12,7 @@ import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr, variable } from '../ir/expr.ts'
-import { freeVars, mentions, substitute, walkExpr } from '../ir/expr-tree.ts'
+import { buffersRead, freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
 import type { Assign, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
@@ -123,7 +123,8 @@ function isReadAlike(kernel: Kernel1, w: Writer): boolean {
   const changing = firstWriters(kernel)
   const steps = where.every(
     (c) =>
-      own.every((x) => x.kind === 'S' || !mentions(c, x.name)) && loadsOf(c).every((b) => !changing.has(b)),
+      own.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&
+      [...buffersRead(c)].every((b) => !changing.has(b)),
   )
   if (!steps) return false
   let alike = true
@@ -141,14 +142,6 @@ function isReadAlike(kernel: Kernel1, w: Writer): boolean {
     }
   })
   return alike
-}
-
-const loadsOf = (e: Expr): readonly string[] => {
-  const out: string[] = []
-  walkExpr(e, (x) => {
-    if (x.kind === 'load') out.push(x.buffer)
-  })
-  return out
 }
 
 /** The iterators that an index consists of, each over the axis at its place. */

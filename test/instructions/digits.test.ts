@@ -15,6 +15,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, compare } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
+import { verdictOf } from './verdict.ts'
 
 interface Drawn {
   /** Extents of the digits of a dimension, most significant first. */
@@ -74,8 +75,7 @@ instr dot(D: i32[4] in sums, S: i32[${at('4', `${n}`)}] in rows, T: i32[${at('4'
 test('a text that takes the digits as they are is right, and one that takes them otherwise is wrong', async () => {
   const js = new InstructionVerifier(() => devices.cpu())
   const verdict = async (text: string): Promise<string> => {
-    const [instr] = parseProgram(text).instructions.values()
-    const { kind, why } = await js.verify(instr!)
+    const { kind, why } = await verdictOf(js, text)
     return kind === 'right' ? kind : `${kind} ${why.join()}`
   }
   await fc.assert(

@@ -20,6 +20,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, compare } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
+import { verdictOf } from './verdict.ts'
 
 interface Drawn {
   readonly groups: number
@@ -74,8 +75,7 @@ instr pick(D: i32[${rows}] in ${D}, S: i32[${at(`${rows}`, `${n}`)}] in ${S}, M:
 test('a text that takes what elements say is right, and one that takes others is wrong', async () => {
   const js = new InstructionVerifier(() => devices.cpu())
   const verdict = async (text: string): Promise<string> => {
-    const [instr] = parseProgram(text).instructions.values()
-    const { kind, why } = await js.verify(instr!)
+    const { kind, why } = await verdictOf(js, text)
     return kind === 'right' ? kind : `${kind} ${why.join()}`
   }
   await fc.assert(
@@ -104,8 +104,7 @@ test('neighbours ascend where that is asked for', async () => {
   js \`$[for g from 0 to 1: $[for q from 0 to 1:
     $D[$D.index(2 * g + q)] = $S[$S.index(${of} * g) + Math.$(q)($M[$M.index(2 * g)], $M[$M.index(2 * g + 1)])];]]\`
 }`.replaceAll('Math.$(q)(', '[Math.min, Math.max][$q](')
-        const [instr] = parseProgram(text).instructions.values()
-        const { kind, why } = await js.verify(instr!)
+        const { kind, why } = await verdictOf(js, text)
         expect([kind, why]).toEqual(asked ? ['right', []] : ['wrong', expect.anything()])
       },
     ),

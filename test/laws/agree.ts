@@ -1,4 +1,5 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
+import { expect } from 'vitest'
 import { type Memory, outputIn, runLaunches, runLoops } from '../../src/api/stage-runs.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
@@ -13,6 +14,7 @@ import { type Bound, bindInputs, type Inputs } from '../../src/run/bind/index.ts
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { compileOn, Executable, lanesOf } from '../../src/run/execute.ts'
+import { verify } from '../../src/run/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
@@ -109,6 +111,18 @@ export async function agreeOnAll(c: Compilation, inputs: Inputs): Promise<void> 
   agreeOnStages(c, bound, expected)
   if (!(await agreeOnDevice(createCpuDevice(), c, bound, expected)))
     throw new Error('beyond what the cpu has')
+}
+
+/** Runs on a device, on poisoned memory, and is verified as users verify: within the rounding that statements may have. */
+export async function verifiedOn(device: Device, c: Compilation, bound: Bound): Promise<void> {
+  const executable = await Executable.create(await compileOn(device, c.planFor(lanesOf(device))), bound)
+  try {
+    await executable.poison()
+    await executable.run()
+    expect((await verify(c.source, executable)).problems).toEqual([])
+  } finally {
+    executable.free()
+  }
 }
 
 /**

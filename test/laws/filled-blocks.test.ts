@@ -6,18 +6,16 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { reference } from '../../src/reference/index.ts'
-import { type Bound, bindInputs } from '../../src/run/bind/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import { compileOn, Executable, lanesOf } from '../../src/run/execute.ts'
-import { verify } from '../../src/run/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { refusal } from '../support/refusal.ts'
-import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages, verifiedOn } from './agree.ts'
 import { parameters } from './law.ts'
 
 const AXES = `axis i = dense_fixed(m)
@@ -154,17 +152,6 @@ const tensorOf = (c: Choices, { m, n, held }: Blocked): Tensor => ({
 const compile = (as: string, kernel: string): Compilation =>
   parseProgram(text(as)).kernel(kernel).schedule('s').compilation
 
-async function verified(device: Device, c: Compilation, bound: Bound): Promise<void> {
-  const executable = await Executable.create(await compileOn(device, c.planFor(lanesOf(device))), bound)
-  try {
-    await executable.poison()
-    await executable.run()
-    expect((await verify(c.source, executable)).problems).toEqual([])
-  } finally {
-    executable.free()
-  }
-}
-
 async function agree(as: string, A: Tensor, { m, n }: Blocked, onWebGpu: boolean): Promise<void> {
   const inputs = { tensors: { A }, params: { m, n } }
   const peak = compile(as, 'peak')
@@ -175,7 +162,7 @@ async function agree(as: string, A: Tensor, { m, n }: Blocked, onWebGpu: boolean
   for (const device of devices) {
     expect(await agreeOnDevice(device, peak, bound, expected)).toBe(true)
     const softmax = compile(as, 'softmax')
-    await verified(device, softmax, bindInputs(softmax.kernel, inputs))
+    await verifiedOn(device, softmax, bindInputs(softmax.kernel, inputs))
   }
 }
 

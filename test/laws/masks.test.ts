@@ -8,11 +8,9 @@ import { parseProgram } from '../../src/api/program.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
-import { type Bound, bindInputs } from '../../src/run/bind/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import { compileOn, Executable, lanesOf } from '../../src/run/execute.ts'
-import { verify } from '../../src/run/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
@@ -21,7 +19,7 @@ import { decoder } from '../../src/storage/values.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { refusal } from '../support/refusal.ts'
-import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages, verifiedOn } from './agree.ts'
 import { parameters } from './law.ts'
 import { APART, FORMATS, KERNEL_NAMES, KERNELS, ROWS, USES } from './masks-texts.ts'
 
@@ -53,17 +51,6 @@ function matrix(c: Choices, dtype: 'f32' | 'i32', square = false): CoordTensor {
   }
 }
 
-async function verified(device: Device, c: Compilation, bound: Bound): Promise<void> {
-  const executable = await Executable.create(await compileOn(device, c.planFor(lanesOf(device))), bound)
-  try {
-    await executable.poison()
-    await executable.run()
-    expect((await verify(c.source, executable)).problems).toEqual([])
-  } finally {
-    executable.free()
-  }
-}
-
 async function agree(kernel: string, as: string, A: CoordTensor, onWebGpu: boolean): Promise<void> {
   const [m = 0, n = 0] = A.shape
   const x = Int32Array.from({ length: n }, (_, k) => (k % 3) - 1)
@@ -76,7 +63,7 @@ async function agree(kernel: string, as: string, A: CoordTensor, onWebGpu: boole
   const bound = bindInputs(c.kernel, { tensors, params: kernel === 'pairs' ? { m } : { m, n } })
   const devices = onWebGpu ? [createCpuDevice(), webgpu] : [createCpuDevice()]
   if (kernel === 'softmax') {
-    for (const device of devices) await verified(device, c, bound)
+    for (const device of devices) await verifiedOn(device, c, bound)
     return
   }
   const expected = reference(c.source, referenceInputs(c.source, bound)).buffers

@@ -4,7 +4,7 @@
  * zeros in place of what is not there, where the instruction moves a box of a matrix or fills (`zero-fill.ts`).
  */
 import { type Expr, type Load, load } from '../../ir/expr.ts'
-import { someExpr } from '../../ir/expr-tree.ts'
+import { walkExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -124,9 +124,8 @@ const same = (pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bou
 function bindAll(p: Load, a: Load, ways: readonly Bound[]): readonly Bound[] {
   const read: Load[] = []
   for (const e of a.index)
-    someExpr(e, (x) => {
+    walkExpr(e, (x) => {
       if (x.kind === 'load') read.push(x)
-      return false
     })
   return elementsIn(p.index).reduce(
     (now, v) => read.filter((x) => x.dtype === v.dtype).flatMap((x) => bind(v.buffer, x, now)),

@@ -64,7 +64,7 @@ export async function openRecords(path?: string, options: RecordsOptions = {}): 
   const isPath = path === undefined || (typeof path === 'string' && path !== '')
   expectArgument(isPath, 'the file of records', path, 'a path')
   const opened = await openFile(path, options.readonly ?? false)
-  return new Records(opened.db, opened.path, opened.release)
+  return new Records(opened.db, opened.path, opened.close)
 }
 
 const ADD_STUDY = `INSERT INTO studies (${STUDY_COLUMNS.join(', ')}) VALUES (${placeholders(STUDY_COLUMNS)})
@@ -79,12 +79,12 @@ const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
 export class Records {
   readonly path: string
   #db: Connection | null
-  readonly #release: () => boolean
+  readonly #close: () => void
 
   /** From `openRecords`. */
-  constructor(db: Connection, path: string, release: () => boolean = () => true) {
+  constructor(db: Connection, path: string, close: () => void = () => disconnect(db)) {
     this.#db = db
-    this.#release = release
+    this.#close = close
     this.path = path
   }
 
@@ -227,11 +227,9 @@ export class Records {
   }
 
   close(): void {
-    const db = this.#db
-    if (!db) return
+    if (!this.#db) return
     this.#db = null
-    if (!this.#release()) return
-    disconnect(db)
+    this.#close()
   }
 
   /** Gives room back, where nobody else uses the file. */

@@ -85,8 +85,8 @@ function checkWritable(place: string, path: string): void {
 export interface Opened {
   readonly db: Connection
   readonly path: string
-  /** Whether the connection is to be closed: nobody else of this process writes by it. */
-  readonly release: () => boolean
+  /** Closes the connection, unless others of this process write by it. */
+  readonly close: () => void
 }
 
 /** Connections that write, by file, and how many use each: the log goes with the last one, which another connection would keep. */
@@ -117,16 +117,16 @@ function used(key: string, db: Connection, path: string): Opened {
   writers.set(key, held)
   closeAtExit()
   held.users++
-  const release = (): boolean => {
+  const close = (): void => {
     held.users--
-    if (held.users > 0) return false
+    if (held.users > 0) return
     if (writers.get(key) === held) writers.delete(key)
-    return true
+    disconnect(held.db)
   }
-  return { db: held.db, path, release }
+  return { db: held.db, path, close }
 }
 
-const alone = (db: Connection, path: string): Opened => ({ db, path, release: () => true })
+const alone = (db: Connection, path: string): Opened => ({ db, path, close: () => disconnect(db) })
 
 /** @throws SptError `records/…`: the file stays as it was */
 export async function openFile(given: string | undefined, readonly: boolean): Promise<Opened> {
