@@ -25,7 +25,7 @@ import { inPackage } from './ast/resolve-path.ts'
 import { devices as hosted } from './index.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { packagedFormatsNamed } from './io/package-formats.ts'
-import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
+import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/program-text.ts'
 import { programTrees } from './io/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
@@ -67,6 +67,7 @@ export async function load(given: TextOrUrl, options: NodeLoadOptions = {}): Pro
         : (read ?? (isFile ? readProgramText : async (path) => refuseImport(path))),
     ),
     trees: programTrees(),
+    shipped: shippedText,
     observer: await verifierFor(verify),
   })
 }

@@ -1,10 +1,11 @@
 /** Declared memories and instructions by name, for steps that TypeScript takes. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
-import { constantArguments, type Family } from '../elaborate/index.ts'
+import { constantArguments, type Family, type Named } from '../elaborate/index.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
+import { sameData } from '../ir/structural-equality.ts'
 import type { CacheScope, MemoryScope } from '../schedule/arguments.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 
@@ -64,17 +65,36 @@ const unknown = (what: string, name: string, candidates: readonly string[]): nev
   })
 
 /**
- * Steps can come from other programs, and from JSON, with texts that theirs may not have.
- * @throws SptError `check/instruction-text`
+ * Steps can come from other programs, and from JSON, with texts that theirs may not have: what they bring is exactly what the
+ * program names. @throws SptError `check/instruction-text`
  */
-export function refuseTextsOf(steps: readonly LoopStep[]): void {
+export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
   for (const s of steps) {
-    const brings = 'instr' in s || ('memory' in s && s.memory?.opaque !== undefined)
-    if (!brings) continue
+    const brought =
+      'instr' in s
+        ? isOneOf(s.instr, own.instrs)
+        : !('memory' in s) || s.memory?.opaque === undefined || isOneOf(s.memory, own.memories)
+    if (brought) continue
     fail({
       code: 'check/instruction-text',
       message: `${s.kind} brings texts for targets, which run as they are written`,
-      expected: 'steps without instructions: the program was loaded with instructions: false',
+      expected:
+        'instructions and memories that the program itself names: it was loaded with instructions: false',
+      hint: 'import the file of the package that declares them',
     })
   }
+}
+
+/** Whether a family has an instance that is the same in all that it says. */
+function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Family<T>>): boolean {
+  const [name] = /^\w+/.exec(String(given?.name)) ?? []
+  return [...families].some((f) => {
+    if (f.name !== name) return false
+    try {
+      return sameData(instanceOf('instance', given.name, new Map([[f.name, f]])), given)
+    } catch (e) {
+      if (e instanceof SptError) return false
+      throw e
+    }
+  })
 }

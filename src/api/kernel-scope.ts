@@ -1,5 +1,5 @@
 import { SptError } from '../ast/diagnostic.ts'
-import type { Choice, Schedule, Space } from '../elaborate/index.ts'
+import type { Choice, Named, Schedule, Space } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { StageObserver } from '../run/compile.ts'
 import type { Sources } from '../run/launch-spans.ts'
@@ -15,8 +15,8 @@ export interface Surroundings extends Declarations {
   readonly spaces: ReadonlyMap<string, Space>
   /** Texts by name, for the lines of its kernels. */
   readonly sources: Sources
-  /** Whether steps may bring instructions and memories with texts, which run as they are written. */
-  readonly instructions: boolean
+  /** The memories and instructions whose texts, which run as they are written, steps may bring; `null`: any. */
+  readonly own: Named | null
   /** Sees its kernels after every step and pass. */
   readonly observer: StageObserver | null
 }

@@ -34,8 +34,10 @@ export type { TraceStep } from './printed-trace.ts'
 export type Variant = ChosenKernel<Kernel>
 
 /** A kernel of a program, and its steps. */
-export interface KernelOrigin extends Pick<Surroundings, 'sources' | 'instructions'> {
+export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
   readonly name: string
+  /** `false`: its program was loaded without texts for targets. */
+  readonly instructions: boolean
   readonly trace: readonly TraceStep[]
 }
 
@@ -70,9 +72,9 @@ export class Kernel extends SteppedKernel<Kernel> {
 
   /** What another thread makes it of again; `null` where its steps are observed, or still to be chosen. */
   get origin(): KernelOrigin | null {
-    const { sources, instructions, observer } = this.surroundings
+    const { sources, own, observer } = this.surroundings
     if (observer || this.#choice) return null
-    return { name: this.name, sources, instructions, trace: this.toJSON() }
+    return { name: this.name, sources, instructions: own === null, trace: this.toJSON() }
   }
 
   /** Names of its schedules that are chosen when data are bound. */

@@ -1,6 +1,6 @@
 /** Programs: text or files, elaborated. */
 import { fail, type Source, SptError } from '../ast/diagnostic.ts'
-import { refuseInstructionTexts } from '../ast/instruction-texts.ts'
+import { refuseInstructionTexts, type Shipped } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
@@ -16,7 +16,7 @@ import { Kernel } from './kernel.ts'
 import { Uncloneable } from './uncloneable.ts'
 
 interface ProgramOptions {
-  /** `false`: its kernels take no steps that bring texts of other programs. */
+  /** `false`: its kernels take no steps with texts for targets that it does not name itself. */
   readonly instructions?: boolean
   /** Sees its kernels after every step and pass. */
   readonly observer?: StageObserver | null
@@ -114,7 +114,7 @@ export class SptProgram extends Uncloneable {
       choices: this.#e.choices.get(chosen!) ?? new Map(),
       spaces: this.#e.spaces.get(chosen!) ?? new Map(),
       sources: this.sources,
-      instructions: this.#made.instructions ?? true,
+      own: (this.#made.instructions ?? true) ? null : this.#e.named,
       observer: this.#made.observer ?? null,
     })
   }
@@ -139,7 +139,7 @@ export interface LoadOptions {
   readonly name?: string | undefined
   /** The folder that imports may come from, besides the package; default: any. */
   readonly root?: string | undefined
-  /** `false`: texts of instructions and memories, which run on devices as they are written, are refused. */
+  /** `false`: texts of instructions and memories, which run on devices as they are written, are the package's or refused. */
   readonly instructions?: boolean | undefined
 }
 
@@ -150,6 +150,8 @@ export interface Host {
   readonly imports: ReadText
   /** Where trees of files are kept between processes. */
   readonly trees?: Trees | undefined
+  /** Files of the package that it has: their texts for targets are vouched for. */
+  readonly shipped?: Shipped | undefined
   readonly observer?: StageObserver | null
 }
 
@@ -165,11 +167,11 @@ export async function readProgram(entry: Entry, host: Host, options: LoadOptions
 /** The same before anything of it is checked but that it may have instructions. */
 export async function readParsed(
   entry: Entry,
-  { files, imports, trees }: Host,
+  { files, imports, trees, shipped }: Host,
   { instructions = true }: LoadOptions = {},
 ): Promise<Parsed> {
   const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees)
-  if (!instructions) refuseInstructionTexts(parsed)
+  if (!instructions) refuseInstructionTexts(parsed, shipped)
   return parsed
 }
 

@@ -189,7 +189,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
 
   #changed(c: Compilation): K {
     if (c === this.compilation) return this.#self
-    if (!this.surroundings.instructions) refuseTextsOf(c.loopSteps)
+    if (this.surroundings.own) refuseTextsOf(c.loopSteps, this.surroundings.own)
     return this.with(c)
   }
 }

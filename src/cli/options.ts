@@ -57,7 +57,8 @@ export const CHOOSING_SIZES: OptionSpec = {
 export const TRUST: readonly OptionSpec[] = [
   {
     flags: '--no-instr',
-    about: 'Refuse texts of instructions and memories, which run on devices as they are written',
+    about:
+      'Refuse texts of instructions and memories, which run on devices as they are written, but those of the package',
   },
   {
     flags: '--import-root <DIR>',

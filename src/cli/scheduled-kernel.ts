@@ -9,7 +9,7 @@ import { readParsed, SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Program } from '../ast/linked-program.ts'
 import { escaped } from '../ast/render.ts'
-import { readProgramText, rootedIn } from '../io/program-text.ts'
+import { readProgramText, rootedIn, shippedText } from '../io/program-text.ts'
 import { programTrees } from '../io/program-trees.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
@@ -33,6 +33,7 @@ export async function parseFile(path: string, call: Call): Promise<Program> {
       files: readProgramText,
       imports: root === undefined ? readProgramText : await rootedIn(root),
       trees: programTrees(call.io.env),
+      shipped: shippedText,
     },
     { instructions: !call.flag('no-instr') },
   )

@@ -50,13 +50,24 @@ export interface Elaborated {
   readonly choices: ReadonlyMap<string, ReadonlyMap<string, Choice>>
   /** The same for what is searched. */
   readonly spaces: ReadonlyMap<string, ReadonlyMap<string, Space>>
+  readonly named: Named
 }
 
-/** Remembers what each declaration became, so that two ways to it give one result and one error. */
-function memo<K, V>(make: (key: K) => V): (key: K) => V {
+/** Memories and instructions that the entry file or anything that it can name speaks of, wherever they are declared. */
+export interface Named {
+  readonly memories: ReadonlySet<Family<Memory>>
+  readonly instrs: ReadonlySet<Family<Instr>>
+}
+
+/** Remembers what each declaration became, so that two ways to it give one result and one error; `all`: those without one. */
+function memo<K, V>(make: (key: K) => V, all?: Set<NonNullable<V>>): (key: K) => V {
   const done = new Map<K, V>()
   return (key) => {
-    if (!done.has(key)) done.set(key, make(key))
+    if (!done.has(key)) {
+      const made = make(key)
+      done.set(key, made)
+      if (made) all?.add(made)
+    }
     return done.get(key)!
   }
 }
@@ -119,6 +130,7 @@ export function elaborate(program: Program): Elaborated {
     }
     return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
   })
+  const named = { memories: new Set<Family<Memory>>(), instrs: new Set<Family<Instr>>() }
   const memoryOf = memo((m: Ast.Memory) => {
     const before = memoryFamilies.get(m)
     if (before) return before
@@ -126,8 +138,8 @@ export function elaborate(program: Program): Elaborated {
     const family = familyOf(m, elaborateMemory, report)
     if (family && report.count === errors) memoryFamilies.set(m, family)
     return family
-  })
-  const named =
+  }, named.memories)
+  const declared =
     <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope, to: Report) =>
     (id: Ast.Ident, more: readonly string[] = []): D | null => {
       const decl = decls(scope).get(id.name)
@@ -144,7 +156,7 @@ export function elaborate(program: Program): Elaborated {
       })
     }
   const memoriesIn = (scope: Scope, to: Report) => {
-    const find = named((s) => s.memories, 'memory', scope, to)
+    const find = declared((s) => s.memories, 'memory', scope, to)
     return (id: Ast.Ident, more: readonly string[]): Family<Memory> | null => {
       const decl = find(id, more)
       return decl && memoryOf(decl)
@@ -168,7 +180,7 @@ export function elaborate(program: Program): Elaborated {
     const family = familyOf(s, make, report)
     if (family && report.count === errors) instrFamilies.set(s, { memories, family })
     return family
-  })
+  }, named.instrs)
   /** What the names of a schedule or choice mean; `null` without its kernel. */
   const around = (s: Ast.OfKernel): Resolve | null => {
     const scope = scopeOf(program, s)
@@ -189,7 +201,7 @@ export function elaborate(program: Program): Elaborated {
       space: spaceOf,
       memory: memoriesIn(scope, report),
       instr: (id) => {
-        const found = named((x) => x.instrs, 'instruction', scope, report)(id)
+        const found = declared((x) => x.instrs, 'instruction', scope, report)(id)
         return found && instrOf(found)
       },
     }
@@ -236,5 +248,5 @@ export function elaborate(program: Program): Elaborated {
   const ambiguous = new Map(
     [...program.ambiguous].filter(([, decls]) => decls.some((d) => d.kind === 'kernel')),
   )
-  return { kernels, ambiguous, formats, monoids, memories, instrs, schedules, choices, spaces }
+  return { kernels, ambiguous, formats, monoids, memories, instrs, schedules, choices, spaces, named }
 }

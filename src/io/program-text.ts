@@ -5,9 +5,9 @@ import { resolve, sep } from 'node:path'
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_SOURCE } from '../ast/lexical-scan.ts'
 import { type ReadText, refuseOutside } from '../ast/resolve-imports.ts'
-import { inPackage } from '../ast/resolve-path.ts'
+import { inPackage, isWithin, PACKAGE, resolvePath } from '../ast/resolve-path.ts'
 import { folderAt, guarded, refuseAsFolder, regular } from './node-files.ts'
-import { placeOf } from './package.ts'
+import { packageText, placeOf } from './package.ts'
 
 /** UTF-8 takes at most 3 bytes for a UTF-16 code unit, which is what a program's length is counted in. */
 const MAX_BYTES = 3 * MAX_SOURCE
@@ -19,6 +19,10 @@ const MAX_BYTES = 3 * MAX_SOURCE
 export function readProgramText(path: string): Promise<string> {
   return textAt(path, placeOf(path))
 }
+
+/** The text of a program that came with the package; `null` of any other path. */
+export const shippedText = (path: string): string | null =>
+  isWithin(`${PACKAGE}kernels`, path) ? packageText(resolvePath('', path).slice(PACKAGE.length)) : null
 
 async function textAt(path: string, place: string): Promise<string> {
   const text = await guarded(path, 'read', async () => {

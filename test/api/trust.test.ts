@@ -1,12 +1,14 @@
 /** Programs that nobody vouches for: no texts for targets, no files outside of a root, none that never end. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { load as browserLoad } from '../../src/index.ts'
-import { dense, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
+import { dense, type Instr, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
+import { carriedProgram, shareProgram } from '../../src/search/studies/carried-program.ts'
 import { Folder, spt } from '../cli/support.ts'
 
 const folder = new Folder()
@@ -48,11 +50,45 @@ describe('texts for targets', () => {
   test.each([
     ['an instruction', INSTR],
     ['an object of a target', OPAQUE],
+  ])('%s', async (_, text) => {
+    expect(await codes(load(text + kernel('k'), off))).toMatch(/^(check\/instruction-text@,?)+$/)
+  })
+  test.each([
     ['a file of the package', 'import "sparsetile/kernels/instructions/lanes.spt"'],
     ['one name of such a file', 'import { swizzled } from "sparsetile/kernels/instructions/copies.spt"'],
     ['a kernel that has a schedule with one', 'import "sparsetile/kernels/gemm-tf32.spt"'],
-  ])('%s', async (_, text) => {
-    expect(await codes(load(text + kernel('k'), off))).toMatch(/^(check\/instruction-text@,?)+$/)
+    ['the same', 'import "sparsetile/kernels/spmm.spt"'],
+  ])('of the package are not those of the program: %s', async (_, text) => {
+    expect(await codes(load(text + kernel('k'), off))).toBe('loaded')
+    expect(await codes(load(text + kernel('k') + INSTR, off))).toMatch(/^check\/instruction-text@$/)
+    const given = { ...off, read: async () => INSTR }
+    expect(await codes(load(`${text}\nimport "mine.spt"${kernel('k')}`, given))).toBe(
+      'check/instruction-text@',
+    )
+    // A browser has no files of the package to compare with.
+    const read = (path: string) => readFile(path.replace('sparsetile/', ''), 'utf8')
+    expect(await codes(browserLoad(text + kernel('k'), { ...off, read }))).toMatch(/instruction-text/)
+  })
+  test('what is called like a file of the package is one where its text is, and so are those that it comes with', async () => {
+    const name = 'sparsetile/kernels/instructions/copies.spt'
+    const text = await readFile('kernels/instructions/copies.spt', 'utf8')
+    expect(await codes(load(text, { ...off, name }))).toBe('loaded')
+    for (const other of [
+      { name, text: `${text}${INSTR}` },
+      { name: 'sparsetile/kernels/other.spt', text },
+      { name: 'sparsetile/test/copies.spt', text },
+      { name: 'copies.spt', text },
+    ])
+      expect(await codes(load(other.text, { ...off, name: other.name }))).toMatch(/instruction-text/)
+    const shared = shareProgram(await load('sparsetile/kernels/spmm.spt'))
+    expect(await codes(carriedProgram(shared, false))).toBe('loaded')
+    const [first, ...others] = shared.sources
+    for (const at of others.keys()) {
+      const changed = others.map((s, k) => (k === at ? { ...s, text: `${s.text}\n` } : s))
+      const again = { ...shared, sources: [first!, ...changed] }
+      expect(await codes(carriedProgram(again, false))).toMatch(/instruction-text/)
+      expect(await codes(carriedProgram(again))).toBe('loaded')
+    }
   })
   test('programs without', async () => {
     expect(await codes(load(`import "sparsetile/kernels/sddmm.spt"${kernel('k')}`, off))).toBe('loaded')
@@ -74,6 +110,32 @@ describe('texts for targets', () => {
     expect(() => closed.replay(trace)).toThrow('check/instruction-text')
     expect(() => closed.apply(open.steps(name))).toThrow('check/instruction-text')
     expect((await load(own)).kernel().replay(trace).trace.length).toBeGreaterThan(0)
+
+    // The program's own: those of its schedules, whatever file they are of, and nothing that is only called like them.
+    const packaged = (await load(path, off)).kernel()
+    expect(packaged.schedule(name).trace).toEqual(open.schedule(name).trace)
+    expect(packaged.replay(trace).trace).toEqual(open.schedule(name).trace)
+    expect(packaged.apply(open.steps(name)).trace).toEqual(open.schedule(name).trace)
+    const through = (await load(`import { gemm_tf32 } from "${path}"`, off)).kernel()
+    expect(through.replay(trace).trace).toEqual(open.schedule(name).trace)
+    const at = trace.findIndex((s: { step?: object }) => s.step && 'instr' in s.step)
+    const altered = (change: (instr: Instr) => unknown) => {
+      const again = structuredClone(trace)
+      again[at].step.instr = change(again[at].step.instr)
+      return again
+    }
+    const changes: readonly ((i: Instr) => unknown)[] = [
+      (i) => ({ ...i, texts: i.texts.map((t) => ({ ...t, pieces: [...t.pieces, ';'] })) }),
+      (i) => ({ ...i, texts: i.texts.slice(1) }),
+      (i) => ({ ...i, operands: i.operands.map((o) => ({ ...o, shape: o.shape.map((n) => 2 * n) })) }),
+      (i) => ({ ...i, threads: i.threads + 1 }),
+      (i) => ({ ...i, name: 'other' }),
+      (i) => ({ ...i, name: `${i.name}(f16)` }),
+      () => null,
+    ]
+    expect(packaged.replay(altered((i) => i)).trace.length).toBe(trace.length)
+    for (const [k, change] of changes.entries())
+      expect(() => packaged.replay(altered(change)), `change ${k}`).toThrow('check/instruction-text')
   })
   test('on the command line', async () => {
     const file = folder.file('instr.spt', INSTR + kernel('k'))
@@ -88,6 +150,8 @@ describe('texts for targets', () => {
       expect([code, err]).toEqual([1, expect.stringContaining('instr.spt:7:3')])
     }
     expect((await spt(['check', file])).code).toBe(0)
+    const packaged = folder.file('packaged.spt', `import "sparsetile/kernels/spmm.spt"${kernel('k')}`)
+    expect(await spt(['check', packaged, '--no-instr'])).toMatchObject({ code: 0, err: '' })
   })
 })
 

@@ -1,6 +1,7 @@
 /** A program as data, and again: nothing else is read. */
 import { readProgram, type SptProgram } from '../../api/program.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { shippedText } from '../../io/program-text.ts'
 import { programTrees } from '../../io/program-trees.ts'
 import type { SharedProgram } from './types.ts'
 
@@ -24,7 +25,7 @@ export async function carriedProgram(
       message: `the study does not carry the text of '${path}'`,
       hint: 'publish it again',
     })
-  const host = { files: carried, imports: carried, trees: programTrees() }
+  const host = { files: carried, imports: carried, trees: programTrees(), shipped: shippedText }
   const first = { name: entry, text: await carried(entry) }
   return readProgram(first, host, instructions === undefined ? {} : { instructions })
 }
