@@ -131,7 +131,6 @@ describe('texts for targets', () => {
       (i) => ({ ...i, threads: i.threads + 1 }),
       (i) => ({ ...i, name: 'other' }),
       (i) => ({ ...i, name: `${i.name}(f16)` }),
-      () => null,
     ]
     expect(packaged.replay(altered((i) => i)).trace.length).toBe(trace.length)
     for (const [k, change] of changes.entries())
