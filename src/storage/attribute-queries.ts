@@ -3,6 +3,7 @@
  * data-parallel operations that their declarations name (`ir/queries.ts`).
  */
 import { boundsOf } from '../analysis/integers/ranges.ts'
+import { rankFrom } from '../analysis/known-ranks.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { binary, type Expr, ge, int, lt, variable } from '../ir/expr.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -22,9 +23,10 @@ export function* evaluateQueries<C extends Column>(
   scope: Scope<C>,
 ): Coroutine<void> {
   const tables = tablesOf(frame, scope)
-  for (const q of queries) {
+  for (const [k, q] of queries.entries()) {
     const { column, dtype } = declarationOf(q)
-    const value = typeof column === 'function' ? column(asFields(q), tables) : null
+    const known = q.kind === 'rank' ? rankFrom(q.of, q.by, queries.slice(0, k), positiveIn(frame)) : null
+    const value = typeof column === 'function' ? column(asFields(q), tables) : known
     const sort = sourceOf(q, 'sort')
     const places = sort === undefined ? undefined : given(scope.places, sort).length
     if (places !== undefined) yield* checkPlaces(frame, q, places, scope.dims)
@@ -39,6 +41,12 @@ export function* evaluateQueries<C extends Column>(
     if (range && !dtype) frame.bounds.set(q.name, [range.lo, range.hi])
   }
 }
+
+/** Whether an expression is a size of the frame, and at least 1. */
+export const positiveIn =
+  (frame: Pick<Frame<Column>, 'isKnown' | 'size'>) =>
+  (e: Expr): boolean =>
+    frame.isKnown(e) && frame.size(e) >= 1
 
 /** By an operation on all entries, which takes what is asked of and by. */
 function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>): Coroutine<void> {

@@ -1,4 +1,5 @@
 /** Levels whose segments are all as wide: what a segment does not fill is padding, last. */
+import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../ir/axis.ts'
 import { add, binary, div, type Expr, eq, int, load, lt, mul, search, select, variable } from '../ir/expr.ts'
@@ -17,10 +18,11 @@ export function* sparseFixed<C extends Column>(
   invariant(parent.at, `${d.axis.name} has a parent`)
   const name = `@rank ${d.axis.name}`
   // Where the parent began a new position wherever the width was used up, ranks are known (`nonunique-positions.ts`).
+  const rank = variable(name)
   if (d.width !== null && d.width > 0 && frame.names().includes(name))
-    return yield* padded(frame, d, parent, d.width)
+    return yield* padded(frame, d, parent, rank, d.width)
   frame.engine.ranks(frame, name, starts, 1)
-  return yield* rankedFixed(frame, d, parent)
+  return yield* rankedFixed(frame, d, parent, rank)
 }
 
 /** The same with the rank of each entry in its segment. */
@@ -28,18 +30,22 @@ export function* rankedFixed<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
   parent: Place,
+  rank: Expr,
 ): Coroutine<Made<C>> {
-  const next = add(variable(`@rank ${d.axis.name}`), int(1))
+  const next = add(rank, int(1))
+  const most = boundsOf(next, (name) => frame.range(name))
+  if (d.width && most && most.hi <= d.width) return yield* padded(frame, d, parent, rank, d.width)
   const needed = yield* frame.engine.largest(frame, next)
   const width = d.width ?? needed
   if (width < needed) yield* tooNarrow(frame, d, parent, eq(next, int(needed)), `${needed}`)
-  return yield* padded(frame, d, parent, width)
+  return yield* padded(frame, d, parent, rank, width)
 }
 
 function* padded<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
   parent: Place,
+  rank: Expr,
   width: number,
 ): Coroutine<Made<C>> {
   const { axis } = d
@@ -47,7 +53,7 @@ function* padded<C extends Column>(
   if (width === 1) return yield* fixed(frame, d, width, parent.at!, parent.positions)
   // Before places are computed that would be too large for one.
   checked(frame, axis, parent.positions * width)
-  const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), variable(`@rank ${axis.name}`))
+  const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), rank)
   return yield* fixed(
     frame,
     d,

@@ -133,6 +133,38 @@ function* bitmap<C extends Column>(
   return { level: { ...none, axis, extent, positions, indptr, mask }, at: variable(name) }
 }
 
+/** A level with indices from entries in any order, of each of which the rank in its segment is known. */
+export function* levelOfRanks<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: Place,
+  rank: Expr,
+): Coroutine<Made<C>> {
+  if (hasWidth(d.axis)) return yield* rankedFixed(frame, d, parent, rank)
+  const { engine } = frame
+  const label = `lengths of ${d.axis.name}`
+  const lengths = engine.lengths(frame, parent.at ?? int(0), rank, parent.positions, label)
+  const made = yield* compressedOfRanks(frame, d, parent, rank, lengths)
+  engine.release(lengths)
+  return made
+}
+
+function* compressedOfRanks<C extends Column>(
+  frame: Frame<C>,
+  { axis, coordinate, extent }: Dimension,
+  parent: Place,
+  rank: Expr,
+  lengths: C,
+): Coroutine<Made<C>> {
+  const { engine } = frame
+  const { indptr, total: positions } = yield* engine.offsets(lengths, frame.n, `${axis.name}_indptr`)
+  const begin = offsetOf(frame, axis, indptr, parent.at ?? int(0))
+  const at = engine.materialize(frame, `@at ${axis.name}`, add(begin, rank))
+  const indices = engine.empty(positions, `${axis.name}_indices`)
+  engine.scatter(frame, indices, at, coordinate)
+  return { level: { ...none, axis, extent, positions, indptr, indices }, at }
+}
+
 /**
  * A level with indices from entries in any order, `null` where an order is cheaper: coordinates are ranked within
  * their segments.
@@ -154,14 +186,7 @@ export function* rankedLevel<C extends Column>(
     keys,
   )
   if (!lengths) return null
-  if (hasWidth(axis)) return yield* rankedFixed(frame, d, parent)
-  const { indptr, total: positions } = yield* engine.offsets(lengths, frame.n, `${axis.name}_indptr`)
-  const at = engine.materialize(
-    frame,
-    `@at ${axis.name}`,
-    add(offsetOf(frame, axis, indptr, parent.at ?? int(0)), variable(name)),
-  )
-  const indices = engine.empty(positions, `${axis.name}_indices`)
-  engine.scatter(frame, indices, at, coordinate)
-  return { level: { ...none, axis, extent, positions, indptr, indices }, at }
+  const rank = variable(name)
+  if (hasWidth(axis)) return yield* rankedFixed(frame, d, parent, rank)
+  return yield* compressedOfRanks(frame, d, parent, rank, lengths)
 }

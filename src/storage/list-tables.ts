@@ -22,9 +22,10 @@ export function* assembleLists<C extends Column>(
   tables: Map<string, C>,
 ): Coroutine<PositionAbove> {
   const { engine } = frame
-  for (const { axis, under } of lists) {
+  for (const { axis, under, position } of lists) {
     const chain = [...under.map((name) => axes.find((a) => a.name === name)!), axis]
-    const { levels, at } = yield* assembleTrees(frame, chain, coordinates, [])
+    const ranks = position === null ? new Map() : new Map([[axis.name, variable(position)]])
+    const { levels, at } = yield* assembleTrees(frame, chain, coordinates, [], { ranks })
     if (axis.compact)
       yield* checkLevelProperty(
         engine,
@@ -32,6 +33,10 @@ export function* assembleLists<C extends Column>(
         'compact',
       )
     engine.compute(frame, above(axis.name), div(at, widthOf(frame, axis)))
+    const { width, positions } = levels.get(axis.name)!
+    frame.bounds.set(above(axis.name), [0, Math.max(0, positions / Math.max(1, width!) - 1)])
+    // More coordinates than a list is wide were refused.
+    if (position !== null) frame.bounds.set(position, [0, Math.max(0, width! - 1)])
     for (const [name, { indptr, indices, mask }] of levels) {
       engine.release(indptr, mask)
       if (name !== axis.name) engine.release(indices)

@@ -1,14 +1,15 @@
 /** One part of a tensor: coordinate remapping (where its entries stand in its format), and assembly of its arrays. */
 
+import { rankFrom } from '../analysis/known-ranks.ts'
 import { neededBy } from '../analysis/query-dependence.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
-import { chainTo } from '../ir/axis.ts'
+import { chainTo, hasIndices } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { add, binary, type Expr, ge, int, not, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
-import { evaluateQueries } from './attribute-queries.ts'
+import { evaluateQueries, positiveIn } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -36,6 +37,8 @@ export interface Context<C> extends Omit<Scope<C>, 'places'> {
 export interface Remapped<C> {
   /** The coordinate on each axis of the part, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
+  /** By axis: the rank of that coordinate in its segment, where the queries tell. */
+  readonly ranks: ReadonlyMap<string, Expr>
   /** The part's tables by name. */
   readonly tables: ReadonlyMap<string, C>
 }
@@ -97,9 +100,26 @@ export function* remapCoordinates<C extends Column>(
   const loads = inverseTables(instance, tables, frame.sizes)
   if (!instance.claims.every((c) => c.follows))
     yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
-  const used = new Set([...coordinates.values()].flatMap((e) => [...freeVars(e)]))
+  const ranks = ranksIn(frame, instance)
+  const used = new Set([...coordinates.values(), ...ranks.values()].flatMap((e) => [...freeVars(e)]))
   for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
-  return { coordinates, tables }
+  return { coordinates, ranks, tables }
+}
+
+/** Where coordinates on an axis are ranked under those above it by what the map asks. */
+function ranksIn<C extends Column>(
+  frame: Frame<C>,
+  { axes, order, map, queries }: FormatInstance,
+): ReadonlyMap<string, Expr> {
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  const mapped = (name: string): Expr => map[order.indexOf(name)]!
+  return new Map(
+    axes.filter(hasIndices).flatMap(({ name }) => {
+      const above = chainTo(byName, name).slice(0, -1)
+      const rank = rankFrom([mapped(name)], above.map(mapped), queries, positiveIn(frame))
+      return rank ? [[name, rank] as const] : []
+    }),
+  )
 }
 
 function* mapped<C extends Column>(
@@ -250,8 +270,8 @@ export function* assemblePart<C extends Column>(
   const { instance } = part
   const { engine } = frame
   const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
-  const { coordinates, tables: loaded } = yield* remapCoordinates(frame, part, context, proved)
-  const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open)
+  const { coordinates, ranks, tables: loaded } = yield* remapCoordinates(frame, part, context, proved)
+  const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open, { ranks })
   const axes = new Map(instance.axes.map((a) => [a.name, a]))
   for (const { axis, claim } of instance.claims)
     yield* checkLevelProperty(

@@ -11,7 +11,7 @@ import { checkFields } from '../ir/packed-fields.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
-import { assembleLevel, isDirect, rankedLevel } from './level-assembly.ts'
+import { assembleLevel, isDirect, levelOfRanks, rankedLevel } from './level-assembly.ts'
 import type { Dimension, Made, Place } from './levels.ts'
 import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
 import { packChain } from './packed-indices.ts'
@@ -30,6 +30,8 @@ export interface BuildOptions<C> {
   readonly apart?: boolean
   /** Axes whose level is there already: entries are found in it. No nonunique ones. */
   readonly known?: ReadonlyMap<string, Level<C>>
+  /** By axis: of each entry the rank of its coordinate in its segment, where that is known. */
+  readonly ranks?: ReadonlyMap<string, Expr>
 }
 
 /**
@@ -131,13 +133,17 @@ function dimensionOf<C extends Column>(
 function* buildTree<C extends Column>(
   frame: Frame<C>,
   tree: readonly Dimension[],
-  { apart = false, known }: BuildOptions<C>,
+  { apart = false, known, ranks: given = new Map() }: BuildOptions<C>,
 ): Coroutine<{ readonly levels: readonly Level<C>[]; readonly at: Expr; readonly positions: number }> {
   const { engine } = frame
-  const isOrdered = ({ axis }: Dimension): boolean => hasIndices(axis) || (hasMask(axis) && !engine.ranked)
+  const repeating = tree.some(({ axis }) => isRepeating(axis))
+  const ranks: ReadonlyMap<string, Expr> = repeating ? new Map() : given
+  const isOrdered = ({ axis }: Dimension): boolean =>
+    (hasIndices(axis) && !ranks.has(axis.name)) || (hasMask(axis) && !engine.ranked)
   // Under the last level with an order, arithmetic places entries.
-  const last = isDirect(tree) ? -1 : tree.findLastIndex(isOrdered)
-  const depth = tree.some(({ axis }) => isRepeating(axis)) ? tree.length : last + 1
+  const direct = isDirect(tree)
+  const last = direct ? -1 : tree.findLastIndex(isOrdered)
+  const depth = repeating ? tree.length : last + 1
   let ordered: Frame<C> | null = null
   let starts: readonly (Starts | null)[] = []
   let place: Place = { at: null, positions: 1 }
@@ -165,13 +171,15 @@ function* buildTree<C extends Column>(
       place = { ...place, at: engine.restore(frame, ordered, `@at ${tree[k - 1]!.axis.name}`, place.at) }
       ordered = null
     }
-    const given = known?.get(axis.name)
-    if (given && engine.find)
+    const there = known?.get(axis.name)
+    if (there && engine.find)
       made = {
-        level: given,
-        at: engine.find(ordered ?? frame, `@at ${axis.name}`, given, place.at, d.coordinate),
+        level: there,
+        at: engine.find(ordered ?? frame, `@at ${axis.name}`, there, place.at, d.coordinate),
       }
-    made ??= yield* assembleLevel(ordered ?? frame, d, place, starts[k] ?? null, last < 0)
+    const rank = ordered ? undefined : ranks.get(axis.name)
+    if (rank) made ??= yield* levelOfRanks(frame, d, place, rank)
+    made ??= yield* assembleLevel(ordered ?? frame, d, place, starts[k] ?? null, direct)
     levels.push(made.level)
     // What only the parent's position was made of.
     const later = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])

@@ -1,0 +1,34 @@
+/**
+ * Ranks that follow from ranks that are known already: those of the same tuples in the same groups, and in equal shares of
+ * these groups. What would take an order of all entries is a remainder then.
+ */
+import { type Expr, mod, variable } from '../ir/expr.ts'
+import type { Query } from '../ir/queries.ts'
+import { keyOf } from '../ir/structural-equality.ts'
+
+/**
+ * How many different tuples `of` are smaller among coordinates with the same `by`, over the ranks among `known`; `null`: that
+ * does not follow. `rank(j by i) / s` cuts a group into shares of s, in which ranks count from 0 again.
+ *
+ * @param positive whether an expression is the same for all coordinates, and at least 1
+ */
+export function rankFrom(
+  of: readonly Expr[],
+  by: readonly Expr[],
+  known: readonly Query[],
+  positive: (size: Expr) => boolean,
+): Expr | null {
+  const keys = by.map(keyOf)
+  const asked = of.map(keyOf).join(' ')
+  for (const q of known) {
+    if (q.kind !== 'rank' || q.of.map(keyOf).join(' ') !== asked) continue
+    const groups = q.by.map(keyOf)
+    if (groups.some((k) => !keys.includes(k))) continue
+    const [share, ...others] = by.filter((_, k) => !groups.includes(keys[k]!))
+    if (!share) return variable(q.name)
+    const isShare =
+      share.kind === 'binary' && share.op === 'div' && share.a.kind === 'var' && share.a.name === q.name
+    if (isShare && others.length === 0 && positive(share.b)) return mod(variable(q.name), share.b)
+  }
+  return null
+}

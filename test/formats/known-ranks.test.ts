@@ -1,0 +1,84 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { rankFrom } from '../../src/analysis/known-ranks.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import { div, type Expr, int, mod, variable } from '../../src/ir/expr.ts'
+import type { Query } from '../../src/ir/queries.ts'
+import { runs } from '../support/cases.ts'
+
+type Entry = ReadonlyMap<string, number>
+
+const POOL: readonly Expr[] = [
+  variable('a'),
+  variable('b'),
+  div(variable('a'), int(2)),
+  mod(variable('b'), int(3)),
+]
+const some = fc.subarray([...POOL])
+const entries = fc.array(fc.tuple(fc.nat(5), fc.nat(5), fc.integer({ min: -1, max: 3 })), { maxLength: 30 })
+
+const tuple = (exprs: readonly Expr[], at: Entry): number[] => exprs.map((e) => evaluate(e, at))
+const compare = (x: readonly number[], y: readonly number[]): number =>
+  x.reduce((order, v, k) => order || v - y[k]!, 0)
+
+/** By definition: the different smaller tuples among those with the same `by`. */
+function ranks(of: readonly Expr[], by: readonly Expr[], all: readonly Entry[]): number[] {
+  return all.map((at) => {
+    const own = tuple(of, at)
+    const group = all.filter((x) => compare(tuple(by, x), tuple(by, at)) === 0).map((x) => tuple(of, x))
+    return new Set(group.filter((x) => compare(x, own) < 0).map(String)).size
+  })
+}
+
+/** What is asked of a rank that is known: by its groups, shares of it, and more or fewer others. */
+const asked = fc.record({
+  of: fc.subarray([...POOL], { minLength: 1 }),
+  by: some,
+  share: fc.constantFrom(null, int(0), int(1), int(2), int(3), variable('size'), variable('c')),
+  twice: fc.constantFrom(false, false, true),
+  other: fc.constantFrom(null, null, ...POOL),
+  without: fc.constantFrom(null, null, 0),
+  other_of: fc.constantFrom(null, null, ...POOL),
+  size: fc.integer({ min: 1, max: 4 }),
+})
+
+it('gives the ranks of groups and of equal shares of them, and nothing else', () => {
+  let [answered, shares] = [0, 0]
+  fc.assert(
+    fc.property(entries, asked, (list, q) => {
+      const known: Query = { name: 'rank_1', kind: 'rank', of: q.of, by: q.by }
+      const plain = list.map(([a, b, c]) => new Map(Object.entries({ a, b, c, size: q.size })))
+      const first = ranks(q.of, q.by, plain)
+      const all = plain.map((at, e) => at.set('rank_1', first[e]!))
+      const share = q.share ? [div(variable('rank_1'), q.share)] : []
+      const more = q.twice ? [div(variable('rank_1'), int(2))] : []
+      const by = [...share, ...q.by.filter((_, k) => k !== q.without), ...more, ...(q.other ? [q.other] : [])]
+      const of = q.other_of ? [...q.of.slice(1), q.other_of] : q.of
+      const isSize = (e: Expr): boolean => e.kind !== 'var' || e.name === 'size'
+      const positive = (e: Expr): boolean => isSize(e) && evaluate(e, new Map([['size', q.size]])) >= 1
+      const found = rankFrom(of, by, [known], positive)
+      if (!found) return
+      answered++
+      if (found.kind === 'binary') shares++
+      expect(all.map((at) => evaluate(found, at))).toEqual(ranks(of, by, all))
+    }),
+    { numRuns: runs(400) },
+  )
+  expect(answered).toBeGreaterThan(shares)
+  expect(shares).toBeGreaterThan(0)
+})
+
+it('finds a rank that is asked again, in any order of its groups, and in shares of it', () => {
+  const [i, j] = [variable('i'), variable('j')]
+  const known: Query = { name: 'r', kind: 'rank', of: [j], by: [div(i, int(4)), i] }
+  const groups = [i, div(i, int(4))]
+  const yes = (): boolean => true
+  expect(rankFrom([j], groups, [known], yes)).toEqual(variable('r'))
+  expect(rankFrom([j], [div(variable('r'), int(8)), ...groups], [known], yes)).toEqual(
+    mod(variable('r'), int(8)),
+  )
+  expect(rankFrom([j], [i], [known], yes)).toBeNull()
+  expect(rankFrom([i], groups, [known], yes)).toBeNull()
+  expect(rankFrom([j], [div(j, int(8)), ...groups], [known], yes)).toBeNull()
+  expect(rankFrom([j], [div(variable('r'), int(8)), ...groups], [known], () => false)).toBeNull()
+})
