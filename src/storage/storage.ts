@@ -10,7 +10,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'
-import { parentOf, type StoredAxis } from '../ir/axis.ts'
+import { isNonunique, parentOf, type StoredAxis } from '../ir/axis.ts'
 import { unpackFields } from '../ir/packed-fields.ts'
 
 /** One stored axis with its arrays, on the host or where else columns lie. */
@@ -146,6 +146,10 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
   })
   return makeStorage(chosen, treesOf(chosen), storage.levels, null)
 }
+
+/** Whether equal coordinates of a tensor over these axes stay apart, as the text declares: only over one tree they can. */
+export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
+  declared.some(isNonunique) && treesOf(declared).length === 1
 
 /** A size that shapes depend on. @throws SptError `bind/extent` */
 export function extentOf(extents: ReadonlyMap<string, number>, axis: string): number {

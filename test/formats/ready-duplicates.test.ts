@@ -2,7 +2,17 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { SptProgram } from '../../src/api/program.ts'
-import { type ConvertedPart, coords, dense, devices, load, SptError, stored } from '../../src/node.ts'
+import {
+  type CompiledKernel,
+  type ConvertedPart,
+  coords,
+  dense,
+  devices,
+  load,
+  type RunInputs,
+  SptError,
+  stored,
+} from '../../src/node.ts'
 import { levelsTell } from '../../src/storage/ready/disjoint.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
@@ -27,6 +37,17 @@ const kernel = (name: string, j: string): string => `kernel ${name}(m: size, n: 
   iterate t [i, j] as SR { C[i] += 1 }
   iterate u [i, j] as SR { M[i] max= A[i, j] }
 }`
+/** Several trees: coordinates on them stay apart nowhere, whatever their axes say. */
+const trees = (name: string, j: string): string => `kernel ${name}(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = ${j}
+  axis e = dense_fixed(d)
+  buffer A: f32[i, j, e] in
+  buffer C: f32[i] out
+  buffer M: f32[i] out
+  iterate t [i, j, e] as SRR { C[i] += 1 }
+  iterate u [i, j, e] as SRR { M[i] max= A[i, j, e] }
+}`
 let program: SptProgram
 beforeAll(async () => {
   program = await load(`import "sparsetile/kernels/formats.spt"
@@ -34,7 +55,9 @@ beforeAll(async () => {
     import "sparsetile/kernels/formats-tensors.spt"
     ${ELL_MASKED}
     ${kernel('once', 'sparse_variable(i, n)')}
-    ${kernel('apart', 'sparse_variable(i, n) nonunique')}`)
+    ${kernel('apart', 'sparse_variable(i, n) nonunique')}
+    ${trees('variable', 'sparse_variable(i, n) nonunique')}
+    ${trees('fixed', 'sparse_fixed(i, n, 3) nonunique')}`)
 })
 
 /** An index array of a part with elements copied over others: in one array, or at one place of all that are as long. */
@@ -145,6 +168,16 @@ test('coordinates in coo are refused where two are equal, and only there', () =>
 })
 
 describe('kernels', () => {
+  /** Ready-made arrays of one part or of the whole: `undefined` where they are accepted, and then right. */
+  async function codeOf(compiled: CompiledKernel, bound: RunInputs): Promise<string | undefined> {
+    const prepared = await compiled.prepare(bound).catch((e: SptError) => e.diagnostics[0]!.code)
+    if (typeof prepared === 'string') return prepared
+    await prepared.run()
+    expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
+    prepared.free()
+    return undefined
+  }
+
   test.each([
     'coo',
     'rows_ell(2)',
@@ -174,20 +207,71 @@ describe('kernels', () => {
         )
         const bound = { tensors: { A: part.tensor, ...Object.fromEntries(tables) }, params: { m: 4, n: 4 } }
         const alone = () => format.fromParts([4, 4], [part])
-        const code = await compiled.prepare(bound).then(
-          async (prepared) => {
-            await prepared.run()
-            expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
-            prepared.free()
-          },
-          (e: SptError) => e.diagnostics[0]!.code,
-        )
+        const code = await codeOf(compiled, bound)
         if (code === undefined) alone()
         else expect(refusal(alone).code).toBe(code)
       }),
       { numRuns: runs(25) },
     )
   })
+
+  test('arrays over several trees, of which one is nonunique', async () => {
+    const device = await devices.cpu()
+    const variable = await program.kernel('variable').compile(device)
+    const fixed = await program.kernel('fixed').compile(device)
+    const rows = fc.array(fc.array(fc.nat(3), { maxLength: 3 }), { minLength: 1, maxLength: 3 })
+    await fc.assert(
+      fc.asyncProperty(rows, fc.nat(2), async (drawn, d) => {
+        const sorted = drawn.map((r) => r.toSorted((a, b) => a - b))
+        const at = sorted.flat()
+        const ends = sorted.map((_, k) => sorted.slice(0, k + 1).flat().length)
+        const shape = [sorted.length, 4, d]
+        const twice = sorted.some((r) => new Set(r).size < r.length)
+        const expected = twice ? 'bind/duplicate' : undefined
+        const j = { indptr: ints(0, ...ends), indices: ints(...at) }
+        expect(await codeOf(variable, { tensors: { A: stored(shape, { j }, ones(at.length * d)) } })).toBe(
+          expected,
+        )
+        // Padding is at no coordinate, however often it is there.
+        const padded = sorted.flatMap((r) => [...r, 4, 4, 4].slice(0, 3))
+        const A = stored(shape, { j: { indices: ints(...padded) } }, ones(padded.length * d))
+        expect(await codeOf(fixed, { tensors: { A } })).toBe(expected)
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+
+  test.each(['csf', 'coo_n', 'csr', 'coo', 'dcsr', 'rows_ell(2)'])(
+    'a tensor over several trees, of which one is nonunique, in %s',
+    async (as) => {
+      const compiled = await program
+        .kernel('variable')
+        .as('A', as)
+        .compile(await devices.cpu())
+      const format = program.format(as).ofOrder(2)
+      await fc.assert(
+        fc.asyncProperty(tensors(2), copies, async (A, copy) => {
+          const part = repeated(format.convert(A).parts[0]!, copy)
+          const tables = Object.entries(part.tables).map(
+            ([name, x]) => [name, dense([x.length], x, 'i32')] as const,
+          )
+          const tensor = {
+            ...part.tensor,
+            shape: [...part.tensor.shape, 1],
+          }
+          const bound = {
+            tensors: { A: tensor, ...Object.fromEntries(tables) },
+            params: { m: 4, n: 4, d: 1 },
+          }
+          const code = await codeOf(compiled, bound)
+          const alone = () => format.fromParts(A.shape, [part])
+          if (code === undefined) alone()
+          else expect(refusal(alone).code).toBe(code)
+        }),
+        { numRuns: runs(40) },
+      )
+    },
+  )
 
   const coo = stored(
     [1, 3],

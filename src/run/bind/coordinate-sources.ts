@@ -10,7 +10,7 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 import { isKnown } from '../../storage/build-storage.ts'
 import { checkCoords } from '../../storage/coordinate-checks.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
-import type { Storage } from '../../storage/storage.ts'
+import { keepsApart, type Storage } from '../../storage/storage.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { axesOfBinding } from './binding-names.ts'
@@ -24,7 +24,6 @@ import {
   storedAxis,
 } from './caller-tensors.ts'
 import { united, wholeOf } from './coordinate-union.ts'
-import { keepsApart } from './duplicate-coordinates.ts'
 import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
 import type { Piece, Source } from './types.ts'
 

@@ -5,15 +5,11 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
-import { type Axis, isNonunique, type StoredAxis } from '../../ir/axis.ts'
-import { type Storage, treesOf } from '../../storage/storage.ts'
+import { type Axis, isNonunique } from '../../ir/axis.ts'
+import { keepsApart, type Storage } from '../../storage/storage.ts'
 import { storedAxis } from './caller-tensors.ts'
 import type { Union } from './coordinate-union.ts'
 import type { Piece } from './types.ts'
-
-/** Whether the text declares that equal coordinates of a tensor over these axes stay apart: only over one tree they can. */
-export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
-  declared.some(isNonunique) && treesOf(declared).length === 1
 
 /**
  * Iterations visit what is declared to stay apart one by one, in any format: so two such entries never have one position.

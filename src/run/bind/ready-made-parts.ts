@@ -21,7 +21,7 @@ import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
 import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
 import { checkLists, checkMask } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
-import type { Storage } from '../../storage/storage.ts'
+import { keepsApart, type Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { convert, gatherValues, newValues } from '../../storage/values.ts'
 import { bindingOf } from './binding-names.ts'
@@ -172,9 +172,11 @@ function fromParts(
     at += entries.length
     return { source, entries, columns: p.stored, order: 'unknown' }
   })
+  const declared = t.axes.map((a) => storedAxis(axes, a))
   checkOnce({
-    axes: t.axes.map((a) => storedAxis(axes, a)),
+    axes: declared,
     shape,
+    apart: keepsApart(declared),
     parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, once: parts[k]!.once })),
     hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
   })

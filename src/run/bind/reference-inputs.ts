@@ -13,11 +13,11 @@ import {
   type RefTensor,
   reference,
 } from '../../reference/index.ts'
+import { keepsApart } from '../../storage/storage.ts'
 import { expandTree } from '../../storage/stored-coords.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { decoder } from '../../storage/values.ts'
 import { allAxesOf, isStructured, storedAxis } from './caller-tensors.ts'
-import { keepsApart } from './duplicate-coordinates.ts'
 import type { Bound } from './types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {

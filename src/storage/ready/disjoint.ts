@@ -3,12 +3,12 @@ import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { isInjective } from '../../formats/proof/proved.ts'
-import { isNonunique, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 
 export interface Claimed {
   /** Of the tensor's axes. */
-  readonly axes: readonly StoredAxis[]
+  readonly axes: readonly Pick<StoredAxis, 'name'>[]
   readonly shape: readonly number[]
   /** Of each part one array of coordinates for each axis. */
   readonly parts: readonly {
@@ -17,8 +17,12 @@ export interface Claimed {
     /** Whether its levels were validated to hold each coordinate once (`levelsTell`). */
     readonly once: boolean
   }[]
+  /** Whether elements at one coordinate are elements of their own (`keepsApart`). */
+  readonly apart: boolean
   /** Where two parts hold a coordinate. */
   readonly hint?: string
+  /** Where one holds it twice. */
+  readonly once?: string
 }
 
 /**
@@ -30,16 +34,14 @@ export const levelsTell = (
   formats: readonly { readonly instance: FormatInstance; readonly dims: readonly string[] }[],
 ): boolean => !levels.some(repeats) && formats.every((f) => isInjective(f.instance, f.dims))
 
-/** Whether elements at one coordinate are an error. */
-export const isOnce = (axes: readonly StoredAxis[]): boolean => !axes.some(isNonunique)
+const ONCE = 'add the duplicates up, or declare an axis of the tensor nonunique'
 
 /**
  * Linear where coordinates come in order, otherwise by a sort.
  * @throws SptError `format/overlap`, with the first coordinate that two parts hold; `bind/duplicate`, that one holds twice
- * where the tensor's own axes are unique
+ * where elements at one coordinate do not stay apart
  */
-export function checkOnce({ axes, shape, parts, hint }: Claimed): void {
-  const apart = !isOnce(axes)
+export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Claimed): void {
   if (parts.length < 2 && parts.every((p) => p.once || apart)) return
   const columns = axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
   const begins: number[] = []
@@ -69,7 +71,7 @@ export function checkOnce({ axes, shape, parts, hint }: Claimed): void {
         code: 'bind/duplicate',
         message: `${parts[a]!.name} holds ${coordinate} twice`,
         expected: 'each coordinate once',
-        hint: 'add the duplicates up, or declare an axis of the tensor nonunique',
+        hint: once,
       })
     // Parts that are called alike are told by their places.
     const called = (k: number): string =>

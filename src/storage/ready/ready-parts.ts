@@ -5,9 +5,10 @@ import type { Instance, PartInstance } from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
+import { keepsApart } from '../storage.ts'
 import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
-import { checkOnce, isOnce, levelsTell } from './disjoint.ts'
+import { checkOnce, levelsTell } from './disjoint.ts'
 import { checkLists, checkMask, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
@@ -76,7 +77,8 @@ function checkCoordinates(stored: StoredParts): void {
   const { over } = stored.instance
   const dims = over.map((a) => a.name)
   const once = stored.parts.map(({ part: { instance } }) => levelsTell(instance.axes, [{ instance, dims }]))
-  if (once.length < 2 && (once.every(Boolean) || !isOnce(over))) return
+  const apart = keepsApart(over)
+  if (once.length < 2 && (once.every(Boolean) || apart)) return
   checkOnce({
     axes: over,
     shape: stored.shape,
@@ -85,6 +87,7 @@ function checkCoordinates(stored: StoredParts): void {
       columns: partToCoords(p, stored).coords,
       once: once[k]!,
     })),
+    apart,
     hint: 'take it out of one of them',
   })
 }
