@@ -49,3 +49,15 @@ function sameBlock(accesses: readonly BufferAccess[], v: string, space: Space): 
 /** Iterations are run one by one, in turn or by several threads: not ahead, not as an instruction, not summed up by rows. */
 export const isPlain = ({ mode }: For): boolean =>
   ['serial', 'bind', 'unroll', 'vectorize'].includes(mode.kind)
+
+/**
+ * Iterations share no element, whatever is declared of the loop: rows that differ all the same, those of a permutation, of a
+ * list without repeats. What a reduction starts itself it starts once, and where that is was found for its loops.
+ */
+export function isIndependent(kernel: Kernel2, loop: For): boolean {
+  if (!isPlain(loop)) return false
+  const once = loop.extent.kind === 'const' && loop.extent.value <= 1
+  return writtenIn(kernel, loop).every(
+    (w) => (once || w.disjoint) && w.accesses.every((a) => a.stmt.kind !== 'reduce' || !a.stmt.init),
+  )
+}

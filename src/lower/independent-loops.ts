@@ -4,7 +4,7 @@
  * those of a permutation, a list without repeats; they are then written as those of `S` are.
  */
 
-import { isPlain, writtenIn } from '../analysis/loop-writes.ts'
+import { isIndependent } from '../analysis/loop-writes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
@@ -15,17 +15,8 @@ export function markIndependentLoops(kernel: Kernel2): Kernel2 {
     mapSame(body, (s) => {
       const within = (): readonly Body[] => bodiesOf(s).map(go)
       if (s.kind !== 'for' || !s.reduce) return withBodies(s, within())
-      return isApart(kernel, s) ? stmt<For>({ ...s, reduce: false, body: within()[0]! }) : s
+      return isIndependent(kernel, s) ? stmt<For>({ ...s, reduce: false, body: within()[0]! }) : s
     })
   const body = go(kernel.body)
   return body === kernel.body ? kernel : { ...kernel, body }
-}
-
-/** Iterations share no element. What a reduction starts itself it starts once, and where that is was found for its loops. */
-function isApart(kernel: Kernel2, loop: For): boolean {
-  if (!isPlain(loop)) return false
-  const once = loop.extent.kind === 'const' && loop.extent.value <= 1
-  return writtenIn(kernel, loop).every(
-    (w) => (once || w.disjoint) && w.accesses.every((a) => a.stmt.kind !== 'reduce' || !a.stmt.init),
-  )
 }

@@ -253,7 +253,10 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
       return withChildren(x, children(x).map(go))
     const whole = new Map<string, Expr>()
     for (const d of dims) {
-      const factors = d.digits.map((g) => {
+      // A loop of one iteration adds nothing, whether the sum names it or not.
+      const counted = d.digits.filter((g) => extentOf(member(g, print)) > 1)
+      const digitsOfSum = counted.length > 0 ? counted : d.digits
+      const factors = digitsOfSum.map((g) => {
         const own = [...sum.terms.values()].find(
           (t) => t.term.kind === 'var' && t.term.name === member(g, print).var,
         )
@@ -261,8 +264,8 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
       })
       const factor = factors[0]!
       if (!Number.isInteger(factor) || factor === 0 || factors.some((f) => f !== factor)) continue
-      for (const [k, g] of d.digits.entries())
-        whole.set(member(g, print).var, k === 0 ? mul(variable(d.var), int(factor)) : int(0))
+      for (const g of d.digits)
+        whole.set(member(g, print).var, g === digitsOfSum[0] ? mul(variable(d.var), int(factor)) : int(0))
     }
     let out: Expr = int(0)
     for (const { term, coefficient } of sum.terms.values()) {

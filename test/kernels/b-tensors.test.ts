@@ -50,11 +50,25 @@ test('sums of a relational layer by its rows take no atomics', async () => {
   for (const { text } of texts) expect(text).not.toMatch(/atomic/)
 })
 
+test('gathered tiles by rows of the result take no atomics', async () => {
+  const files = { 'gather-gemm-scatter': [''], 'gather-gemm-scatter-f16': ['_f16', '_bf16'] }
+  for (const [file, types] of Object.entries(files)) {
+    const program = await load(`kernels/${file}.spt`)
+    for (const type of types)
+      for (const schedule of ['row_tiles', 'by_rows'])
+        for (const { text } of program
+          .kernel(`gather_gemm_scatter${type}`)
+          .schedule(schedule)
+          .emit('wgsl'))
+          expect(text).not.toMatch(/atomic/)
+  }
+})
+
 for (const file of ['kernels/gather-gemm-scatter.spt', 'kernels/gather-gemm-scatter-f16.spt'])
   kernelSuite({
     file,
     onlyCuda: ['pairs', 'rows'],
-    cases: () =>
+    cases: (_, schedule) =>
       tensors().map((p, k): KernelCase => {
         const [r, , n] = p.shape as [number, number, number]
         const [c, o] = [
@@ -62,7 +76,10 @@ for (const file of ['kernels/gather-gemm-scatter.spt', 'kernels/gather-gemm-scat
           [0, 3],
           [3, 0],
           [32, 64],
-        ][k % 4] as [number, number]
+        ].map((widths) => (schedule === 'by_rows' ? widths.map((w) => 4 * w) : widths))[k % 4] as [
+          number,
+          number,
+        ]
         return {
           name: `${p.name}, ${c} → ${o}`,
           inputs: {

@@ -4,6 +4,7 @@
  */
 
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
+import { isIndependent } from '../../analysis/loop-writes.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
@@ -175,7 +176,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
   // Iterations that met in what the consumer combines into meet there again.
-  const met = chain.flatMap((l) => (l.reduce ? [values.get(l.var)!] : []))
+  const met = chain.flatMap((l) => (l.reduce && !isIndependent(cx.kernel, l) ? [values.get(l.var)!] : []))
   const meets = (l: For): boolean => met.some((e) => mentions(e, l.var))
   checkCombines(cx, consumer, [...at.path, loop, ...clones].filter(meets))
   checkStartsInside(cx, producer, consumer, [...at.path, loop].filter(meets))
