@@ -107,6 +107,8 @@ const CUBES = [
   'blocks_n(1)',
   'relation_rows(2)',
   'relation_buckets(1)',
+  'row_groups(2)',
+  'row_tiles(4)',
   'slabs',
   'csf where (r < 1) + coo_n',
 ]

@@ -139,6 +139,8 @@ describe('standard formats of tensors', () => {
     ),
     ['relation_rows', [2], 3],
     ['group_tiles', [2], 3],
+    ['row_groups', [2], 3],
+    ['row_tiles', [4], 3],
     ['relation_buckets', [0], 3],
     ['relation_buckets', [2], 3],
   ])('%s(%s) of order %i: there and back, all proved', (name, args, order) => {
@@ -162,6 +164,8 @@ describe('all of them', () => {
       ...MATRICES.map((s) => s.name),
       'relation_rows',
       'group_tiles',
+      'row_groups',
+      'row_tiles',
       'relation_buckets',
     ])
     expect([...formats.keys()].filter((name) => !tried.has(name))).toEqual([])

@@ -56,11 +56,9 @@ test('gathered tiles by rows of the result take no atomics', async () => {
     const program = await load(`kernels/${file}.spt`)
     for (const type of types)
       for (const schedule of ['row_tiles', 'by_rows'])
-        for (const { text } of program
-          .kernel(`gather_gemm_scatter${type}`)
-          .schedule(schedule)
-          .emit('wgsl'))
-          expect(text).not.toMatch(/atomic/)
+        // Nor are rows of a tile put together of their digits, of which one is of a single iteration.
+        for (const { text } of program.kernel(`gather_gemm_scatter${type}`).schedule(schedule).emit('wgsl'))
+          expect(text).not.toMatch(/atomic|\/ \d+i \* \d+i \+/)
   }
 })
 

@@ -113,6 +113,8 @@ export const STANDARD: readonly Standard[] = [
   { name: 'blocks_n', args: [3], order: 3 },
   { name: 'relation_rows', args: [2], order: 3 },
   { name: 'group_tiles', args: [2], order: 3 },
+  { name: 'row_groups', args: [2], order: 3 },
+  { name: 'row_tiles', args: [4], order: 3 },
   { name: 'relation_buckets', args: [2], order: 3 },
 ]
 
