@@ -51,11 +51,11 @@ test('sums of a relational layer by its rows take no atomics', async () => {
 })
 
 test('gathered tiles by rows of the result take no atomics', async () => {
+  // Nor are rows of a tile put together of their digits, of which one is of a single iteration.
   const files = { 'gather-gemm-scatter': [''], 'gather-gemm-scatter-f16': ['_f16', '_bf16'] }
   for (const [file, types] of Object.entries(files)) {
     const program = await load(`kernels/${file}.spt`)
     for (const type of types)
-      // Nor are rows of a tile put together of their digits, of which one is of a single iteration.
       for (const schedule of ['row_tiles', 'by_rows'])
         for (const { text } of program.kernel(`gather_gemm_scatter${type}`).schedule(schedule).emit('wgsl'))
           expect(text).not.toMatch(/atomic|\/ \d+i \* \d+i \+/)
