@@ -22,7 +22,7 @@ import type { LoopStep } from '../../src/schedule/steps.ts'
 import { traceFromJson } from '../../src/schedule/trace.ts'
 import { pair, run } from '../support/kernel2.ts'
 import { FORMATS } from '../support/program-parts.ts'
-import { refusal as refused } from '../support/refusal.ts'
+import { diagnosticOf, refusal as refused } from '../support/refusal.ts'
 import { ILLEGAL } from './legality-cases.ts'
 
 const refusal = (kernel: Kernel2, ...steps: LoopStep[]): Diagnostic => refused(() => replay(kernel, steps))
@@ -481,8 +481,10 @@ describe('nests in common loops', () => {
   const TEXT = (first: string, second: string, steps: string): string => `kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
+    axis l = dense_fixed(4)
     buffer L: i32[i] in
-    buffer A: i32[i, j] in
+    buffer A: i32[i, j] inout
+    buffer w: i32[l] inout
     buffer y: i32[i] inout
     buffer z: i32[j] inout
     iterate first ${first}
@@ -512,6 +514,23 @@ describe('nests in common loops', () => {
     expect(of('[i] as S { y[i] += L[i] }', ROWS, 'join (first, second) at second.j')).toBe(
       'schedule/not-perfect',
     )
+    const third = (steps: string): string | undefined => of(ROWS, `${ROWS} iterate third ${ROWS}`, steps)
+    expect(third('join (first, third) at second.i')).toBe('schedule/not-joined')
+    // The first of the loops inside of a common one is not all that is there.
+    const twice = (at: string): string => `join (first, second) at first.i join (joined, third) at ${at}`
+    expect(third(twice('third.j'))).toBe('schedule/not-perfect')
+    expect(third(twice('third.i'))).toBeUndefined()
+    const boundAnd: Kernel2 = {
+      ...boundNests,
+      body: [
+        ...boundNests.body,
+        loop('r', 'm', [store(at('X2', ['r', 0]), at('X', ['r', 1]))], { nest: 'other' }),
+      ],
+    }
+    const merged: LoopStep = { kind: 'merge', nests: ['double', 'sum'] }
+    expect(refusal(boundAnd, merged, join('merged.block', 'merged', 'other')).code).toBe(
+      'schedule/merged-loop',
+    )
   })
 
   test('have the same iterations, which run alike', () => {
@@ -524,6 +543,19 @@ describe('nests in common loops', () => {
     expect(at('bind first.i to block.x')).toBe('schedule/not-alike')
     expect(at('bind first.i to block.x bind second.i to block.x')).toBeUndefined()
     expect(at('unroll first.i by 2 unroll second.i by 2')).toBe('schedule/not-alike')
+    expect(at('unroll first.i by 2')).toBe('schedule/not-alike')
+    expect(at('unroll second.i by 2')).toBe('schedule/not-alike')
+    const FOUR = '[l] as S { w[l] += 1 }'
+    const onThreads = (steps: string): string | undefined =>
+      of(FOUR, FOUR, `${steps} join (first, second) at first.l`)
+    expect(onThreads('bind first.l to thread.x')).toBe('schedule/not-alike')
+    expect(onThreads('bind first.l to thread.x bind second.l to thread.y')).toBe('schedule/not-alike')
+    expect(onThreads('bind first.l to thread.x bind second.l to thread.x')).toBeUndefined()
+    const longer = (least: number): string => `[i, j] as SR where (L[i] > ${least}) { y[i] += A[i, j] }`
+    const under = (second: string): string | undefined =>
+      of(longer(0), second, 'join (first, second) at first.i')
+    expect(under(longer(0))).toBeUndefined()
+    expect(under(longer(1))).toBe('schedule/not-alike')
     expect(of(ROWS, '[j, i] as SR { z[j] += A[i, j] }', 'join (first, second) at first.i')).toBe(
       'schedule/not-alike',
     )
@@ -537,6 +569,53 @@ describe('nests in common loops', () => {
     expect(both(ROWS, '[i] as S { y[m - 1 - i] += L[i] }')).toBe('schedule/order-matters')
     expect(both('[i] as R { y[0] += L[i] }', '[i] as R { y[L[i]] += 1 }')).toBeUndefined()
     expect(both(ROWS, '[i] as S { y[i] = y[i] + L[i] }')).toBeUndefined()
+    // In parallel they may where each is an atomic update, and loops that no common element is in have no say.
+    const [up, down] = ['[i] as S { y[i] += L[i] }', '[i] as S { y[m - 1 - i] += L[i] }']
+    const parallel = 'bind first.i to block.x bind second.i to block.x'
+    expect(both(up, down, parallel)).toBe('schedule/order-matters')
+    expect(both(up, down, `atomic y ${parallel}`)).toBeUndefined()
+    expect(
+      both(SUMS, ROWS.replace('SR', 'RS').replace('y[i]', 'z[j]'), `atomic z ${parallel}`),
+    ).toBeUndefined()
+    const around = (between: string): string | undefined =>
+      of(ROWS, `${between} iterate third ${ROWS}`, 'join (first, third) at first.i')
+    expect(around('[i] as S { y[i] = 2 * y[i] }')).toBe('schedule/order-matters')
+    expect(around(SUMS)).toBeUndefined()
+    const inner = (second: string): string | undefined =>
+      of('[i, j] as SS { A[i, j] += L[i] }', second, 'join (first, second) at first.j')
+    expect(inner('[i, j] as SS { A[i, j] += 1 }')).toBeUndefined()
+    expect(inner('[i, j] as SS { A[i, n - 1 - j] += 1 }')).toBe('schedule/order-matters')
+    expect(inner('[i, j] as SS { A[m - 1 - i, j] += 1 }')).toBe('schedule/order-matters')
+  })
+
+  test('are started as before: what a later one begins anew in a loop that all combine in would be lost', () => {
+    const nest = (name: string, over: 'i' | 'k', init: boolean) => {
+      const [i, k] = [`${name}_i`, `${name}_k`]
+      const own = reduce(at('y', [i]), '+', at('X', [i, k]), { init })
+      return over === 'i'
+        ? loop(i, 'm', [loop(k, 'd', [own], { nest: name, name: 'k', reduce: true })], {
+            nest: name,
+            name: 'i',
+          })
+        : loop(k, 'd', [loop(i, 'm', [own], { nest: name, name: 'i' })], {
+            nest: name,
+            name: 'k',
+            reduce: true,
+          })
+    }
+    const starts = (over: 'i' | 'k', first: boolean, second: boolean): string | undefined => {
+      const buffers = [buffer('X', ['m', 'd'], 'in'), buffer('y', ['m'], 'out')]
+      const kernel = kernel2('again', ['m', 'd'], buffers, [
+        nest('first', over, first),
+        nest('second', over, second),
+      ])
+      return diagnosticOf(() => replay(kernel, [join(`first.${over}`, 'first', 'second')]))?.code
+    }
+    expect(starts('k', true, true)).toBe('schedule/order-matters')
+    expect(starts('k', false, true)).toBe('schedule/order-matters')
+    expect(starts('k', true, false)).toBeUndefined()
+    expect(starts('i', true, true)).toBeUndefined()
+    expect(starts('i', true, false)).toBeUndefined()
   })
 
   test('write one tile where they combine the same elements by one reducer', () => {
