@@ -10,6 +10,7 @@ import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/
 import type { Buffer, For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
+import { notInRuns } from '../aligned-runs.ts'
 import type { Facts } from '../integers/facts.ts'
 import { coefficientOf, linear } from '../integers/linear.ts'
 import { alongDimensions, digitsOf } from './operand-digits.ts'
@@ -151,26 +152,11 @@ function ascendingProblem(
   around: Around,
 ): Mismatch | undefined {
   const known = b.ascending !== undefined && b.ascending % run === 0
-  const why = known ? notInRuns(l, own, run, around.facts) : 'nothing says so'
+  const why = known ? notInRuns(l.index, own.at(-1), run, around.facts) : 'nothing says so'
   if (why === undefined) return undefined
   return no('not-ascending', `each ${run} neighbours of operand ${o.name} ascend, and of ${b.name} ${why}`, {
     expected: `coordinates of an axis \`sparse_fixed(…, ${run}) compact\`, of whose positions each holds an element`,
   })
-}
-
-/** Why runs of neighbours along the last dimension do not begin at multiples of their length. */
-function notInRuns(l: Load, own: readonly For[], run: number, facts: Facts): string | undefined {
-  const last = own.at(-1)
-  const e = l.index.at(-1)
-  if (!last || !e) return 'it is one element'
-  const sum = linear(e)
-  const term = sum.terms.get(keyOf(variable(last.var)))
-  if (term?.coefficient !== 1 || l.index.slice(0, -1).some((x) => mentions(x, last.var)))
-    return `${last.name} does not go along it`
-  for (const t of sum.terms.values())
-    if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
-      return `${printExpr(e)} may begin anywhere`
-  return sum.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
 }
 
 /** Runs of `align` bytes along the last dimension stand together, aligned. */
@@ -189,7 +175,7 @@ function alignProblem(
       { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
     )
   const { facts } = around
-  const why = notInRuns(l, own, run, facts)
+  const why = notInRuns(l.index, own.at(-1), run, facts)
   if (why !== undefined) return bad(why)
   if (l.index.length > 1 && !facts.isMultiple(b.shape.at(-1)!, run))
     return bad(`rows of ${printExpr(b.shape.at(-1)!)} elements follow each other`)

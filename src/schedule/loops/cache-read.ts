@@ -1,11 +1,11 @@
 /** Caching of reads: what an iteration reads is staged in shared memory or registers (`cache_read`). */
 
+import { notInRuns } from '../../analysis/aligned-runs.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { coefficientOf } from '../../analysis/integers/linear.ts'
 import { allocatedIn } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, int, load } from '../../ir/expr.ts'
-import { buffersRead, mentions, substitute } from '../../ir/expr-tree.ts'
+import { buffersRead, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import { alloc } from '../../ir/statement-builders.ts'
@@ -182,13 +182,10 @@ function ascendingIn(
   dims: readonly { readonly var: string; readonly extent: Expr | number }[],
 ): number | undefined {
   const last = dims.at(-1)
-  const e = index.at(-1)
-  if (run === undefined || padded !== undefined || transposed || !last || !e) return undefined
+  if (run === undefined || padded !== undefined || transposed || !last) return undefined
   const facts = new Facts({ sizes: cx.kernel.facts })
-  const along = coefficientOf(e, last.var) === 1 && index.slice(0, -1).every((x) => !mentions(x, last.var))
-  const rest = substitute(e, new Map([[last.var, int(0)]]))
   const whole = typeof last.extent === 'number' ? last.extent % run === 0 : facts.isMultiple(last.extent, run)
-  return along && whole && facts.isMultiple(rest, run) ? run : undefined
+  return whole && notInRuns(index, last, run, facts) === undefined ? run : undefined
 }
 
 const unbounded = <A>(access: A): Bounding<A> => ({ access, held: new Map() })
