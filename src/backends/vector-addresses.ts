@@ -33,7 +33,7 @@ export class Addresses {
     return this.#facts.multiples(cond)
   }
 
-  /** The sum that an address is; a `let` of a sum with a constant is that sum, and so is one of such a `let`. */
+  /** The sum that an address is; a `let` of a sum, or of one times a constant, is that sum, and so is one of such a `let`. */
   sum(e: Expr): Linear {
     return linear(this.#expanded(e))
   }
@@ -41,11 +41,7 @@ export class Addresses {
   #expanded(e: Expr): Expr {
     return rewriteExpr(e, (x) => {
       const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
-      const near =
-        value?.kind === 'binary' &&
-        value.op === 'add' &&
-        (value.a.kind === 'const' || value.b.kind === 'const')
-      return near ? this.#expanded(value) : undefined
+      return value && isSum(value) ? this.#expanded(value) : undefined
     })
   }
 
@@ -70,3 +66,8 @@ export function storedAlone(body: Body, addresses: Addresses, otherwise = false)
   }
   return out
 }
+
+const isSum = (e: Expr): boolean =>
+  e.kind === 'binary' &&
+  e.dtype === 'i32' &&
+  (e.op === 'add' || e.op === 'sub' || (e.op === 'mul' && (e.a.kind === 'const' || e.b.kind === 'const')))

@@ -42,6 +42,8 @@ export interface PartialResults {
   readonly lanesAgain: boolean
   /** All elements of a thread's share meet at once. */
   readonly atOnce: boolean
+  /** In shared memory a thread's number among those that meet is the first index, and the element of its share the last. */
+  readonly rankFirst: boolean
   readonly lane: { readonly among: number; readonly together: boolean | undefined }
 }
 
@@ -53,7 +55,7 @@ export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
 
 /** The statements after the loops: what the threads have becomes the result. */
 export function combinePartials(partials: PartialResults, names: Names): Stmt[] {
-  const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, lane } = partials
+  const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, rankFirst, lane } = partials
   const { serial, threads, others, folded } = roles
   // The last phase is over those that update different elements: the first thread of each group does it.
   const nestOfPhase = (
@@ -66,7 +68,8 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
       const at = (l: For): Expr => substitute(variable(l.var), all)
       const rank = over.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
       const row = atOnce ? serial.map(at) : []
-      return make(rank, (r) => [...row, ...others.map(at), r], all)
+      const place = others.map(at)
+      return make(rank, (r) => (rankFirst ? [r, ...place, ...row] : [...row, ...place, r]), all)
     })
   const registersAt = (map: Vars): Load[] =>
     registers.map((b) => load(b.name, elementOf(roles, map), b.dtype))

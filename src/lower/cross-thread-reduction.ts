@@ -55,6 +55,9 @@ export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): K
 const AT_ONCE = 16 * 1024
 const SHARE_BYTES = 8
 
+/** Elements of a thread's share that are accessed one by one in the text. */
+const MOST_UNROLLED = 8
+
 const extent = (l: For): Expr => l.extent
 const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent.value : 1)
 
@@ -109,10 +112,11 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
   const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
   const rows = atOnce ? serial.map(extent) : []
-  const scratch =
-    groups > 1
-      ? reduce.targets.map((_, k) => room('shared', [...rows, ...others.map(extent), int(groups)], k))
-      : []
+  // Neighbouring threads have neighbouring places: where they are not those that meet, each its elements side by side.
+  const rankFirst = !folded.some(onX)
+  const places = others.map(extent)
+  const shape = rankFirst ? [int(groups), ...places, ...rows] : [...rows, ...places, int(groups)]
+  const scratch = groups > 1 ? reduce.targets.map((_, k) => room('shared', shape, k)) : []
   const identity = (k: number): Expr => {
     const e = reduce.reducer.identity[k]!
     return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
@@ -131,13 +135,14 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const finish = combinePartials(
     {
       reduce: { ...reduce, targets, init: reduce.init && !starts },
-      roles: { ...roles, alone: roles.alone && !starts },
+      roles: { ...roles, alone: roles.alone && !starts, serial: atOnce ? unrolledWhole(serial) : serial },
       registers,
       scratch,
       width,
       groups,
       lanesAgain,
       atOnce,
+      rankFirst,
       lane: { among: lanes, together },
     },
     names,
@@ -150,6 +155,16 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     // At the top, what belongs together stays in one statement, and so in one launch.
     return root === path[0] ? [when(bool(true), whole)] : whole
   })
+}
+
+/** A thread's few elements, one after the other in the text: neighbours in memory are accessed as vectors. */
+function unrolledWhole(serial: readonly For[]): readonly For[] {
+  const count = serial.reduce((n, l) => n * constantExtent(l), 1)
+  return count > MOST_UNROLLED
+    ? serial
+    : serial.map(
+        (l): For => (l.mode.kind === 'serial' ? { ...l, mode: { kind: 'unroll', factor: null } } : l),
+      )
 }
 
 /**

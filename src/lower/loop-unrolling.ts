@@ -13,7 +13,7 @@ import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { MAX_UNROLLED } from '../ir/code-size-budgets.ts'
-import { add, div, type Expr, int, isOne, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
+import { add, div, type Expr, int, isOne, isZero, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 import { define, when } from '../ir/statement-builders.ts'
@@ -46,18 +46,20 @@ function impliedBy(body: Body): ReadonlySet<string> {
   return implied.size > 0 && unrolledSize(body, copies) > MAX_UNROLLED ? new Set() : implied
 }
 
-/** The serial loops that run over register arrays which loops unrolled whole run over. */
+/** The serial loops that run over register arrays which loops unrolled whole run over, or others of these. */
 function alongside(body: Body): ReadonlySet<string> {
   const registers = allocatedIn(body, 'register')
   const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
   const over = (a: (typeof uses)[number]): readonly For[] =>
     a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))
-  const unrolled = new Set(uses.filter((a) => over(a).some((l) => isWhole(l))).map((a) => a.buffer))
   const out = new Set<string>()
-  for (const a of uses) {
-    if (!unrolled.has(a.buffer)) continue
-    for (const l of over(a))
-      if (l.mode.kind === 'serial' && l.extent.kind === 'const' && l.extent.value <= LONGEST) out.add(l.var)
+  for (let known = -1; known < out.size; ) {
+    known = out.size
+    const isUnrolled = (l: For): boolean => isWhole(l) || out.has(l.var)
+    const unrolled = new Set(uses.filter((a) => over(a).some(isUnrolled)).map((a) => a.buffer))
+    for (const a of uses)
+      for (const l of unrolled.has(a.buffer) ? over(a) : [])
+        if (l.mode.kind === 'serial' && l.extent.kind === 'const' && l.extent.value <= LONGEST) out.add(l.var)
   }
   return out
 }
@@ -82,7 +84,7 @@ function byFactor(loop: For, factor: number, names: Names): Body {
     bodyAt(loop, add(mul(variable(main), count), int(k)), names),
   ).flat()
   const done = mul(div(loop.extent, count), count)
-  return [
+  const loops = [
     stmt<For>({
       ...loop,
       var: main,
@@ -100,6 +102,7 @@ function byFactor(loop: For, factor: number, names: Names): Body {
       body: bodyAt(loop, add(done, variable(rest)), names),
     }),
   ]
+  return loops.filter((l) => !isZero(l.extent))
 }
 
 /**
