@@ -2,8 +2,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
+import { threadScript } from '../../src/search/thread-scripts.ts'
 import { Threads } from '../../src/search/threads.ts'
+import { PRODUCT } from '../support/product.ts'
 
 let folder = ''
 beforeAll(async () => {
@@ -68,3 +73,49 @@ test('those that rest end, unless they are needed before', async () => {
   expect(all.first(1)[0]).not.toBe(thread)
   all.end()
 })
+
+test.runIf(threadScript('evaluate/evaluation-worker.js') !== null)(
+  'searches that follow each other have the same thread, and one that is ended has none of the next ones',
+  async () => {
+    const { loops: kernel } = parseProgram(PRODUCT).kernel('product').compilation
+    const lowered = async (threads: EvaluationThreads) => {
+      expect((await threads.plan({ loops: kernel, options: {} }, 'product')).steps.length).toBeGreaterThan(0)
+    }
+    /** Threads are numbered in the order in which they are begun. */
+    const begun = async (work: () => Promise<void>): Promise<number> => {
+      const number = async (): Promise<number> => {
+        const thread = new Worker('', { eval: true })
+        const { threadId } = thread
+        await thread.terminate()
+        return threadId
+      }
+      const before = await number()
+      await work()
+      return (await number()) - before - 1
+    }
+    const once = async (): Promise<void> => {
+      const threads = new EvaluationThreads()
+      await lowered(threads)
+      threads.close()
+    }
+    await once()
+    expect(
+      await begun(async () => {
+        for (let k = 0; k < 3; k++) await once()
+      }),
+    ).toBe(0)
+    // Two at once need one more, and who is closed while a thread is at it ends that one alone.
+    const [first, second] = [new EvaluationThreads(), new EvaluationThreads()]
+    expect(
+      await begun(async () => {
+        const closed = expect(first.plan({ loops: kernel, options: {} }, 'product')).rejects.toThrow('closed')
+        const other = lowered(second)
+        first.close()
+        await Promise.all([closed, other])
+        await lowered(second)
+        await once()
+      }),
+    ).toBe(1)
+    second.close()
+  },
+)

@@ -26,19 +26,42 @@ interface Job {
 
 type EvaluationThread = Thread<Task, Answer>
 
+/** Milliseconds that threads wait for more. */
+const IDLE = 20_000
+
+/** For all searches of the process, one after the other: a thread reads the compiler before it is of use. */
+class Pool {
+  readonly #busy = new Set<EvaluationThread>()
+  #threads: Threads<Task, Answer> | undefined
+
+  take(script: string): EvaluationThread {
+    this.#threads ??= new Threads(script, IDLE)
+    const thread = this.#threads.first(this.#busy.size + 1).find((t) => !this.#busy.has(t))!
+    this.#busy.add(thread)
+    return thread
+  }
+
+  /** One that has ended is none of them any more. */
+  giveBack(thread: EvaluationThread): void {
+    this.#busy.delete(thread)
+    if (this.#busy.size === 0) this.#threads!.rest()
+  }
+}
+
+const pool = new Pool()
+
 /** Kernels and tensors are data: a thread gets them, and gives what comes of them. */
 export class EvaluationThreads {
   readonly #timeout: number
   readonly #most: number
-  readonly #threads: Threads<Task, Answer> | null
+  readonly #script: string | null
   readonly #waiting: Job[] = []
   readonly #busy = new Set<EvaluationThread>()
 
   constructor({ threads = 1, timeout = 30_000 }: ThreadOptions = {}) {
     this.#most = threads
     this.#timeout = timeout
-    const script = threadScript('evaluate/evaluation-worker.js')
-    this.#threads = script === null ? null : new Threads(script, IDLE)
+    this.#script = threadScript('evaluate/evaluation-worker.js')
   }
 
   /** @throws SptError `search/timeout`, and as `lowerToMemory`; what `signal` aborts with, and the thread ends */
@@ -57,7 +80,8 @@ export class EvaluationThreads {
     how: Pick<Job, 'what' | 'timeout'>,
     signal: AbortSignal | undefined,
   ): Promise<Made<K>> {
-    if (this.#threads === null) return Promise.resolve().then(() => done(task))
+    const script = this.#script
+    if (script === null) return Promise.resolve().then(() => done(task))
     if (signal?.aborted) return Promise.reject(signal.reason)
     return new Promise<Made<WorkName>>((resolve, reject) => {
       const stop = (): void => {
@@ -75,24 +99,23 @@ export class EvaluationThreads {
       const job: Job = { task: task as Task, ...how, resolve: ended(resolve), reject: ended(reject) }
       signal?.addEventListener('abort', stop, { once: true })
       this.#waiting.push(job)
-      this.#begin()
+      this.#begin(script)
     }) as Promise<Made<K>>
   }
 
-  #begin(): void {
-    while (this.#waiting.length > 0 && this.#busy.size < this.#most) {
-      const thread = this.#threads!.first(this.#busy.size + 1).find((t) => !this.#busy.has(t))!
-      void this.#run(thread, this.#waiting.shift()!)
-    }
-    if (this.#busy.size === 0) this.#threads!.rest()
+  #begin(script: string): void {
+    while (this.#waiting.length > 0 && this.#busy.size < this.#most)
+      void this.#run(script, this.#waiting.shift()!)
   }
 
-  async #run(thread: EvaluationThread, job: Job): Promise<void> {
+  async #run(script: string, job: Job): Promise<void> {
+    const thread = pool.take(script)
     this.#busy.add(thread)
     job.stop = (why) => thread.end(why)
     await this.#made(thread, job).then(job.resolve, job.reject)
     this.#busy.delete(thread)
-    this.#begin()
+    pool.giveBack(thread)
+    this.#begin(script)
   }
 
   async #made(thread: EvaluationThread, { task, what, timeout }: Job): Promise<Made<WorkName>> {
@@ -107,15 +130,12 @@ export class EvaluationThreads {
     throw new SptError(answer.refused)
   }
 
-  /** Ends its threads; what they were at is rejected. */
+  /** Ends the threads that are at something of it, which is rejected; others may be of use to the next. */
   close(): void {
     for (const job of this.#waiting.splice(0)) job.reject(new InternalError('closed'))
-    this.#threads?.end()
+    for (const thread of [...this.#busy]) thread.end(new Error('closed'))
   }
 }
-
-/** Milliseconds that threads wait for more. */
-const IDLE = 20_000
 
 const timedOut = (what: string, ms = Number.POSITIVE_INFINITY): SptError =>
   new SptError({
