@@ -49,7 +49,7 @@ export const explain: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Bytes at least: each array of a launch moves once. Bytes accessed: what its threads load and store, before caches.\nBoth, and operations, are counted in the lowered kernel with these sizes and index arrays. Registers, local memory\nand occupancy are those that the CUDA driver tells. Shares are of ceilings measured on the chip, where they are known.',
+    'Bytes at least: each array of a launch moves once. Bytes accessed: what its threads load and store, before caches.\nBoth, and operations on floats, are counted in the lowered kernel with these sizes and index arrays; integer arithmetic,\nwhich addresses are made of, is not. Registers, local memory and occupancy are those that the CUDA driver tells. Shares are of ceilings measured on the chip, where they are known.',
   ],
   examples: [
     'spt explain kernel.spt --bind A=graph.mtx --size d=64',

@@ -40,7 +40,7 @@ function roofRow(roof: Roof, time: Times | null): Row {
   const share = time && time.median > 0 ? `: ${percent(roof.atLeast / time.median)} of this rate reached` : ''
   const far =
     time && roof.atLeast < FAR * time.median
-      ? '; neither bytes nor operations limit it, but latency, imbalance or cache traffic'
+      ? '; neither bytes nor operations on floats limit it, but latency, imbalance, cache traffic or integer arithmetic'
       : ''
   return ['bound', `${roof.by}, at least ${ms(roof.atLeast)}${share}${far}`]
 }

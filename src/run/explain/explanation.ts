@@ -72,6 +72,7 @@ export interface Bytes {
   readonly sharedStored: number
 }
 
+/** Those on floats, which ceilings are measured of; integer arithmetic, addresses among it, is not counted. */
 export interface Operations {
   /** By the threads' own units. */
   readonly plain: number
