@@ -2,6 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { coords, type Device, type Kernel, load, SptError, Workspace } from '../../src/node.ts'
+import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
 import { Evaluator, type EvaluatorOptions } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
@@ -192,8 +193,15 @@ describe('the reference, in its thread', () => {
     const e = evaluator(device)
     const adopted = vi.spyOn(e.bench.data, 'adopt')
     const stop = new AbortController()
-    // What a thread computes comes later than that.
-    setImmediate(() => stop.abort(new Error('enough')))
+    const { reference } = EvaluationThreads.prototype
+    vi.spyOn(EvaluationThreads.prototype, 'reference').mockImplementationOnce(function (
+      this: EvaluationThreads,
+      ...given
+    ) {
+      const made = reference.apply(this, given)
+      stop.abort(new Error('enough'))
+      return made
+    })
     await expect(e.evaluate(asked('plain'), { signal: stop.signal })).rejects.toThrow('enough')
     expect(adopted).not.toHaveBeenCalled()
     expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
@@ -219,10 +227,13 @@ describe('the reference, in its thread', () => {
 
 test('lowering that takes too long fails, and the next does not', async () => {
   const { device } = await countedDevice()
-  const e = evaluator(device, { timeout: 1 })
-  expect((await e.evaluate(asked('columns'))).map(short)).toEqual(['search/timeout'])
+  // Thousands of statements take longer than a millisecond.
+  const long = () =>
+    kernel.split('f', 128, ['fo', 'fi']).split('j', 8, ['jo', 'ji']).unroll('fi').unroll('ji')
+  const of = space('long', kernel, (p) => p.pick('schedule', { long }))
+  const e = evaluator(device, { timeout: 1, space: of })
+  expect((await e.evaluate(asked('long'))).map(short)).toEqual(['search/timeout'])
   e.close()
-  expect((await evaluator(device, { timeout: 60_000 }).evaluate(asked('columns'))).map(short)).toEqual([
-    'measured',
-  ])
+  const patient = evaluator(device, { timeout: 60_000, space: of })
+  expect((await patient.evaluate(asked('long'))).map(short)).toEqual(['measured'])
 })
