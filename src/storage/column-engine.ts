@@ -15,6 +15,7 @@ import type {
   Cuts,
   Grouped,
   Reduced,
+  Repeated,
   Scope,
   Segments,
   SortKey,
@@ -101,9 +102,8 @@ export class Frame<C extends Column> {
   drop(name: string): void {
     this.deferred.delete(name)
     const old = this.columns.get(name)
-    if (!old) return
     this.columns.delete(name)
-    if (this.#owned.delete(old)) this.engine.release(old)
+    if (old && this.#owned.delete(old)) this.engine.release(old)
   }
 
   /** The column is no longer the frame's to release. */
@@ -230,6 +230,8 @@ export interface Engine<C extends Column> {
   scatterFirsts(frame: Frame<C>, to: C, at: Expr, value: Expr): void
 
   // Scan ----------------------------------------------------------------------------------------------------------
+  /** `none` becomes what is before it in its segment. Takes `held` over. `empty`: a segment that begins with it; -1: none. */
+  repeatLast(held: C, width: number, none: number, label: string): Coroutine<Repeated<C>>
   /** The number of the run that each entry is in, and how many there are. */
   runs(frame: Frame<C>, name: string, starts: Starts): Coroutine<number>
   /** The number of the run among those with the same first `within` keys. */

@@ -57,6 +57,13 @@ export interface Stored<C> {
   readonly coordinates: readonly Expr[]
 }
 
+/** Segments that are filled up with their last elements. */
+export interface Repeated<C> {
+  readonly indices: C
+  /** The first segment without an element; -1: every one has some. */
+  readonly empty: number
+}
+
 /** What queries need besides coordinates. */
 export interface Scope<C> {
   /** In the order of the dimensions. */

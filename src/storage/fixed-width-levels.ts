@@ -2,8 +2,8 @@
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../ir/axis.ts'
-import { add, binary, div, type Expr, eq, int, load, lt, mul, search, select, variable } from '../ir/expr.ts'
-import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
+import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expr.ts'
+import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
 import { checked, type Dimension, type Made, none, type Place } from './levels.ts'
@@ -92,44 +92,22 @@ function* fixed<C extends Column>(
   if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
   const held = frame.engine.filled(positions, padding, `${axis.name}_indices`)
   frame.engine.scatter(frame, held, at, coordinate)
-  const last = padsWithLast(axis) && positions > 0
-  const indices = last ? yield* repeatLast(frame.engine, d, width, held, positions) : held
-  return { level: { ...none, axis, extent, width, positions, indices }, at }
+  const level = { ...none, axis, extent, width, positions }
+  if (!padsWithLast(axis) || positions === 0) return { level: { ...level, indices: held }, at }
+  const { indices, empty } = yield* frame.engine.repeatLast(held, width, extent, `${axis.name}_indices`)
+  if (empty >= 0) noneToRepeat(d, empty)
+  return { level: { ...level, indices }, at }
 }
 
-const HELD = '@held'
-
-/**
- * With the coordinate of the last element of each segment where the extent stands for none.
- * @throws SptError `format/padding` where a segment has no element
- */
-function* repeatLast<C extends Column>(
-  engine: Engine<C>,
-  { axis, extent }: Dimension,
-  width: number,
-  held: C,
-  positions: number,
-): Coroutine<C> {
-  const slots = new Frame(engine, positions, new Map())
-  slots.tables.set(HELD, held)
-  const own = load(HELD, [variable(ENTRY)], 'i32')
-  const [none, wide] = [slots.sized(extent), slots.sized(width)]
-  const first = mul(div(variable(ENTRY), wide), wide)
-  const [empty = -1] = yield* engine.first(slots, [eq(load(HELD, [first], 'i32'), none)])
-  if (empty >= 0)
-    fail({
-      code: 'format/padding',
-      message: `axis ${axis.name} is padded with the last coordinate of each segment, and position ${Math.floor(empty / width)} of ${parentOf(axis)} stores none`,
-      ...(axis.span && { span: axis.span }),
-      expected: 'an element under each position',
-      hint: `without \`padded with\`, padding is passed over; or put ${axis.name} under an axis that has positions for elements alone`,
-    })
-  const last = add(search('lower', HELD, first, add(first, wide), none), int(-1))
-  const out = engine.empty(positions, `${axis.name}_indices`)
-  const from = select(lt(own, none), variable(ENTRY), last)
-  engine.scatter(slots, out, variable(ENTRY), load(HELD, [from], 'i32'))
-  engine.release(held)
-  return out
+/** @throws SptError `format/padding` */
+function noneToRepeat({ axis }: Dimension, position: number): never {
+  fail({
+    code: 'format/padding',
+    message: `axis ${axis.name} is padded with the last coordinate of each segment, and position ${position} of ${parentOf(axis)} stores none`,
+    ...(axis.span && { span: axis.span }),
+    expected: 'an element under each position',
+    hint: `without \`padded with\`, padding is passed over; or put ${axis.name} under an axis that has positions for elements alone`,
+  })
 }
 
 /**

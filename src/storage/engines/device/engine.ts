@@ -16,6 +16,7 @@ import * as levels from './level-scans.ts'
 import { orderBy } from './lexicographic-order.ts'
 import * as maps from './map-reduce.ts'
 import { filled, partition } from './partition.ts'
+import { repeatLast } from './repeat-last.ts'
 import * as values from './values.ts'
 
 type F = Frame<Column>
@@ -61,6 +62,9 @@ export function deviceEngine(q: Queue): Engine<Column> {
     compact: (frame, condition, columns, sizes) => reading.compact(q, frame, condition, columns, sizes),
     scatter: (frame, to, at, value) => levels.scatter(q, frame, to, at, value),
     scatterFirsts: (frame, to, at, value) => levels.scatter(q, frame, to, at, value, true),
+    repeatLast(held, width, none, label) {
+      return repeatLast(this, held, width, none, label)
+    },
     runs: (frame, name, starts) => levels.runs(q, frame, name, starts),
     ranks: (frame, name, starts, within) => levels.ranks(q, frame, name, starts, within),
     cuts: (frame, name, rank, of) => levels.cuts(q, frame, name, rank, of),

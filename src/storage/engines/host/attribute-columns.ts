@@ -1,8 +1,11 @@
 /** Counts, ranks and values of entries as columns; entries stay as they stand. */
+import { boundsOf } from '../../../analysis/integers/ranges.ts'
+import { nonNegative } from '../../../columns/key-columns.ts'
 import { giveBack } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
+import { positiveIn } from '../../attribute-queries.ts'
 import type { Counting, Grouped, Reduced, Scope } from '../../engine-operands.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import { countDistinct, rankDistinct, runsOf } from './count-distinct.ts'
@@ -18,18 +21,29 @@ export const rank = (frame: F, q: Counting, apart: boolean): void => grouped(fra
 function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'count' | 'rank'): void {
   const all = [...by, ...of]
   withKeys(frame, all, (keys) => {
-    const [groups, objects] = [keys.slice(0, by.length), keys.slice(by.length)]
+    const natural = keys.map((c, k) => (isNatural(frame, all[k]!) ? c : nonNegative(c)))
+    const [groups, objects] = [natural.slice(0, by.length), natural.slice(by.length)]
     const inRuns = apart && sortedPrefix(all, frame.sortedBy, frame.rising, () => false) === all.length
     frame.set(
       name,
       inRuns
         ? runsOf(groups, frame.n, what)
         : what === 'rank'
-          ? rankDistinct({ by: groups, of: objects, entries: frame.n })
+          ? rankDistinct({ by: groups, of: objects, entries: frame.n, grouped: isGrouped(frame, by) })
           : countDistinct({ by: groups, of: objects, entries: frame.n, apart }),
     )
   })
 }
+
+/** Whether it is known that no value is negative. */
+function isNatural(frame: F, e: Expr): boolean {
+  const range = boundsOf(e, (name) => frame.range(name))
+  return !!range && range.lo >= 0
+}
+
+/** Whether it is known that groups stand together, in order. */
+const isGrouped = (frame: F, by: readonly Expr[]): boolean =>
+  sortedPrefix(by, frame.sortedBy, frame.rising, positiveIn(frame)) === by.length
 
 export function least(frame: F, { name, by, of }: Reduced): void {
   withKeys(frame, [...by, of], (keys) => {

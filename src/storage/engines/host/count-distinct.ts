@@ -2,17 +2,21 @@
  * Counts and ranks of distinct tuples in groups. Entries whose keys are in order are swept; groups that stand together
  * are counted in a window; only what is left is ordered first.
  */
-import { changes, largest, nonNegative } from '../../../columns/key-columns.ts'
+import { changes, largest } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
 import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
+import { rankSegments } from './segment-ranks.ts'
 
+/** Keys that are not negative. */
 export interface Keys {
   readonly by: readonly Int32Array[]
   readonly of: readonly Int32Array[]
   readonly entries: number
   /** No two entries agree in `by` and `of`. */
   readonly apart: boolean
+  /** It is known that `by` never falls. */
+  readonly grouped: boolean
 }
 
 /** Counters of a window: they stay in a core's cache. */
@@ -42,23 +46,22 @@ export function runsOf(leading: readonly Int32Array[], entries: number, what: 'c
 }
 
 /** How many different `of` there are among entries with the same `by`. */
-export function countDistinct({ by, of, entries, apart }: Keys): Int32Array {
+export function countDistinct({ by, of, entries, apart }: Omit<Keys, 'grouped'>): Int32Array {
   const n = entries
   const out = borrow(n, 'entries')
   if (n === 0) return out
   if (of.length === 0) return out.fill(1)
-  const groups = by.map(nonNegative)
   if (apart) {
-    if (groups.length === 0) return out.fill(n)
-    if (groups.length === 1 || !countWindows(groups, out)) {
-      const { order, columns } = lexicographic(groups, groups.map(largest))
+    if (by.length === 0) return out.fill(n)
+    if (by.length === 1 || !countWindows(by, out)) {
+      const { order, columns } = lexicographic(by, by.map(largest))
       sweepRuns(columns, null, order, out)
     }
     return out
   }
-  const keys = [...groups, ...of.map(nonNegative)]
+  const keys = [...by, ...of]
   const { order, columns } = lexicographic(keys, keys.map(largest))
-  sweepRuns(columns.slice(0, groups.length), columns.slice(groups.length), order, out)
+  sweepRuns(columns.slice(0, by.length), columns.slice(by.length), order, out)
   return out
 }
 
@@ -132,19 +135,19 @@ function neverFalls(column: Int32Array): boolean {
 }
 
 /** How many different `of` are smaller among entries with the same `by`. */
-export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Array {
-  const n = entries
+export function rankDistinct({ by, of, entries, grouped }: Omit<Keys, 'apart'>): Int32Array {
+  const keys = [...by, ...of]
+  if (entries === 0 || of.length === 0) return borrow(entries, 'entries').fill(0)
+  const inGroups = of.length === 1 && by.length > 0 && !isSorted(keys)
+  return (inGroups ? rankInGroups(by, of[0]!, grouped) : null) ?? rankByOrder(by, of, entries)
+}
+
+function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: number): Int32Array {
   const out = borrow(n, 'entries')
-  if (n === 0) return out
-  const groups = by.map(nonNegative)
-  const objects = of.map(nonNegative)
-  const keys = [...groups, ...objects]
-  if (keys.length === 0 || of.length === 0) return out.fill(0)
-  if (of.length === 1 && groups.length > 0 && !isSorted(keys) && isSorted(groups))
-    if (rankWindows(groups, objects[0]!, out)) return out
+  const keys = [...by, ...of]
   const { order, columns } = lexicographic(keys, keys.map(largest))
-  const group = groups.length > 0 ? changes(columns.slice(0, groups.length)) : new Uint8Array(n)
-  const object = changes(columns.slice(groups.length))
+  const group = by.length > 0 ? changes(columns.slice(0, by.length)) : new Uint8Array(n)
+  const object = changes(columns.slice(by.length))
   let rank = 0
   for (let s = 0; s < n; s++) {
     rank = group[s] === 1 ? 0 : rank + (s === 0 ? 0 : object[s]!)
@@ -153,11 +156,14 @@ export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Arr
   return out
 }
 
-/** Ranks in groups that stand together. */
-function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array): boolean {
-  const n = out.length
+/** Ranks in groups that stand together, or that are numbered; `null`: an order is cheaper. */
+function rankInGroups(by: readonly Int32Array[], of: Int32Array, grouped: boolean): Int32Array | null {
+  const [first, ...others] = by
   const extent = largest(of) + 1
-  if (extent > MAX_EXTENT) return false
+  if (others.length === 0) return rankSegments(first!, of, extent, largest(first!) + 1)?.rank ?? null
+  if (extent > MAX_EXTENT || !(grouped || isSorted(by))) return null
+  const n = of.length
+  const out = borrow(n, 'entries')
   const ranker = new Ranker(extent)
   const group = changes(by)
   for (let lo = 0; lo < n; ) {
@@ -166,5 +172,5 @@ function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array)
     ranker.rank(of, lo, hi, out)
     lo = hi
   }
-  return true
+  return out
 }

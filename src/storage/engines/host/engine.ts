@@ -88,6 +88,7 @@ export const HOST: Engine<TypedArray> = {
   scatter: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
   scatterFirsts: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
 
+  repeatLast: (held, width, none) => ready(scans.repeatLast(held as Ints, width, none)),
   runs: (frame, name, starts) => ready(scans.runs(frame, name, starts)),
   ranks: scans.ranks,
   cuts: scans.cuts,

@@ -144,6 +144,18 @@ export function offsets(lengths: Int32Array, label: string): { indptr: Int32Arra
   return { indptr, total }
 }
 
+/** Segments fill up from their ends, most of which hold something. */
+export function repeatLast(held: Int32Array, width: number, none: number) {
+  let empty = -1
+  for (let end = width; end <= held.length && empty < 0; end += width) {
+    let k = end - 1
+    while (k >= end - width && held[k] === none) k--
+    if (k < end - width) empty = end / width - 1
+    else if (k + 1 < end) held.fill(held[k]!, k + 1, end)
+  }
+  return { indices: held, empty }
+}
+
 /** Bits are set and counted in any order of the entries. */
 export function bitmap(frame: F, name: string, of: Bitmap) {
   const { parents, words, label } = of

@@ -68,20 +68,23 @@ function rankGrouped(
   return rank
 }
 
-/** The same after a counting sort by parent position. */
+/** The same after a counting sort by parent position. Neighbours mostly have one: their places are counted together. */
 function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: Int32Array): Int32Array {
   const n = at.length
-  let shared = false
-  for (let e = 0; e < n; e++) if (++counts[at[e]!]! > 1) shared = true
+  const shared = countRuns(at, counts)
   const rank = borrowExact(n, 'entries')
   // Nobody has a neighbour: every entry is the first of its segment.
   if (!shared) return rank.fill(0)
   const next = allocate(counts.length, 'segments')
   for (let p = 1; p < next.length; p++) next[p] = next[p - 1]! + counts[p - 1]!
-  const order = borrow(n, 'entries')
-  for (let e = 0; e < n; e++) order[next[at[e]!]!++] = e
   const own = borrow(n, 'entries')
-  for (let s = 0; s < n; s++) own[s] = column[order[s]!]!
+  for (let e = 0; e < n; ) {
+    const p = at[e]!
+    let s = next[p]!
+    do own[s++] = column[e++]!
+    while (e < n && at[e] === p)
+    next[p] = s
+  }
   const ranks = borrow(n, 'entries')
   const ranker = new Ranker(extent)
   for (let p = 0, lo = 0; lo < n; p++) {
@@ -89,7 +92,28 @@ function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: In
     counts[p] = ranker.rank(own, lo, hi, ranks)
     lo = hi
   }
-  for (let s = 0; s < n; s++) rank[order[s]!] = ranks[s]!
-  for (const a of [order, own, ranks]) giveBack(a)
+  // The last entry of a segment was dealt out last.
+  for (let e = n - 1; e >= 0; ) {
+    const p = at[e]!
+    let s = next[p]!
+    do rank[e--] = ranks[--s]!
+    while (e >= 0 && at[e] === p)
+    next[p] = s
+  }
+  for (const a of [next, own, ranks]) giveBack(a)
   return rank
+}
+
+/** Entries at each parent position; whether one has several. */
+function countRuns(at: Int32Array, counts: Int32Array): boolean {
+  let shared = false
+  for (let lo = 0; lo < at.length; ) {
+    const p = at[lo]!
+    let hi = lo + 1
+    while (hi < at.length && at[hi] === p) hi++
+    counts[p]! += hi - lo
+    if (counts[p]! > 1) shared = true
+    lo = hi
+  }
+  return shared
 }
