@@ -5,8 +5,8 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import { allocate, gather } from '../columns/allocate.ts'
-import { changes, largest } from '../columns/key-columns.ts'
 import { lexicographic } from '../columns/lexicographic-sort.ts'
+import { repetitions } from '../columns/repetitions.ts'
 import { isDense, isNonunique, isPadded } from '../ir/axis.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { chainOf, paddedPositions } from './padding-positions.ts'
@@ -60,19 +60,6 @@ function builtOver(storage: Storage, tree: readonly string[], others: Iterable<S
     if (same && tree.every((a, k) => s.axes[k]!.name === a)) return s
   }
   return storage
-}
-
-/** How many entries before each one have its coordinates. */
-function repetitions(columns: readonly Int32Array[]): Int32Array {
-  const sorted = lexicographic(columns, columns.map(largest))
-  const begins = changes(sorted.columns)
-  const out = allocate(begins.length, 'entries')
-  let times = 0
-  for (let s = 0; s < begins.length; s++) {
-    times = begins[s] === 1 ? 0 : times + 1
-    out[sorted.order ? sorted.order[s]! : s] = times
-  }
-  return out
 }
 
 /** `which`: of the positions of its coordinates each entry takes that one; what is left of it is for other trees, unless this is the `last`. */

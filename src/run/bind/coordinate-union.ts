@@ -1,8 +1,7 @@
 /** Union of the coordinates of several tensors over the same axes, as one list of entries. */
 
 import { ascending, concat, gather } from '../../columns/allocate.ts'
-import { changes, largest } from '../../columns/key-columns.ts'
-import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import { identified, repetitions } from '../../columns/repetitions.ts'
 import { lengthOf } from './remap-entries.ts'
 import type { Piece, Source } from './types.ts'
 
@@ -33,7 +32,8 @@ export function united(
 ): Union {
   const columns = axes.map((a) => concat(pieces.map((p) => p.columns.get(a)!)))
   const kept = pieces.map(keeps)
-  const ids = kept.includes(true) && pieces.length > 1 ? identified(columns, ownersOf(pieces), kept) : null
+  const apart = kept.includes(true) && pieces.length > 1
+  const ids = apart ? identified([...columns, timesOf(columns, pieces, kept)]) : null
   const starts = new Map<Piece, number>()
   let before = 0
   for (const p of pieces) {
@@ -51,42 +51,18 @@ export function united(
   return { columns: ids ? columns.map((c) => gather(c, ids.entries)) : columns, positionsOf }
 }
 
-/** For each entry of concatenated pieces the number of its piece. */
-function ownersOf(pieces: readonly Piece[]): Int32Array {
-  const out = new Int32Array(pieces.reduce((n, p) => n + lengthOf(p), 0))
+/** For each entry of concatenated pieces which of its piece's entries at its coordinates it is, where these are kept apart. */
+function timesOf(
+  columns: readonly Int32Array[],
+  pieces: readonly Piece[],
+  kept: readonly boolean[],
+): Int32Array {
+  const times = new Int32Array(columns[0]!.length)
   let at = 0
   pieces.forEach((p, k) => {
-    out.fill(k, at, at + lengthOf(p))
-    at += lengthOf(p)
+    const to = at + lengthOf(p)
+    if (kept[k]) times.set(repetitions(columns.map((c) => c.subarray(at, to))), at)
+    at = to
   })
-  return out
-}
-
-/** The entries that are the first of their kind, and for each entry its place among them. O(entries × axes). */
-function identified(
-  columns: readonly Int32Array[],
-  owner: Int32Array,
-  kept: readonly boolean[],
-): { readonly entries: Int32Array; readonly of: Int32Array } {
-  const n = owner.length
-  const sorted = lexicographic(columns, columns.map(largest))
-  const begins = changes(sorted.columns)
-  // Of equal entries those of one piece stand together, in their order.
-  const like = new Int32Array(n)
-  let run: number[] = []
-  let times = 0
-  for (let s = 0; s < n; s++) {
-    const e = sorted.order ? sorted.order[s]! : s
-    if (begins[s] === 1) run = []
-    const follows = run.length > 0 && owner[e] === owner[sorted.order ? sorted.order[s - 1]! : s - 1]
-    times = follows && kept[owner[e]!] ? times + 1 : 0
-    if (times === run.length) run.push(e)
-    like[e] = run[times]!
-  }
-  const entries = Int32Array.from(owner.keys()).filter((e) => like[e] === e)
-  const place = new Int32Array(n)
-  entries.forEach((e, k) => {
-    place[e] = k
-  })
-  return { entries, of: like.map((e) => place[e]!) }
+  return times
 }
