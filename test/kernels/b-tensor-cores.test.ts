@@ -242,6 +242,21 @@ test('rows and listed rows are multiplied by warps, and what a matrix has is kep
   }
 })
 
+test('tokens that are sorted by their experts are stored by one block each: nothing is atomic', async () => {
+  const k = (await load('kernels/mixture-of-experts.spt')).kernel()
+  const texts = (schedule: string): string =>
+    (['cuda', 'wgsl'] as const)
+      .flatMap((t) =>
+        k
+          .schedule(schedule)
+          .emit(t)
+          .map((m) => m.text),
+      )
+      .join('\n')
+  expect(texts('stored')).not.toMatch(/atomic/i)
+  expect(texts('gpu')).toMatch(/atomic/i)
+})
+
 /** The pattern says which tokens an expert has. */
 kernelSuite({
   file: 'kernels/mixture-of-experts.spt',

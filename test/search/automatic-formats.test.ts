@@ -86,7 +86,7 @@ function matrix(m: number, n: number, hubs: number, seed: number, most = n): Coo
     const columns = r < hubs ? most : (r + seed) % 3
     return Array.from({ length: columns }, (_, k) => [row, (k * 11 + r * 5) % n] as const)
   }).flat()
-  const unique = [...new Map(all.map((e) => [e.join(), e])).values()]
+  const unique = [...new Map(all.map(([a, b]) => [a * n + b, [a, b] as const])).values()]
   const mixed = unique.sort(
     ([a, b], [c, d]) => ((a * 31 + b * 17 + seed) % 101) - ((c * 31 + d * 17 + seed) % 101),
   )
