@@ -85,13 +85,13 @@ export class Printer {
         return [indent + (s.global && t.globalBarrier ? t.globalBarrier : t.barrier)]
       }
       case 'vector_load': {
-        const v = this.#vector(s.load)
+        const v = this.#vector(s.load, s.names.length)
         const names = s.names.map((n) => this.#c.mangler.name(n))
         this.#loaded.set(s.names[0]!, { names: s.names, dtype: s.load.dtype, temporary: v.temporary })
         return t.loadVector(v, names, this.#c.helpers).map((l) => indent + l)
       }
       case 'vector_store': {
-        const v = this.#vector(s.target)
+        const v = this.#vector(s.target, s.values.length)
         const values = s.values.map((e) => this.expr(e))
         const lines = s.atomic
           ? t.atomicVector(v, s.atomic, values, this.#c.helpers)
@@ -111,10 +111,13 @@ export class Printer {
     }
   }
 
-  #vector(first: Load): VectorRef {
+  #vector(first: Load, width: number): VectorRef {
+    const [index] = first.index as [Expr]
+    const isCounted = index.kind === 'binary' && index.op === 'mul' && index.b.kind === 'const'
     return {
       ref: this.ref(first.buffer),
-      index: this.expr(first.index[0]!),
+      index: this.expr(index),
+      ...(isCounted && index.b.value === width && { number: this.expr(index.a) }),
       temporary: this.#c.mangler.unique(`${first.buffer}_vector`),
     }
   }

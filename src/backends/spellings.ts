@@ -27,6 +27,8 @@ export interface VectorRef {
   readonly ref: BufferRef
   /** Of the first element; a multiple of the number of elements. */
   readonly index: string
+  /** Which vector of an array of them it is, where that takes no division. */
+  readonly number?: string
   /** A name that the text has nowhere else. */
   readonly temporary: string
 }

@@ -1,9 +1,10 @@
 /** Alignment analysis of addresses. What divides the addresses of a launch, where it is known. */
 
 import { Facts } from '../analysis/integers/facts.ts'
-import { type Linear, linear } from '../analysis/integers/linear.ts'
+import { type Linear, linear, mapNumbers, sumExpr } from '../analysis/integers/linear.ts'
+import { writesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { rewriteExpr } from '../ir/expr-tree.ts'
+import { buffersRead, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Fact } from '../ir/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
 
@@ -12,10 +13,17 @@ export class Addresses {
   /** Values of `let`s, by name. */
   readonly #lets = new Map<string, Expr>()
 
+  /** Those that are sums, of what is the same wherever they are in scope. */
+  readonly #sums = new Map<string, Expr>()
+
   constructor(body: Body, sizes: readonly Fact[] = []) {
     this.#facts = new Facts({ sizes, defined: (name) => this.#lets.get(name) })
+    const written = writesOf(body)
     walkStmts(body, (s) => {
-      if (s.kind === 'let') this.#lets.set(s.name, s.value)
+      if (s.kind !== 'let') return
+      this.#lets.set(s.name, s.value)
+      if (isSum(s.value) && ![...buffersRead(s.value)].some((b) => written.has(b)))
+        this.#sums.set(s.name, s.value)
     })
   }
 
@@ -40,9 +48,18 @@ export class Addresses {
 
   #expanded(e: Expr): Expr {
     return rewriteExpr(e, (x) => {
-      const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
-      return value && isSum(value) ? this.#expanded(value) : undefined
+      const value = x.kind === 'var' ? this.#sums.get(x.name) : undefined
+      return value && this.#expanded(value)
     })
+  }
+
+  /** Which vector of `width` elements an address begins, without a division: where all that is summed up is divisible. */
+  whole(e: Expr, width: number): Expr | undefined {
+    const sum = this.sum(e)
+    const isDivisible = (n: number): boolean => n % width === 0
+    if (![sum.constant, ...[...sum.terms.values()].map((t) => t.coefficient)].every(isDivisible))
+      return undefined
+    return sumExpr(mapNumbers(sum, (n) => n / width))
   }
 
   /** What divides an address, constant aside; 0 for none. */

@@ -10,7 +10,7 @@
 
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
+import { add, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
 import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
 import { define, vectorLoad, vectorStore } from '../ir/statement-builders.ts'
@@ -179,7 +179,7 @@ class Vectorizer {
         const first = Math.min(...members.map((m) => m!.first))
         const from = members.findIndex((m) => m!.first === first)
         const at = members[from]!.load
-        const start = load(at.buffer, [add(at.index[0]!, int(-from))], at.dtype)
+        const start = load(at.buffer, [this.#start(add(at.index[0]!, int(-from)), width)], at.dtype)
         // No name of the kernel has a point in it.
         const names = members.map(() => `${at.buffer}.${this.#count++}`)
         const list = vectors.get(first) ?? []
@@ -189,6 +189,12 @@ class Vectorizer {
           named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
       }
     }
+  }
+
+  /** Where arrays are arrays of vectors, the number of one times its elements: constants in it stay what addresses differ by. */
+  #start(index: Expr, width: number): Expr {
+    const whole = this.#widths.storesVectors ? this.#addresses.whole(index, width) : undefined
+    return whole ? mul(whole, int(width)) : index
   }
 
   readonly #neighbours: Neighbours = {
@@ -251,7 +257,8 @@ class Vectorizer {
         if (members.some((m, k) => !m || done.has(constant + k))) continue
         const last = Math.max(...members.map((m) => m!.at))
         const { store } = members[0]!
-        const target = load(store.buffer, store.index, this.#buffers.get(store.buffer)!.dtype)
+        const start = this.#start(store.index[0]!, width)
+        const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
         const whole = vectorStore(
           target,
           members.map((m) => m!.store.value),

@@ -121,6 +121,14 @@ describe('a straight line', () => {
     expect(widths([...twice, define('b', add(variable('a'), int(1))), ...four])).toEqual([4])
   })
 
+  test('takes what was named before a write for another address than the same after it', () => {
+    const four = (name: string): Stmt => define(name, mul(load('y', [int(0)], 'i32'), int(4)))
+    const two = (name: string, from: number): Stmt[] =>
+      [from, from + 1].map((k) => define(`v${k}`, load('x', [add(variable(name), int(k))], 'f32')))
+    expect(widths([four('a'), ...two('a', 0), four('b'), ...two('b', 2)])).toEqual([4])
+    expect(widths([four('a'), ...two('a', 0), writes('y', 0), four('b'), ...two('b', 2)])).toEqual([2, 2])
+  })
+
   // Whichever of them are chosen, and whatever decides.
   test('has vectors of what choices read where both sides are evaluated, and nowhere else', () => {
     const choices = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.boolean()), {

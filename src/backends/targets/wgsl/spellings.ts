@@ -3,7 +3,7 @@
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
 import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import { decimal } from '../../../ir/rounding.ts'
-import type { BufferRef, Helpers, MathCall, Spellings } from '../../spellings.ts'
+import type { BufferRef, Helpers, MathCall, Spellings, VectorRef } from '../../spellings.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
 import { called, help, need } from './helpers.ts'
 
@@ -25,6 +25,8 @@ const NATIVE: Readonly<Record<string, string>> = { '+': 'atomicAdd', min: 'atomi
 
 const at = (b: BufferRef, index: string): string =>
   b.vector ? `${b.name}[(${index}) >> 2u][(${index}) & 3]` : `${b.name}[${index}]`
+
+const vectorAt = ({ ref, index, number }: VectorRef): string => `${ref.name}[${number ?? `(${index}) >> 2u`}]`
 
 /** One with a combination of what the element was, in words. */
 const exchange = (e: AtomicElement, value: string, helpers: Helpers): string =>
@@ -134,17 +136,19 @@ const table = (elements: Elements): Wgsl => ({
   },
   widths: () => [VECTOR],
   storesVectors: true,
-  loadVector: ({ ref, index, temporary }, names) => [
-    `let ${temporary} = ${ref.name}[(${index}) >> 2u];`,
-    ...names.map((n, k) => `let ${n} = ${elements.decode(ref.buffer.dtype, `${temporary}.${'xyzw'[k]}`)};`),
+  loadVector: (v, names) => [
+    `let ${v.temporary} = ${vectorAt(v)};`,
+    ...names.map(
+      (n, k) => `let ${n} = ${elements.decode(v.ref.buffer.dtype, `${v.temporary}.${'xyzw'[k]}`)};`,
+    ),
   ],
   atomicWidths: () => [],
   atomicVector: () => [],
-  storeVector: ({ ref, index }, values, helpers, exact, copied) => {
-    const t = ref.buffer.dtype
+  storeVector: (v, values, helpers, exact, copied) => {
+    const t = v.ref.buffer.dtype
     const encoded = (): string =>
-      `vec4<${elements.type(t)}>(${values.map((v, k) => elements.encode(t, v, helpers, exact[k])).join(', ')})`
-    return [`${ref.name}[(${index}) >> 2u] = ${copied ?? encoded()};`]
+      `vec4<${elements.type(t)}>(${values.map((x, k) => elements.encode(t, x, helpers, exact[k])).join(', ')})`
+    return [`${vectorAt(v)} = ${copied ?? encoded()};`]
   },
   builtin: (axis) =>
     levelOf(axis) === 'thread' ? `i32(local.${directionOf(axis)})` : axis.replace('.', '_'),
