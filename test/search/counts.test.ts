@@ -113,6 +113,21 @@ function matrixOf(seed: number, steep: number, byColumns: boolean) {
   }
 }
 
+/** Rows that are alike lie apart: row i has the columns of i % classes. */
+function scattered(seed: number, classes: number) {
+  const random = new Random(seed)
+  const [rows, columns] = [960, 700]
+  const own = Array.from({ length: classes }, () => {
+    const of = Array.from({ length: 12 }, () => Math.floor(random.next() * columns))
+    return [...new Set(of)].sort((a, b) => a - b)
+  })
+  const cells = Array.from({ length: rows }, (_, r) => own[r % classes]!.map((c) => [r, c] as const)).flat()
+  return {
+    tensors: { A: coords([rows, columns], [cells.map(([r]) => r), cells.map(([, c]) => c)]) },
+    params: { m: rows, n: columns, d: 16 },
+  }
+}
+
 const TOTALS = ['statements', 'entries', 'elements', 'loadBytes', 'atomicRequests', 'footprint'] as const
 
 law.prop(
@@ -134,17 +149,31 @@ law.prop(
 )(
   'of samples the expected counts are those of the whole structure',
   (seed, steep, byColumns, [name, ...args]) => {
-    const given = matrixOf(seed, steep, byColumns)
-    const { kernel: stored, loops, positions } = kernel.as('A', name, ...args).compilation
-    const counted = (sampled?: number) => {
-      const structure = structureOf(stored, positions, given, sampled)
-      return termsOf(loops, workOf(loops, structure), structure, null)
-    }
-    const [some, all] = [counted(SAMPLED), counted(Number.POSITIVE_INFINITY)]
-    for (const term of TOTALS) {
-      if (all[term] === 0) continue
-      expect(some[term] / all[term], term).toBeGreaterThan(1 - off(name))
-      expect(some[term] / all[term], term).toBeLessThan(1 + off(name))
-    }
+    expectSamples(matrixOf(seed, steep, byColumns), name, args, off(name))
   },
+)
+
+function expectSamples(given: ReturnType<typeof matrixOf>, name: string, args: number[], off: number): void {
+  const { kernel: stored, loops, positions } = kernel.as('A', name, ...args).compilation
+  const counted = (sampled?: number) => {
+    const structure = structureOf(stored, positions, given, sampled)
+    return termsOf(loops, workOf(loops, structure), structure, null)
+  }
+  const [some, all] = [counted(SAMPLED), counted(Number.POSITIVE_INFINITY)]
+  for (const term of TOTALS) {
+    if (all[term] === 0) continue
+    expect(some[term] / all[term], term).toBeGreaterThan(1 - off)
+    expect(some[term] / all[term], term).toBeLessThan(1 + off)
+  }
+}
+
+law.prop(
+  [
+    fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+    fc.integer({ min: 10, max: 60 }),
+    fc.constantFrom<[string, ...number[]]>(['sorted_panels', 8, 4], ['strips', 4, 4]),
+  ],
+  { numRuns: runs(20) },
+)('samples have the rows that a format brings together', (seed, classes, [name, ...args]) =>
+  expectSamples(scattered(seed, classes), name, args, 0.25),
 )

@@ -75,24 +75,29 @@ export function spreadOf(
   { steps, jumps }: Address,
   buffer: Buffer,
   lanes: readonly Lane[],
-  frames: readonly { readonly loop: For | null; readonly extent: number }[],
+  around: readonly { readonly loop: For | null; readonly extent: number }[],
 ): Spread {
   const bytes = DTYPE_BYTES[buffer.dtype]
+  const frames = around.filter(({ loop }) => !lanes.some((l) => l.variable === loop?.var))
   const own = runOfThread(frames, steps)
   let run = own
   const vector = Math.min(own, Math.max(1, WIDEST / bytes))
   let [left, regions, asking, beside] = [WARP, 1, 1, 1]
-  for (const axis of AXES_OF_BLOCK)
-    for (const l of lanes) {
-      if (l.axis !== axis || left <= 1) continue
-      const n = Math.min(left, Math.max(1, Math.round(l.extent)))
+  for (const axis of AXES_OF_BLOCK) {
+    const rest = lanes.filter((l) => l.axis === axis)
+    while (rest.length > 0 && left > 1) {
+      // Of a tile that threads hold together, what lies side by side comes first.
+      const next = rest.findIndex((l) => !jumps.has(l.variable) && steps.get(l.variable) === run)
+      const [l] = rest.splice(Math.max(0, next), 1)
+      const n = Math.min(left, Math.max(1, Math.round(l!.extent)))
       left = Math.floor(left / n)
       asking *= n
-      if (!jumps.has(l.variable) && steps.get(l.variable) === run) {
+      if (next >= 0) {
         run *= n
         beside *= n
-      } else if (jumps.has(l.variable) || (steps.get(l.variable) ?? 0) !== 0) regions *= n
+      } else if (jumps.has(l!.variable) || (steps.get(l!.variable) ?? 0) !== 0) regions *= n
     }
+  }
   // With a run over several requests of a thread, a request has its part of the sectors.
   const touched = regions * Math.max(1, (run * bytes) / SECTOR)
   const requests = asking * Math.max(1, own / vector)

@@ -1,14 +1,14 @@
-/** What is predicted from, as another thread gets it: of a large matrix its samples, which are all that is looked at. */
+/** What is predicted from, as another thread gets it: of a matrix its rows, in memory that threads share. */
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { sizeOf } from './outer-dimension.ts'
 import type { ModelData } from './prediction.ts'
-import { type Sample, Samples } from './rows.ts'
-import { SAMPLED } from './structure.ts'
+import { Samples } from './rows.ts'
+import type { Rows } from './statistics.ts'
 
 export interface SentData extends Pick<ModelData, 'tensors' | 'params' | 'statistics'> {
-  /** Of rows and of columns of the only tensor, which is sent without its elements. */
-  readonly drawn: readonly Sample[] | null
+  /** Of the only tensor, which is sent without its elements. */
+  readonly rows: Rows | null
 }
 
 /** Elements of tensors that are sent whole. */
@@ -20,18 +20,27 @@ export function sentData(kernel: Kernel1, data: ModelData): SentData | null {
   const tensors = Object.entries(data.tensors)
   const [first] = tensors
   if (first && tensors.length === 1 && sizeOf(kernel, first[0], 0) !== undefined) {
-    const drawn = ([0, 1] as const).flatMap((along) => samples.of(first[1], along, SAMPLED) ?? [])
-    if (drawn.length > 0)
-      return { params, statistics, tensors: { [first[0]]: withoutElements(first[1]) }, drawn }
+    const rows = samples.rowsOf(first[1])
+    if (rows)
+      return { params, statistics, tensors: { [first[0]]: withoutElements(first[1]) }, rows: shared(rows) }
   }
   const elements = tensors.reduce((n, [, t]) => n + elementsOf(t), 0)
-  return elements > MOST ? null : { params, statistics, tensors: data.tensors, drawn: null }
+  return elements > MOST ? null : { params, statistics, tensors: data.tensors, rows: null }
 }
 
-export function receivedData({ drawn, ...data }: SentData): ModelData {
+export function receivedData({ rows, ...data }: SentData): ModelData {
   const samples = new Samples()
-  if (drawn) for (const t of Object.values(data.tensors)) samples.put(t, SAMPLED, drawn)
+  if (rows) for (const t of Object.values(data.tensors)) samples.put(t, rows)
   return { ...data, samples, structures: new Map() }
+}
+
+function shared({ indptr, indices, ...of }: Rows): Rows {
+  const copy = (from: ArrayLike<number>): Int32Array => {
+    const out = new Int32Array(new SharedArrayBuffer(4 * from.length))
+    out.set(from)
+    return out
+  }
+  return { ...of, indptr: copy(indptr), indices: copy(indices) }
 }
 
 const withoutElements = ({ shape, dtype }: Tensor): Tensor => ({

@@ -3,6 +3,7 @@ import { fail, invariant } from '../../ast/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Dimension } from './outer-dimension.ts'
+import { isSortable, type RowOrder } from './sorted-rows.ts'
 import type { Rows } from './statistics.ts'
 
 /** Rows and columns together: beyond, counters of each take gigabytes. */
@@ -88,6 +89,7 @@ export class Samples {
   readonly #rows = new Map<Tensor, Rows | null>()
   readonly #columns = new Map<Tensor, Rows>()
   readonly #samples = new Map<Tensor, Map<string, Sample>>()
+  readonly #orders = new Map<Tensor, Map<string, Int32Array>>()
   readonly #withoutElements = new Set<Tensor>()
 
   /** As `rowsOf`. */
@@ -100,33 +102,57 @@ export class Samples {
     return known
   }
 
-  /** One that was drawn elsewhere, of a tensor without its elements: no other can be drawn of it. */
-  put(t: Tensor, elements: number, samples: readonly Sample[]): void {
+  /** The rows of a tensor that is here without its elements. */
+  put(t: Tensor, rows: Rows): void {
+    this.#rows.set(t, rows)
     this.#withoutElements.add(t)
-    this.#samples.set(t, new Map(samples.map((s, along) => [keyOf(along, elements), s])))
   }
 
   expectElements(t: Tensor): void {
-    invariant(!this.#withoutElements.has(t), 'only a sample of the tensor is here')
+    invariant(!this.#withoutElements.has(t), 'only the rows of the tensor are here')
   }
 
-  /** As `strata`, of rows or of columns; `null` for what has no rows. @throws SptError `search/too-large` */
-  of(t: Tensor, along: Dimension, elements: number, most = Number.POSITIVE_INFINITY): Sample | null {
-    const key = keyOf(along, elements, most)
+  /**
+   * As `strata`, of rows or of columns, windows of which are neighbours in an `order`; `null` for what has no rows.
+   * @throws SptError `search/too-large`
+   */
+  of(
+    t: Tensor,
+    along: Dimension,
+    elements: number,
+    most = Number.POSITIVE_INFINITY,
+    order: RowOrder | null = null,
+  ): Sample | null {
+    const key = `${along} ${elements} ${most} ${order?.key ?? ''}`
     const ofTensor = this.#samples.get(t) ?? new Map<string, Sample>()
     const known = ofTensor.get(key)
     if (known) return known
-    this.expectElements(t)
     const rows = along === 0 ? this.rowsOf(t) : this.#columnsOf(t)
     if (!rows) return null
-    const drawn = strata(rows, elements, most)
+    const isWhole = isSmall(rows, elements, most)
+    const drawn = strata(
+      rows,
+      elements,
+      most,
+      isWhole || !order ? undefined : this.#order(t, along, rows, order),
+    )
     const sample = {
       strata: along === 0 ? drawn : drawn.map((s) => ({ ...s, tensor: acrossTensor(s.tensor) })),
-      isWhole: isSmall(rows, elements, most),
+      isWhole,
       rows: rows.rows,
     }
     this.#samples.set(t, ofTensor.set(key, sample))
     return sample
+  }
+
+  /** Found once, however much of the rows is drawn. */
+  #order(t: Tensor, along: Dimension, rows: Rows, order: RowOrder): Int32Array | undefined {
+    if (!isSortable(rows)) return undefined
+    const ofTensor = this.#orders.get(t) ?? new Map<string, Int32Array>()
+    const key = `${along} ${order.key}`
+    const found = ofTensor.get(key) ?? order.of(rows)
+    this.#orders.set(t, ofTensor.set(key, found))
+    return found
   }
 
   #columnsOf(t: Tensor): Rows | null {
@@ -137,9 +163,6 @@ export class Samples {
     return known
   }
 }
-
-const keyOf = (along: number, elements: number, most = Number.POSITIVE_INFINITY): string =>
-  `${along} ${elements} ${most}`
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 
@@ -164,9 +187,14 @@ const isSmall = (m: Rows, elements: number, most: number): boolean =>
  * Windows of neighbouring rows spread over the matrix; by themselves the long rows, which few windows would meet; and the
  * longest of these, all of them, since one may take longer than all else: about `elements` elements of each, and rows, at
  * least one, `most` at most. The whole, where it has no more.
+ * @param all - All rows, in the order in which they are neighbours
  */
-export function strata(m: Rows, elements: number, most = Number.POSITIVE_INFINITY): readonly Stratum[] {
-  const all = ascending(m.rows, 'rows')
+export function strata(
+  m: Rows,
+  elements: number,
+  most = Number.POSITIVE_INFINITY,
+  all = ascending(m.rows, 'rows'),
+): readonly Stratum[] {
   if (isSmall(m, elements, most)) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
   const mean = nonzerosOf(m) / m.rows

@@ -21,6 +21,7 @@ import { type Coordinates, type Found, GROUPS, type Share, type Structure } from
 import { outerDimension, sizeOf } from './outer-dimension.ts'
 import { recurrenceOf } from './recurrence.ts'
 import { Samples } from './rows.ts'
+import { rowOrderOf } from './sorted-rows.ts'
 import { share, together } from './sum-of-strata.ts'
 
 export type { Coordinates, Structure } from './index-facts.ts'
@@ -68,6 +69,10 @@ export function structureOf(
         b.axes.some((a) => isStructured(axes, a)),
     ),
   }
+  // Coordinates that values have in common; of what is sorted each comes once.
+  const lists = new Set(
+    kernel.buffers.flatMap((b) => (b.table && b.mask === undefined && !b.distinct ? [b.name] : [])),
+  )
   // Scalars are given as well, and structure has nothing of them.
   const sizes = Object.fromEntries(
     bare.params.flatMap(({ name }) => (name in given.params ? [[name, given.params[name]!]] : [])),
@@ -75,6 +80,7 @@ export function structureOf(
   const built = (tensors: readonly (readonly [string, Tensor])[], others = {}): Found =>
     found(
       loops,
+      lists,
       bindInputs(
         bare,
         {
@@ -89,8 +95,9 @@ export function structureOf(
   const [only] = sparse.length === 1 ? sparse : []
   const along = only ? outerDimension(kernel, only[0]) : 0
   const size = only && sizeOf(kernel, only[0], along)
+  const order = only ? rowOrderOf(kernel, only[0], along, new Map(Object.entries(sizes))) : null
   const of = withFewerRows((most, within): Omit<Structure, 'counts'> => {
-    const sample = only && size !== undefined ? samples.of(only[1], along, sampled, most) : null
+    const sample = only && size !== undefined ? samples.of(only[1], along, sampled, most, order) : null
     if (!sample) for (const [, t] of sparse) samples.expectElements(t)
     if (!only || size === undefined || !sample)
       return whole(within(1, Object.values(given.tensors), () => built(sparse)))
@@ -124,7 +131,7 @@ export function longestOfGroups(offsets: ArrayLike<number>): number[] {
   })
 }
 
-function found(loops: Kernel2, bound: Bound): Found {
+function found(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound): Found {
   const offsets = new Map<string, Distribution>()
   const coordinates = new Map<string, Share>()
   const changes = new Map<string, Share>()
@@ -132,7 +139,7 @@ function found(loops: Kernel2, bound: Bound): Found {
   const longestOf = new Map<string, readonly number[]>()
   const bounds = boundsIn(loops)
   for (const b of loops.buffers) {
-    const words = b.role === 'index' ? bound.arrays.get(b.name) : undefined
+    const words = b.role === 'index' || lists.has(b.name) ? bound.arrays.get(b.name) : undefined
     if (!words) continue
     const values =
       b.packed === undefined ? words : unpackFields(words, b.packed, evaluate(b.shape[0]!, bound.params))

@@ -142,6 +142,15 @@ export function withMeanSteps(row: Row, times: number): Row {
   return out
 }
 
+/** The same where one instruction does all of it. */
+export function asOneStep(row: Row): Row {
+  if (row === IDLE) return row
+  const out = made()
+  rows.copyWithin(out, row, row + SIZE)
+  rows.fill(1, out + STEPS, out + STEPS + KINDS)
+  return out
+}
+
 /** What entering a loop costs: reads for its end, and steps of searches. */
 export interface Entry {
   readonly hops: number

@@ -15,6 +15,7 @@ import { elementsOf } from './elements.ts'
 import { expected, type Segment, shareOf } from './estimates.ts'
 import { blocksWith, Frame, threadsAround } from './frames.ts'
 import { groupsOf, waitingFor } from './groups.ts'
+import { lanesOfTile, threadsTogether } from './held-together.ts'
 import { countBranches } from './one-thread.ts'
 import { guarded, type Narrowed, narrowed, Place } from './place.ts'
 import { Reductions } from './reductions.ts'
@@ -24,6 +25,7 @@ import { Sums } from './sums.ts'
 import {
   addCase,
   among,
+  asOneStep,
   both,
   either,
   forgetRows,
@@ -55,6 +57,8 @@ class Walk {
   readonly #reductions: Reductions
   readonly #threads = new Map<string, number>()
   #blocks = 1
+  /** Threads that take what one iteration of loops over threads does: those of instructions and of tiles in registers. */
+  #together = 1
   /** Steps of searches that the loop over a share makes before it. */
   #before = 0
 
@@ -66,12 +70,13 @@ class Walk {
 
   launch(top: For): LaunchWork {
     forgetRows()
+    this.#together = threadsTogether(top)
     const serial = stepsOf(this.#stmt(top, Place.outside(this.#structure)))
     return { blocks: this.#blocks, threads: this.#threadsOfBlock(), serial, ...this.#sums.result() }
   }
 
   #threadsOfBlock(): number {
-    return [...this.#threads.values()].reduce((n, x) => n * x, 1)
+    return [...this.#threads.values()].reduce((n, x) => n * x, this.#together)
   }
 
   #body(body: Body, p: Place): Row {
@@ -138,14 +143,15 @@ class Walk {
       if (levelOf(mode.to) === 'block') this.#blocks = Math.max(this.#blocks, blocksWith(p.frames, extent))
       else this.#threads.set(mode.to, Math.max(this.#threads.get(mode.to) ?? 1, extent))
     }
-    const sharers = s.cooperative ? threadsAround(p.frames) : 1
+    const sharers = s.cooperative ? threadsAround(p.frames) * this.#together : 1
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
     countBranches(this.#sums, this.#structure, s, p, extent, share / sharers)
     const frame = new Frame(s, (extent * share) / sharers, times)
     const before = this.#before
     this.#before = 0
-    const body = this.#body(s.body, p.inside(frame, starts, useful, held))
+    const inside = this.#body(s.body, p.inside(frame, starts, useful, held))
+    const body = mode.kind === 'instr' ? asOneStep(inside) : inside
     p.ranges.delete(s.var)
     const searched = this.#before
     this.#before = Math.max(before, mode.kind === 'accumulate' ? 0 : searched)
@@ -179,7 +185,9 @@ class Walk {
   }
 
   #leaf(s: Store | Reduce, p: Place): Row {
-    const { lanes } = p
+    const tile = this.#together > 1 ? lanesOfTile(s, p, (name) => this.#accesses.buffer(name)) : null
+    const sharers = tile ? this.#together : 1
+    const lanes = tile ? [...tile, ...p.lanes] : p.lanes
     const reads = this.#accesses.reads(readsIn(s), p, lanes)
     this.#before = Math.max(this.#before, reads.before)
     const matrix = p.frames.some((f) => f.loop?.mode.kind === 'instr')
@@ -187,12 +195,12 @@ class Walk {
     if (s.kind === 'store') this.#accesses.write('stores', s, p, lanes, p.times)
     const met = s.kind === 'store' ? undefined : this.#reductions.reduce(s, p, lanes)
     return same({
-      steps: 1,
+      steps: 1 / sharers,
       rounds: reads.rounds,
       waits: reads.rounds,
       hops: reads.hops,
       probes: reads.probes,
-      misses: reads.misses,
+      misses: reads.misses / sharers,
       exchanges: met?.exchanges ?? 0,
       barriers: met?.barriers ?? 0,
     })

@@ -1,0 +1,92 @@
+/**
+ * Rows in the order that a format sorts them into. What formats by sorted rows gain is that rows which lie apart come together:
+ * windows of neighbouring rows say nothing of it, windows of rows that are neighbours after the sort do.
+ */
+import { reusing } from '../../columns/scratch-buffers.ts'
+import type { Sort } from '../../ir/format.ts'
+import type { Kernel1, Reformat } from '../../ir/stage1.ts'
+import { axesOfBinding } from '../../run/bind/binding-names.ts'
+import { asksForValues, begin } from '../../storage/convert.ts'
+import { runSync } from '../../storage/coroutines.ts'
+import { HOST } from '../../storage/engines/host/engine.ts'
+import { evaluateSort } from '../../storage/sort-permutations.ts'
+import type { Dimension } from './outer-dimension.ts'
+import type { Rows } from './statistics.ts'
+
+/** An order of rows, found when it is asked for. */
+export interface RowOrder {
+  /** The same for the same order of the same rows. */
+  readonly key: string
+  readonly of: (rows: Rows) => Int32Array
+}
+
+/** Elements of which a sort is evaluated to draw a sample: some 10 ns each. Of more, samples are of rows as they come. */
+const MOST = 1 << 22
+
+/**
+ * How the tensor's format sorts all coordinates of a dimension, by what is known without its values; `null`: it does not. Where parts
+ * sort what is theirs, as the first of them would sort everything: a row is mostly in one part, and parts sort alike.
+ */
+export function rowOrderOf(
+  kernel: Kernel1,
+  tensor: string,
+  along: Dimension,
+  sizes: ReadonlyMap<string, number>,
+): RowOrder | null {
+  const axes = axesOfBinding(kernel, tensor)
+  const reformat = kernel.reformats.find((r) => r.from.map((a) => a.name).join() === axes.join())
+  const sort = reformat && sortAlong(reformat, along)
+  if (!reformat || !sort) return null
+  return {
+    key: JSON.stringify([sort.key, sort.queries], (name, value) => (name === 'span' ? undefined : value)),
+    of: (rows) => orderBy(reformat, sort, along, rows, sizes),
+  }
+}
+
+function sortAlong({ instance }: Reformat, along: Dimension): Sort | null {
+  if (instance.given.length > 0 || asksForValues(instance)) return null
+  const name = instance.over[along]?.name
+  const isOfAll = ({ dim, of, within }: Sort): boolean =>
+    dim === name && of.kind === 'var' && of.name === name && within === null
+  return instance.parts.flatMap((p) => p.instance.sorts).find(isOfAll) ?? null
+}
+
+function orderBy(
+  { instance, from }: Reformat,
+  sort: Sort,
+  along: Dimension,
+  rows: Rows,
+  sizes: ReadonlyMap<string, number>,
+): Int32Array {
+  const of = new Int32Array(rows.indptr[rows.rows] ?? 0)
+  for (let r = 0; r < rows.rows; r++) of.fill(r, rows.indptr[r], rows.indptr[r + 1])
+  const { indices } = rows
+  const others = indices instanceof Int32Array ? indices.subarray(0, of.length) : Int32Array.from(indices)
+  const both = along === 0 ? [of, others] : [others, of]
+  const shape = along === 0 ? [rows.rows, rows.columns] : [rows.columns, rows.rows]
+  const dims = instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
+  const given = {
+    sizes,
+    extents: new Map(from.map((a, k) => [a.name, shape[k]!])),
+    lists: new Map(),
+    sets: new Map(),
+  }
+  const tensor = { kind: 'coords', shape, coords: both, values: null, dtype: 'f32' } as const
+  return reusing(() =>
+    runSync(
+      (function* () {
+        const { frame, context } = yield* begin(HOST, tensor, dims, false, {
+          given,
+          fill: 0,
+          sets: new Map(),
+        })
+        const { at } = yield* evaluateSort(frame, sort, { ...context, places: new Map() })
+        frame.release()
+        return at as Int32Array
+      })(),
+    ),
+  )
+}
+
+/** Whether the order of so many elements is worth finding. */
+export const isSortable = (rows: Rows): boolean => (rows.indptr[rows.rows] ?? 0) <= MOST
