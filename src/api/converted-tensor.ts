@@ -2,7 +2,7 @@
 import { namesBeside } from '../ir/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
-import { shapeOf } from '../storage/storage.ts'
+import { arraysOf, shapeOf } from '../storage/storage.ts'
 import { partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../storage/tensor.ts'
 import { expectName, expectOptions } from './argument-checks.ts'
@@ -15,7 +15,7 @@ export interface ConvertedPart {
   readonly format: string
   /** Of the part, in the order of its elements. */
   readonly axes: readonly string[]
-  /** Arrays by axis, values by position: what a kernel takes as the part's buffer, but for the names of the axes. */
+  /** Arrays by axis (of each, also where there are none), values by position: what a kernel takes as the part's buffer. */
   readonly tensor: StoredTensor
   /** Permutations and lists that lead from positions to coordinates, and the bits of a mask, by name. */
   readonly tables: Readonly<Record<string, Int32Array>>
@@ -65,19 +65,12 @@ export class ConvertedTensor extends Uncloneable {
 }
 
 function partOf({ part, storage, values, tables }: StoredPart, { dtype }: StoredParts): ConvertedPart {
-  const arrays = Object.fromEntries(
-    [...storage.levels].flatMap(([name, { indptr, indices, mask }]) =>
-      indptr || indices || mask
-        ? [[name, { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) }]]
-        : [],
-    ),
-  )
   const shape = shapeOf(storage)
   return {
     label: part.label,
     format: part.instance.text,
     axes: storage.axes.map((a) => a.name),
-    tensor: { kind: 'stored', shape, arrays, values, dtype },
+    tensor: { kind: 'stored', shape, arrays: arraysOf(storage.levels), values, dtype },
     tables: Object.fromEntries(namesBeside(part.instance).map((name) => [name, tables.get(name)!])),
   }
 }

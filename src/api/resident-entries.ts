@@ -10,7 +10,7 @@ import { withArrays } from '../run/bind/update-values.ts'
 import type { Residents } from '../run/given-memory.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/engines/device/index.ts'
-import { shapeOf } from '../storage/storage.ts'
+import { arraysOf, shapeOf } from '../storage/storage.ts'
 import type { StoredPart } from '../storage/stored-parts.ts'
 import type { StoredTensor, ValueArray } from '../storage/tensor.ts'
 
@@ -75,15 +75,13 @@ export function residentsOf(
   return { tensors: names, buffers, whole, check }
 }
 
-/** Arrays by axis, also where there are none: that tells a part from the whole tensor. */
-function storedOf({ storage }: StoredPart, values: ValueArray, dtype: Dtype): StoredTensor {
-  const arrays = [...storage.levels].map(([name, { indptr, indices, mask }]) => [
-    name,
-    { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) },
-  ])
-  const shape = shapeOf(storage)
-  return { kind: 'stored', shape, arrays: Object.fromEntries(arrays), values, dtype }
-}
+const storedOf = ({ storage }: StoredPart, values: ValueArray, dtype: Dtype): StoredTensor => ({
+  kind: 'stored',
+  shape: shapeOf(storage),
+  arrays: arraysOf(storage.levels),
+  values,
+  dtype,
+})
 
 /** Most of all: an output over axes of a resident tensor and others. */
 function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): never {

@@ -204,6 +204,8 @@ export interface FormatInstance {
   readonly order: readonly string[]
   /** Format axis name → name in the kernel. */
   readonly names: ReadonlyMap<string, string>
+  /** As the format's text calls what it keeps beside axes (orders, lists, its mask) → name in the kernel. */
+  readonly beside: ReadonlyMap<string, string>
   readonly sorts: readonly Sort[]
   readonly queries: readonly Query[]
   /** Over the names of the old axes and queries: one coordinate for each axis of `order`. */

@@ -12,6 +12,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'
 import { isNonunique, parentOf, type StoredAxis } from '../ir/axis.ts'
 import { unpackFields } from '../ir/packed-fields.ts'
+import type { StoredTensor } from './tensor.ts'
 
 /** One stored axis with its arrays, on the host or where else columns lie. */
 export interface Level<C = Int32Array> {
@@ -39,6 +40,15 @@ export function segment(level: Level, p: number): readonly [number, number] {
 /** The coordinate at each position, where they are stored. */
 export const coordinatesOf = ({ indices, bits, positions }: Level): Int32Array | null =>
   indices && bits !== undefined ? unpackFields(indices, bits, positions) : indices
+
+/** The arrays of levels by axis, also where there are none: that tells what they are over. */
+export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arrays'] =>
+  Object.fromEntries(
+    [...levels].map(([name, { indptr, indices, mask }]) => [
+      name,
+      { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) },
+    ]),
+  )
 
 /** Mask words of one bitmap segment. */
 export const wordsOf = (extent: number): number => Math.ceil(extent / 32)

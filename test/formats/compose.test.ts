@@ -40,6 +40,7 @@ const plain = (label: string): PartInstance => ({
     ],
     order: ['io', 'jo'],
     names: new Map(),
+    beside: new Map(),
     sorts: [],
     lists: [],
     queries: [],

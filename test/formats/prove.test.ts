@@ -60,6 +60,7 @@ const part = (m: Map2): FormatInstance => {
     axes: order.map((name, k) => dense(name, m.extents[k]!)),
     order,
     names: new Map(order.map((n) => [n, n])),
+    beside: new Map(),
     sorts: m.sorts ?? [],
     lists: [],
     queries: m.queries ?? [],

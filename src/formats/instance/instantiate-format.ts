@@ -59,6 +59,7 @@ export function formatInstance(
   const axisNames = new Map(format.order.map((n) => [n, rename(n)]))
   const named = (axis: string): string => axisNames.get(axis) ?? axis
   const tables = tablesOf(format, args, over, rename, named)
+  const mask = format.mask === undefined ? undefined : rename(format.mask)
   const inTable = (axis: string): string => tables.get(axis)?.name ?? named(axis)
   const outer: Scope = {
     ...scopeOf(format, args, over),
@@ -97,13 +98,17 @@ export function formatInstance(
     })),
     order: format.order.map(named),
     names: axisNames,
+    beside: new Map([
+      ...[...tables].flatMap(([text, t]) => (t.of === 'list' ? [] : [[text, t.name] as const])),
+      ...(mask === undefined ? [] : [[format.mask!, mask] as const]),
+    ]),
     sorts,
     queries,
     map: format.map.map((e) => translate(e, scope)),
     inverse: format.inverse.map((e) => translate(e, positions)),
     where,
     tables: [...tables.values()],
-    ...(format.mask !== undefined && { mask: rename(format.mask) }),
+    ...(mask !== undefined && { mask }),
     claims: format.claims.map((c) => ({ ...c, axis: named(c.axis) })),
     measured: args.measured,
   }

@@ -13,6 +13,7 @@ import {
   givenOf,
   storedAxis,
 } from './caller-tensors.ts'
+import { isOfFormat, tableInText, underOwnNames } from './ready-made-names.ts'
 
 export interface Dimension {
   /** Of the axis; for a list, its own. */
@@ -33,15 +34,15 @@ export type Binding = { readonly dimensions: readonly Dimension[] } & (
   | { readonly kind: 'list' | 'set' }
 )
 
-/** @throws SptError `bind/unknown-name` */
-export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, 'kind'>): Binding {
+/** @throws SptError `bind/unknown-name`, `bind/part` (arrays that nothing tells) */
+export function bindingOf(kernel: Kernel1, name: string, tensor?: Tensor): Binding {
   const axes = allAxesOf(kernel)
   const over = (names: readonly string[]): Dimension[] =>
     names.map((a) => ({ name: a, extent: storedAxis(axes, a).extent }))
   const tensors = callerTensors(kernel)
   const whole = tensors.find((t) => t.name === name)
   if (whole) {
-    if (!tensor || asDeclared(whole) || !namesAxes(tensor, whole.first.axes, whole.axes))
+    if (tensor?.kind !== 'stored' || asDeclared(whole) || !isOfFormat(kernel, whole, tensor))
       return { kind: 'tensor', tensor: whole, dimensions: over(whole.axes) }
     return { kind: 'part', tensor: whole, buffer: whole.first, dimensions: over(whole.first.axes) }
   }
@@ -57,7 +58,9 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, '
       given.kind === 'list' ? [{ name, extent: length }] : over(given.of.from.map((a) => a.name))
     return { kind: given.kind, dimensions }
   }
-  const table = kernel.buffers.find((b) => b.table && b.name === name)
+  const axis = axes.get(name)
+  const table =
+    kernel.buffers.find((b) => b.table && b.name === name) ?? (axis ? undefined : tableInText(kernel, name))
   // How long a list or mask of a format is, the axes above it say, whose arrays come with it.
   const many = { name, extent: variable(`#${name}`) }
   if (table)
@@ -66,7 +69,6 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, '
       buffer: table,
       dimensions: table.mask !== undefined || table.axes.length > 1 ? [many] : over(table.axes),
     }
-  const axis = axes.get(name)
   if (axis && isStored(axis)) {
     const chain = chainTo(axes, name)
     return { kind: 'axis', chain, dimensions: over(chain) }
@@ -81,17 +83,6 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, '
   })
 }
 
-/** Whether ready-made arrays are those of the format's axes, and not of the ones that it replaced. */
-function namesAxes(
-  tensor: Pick<Tensor, 'kind'>,
-  axes: readonly string[],
-  declared: readonly string[],
-): boolean {
-  if (tensor.kind !== 'stored') return false
-  const own = Object.keys((tensor as Extract<Tensor, { kind: 'stored' }>).arrays)
-  return own.some((a) => axes.includes(a) && !declared.includes(a))
-}
-
 /** The axes of what is bound by coordinates: a tensor's as declared, or the chain down to an axis. */
 export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] {
   const b = bindingOf(kernel, name)
@@ -99,3 +90,17 @@ export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] 
   if (b.kind === 'tensor') return b.tensor.axes
   return b.dimensions.map((d) => d.name)
 }
+
+/** Tensors by name, tables and ready-made arrays of parts by the names that the kernel has for them. @throws SptError as `bindingOf` */
+export const underKernelNames = (
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Map<string, Tensor> =>
+  new Map(
+    Object.entries(tensors).map(([name, tensor]) => {
+      const b = bindingOf(kernel, name, tensor)
+      const isPart = b.kind === 'part' && tensor.kind === 'stored'
+      if (b.kind === 'table') return [b.buffer.name, tensor]
+      return [name, isPart ? underOwnNames(kernel, b.buffer, tensor) : tensor]
+    }),
+  )

@@ -23,7 +23,7 @@ import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { measureWidths } from '../../storage/tree-assembly.ts'
 import { filled } from '../../storage/values.ts'
-import { axesOfBinding, bindingOf } from './binding-names.ts'
+import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
 import { bindParams } from './bound-sizes.ts'
 import {
   allAxesOf,
@@ -63,7 +63,7 @@ export interface BindOptions {
  */
 export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
   const start = performance.now()
-  const tensors = new Map(Object.entries(inputs.tensors ?? {}))
+  const tensors = underKernelNames(kernel, inputs.tensors ?? {})
   const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
   const { dense, ready, sources } = sort(kernel, tensors, params)
   requireInputs(kernel, tensors, inputs.seed)

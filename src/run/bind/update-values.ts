@@ -10,13 +10,16 @@ import type { Dtype } from '../../ir/dtype.ts'
 import type { Buffer1 } from '../../ir/stage1.ts'
 import { scatterValues } from '../../storage/scatter-values.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { checkValueArray, convert, filled } from '../../storage/values.ts'
+import { checkValueArray, convert, filled, gatherValues } from '../../storage/values.ts'
+import { underKernelNames } from './binding-names.ts'
 import { checkDimensions } from './bound-sizes.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './caller-tensors.ts'
 import { sourceOf } from './coordinate-sources.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { bufferOf } from './gather-results.ts'
 import { checkPaddedFactors } from './padding-factors.ts'
+import { isPart } from './ready-made-parts.ts'
+import { readyValues } from './ready-made-values.ts'
 import { placedValues } from './structure-assembly.ts'
 import type { Bound, Source } from './types.ts'
 
@@ -34,25 +37,33 @@ export interface Written {
 }
 
 /**
- * @param update a tensor with some of the coordinates that were bound (the others get the fill), or bare values
+ * @param given a tensor with some of the coordinates that were bound (the others get the fill), or bare values
  * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
  * `bind/value-range`
  */
-export function withValues(bound: Bound, name: string, update: Tensor | BareValues): Written {
+export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
   const t = callerTensor(bound.kernel, name)
   if (!t || (t.first.role !== 'in' && t.first.role !== 'inout')) return notInput(bound, name)
+  const update = 'kind' in given ? underKernelNames(bound.kernel, { [name]: given }).get(name)! : given
   if ('kind' in update) checkDimensions(bound.kernel, new Map([[name, update]]), bound.params)
   const dense = bound.dense.get(name)
   if (dense) return denseValues(bound, t.first, dense, update)
   const ready = bound.ready.get(name)
   if (ready && (!('kind' in update) || (update.kind === 'stored' && sameArrays(update, ready))))
-    return readyValues(bound, t, ready, update)
+    return updatedArrays(bound, t, ready, update)
+  if ('kind' in update && isPart(bound.kernel, name, update))
+    return fail({
+      code: 'bind/part',
+      message: `${name} is given ready-made arrays, and was bound ${ready ? 'to others' : 'by its coordinates'}`,
+      expected: ready ? 'the arrays that were bound, with other values' : 'coordinates that were bound',
+      hint: 'write coords(shape, columns, values), or prepare again with these arrays',
+    })
   const source = bound.sources().find((s) => s.name === name)!
   const { dtype, fill } = t.first
   const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
   const next = matched(source, tensorNow, fill, dtype === 'bool')
   const arrays = new Map<string, ValueArray>()
-  if (ready) {
+  if (ready && !isPart(bound.kernel, name, ready)) {
     const coords = source.columns
     arrays.set(name, scatterValues(bound.storages.get(name)!, { coords, ...next }, dtype, fill))
   }
@@ -152,22 +163,43 @@ function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
 }
 
 /** Ready-made arrays as they were, with other values. */
-function readyValues(
+function updatedArrays(
   bound: Bound,
   t: CallerTensor,
   was: StoredTensor,
-  update: BareValues | StoredTensor,
+  { values, dtype }: BareValues | StoredTensor,
 ): Written {
-  const { values, dtype } = update
-  const size = bound.storages.get(t.name)!.size
-  if (values?.length !== size) return wrongLength(t.name, values?.length ?? 0, size)
-  const source = sourceOf(bound.kernel, t.name, { ...was, values, dtype }, bound.params)
-  return written(
-    bound,
-    new Map([[t.name, convert(values, dtype, t.first.dtype, (at) => `element ${at} of ${t.name}`)]]),
-    source,
-    null,
-  )
+  const { kernel, arrays } = bound
+  const storage = bound.storages.get(t.name)!
+  if (values?.length !== storage.size) return wrongLength(t.name, values?.length ?? 0, storage.size)
+  const own = readyValues({ kernel, b: t.first, storage, masks: arrays }, values, dtype)
+  const source = isPart(kernel, t.name, was)
+    ? partSource(bound, t, own)
+    : sourceOf(kernel, t.name, { ...was, values, dtype }, bound.params)
+  return written(bound, new Map([[t.name, own]]), source, null)
+}
+
+/** The elements of the one part that stores a tensor, with other values. Where there was none, none is made. */
+function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): Source {
+  const source = bound.sources().find((s) => s.name === name)!
+  const piece = bound.pieces.find((p) => p.source.name === name)!
+  const at = bound.positions(piece, first.name)
+  const { dtype } = first
+  const [fill] = filled(dtype, 1, first.fill)
+  const before = bound.arrays.get(name)!
+  const held = new Uint8Array(values.length)
+  if (at) for (const p of at) held[p] = 1
+  const added = at ? held.findIndex((h, p) => h === 0 && values[p] !== fill && before[p] === fill) : -1
+  if (added >= 0)
+    fail({
+      code: 'bind/absent-coordinate',
+      message: `position ${added} of the new values of ${name} holds no element: it was the fill, which is padding, when ${name} was bound`,
+      expected: 'the fill where it was bound',
+      hint: 'prepare again with these values, or in a format that keeps a mask',
+    })
+  const shape = source.tensor!.shape
+  const own = at ? gatherValues({ values, dtype }, at) : values
+  return { ...source, tensor: { kind: 'coords', shape, coords: source.columns, values: own, dtype } }
 }
 
 /** Bare values take the coordinates of what was bound, in its order. */

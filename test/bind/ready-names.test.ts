@@ -1,0 +1,198 @@
+/** What `convert` gives is what a kernel takes for its tensor, whatever the axes of the format are, and what else has their names. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { coords, dense, devices, load, type SptError, stored, type Tensor } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
+
+const program = await load(`import "sparsetile/kernels/formats.spt"
+format transposed over (i, j) {
+  axis jo = dense_fixed(j)
+  axis io = dense_fixed(i)
+  map (i, j) -> (j, i)
+  inverse (jo, io) -> (io, jo)
+}
+format ordered over (i, j) {
+  sort i by -count(j by i) -> (place, row)
+  axis ro = dense_fixed(i)
+  axis jo = dense_fixed(j)
+  map (i, j) -> (place[i], j)
+  inverse (ro, jo) -> (row[ro], jo)
+}
+format kept over (i, j) {
+  axis jo = dense_fixed(j)
+  axis io = dense_fixed(i)
+  map (i, j) -> (j, i)
+  inverse (jo, io) -> (io, jo)
+  mask held
+}
+format tiles over (i, j) {
+  axis io = dense_fixed(ceildiv(i, 2))
+  axis go = dense_fixed(io, ceildiv(j, 2))
+  list jo = sparse_fixed(go, 2, 2)
+  axis ii = dense_fixed(go, 2)
+  axis q = dense_fixed(ii, jo)
+  map (i, j) -> (i / 2, j / 2, j % 2, i % 2, position(jo))
+  inverse (io, go, ii, q) -> (io * 2 + ii, go * 2 + jo[q])
+}
+format columns over (r, c) {
+  axis e = dense_fixed(c)
+  axis t = sparse_variable(e, r)
+  map (r, c) -> (c, r)
+  inverse (e, t) -> (t, e)
+}
+${['dense_fixed(n)', 'sparse_variable(i, n)']
+  .map(
+    (j, k) => `kernel k${k}(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = ${j}
+  axis d = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer X: f32[d] in
+  buffer C: f32[i] out
+  buffer e: f32[i] out
+  iterate io [i, j] as SR { C[i] += A[i, j] * X[j] }
+  iterate jo [i, j] as SR { e[i] += A[i, j] }
+}`,
+  )
+  .join('\n')}`)
+const FORMATS = [
+  'transposed',
+  'ordered',
+  'kept',
+  'tiles',
+  'columns',
+  'band(9, 9)',
+  'csr',
+  'csc',
+  'coo',
+  'bsr(2)',
+  'bsr_masked(2)',
+  'sell(2, 2)',
+  'panels(2, 2)',
+  'panels_masked(2, 2)',
+  'tiles where (i < 1) + columns',
+  'ell(1) where (i < 0) + csr',
+]
+const device = await devices.cpu()
+const compiled = await Promise.all(
+  ['k0', 'k1'].flatMap((kernel) =>
+    FORMATS.map(async (format) => ({
+      kernel,
+      format,
+      made: await program.kernel(kernel).as('A', format).compileAsIs(device),
+    })),
+  ),
+)
+
+const matrices = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })).chain(([m, n]) =>
+  fc.record({
+    m: fc.constant(m),
+    n: fc.constant(n),
+    values: fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 9 })), {
+      minLength: m * n,
+      maxLength: m * n,
+    }),
+  }),
+)
+
+test('every format, where the kernel has names that the format has', async () => {
+  for (const { kernel, format, made } of compiled)
+    await fc
+      .assert(
+        fc.asyncProperty(matrices, fc.boolean(), async ({ m, n, values }, bare) => {
+          const of = (times: number) =>
+            dense(
+              [m, n],
+              Float32Array.from(values, (x) => x * times),
+            )
+          const partsOf = (times: number) => program.format(format).convert(of(times)).parts
+          const X = dense(
+            [n],
+            Float32Array.from({ length: n }, (_, j) => 10 ** j),
+          )
+          const tensors: Record<string, Tensor> = { X }
+          const parts = partsOf(1)
+          for (const p of parts) {
+            tensors[p.label ? `A_${p.label}` : 'A'] = p.tensor
+            for (const [name, t] of Object.entries(p.tables)) tensors[name] = dense([t.length], t)
+          }
+          const bound = await made.prepare({ tensors, params: { m, n } })
+          const check = async (times: number): Promise<void> => {
+            await bound.run()
+            const sums = (f: (j: number) => number) =>
+              Array.from({ length: m }, (_, i) =>
+                values.slice(i * n, (i + 1) * n).reduce((s, x, j) => s + x * times * f(j), 0),
+              )
+            expect([...(await bound.read('C')).values!]).toEqual(sums((j) => 10 ** j))
+            expect([...(await bound.read('e')).values!]).toEqual(sums(() => 1))
+            expect((await bound.verify()).problems).toEqual([])
+          }
+          await check(1)
+          if (parts.length === 1) {
+            const [{ tensor }] = partsOf(2) as [(typeof parts)[0]]
+            await bound.write('A', bare ? tensor.values! : tensor)
+            await check(2)
+          }
+          const at = values.flatMap((x, e) => (x === 0 ? [] : [e]))
+          const columns = [at.map((e) => Math.floor(e / n)), at.map((e) => e % n)]
+          await bound.write(
+            'A',
+            coords(
+              [m, n],
+              columns,
+              Float32Array.from(at, (e) => values[e]! * 3),
+            ),
+          )
+          await check(3)
+          bound.free()
+        }),
+        { numRuns: runs(3) },
+      )
+      .catch((e: unknown) => {
+        throw new Error(`${kernel}, ${format}: ${e instanceof Error ? `${e.message} ${e.cause}` : e}`)
+      })
+})
+
+const A = dense([2, 2], Float32Array.of(1, 2, 0, 3))
+const X = dense([2], Float32Array.of(1, 10))
+const transposed = program.format('transposed').convert(A).parts[0]!.tensor
+const flat = stored([2, 2], {}, transposed.values)
+const preparedBy = async (kernel: string, format: string, of: Tensor) => {
+  const { made } = compiled.find((c) => c.kernel === kernel && c.format === format)!
+  return await made.prepare({ tensors: { A: of, X }, params: { m: 2, n: 2 } })
+}
+const said = (of: () => Promise<unknown>) =>
+  of().then(
+    () => 'nothing',
+    (e: SptError) => e.message,
+  )
+
+test('arrays without names are those of the format where it alone goes without', async () => {
+  const bound = await preparedBy('k1', 'transposed', flat)
+  await bound.run()
+  expect([...(await bound.read('C')).values!]).toEqual([21, 30])
+  bound.free()
+  const rows = await preparedBy('k0', 'csr', stored([2, 2], {}, A.values))
+  await rows.run()
+  expect([...(await rows.read('C')).values!]).toEqual([21, 30])
+  rows.free()
+})
+
+test('arrays that nothing tells are refused', async () => {
+  expect(await said(() => preparedBy('k0', 'transposed', flat))).toContain(
+    'bind/part: the arrays that are bound to A can be over the axes that it is declared over, and over [jo_2, io_2] of its format',
+  )
+})
+
+test('new values go where elements are', async () => {
+  const bound = await preparedBy('k0', 'transposed', A)
+  expect(await said(() => bound.write('A', transposed))).toContain(
+    'bind/part: A is given ready-made arrays, and was bound by its coordinates',
+  )
+  bound.free()
+  const ready = await preparedBy('k0', 'transposed', transposed)
+  expect(await said(() => ready.write('A', Float32Array.of(1, 1, 1, 1)))).toContain(
+    'bind/absent-coordinate: position 1 of the new values of A holds no element',
+  )
+  ready.free()
+})
