@@ -11,17 +11,17 @@ import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
-import { childrenOf, filledAxes, type Instance, type PartInstance, type PartTree } from '../ir/format.ts'
+import { childrenOf, type Instance, type PartInstance, type PartTree } from '../ir/format.ts'
 import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact } from './entry-enumeration.ts'
 import type { FormatOperands } from './format-operands.ts'
 import { withSegments } from './format-operands.ts'
-import { type Inverse, inverseTables } from './inverse-remapping.ts'
 import { assemblePart, type Context, type Part } from './part-assembly.ts'
+import { chains, entriesOfPart } from './part-entries.ts'
 import { partitionByPart } from './partition-by-part.ts'
-import { type Level, treesOf } from './storage.ts'
+import type { Level } from './storage.ts'
 
 /** What a conversion starts from. */
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)
@@ -227,40 +227,6 @@ function* entriesOfSource<C extends Column>(
   yield* engine.together(all)
   const [only, ...others] = found
   return only && others.length === 0 ? only : joined(engine, found, dims, sizes, tensor.dtype)
-}
-
-const chains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
-  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
-
-/** The entries of one part of a tensor, in a frame that knows `sizes`. */
-export function* entriesOfPart<C extends Column>(
-  engine: Engine<C>,
-  { part, levels, size, values, tables, measured }: Part<C>,
-  of: Shaped & Pick<PartsSource<C>, 'fill' | 'given'>,
-  dims: Context<C>['dims'],
-  sizes: ReadonlyMap<string, number>,
-): Coroutine<Frame<C>> {
-  const { instance } = part
-  const own = new Map([...withSegments(of.given).sizes, ...measured])
-  const inverse: Inverse<C> = {
-    dims,
-    exprs: instance.inverse,
-    sizes: own,
-    tables: inverseTables(instance, tables, own),
-    lists: instance.lists,
-  }
-  const trees = chains(instance.axes, levels)
-  const mask =
-    instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
-  const stored = {
-    trees,
-    size,
-    values,
-    dtype: of.dtype,
-    drop: isExact(trees, filledAxes(instance)) || mask ? null : of.fill,
-    mask,
-  }
-  return yield* entriesOf(engine, stored, inverse, sizes)
 }
 
 /** The entries of all parts, one part after the other. */

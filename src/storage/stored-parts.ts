@@ -10,7 +10,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
 import { Frame } from './column-engine.ts'
-import { bindLists, checkOrder, convert, entriesOfPart, type Source } from './convert.ts'
+import { bindLists, checkOrder, convert, type Source } from './convert.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
@@ -22,6 +22,7 @@ import { bindTables } from './inverse-remapping.ts'
 import { atPositions, type PositionAbove } from './list-tables.ts'
 import { locate } from './locate.ts'
 import type { Part } from './part-assembly.ts'
+import { entriesOfPart, levelsOfPart } from './part-entries.ts'
 import { type Level, makeStorage, restrict, type Storage, treesOf } from './storage.ts'
 import { takeColumns } from './stored-coords.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
@@ -126,12 +127,19 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
   return { kind: 'coords', shape, coords, values, dtype }
 }
 
+/** What the elements of a part are enumerated of. */
+export const levelsOf = (p: StoredPart, stored: StoredParts) =>
+  levelsOfPart(partOf(p), stored, dimsOf(stored))
+
+const dimsOf = ({ instance, shape }: StoredParts) =>
+  instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
+
 /** What a part holds, with its coordinates in the tensor. */
 export function partToCoords(
   p: StoredPart,
   stored: StoredParts,
 ): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
-  const dims = stored.instance.over.map((a, k) => ({ name: a.name, extent: stored.shape[k]! }))
+  const dims = dimsOf(stored)
   return reusing(() => {
     const frame = runSync(entriesOfPart(HOST, partOf(p), stored, dims, new Map()))
     const coords = takeColumns(

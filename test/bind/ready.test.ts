@@ -51,3 +51,30 @@ test('a set', async () => {
   expect(got!.report[0]!.parts.map((p) => p.stored)).toEqual(want!.report[0]!.parts.map((p) => p.stored))
   expect(got!.report[0]!.parts.map((p) => p.stored)).toEqual([1, 2])
 })
+
+test('zeros of dense dimensions beside a format are elements, where the format stores coordinates', async () => {
+  const program = await load(`import "sparsetile/kernels/formats.spt"
+  kernel k(m: size, n: size, d: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis f = dense_fixed(d)
+    buffer A: f32[i, j, f] in
+    buffer C: f32[i] out
+    iterate all [i, j, f] as SRR { C[i] += A[i, j, f] + 1 }
+  }`)
+  for (const [as, jo] of [
+    ['csr', { indptr: ints(0, 1, 2), indices: ints(0, 1) }],
+    ['ell(2)', { indices: ints(0, 2, 1, 2) }],
+  ] as const) {
+    const compiled = await program
+      .kernel()
+      .as('A', as)
+      .compile(await devices.cpu())
+    const values = as === 'csr' ? floats(1, 0, 0, 0) : floats(1, 0, 7, 7, 0, 0, 7, 7)
+    const prepared = await compiled.prepare({ tensors: { A: stored([2, 2, 2], { jo }, values) } })
+    await prepared.run()
+    expect([...(await prepared.read('C')).values!]).toEqual([3, 2])
+    expect(await prepared.verify()).toMatchObject({ problems: [] })
+    prepared.free()
+  }
+})

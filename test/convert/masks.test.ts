@@ -269,3 +269,93 @@ test('a mask is over the axes of its format, beside which values have others', a
   ])
   expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
 })
+
+describe('where levels tell what is padding, the mask says the same', () => {
+  const rows = 'axis io = dense_fixed(i)'
+  const plain = ['map (i, j) -> (i, j)', 'inverse (io, e) -> (io, e)']
+  const AXES = {
+    variable: [rows, 'axis e = sparse_variable(io, j)', ...plain],
+    fixed: [rows, 'axis e = sparse_fixed(io, j, 3)', ...plain],
+    bits: [
+      rows,
+      'axis jo = sparse_variable(io, ceildiv(j, 2))',
+      'axis e = bitmap(jo, 2)',
+      'map (i, j) -> (i, j / 2, j % 2)',
+      'inverse (io, jo, e) -> (io, jo * 2 + e)',
+    ],
+    full: [
+      rows,
+      'axis jo = sparse_variable(io, j)',
+      'axis e = dense_fixed(jo, 1) full',
+      'map (i, j) -> (i, j, 0)',
+      'inverse (io, jo, e) -> (io, jo)',
+    ],
+    last: ['axis io = sparse_variable(i)', 'axis e = sparse_fixed(io, j, 3) padded with last', ...plain],
+    dense: [rows, 'axis e = dense_fixed(io, j)', ...plain],
+  }
+  const program = parseProgram(`${Object.entries(AXES)
+    .map(([name, lines]) => `format ${name} over (i, j) {\n${lines.join('\n')}\nmask held\n}`)
+    .join('\n')}
+    kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      buffer A: i32[i, j] in
+      buffer N: i32[i] out
+      buffer L: i32[i] out
+      iterate count [i, j] as SR { N[i] += 1 }
+      iterate least [i, j] as SR { L[i] min= A[i, j] }
+    }`)
+
+  test.each(Object.keys(AXES))('%s', async (name) => {
+    const compiled = await program
+      .kernel('k')
+      .as('A', name)
+      .compile(await devices.cpu())
+    const told = name !== 'last' && name !== 'dense'
+    let refused = 0
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(fc.nat(8), { minLength: 1, maxLength: 9 }),
+        fc.nat(8),
+        async (at, which) => {
+          const sorted = at.toSorted((x, y) => x - y)
+          const A = coords(
+            [3, 4],
+            [sorted.map((x) => Math.floor(x / 3)), sorted.map((x) => x % 3)],
+            Int32Array.from(sorted, (x) => x - 4),
+          )
+          const [part] = program.format(name).convert(A).parts
+          const { tensor, tables } = part!
+          const bits = unpackFields(tables.held!, 1, tensor.values!.length)
+          const elements = [...bits.keys()].filter((p) => bits[p] === 1)
+          const gone = elements[which % elements.length]!
+          const held = packFields(
+            [...bits].map((b, p) => (p === gone ? 0 : b)),
+            1,
+          )
+          const prepare = (mask: Int32Array) =>
+            compiled.prepare({
+              tensors: { A: tensor, held: dense([mask.length], mask) },
+              params: { m: 3, n: 4 },
+            })
+          const back = () => program.format(name).fromParts([3, 4], [{ tensor, tables: { held } }])
+          if (told) {
+            refused++
+            await expect(prepare(held)).rejects.toThrow(
+              `bind/table: held has no bit for (${Math.floor(sorted[which % elements.length]! / 3)}, `,
+            )
+            expect(refusal(back).code).toBe('bind/table')
+          } else expect(back().toCoords().values).toHaveLength(elements.length - 1)
+          for (const mask of told ? [tables.held!] : [tables.held!, held]) {
+            const prepared = await prepare(mask)
+            await prepared.run()
+            expect(await prepared.verify()).toMatchObject({ problems: [] })
+            prepared.free()
+          }
+        },
+      ),
+      { numRuns: runs(20) },
+    )
+    expect(refused > 0).toBe(told)
+  })
+})

@@ -5,7 +5,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
-import { isPadded, isSparse, type StoredAxis } from '../../ir/axis.ts'
+import { isDense, isPadded, isSparse, type StoredAxis } from '../../ir/axis.ts'
 import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
@@ -19,7 +19,7 @@ import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
 import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
 import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
-import { checkLists, checkMask } from '../../storage/ready/tables.ts'
+import { checkLists, checkMask, checkMaskAgrees } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { keepsApart, type Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
@@ -223,21 +223,22 @@ function partEntries(
     words: checkMask(bits.name, bits.axes, storage, tables.get(bits.name)),
     axes: bits.axes,
   }
-  const { trees, drops } = chainsOf(
-    storage,
-    placed.flatMap((p) => filledAxes(p.instance)),
-  )
+  // Dense axes that no format made are the tensor's own, and hold all of their coordinates.
+  const isOwn = (a: StoredAxis): boolean => !placed.some((p) => p.instance.order.includes(a.name))
+  const filled = [
+    ...placed.flatMap((p) => filledAxes(p.instance)),
+    ...storage.axes.filter((a) => isDense(a) && isOwn(a)),
+  ]
+  const { trees, drops } = chainsOf(storage, filled)
   const dims = [
     ...t.axes.map((name) => ({ name, extent: known.extents.get(name)!, of: now.get(name)! })),
     ...b.axes.map((a) => ({ name: `@${a}`, extent: storage.levels.get(a)!.extent, of: variable(a) })),
   ]
-  const frame = runSync(
-    entriesOf<TypedArray>(
-      HOST,
-      { trees, size: storage.size, values, dtype, drop: drops && !mask ? fill : null, mask: mask ?? null },
-      { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists },
-    ),
-  )
+  const drop = drops && !mask ? fill : null
+  const stored = { trees, size: storage.size, values, dtype, drop, mask: mask ?? null }
+  const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists }
+  if (bits) checkMaskAgrees(bits.name, stored, inverse, { filled, order: t.axes.length })
+  const frame = runSync(entriesOf<TypedArray>(HOST, stored, inverse))
   bindTables(frame, loads)
   const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
   for (const { instance, dims: of, coordinates } of placed)

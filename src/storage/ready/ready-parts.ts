@@ -1,15 +1,15 @@
 /** Ready-made arrays of all parts as a tensor in a format: validated as where a kernel is given them, and not copied. */
 
 import { evaluate } from '../../ir/evaluate.ts'
-import type { Instance, PartInstance } from '../../ir/format.ts'
+import { filledAxes, type Instance, type PartInstance } from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
 import { keepsApart } from '../storage.ts'
-import { partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
+import { levelsOf, partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkOnce, levelsTell } from './disjoint.ts'
-import { checkLists, checkMask, checkPermutation } from './tables.ts'
+import { checkLists, checkMask, checkMaskAgrees, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
 /** Arrays of one part, and the tables that its inverse map loads. */
@@ -34,6 +34,15 @@ export function partsFromArrays(
   const shape = instance.over.map((a) => given.extents.get(a.name) ?? 0)
   const dtype = arrays[0]?.tensor.dtype ?? 'f32'
   const stored: StoredParts = { kind: 'parts', instance, shape, dtype, fill, parts, given }
+  for (const p of parts) {
+    const { mask } = p.part.instance
+    if (mask === undefined) continue
+    const of = levelsOf(p, stored)
+    checkMaskAgrees(mask, of.stored, of.inverse, {
+      filled: filledAxes(p.part.instance),
+      order: shape.length,
+    })
+  }
   checkCoordinates(stored)
   return stored
 }

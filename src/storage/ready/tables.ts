@@ -1,10 +1,15 @@
 /** Tables that come with ready-made arrays: permutations and lists that the inverse maps of formats load, and masks. */
 import { fail } from '../../ast/diagnostic.ts'
+import type { TypedArray } from '../../ir/arrays.ts'
+import type { StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { FormatInstance, Table } from '../../ir/format.ts'
 import { MASK_BITS, wordsFor } from '../../ir/packed-fields.ts'
+import type { Frame } from '../column-engine.ts'
 import { runSync } from '../coroutines.ts'
 import { HOST } from '../engines/host/engine.ts'
+import { entriesOf, isExact, type StoredLevels } from '../entry-enumeration.ts'
+import type { Inverse } from '../inverse-remapping.ts'
 import { checkLevelProperty } from '../level-property-checks.ts'
 import { paddedPositions } from '../padding-positions.ts'
 import type { Storage } from '../storage.ts'
@@ -106,5 +111,34 @@ export function checkMask(
       : `ready-made parts come without the mask that goes with them, ${name}`,
     expected: `an Int32Array of ${length} words: a bit for each of ${positions} positions, the first in the lowest`,
     hint: words ? 'give a bit for each position of the values' : `give ${name} with the parts`,
+  })
+}
+
+/**
+ * Where levels alone tell elements from padding, as where the last one stores coordinates, kernels visit what these say: the
+ * mask that comes with them says the same. The first dimensions of `inverse` are the tensor's.
+ * @throws SptError `bind/table`
+ */
+export function checkMaskAgrees(
+  name: string,
+  stored: StoredLevels<TypedArray>,
+  inverse: Inverse<TypedArray>,
+  { filled, order }: { readonly filled: readonly StoredAxis[]; readonly order: number },
+): void {
+  if (!stored.mask || !isExact(stored.trees, filled)) return
+  const entries = (mask: StoredLevels<TypedArray>['mask']) =>
+    runSync(entriesOf<TypedArray>(HOST, { ...stored, drop: null, mask: mask ?? null }, inverse))
+  const held = entries(stored.mask)
+  const all = entries(null)
+  if (held.n === all.n) return
+  const at = (frame: Frame<TypedArray>, e: number): number => frame.entry?.[e] ?? e
+  let e = 0
+  while (e < held.n && at(held, e) === at(all, e)) e++
+  const point = inverse.dims.slice(0, order).map((d) => all.column(d.name)![e])
+  fail({
+    code: 'bind/table',
+    message: `${name} has no bit for (${point.join(', ')}), which is stored at position ${at(all, e)}`,
+    expected: 'a bit for every element: the coordinates that axes store are those of elements',
+    hint: 'give it a bit, or leave the coordinate out of the arrays',
   })
 }

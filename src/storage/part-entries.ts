@@ -1,0 +1,55 @@
+/** The entries of one part of a tensor in a format. */
+import type { StoredAxis } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { filledAxes } from '../ir/format.ts'
+import type { Column, Engine, Frame } from './column-engine.ts'
+import type { Coroutine } from './coroutines.ts'
+import { entriesOf, isExact, type StoredLevels } from './entry-enumeration.ts'
+import { type FormatOperands, withSegments } from './format-operands.ts'
+import { type Inverse, inverseTables } from './inverse-remapping.ts'
+import type { Context, Part } from './part-assembly.ts'
+import { type Level, treesOf } from './storage.ts'
+
+/** What a part has from its tensor. */
+interface OfPart {
+  readonly dtype: Dtype
+  readonly fill: number
+  readonly given: FormatOperands
+}
+
+/** The levels of each tree, root first. */
+export const chains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
+  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
+
+/** The entries of one part of a tensor, in a frame that knows `sizes`. */
+export function* entriesOfPart<C extends Column>(
+  engine: Engine<C>,
+  part: Part<C>,
+  of: OfPart,
+  dims: Context<C>['dims'],
+  sizes: ReadonlyMap<string, number>,
+): Coroutine<Frame<C>> {
+  const { stored, inverse } = levelsOfPart(part, of, dims)
+  return yield* entriesOf(engine, stored, inverse, sizes)
+}
+
+/** What its entries are enumerated of. */
+export function levelsOfPart<C extends Column>(
+  { part: { instance }, levels, size, values, tables, measured }: Part<C>,
+  of: OfPart,
+  dims: Context<C>['dims'],
+): { readonly stored: StoredLevels<C>; readonly inverse: Inverse<C> } {
+  const own = new Map([...withSegments(of.given).sizes, ...measured])
+  const inverse: Inverse<C> = {
+    dims,
+    exprs: instance.inverse,
+    sizes: own,
+    tables: inverseTables(instance, tables, own),
+    lists: instance.lists,
+  }
+  const trees = chains(instance.axes, levels)
+  const mask =
+    instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
+  const drop = isExact(trees, filledAxes(instance)) || mask ? null : of.fill
+  return { stored: { trees, size, values, dtype: of.dtype, drop, mask }, inverse }
+}
