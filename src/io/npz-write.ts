@@ -82,7 +82,8 @@ function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
 }
 
 function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
-  const axes = Object.entries(tensor.arrays)
+  // What convert makes names axes without arrays too.
+  const axes = Object.entries(tensor.arrays).filter(([, arrays]) => Object.keys(arrays).length > 0)
   const { shape } = tensor
   const [first] = axes
   const { indptr, indices } = first?.[1] ?? {}

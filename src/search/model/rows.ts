@@ -24,7 +24,7 @@ export function rowsOf(t: Tensor): Rows | null {
       hint: 'number those that have elements, or search without a prior',
     })
   if (t.kind === 'stored') {
-    const levels = Object.values(t.arrays)
+    const levels = Object.values(t.arrays).filter((a) => Object.keys(a).length > 0)
     const [only] = levels
     // Fewer where they are packed.
     const isWhole = only?.indices?.length === only?.indptr?.at(-1)
