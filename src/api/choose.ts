@@ -17,7 +17,7 @@ import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindO
 import { expectedTimes } from './expected-times.ts'
 import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
-import { isDeclared, Statistics } from './statistics.ts'
+import { declaredOf, isDeclared, Statistics } from './statistics.ts'
 
 export type { ChosenFor } from './choose-device.ts'
 
@@ -102,15 +102,13 @@ export function factsFor(asking: Asking, source: Compilation['source'], given: C
   const facts = { capability, processors, features }
   checkDeviceFacts(facts, asking.device.values())
   // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
-  const declared = <T>(list: Readonly<Record<string, T>>): Record<string, T> =>
-    Object.fromEntries(Object.entries(list).filter(([name]) => isDeclared(source, name)))
-  const values = valuesIn(source, { ...inputs, tensors: declared(tensors) })
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors) })
   return {
     facts,
     inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
     statistics: new Statistics(source, {
       ...values,
-      resident: declared(resident),
+      resident: declaredOf(source, resident),
       statistics: checkedStatistics(asking, statistics),
     }),
   }
@@ -206,8 +204,7 @@ function fastest<K extends Schedulable<K>>(
 /** Sparse tensors that are bound. */
 function structuredIn<K extends Schedulable<K>>({ open, inputs }: Question<K>): Record<string, Tensor> {
   const { source } = open.base.compilation
-  const declared = Object.entries(inputs.tensors ?? {}).filter(([name]) => isDeclared(source, name))
-  return sparseTensors(source, Object.fromEntries(declared) as Record<string, Tensor>)
+  return sparseTensors(source, declaredOf(source, inputs.tensors ?? {}) as Record<string, Tensor>)
 }
 
 /** Kernels that choices made, by what they are applied to. */

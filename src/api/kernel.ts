@@ -26,6 +26,7 @@ import { CompiledChoice } from './compiled-choice.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
 import type { TraceStep } from './printed-trace.ts'
 import { OpenSpace } from './space.ts'
+import { declaredOf } from './statistics.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
 
 export type { TraceStep } from './printed-trace.ts'
@@ -184,7 +185,9 @@ export class Kernel extends SteppedKernel<Kernel> {
     expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
     const free = isFree(this.compilation)
     if (free && tensors !== undefined) {
-      const values = valuesIn(this.source, { tensors, ...(sizes ? { params: sizes } : {}) })
+      // Lists, sets and parts of formats say nothing of loops.
+      const declared = declaredOf(this.source, tensors)
+      const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
       return fastestForms<Kernel>(this, device, values)
     }
     checkSizes(this.source, sizes)

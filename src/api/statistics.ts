@@ -1,4 +1,5 @@
 /** What choices ask of bound tensors: sizes, and statistics of their structure. */
+import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { allocate } from '../columns/allocate.ts'
 import type { AxisStatistic, Statistic } from '../elaborate/index.ts'
@@ -26,6 +27,10 @@ export interface BoundValues {
 /** Whether the kernel's text declares a buffer or an axis of that name; formats have lists, sets and parts beside. */
 export const isDeclared = (kernel: Kernel1, name: string): boolean =>
   callerTensor(kernel, name) !== undefined || allAxesOf(kernel).has(name)
+
+/** Those of what is bound that the kernel's text declares. */
+export const declaredOf = <T>(kernel: Kernel1, bound: Readonly<Record<string, T>>): Record<string, T> =>
+  byName(Object.entries(bound).filter(([name]) => isDeclared(kernel, name)))
 
 /** Sizes as they are given, and those that the shapes of tensors are. */
 export function sizesOf(

@@ -12,7 +12,7 @@ const HINTS: Readonly<Record<string, string>> = {
   'bind/missing-size': 'give it with --size NAME=N, or bind a tensor that has it with --bind NAME=PATH',
   'bind/missing-scalar': 'give it with --size NAME=VALUE',
   'bind/unknown-size': '--size takes the sizes and scalars of the kernel',
-  'bind/unknown-name': '--bind takes the buffers and axes of the kernel',
+  'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and what its formats take from data',
 }
 
 const withHint = (d: Diagnostic): Diagnostic => {

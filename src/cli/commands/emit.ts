@@ -17,7 +17,7 @@ import { formsOn, formText, withForm } from '../forms.ts'
 import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import { outputAt } from '../outputs.ts'
 import { checkSources } from '../paths.ts'
-import { checkNames, readInputs } from '../run/bind-options.ts'
+import { checkNames, early, readInputs } from '../run/bind-options.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
@@ -84,10 +84,11 @@ export const emit: CommandSpec = {
           : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
       const inputs = {
         ...sizes,
-        ...(await boundTo(call, (fixed?.kernel ?? plain).compilation.kernel, sizes)),
+        ...(await boundTo(call, (fixed?.kernel ?? plain).compilation.kernel, sizes, fixed !== null)),
       }
       const decided = fixed ?? (await chosen(plain, requested, scheduledAs, inputs))
       const { kernel } = decided
+      checkNames(kernel.compilation.kernel, call.pairs('bind', 'PATH').keys(), [])
       const all = formsOn(kernel, scheduledAs, inputs)
       if (!isChosen(plain, requested)) checkDeciding(call, plain, all.length > 0)
       reportPassedOver(call, decided)
@@ -122,9 +123,12 @@ async function boundTo(
   call: Call,
   kernel: Kernel1,
   { params = {} }: Pick<RunInputs, 'params'>,
+  isScheduled: boolean,
 ): Promise<Pick<RunInputs, 'tensors'>> {
-  const files = call.pairs('bind', 'PATH')
-  if (files.size === 0) return {}
+  const all = call.pairs('bind', 'PATH')
+  if (all.size === 0) return {}
+  // What formats take decides nothing.
+  const files = early(kernel, all, isScheduled)
   checkNames(kernel, files.keys(), [])
   // What expects times of forms and schedules on data: models, which are files.
   const { readStored } = await import('../../search/calibrate/stored.ts')

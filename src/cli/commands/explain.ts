@@ -11,7 +11,7 @@ import { EXIT } from '../failure.ts'
 import { plainNumbers } from '../figures.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
-import { checkNames, given, readInputs } from '../run/bind-options.ts'
+import { checkNames, early, given, readInputs, readLate } from '../run/bind-options.ts'
 import { explained } from '../run/explained.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
@@ -66,16 +66,16 @@ export const explain: CommandSpec = {
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source, kind)
       if (fixed) checkDeciding(call, source, true)
-      checkNames(bindable, files.keys(), [])
-      const tensors = await readInputs(
-        bindable,
-        files,
-        new Map(Object.entries(params).map(([name, x]) => [name, Number(x)])),
-      )
-      const inputs = { tensors, params, seed }
+      const declared = early(bindable, files, fixed !== null)
+      checkNames(bindable, declared.keys(), [])
+      const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
+      const read = await readInputs(bindable, declared, sizes)
+      const bound = { tensors: read, params, seed }
       const { device, reason } = await open(kind)
       try {
-        const decided = fixed ?? (await chosen(source, requested, device ?? kind, { ...inputs, ...known }))
+        const decided = fixed ?? (await chosen(source, requested, device ?? kind, { ...bound, ...known }))
+        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, sizes)
+        const inputs = { ...bound, tensors }
         reportPassedOver(call, decided)
         const { kernel } = decided
         const all = formsOn(kernel, device ?? kind, inputs)

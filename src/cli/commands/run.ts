@@ -16,7 +16,16 @@ import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
 import { type Form, formsOn } from '../forms.ts'
 import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
-import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from '../run/bind-options.ts'
+import {
+  checkNames,
+  checkOutputs,
+  early,
+  given,
+  numbers,
+  paddingOf,
+  readInputs,
+  readLate,
+} from '../run/bind-options.ts'
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
 import { sparseSizes } from '../run/sparse.ts'
@@ -81,19 +90,23 @@ export const run: CommandSpec = {
       const source = chosenKernel(program, call)
       const fixed = scheduledFor(source, requested, kind)
       if (fixed) reportPassedOver(call, fixed)
-      const early = fixed && requested ? lower(fixed.kernel, kind) : fixed?.kernel
+      const made = fixed && requested ? lower(fixed.kernel, kind) : fixed?.kernel
       // A choice is made by data: until then, what is bound goes by the kernel as written.
-      const bindable = (early ?? source).compilation.kernel
+      const bindable = (made ?? source).compilation.kernel
       laps.begin('read')
-      checkNames(bindable, files.keys(), params.keys())
+      const declared = early(bindable, files, fixed !== null)
+      checkNames(bindable, declared.keys(), params.keys())
       await checkOutputs(bindable, outs)
-      const tensors = await readInputs(bindable, files, params)
-      const inputs = { tensors, params: Object.fromEntries(params), seed }
+      const read = await readInputs(bindable, declared, params)
+      const known = { tensors: read, params: Object.fromEntries(params), seed }
       laps.begin('open')
       const device = await open(kind)
       try {
         laps.begin('choose')
-        const decided = fixed ?? (await chosen(source, requested, device, inputs))
+        const decided = fixed ?? (await chosen(source, requested, device, known))
+        laps.begin('read')
+        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, params)
+        const inputs = { ...known, tensors }
         laps.begin('lower')
         const { used, compiled } = await orWithout(call, decided, source, async (s) => {
           lower(s.kernel, kind)

@@ -1,4 +1,5 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
+import { declaredOf } from '../../api/statistics.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -64,6 +65,29 @@ export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iter
       })
 }
 
+/**
+ * The files that are read before a schedule is `known`: where data choose it, those of what the kernel's text declares; its
+ * formats tell of lists, sets and parts.
+ */
+export const early = (
+  kernel: Kernel1,
+  files: ReadonlyMap<string, string>,
+  known: boolean,
+): ReadonlyMap<string, string> =>
+  known ? files : new Map(Object.entries(declaredOf(kernel, Object.fromEntries(files))))
+
+/** The others, of the kernel under its schedule. Throws as `checkNames`. */
+export async function readLate(
+  kernel: Kernel1,
+  files: ReadonlyMap<string, string>,
+  known: Readonly<Record<string, Tensor>>,
+  sizes: ReadonlyMap<string, number>,
+): Promise<Record<string, Tensor>> {
+  const rest = new Map([...files].filter(([name]) => !Object.hasOwn(known, name)))
+  checkNames(kernel, rest.keys(), [])
+  return { ...known, ...(await readInputs(kernel, rest, sizes)) }
+}
+
 /** Throws `run/unknown-output`, and `io/…` where the file could not be written once the kernel has run. */
 export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, string>): Promise<void> {
   // Those of several parts under their own names.
@@ -97,7 +121,12 @@ export async function readInputs(
 ): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = []
   for (const [name, path] of files) {
-    const extents = bindingOf(kernel, name).dimensions.map((d) => d.extent)
+    const { kind, dimensions } = bindingOf(kernel, name)
+    if (kind === 'list' || kind === 'table') {
+      tensors.push([name, await readTensor(path, { dtype: 'i32' })])
+      continue
+    }
+    const extents = dimensions.map((d) => d.extent)
     const known = extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
     const shape = known ? extents.map((e) => evaluate(e, sizes)) : undefined
     const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)

@@ -75,6 +75,13 @@ export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
       expected: `a dense i32 tensor: ${expected}`,
       hint: `bind dense([n], Int32Array.of(…), 'i32')`,
     })
+  if (tensor.shape.length !== 1)
+    fail({
+      code: 'bind/rank',
+      message: `the list ${name} is bound to a tensor of ${tensor.shape.length} dimension(s)`,
+      expected: 'one dimension',
+      hint: 'bind a one-dimensional tensor: the boundaries of the segments',
+    })
   const bad = (at: number): never =>
     fail({
       code: 'bind/list',
