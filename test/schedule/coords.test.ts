@@ -1,13 +1,15 @@
 /** Steps on coordinates: the documented examples, refusals, and equal results. */
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 // The host that reads the package's files, wherever this file runs.
 import '../../src/node.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import type { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
 import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { checkStep } from '../../src/schedule/step-data.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'
 
@@ -277,4 +279,45 @@ test('a refusal shows the kernel as it is', () => {
     return
   }
   expect.unreachable()
+})
+
+test('what is said of a refused order is true of it', () => {
+  const made = parseProgram(`format tall over (i, j) {
+  axis io = dense_fixed(ceildiv(i, 4))
+  axis go = dense_variable(io, j)
+  list jo = sparse_fixed(go, j, 2)
+  axis ji = dense_fixed(go, jo)
+  axis ii = dense_fixed(ji, 4)
+  map (i, j) -> (i / 4, rank(j by i / 4) / 2, j, position(jo), i % 4)
+  inverse (io, go, ji, ii) -> (io * 4 + ii, jo[ji])
+}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += A[i, j] }
+}
+schedule k.x { A as tall }`)
+    .kernel('k')
+    .schedule('x')
+  const chain = ['io', 'go', 'ji', 'ii']
+  let refused = 0
+  fc.assert(
+    fc.property(fc.shuffledSubarray(chain, { minLength: 2 }), (names) => {
+      const queue = [...names]
+      const asked = chain.map((x) => (names.includes(x) ? queue.shift()! : x))
+      try {
+        expect(made.reorder(...names).show(1)).toContain('iterate s')
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+        refused++
+        const [, child, parent] = /: (\w+) would come before (\w+),/.exec(e.message)!
+        expect(chain.indexOf(parent!)).toBe(chain.indexOf(child!) - 1)
+        expect(asked.indexOf(child!)).toBeLessThan(asked.indexOf(parent!))
+      }
+    }),
+    { numRuns: runs(60) },
+  )
+  expect(refused).toBeGreaterThan(0)
 })

@@ -257,6 +257,46 @@ test('lists of columns are dealt out to groups of threads, of which the last may
   expect(d.code).toMatch(/^schedule\/(other-elements|not-every-element)$/)
 })
 
+test('lists of one position are consumed as those of several', () => {
+  const program = parseProgram(`format lanes(s) over (e, t) {
+    axis eo = sparse_variable(e)
+    axis go = dense_variable(eo, t)
+    list to = sparse_fixed(go, t, s)
+    axis p = dense_fixed(go, to)
+    map (e, t) -> (e, rank(t by e) / s, t, position(to))
+    inverse (eo, go, p) -> (eo, to[p])
+    mask there
+  }
+  kernel k(m: size, n: size, d: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis c = dense_fixed(d)
+    buffer A: f32[i, j] in
+    buffer X: f32[c] in
+    buffer H: f32[i, j] local
+    buffer G: f32[i, j] out
+    iterate product [i, j, c] as SSR { H[i, j] += A[i, j] * X[c] }
+    iterate relu [i, j] as SS { G[i, j] = max(H[i, j], 0) }
+  }
+  schedule k.s(s = 4) {
+    A as lanes(s)
+    fuse (product.eo, product.go) -> g
+    fuse (relu.eo, relu.go) -> rg
+    compute_at relu at product.p
+  }`)
+  for (const width of [1, 2, 3]) {
+    const k = program.kernel('k').schedule('s', width)
+    expect(nests(k)).toEqual(['product'])
+    fc.assert(
+      fc.property(rowLengths, fc.nat(), (rows, seed) => {
+        const { A } = inputsFor(rows, seed).tensors!
+        onStages(k, { tensors: { A: A!, X: dense([3], numbers(3, seed)) } })
+      }),
+      { numRuns: runs(4) },
+    )
+  }
+})
+
 test('nothing is left of the epilogue but in the loops that make what it consumes', () => {
   const left = CASES.filter(([format, way]) => nests(scheduled('layer', format, way)).includes('activate'))
   expect(left).toEqual([

@@ -37,17 +37,20 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   }
   const wrong = iters.find((x, k) => k > 0 && order.indexOf(x) < order.indexOf(iters[k - 1]!))
   if (wrong) {
-    const first = iters.find((x) => parent(x) === wrong)
     const legal = order.filter((x) => iters.includes(x)).map((x) => x.name)
+    // What stood before it has waited, for its parent or with that for one further out.
+    const place = (x: Iter): number => places.indexOf(x)
+    let child = iters[iters.indexOf(wrong) - 1]!
+    while (place(parent(child)!) < place(child)) child = parent(child)!
+    const above = parent(child)!
     refuse(kernel, step.span, {
       code: 'parent-first',
-      message: first
-        ? `${first.name} would come before ${wrong.name}, whose positions its coordinates lie under`
-        : `${iters[iters.indexOf(wrong) - 1]!.name} lies under an iterator that comes after ${wrong.name}`,
+      message: `${child.name} would come before ${above.name}, whose positions its coordinates lie under`,
       expected: `an axis after its parent: ${legal.join(', ')}`,
-      hint: first
-        ? `axis ${first.axis} is stored under axis ${wrong.axis}: keep their order, the others can go anywhere`
-        : 'name the iterators of the whole chain, parents first',
+      hint:
+        iters.includes(child) && iters.includes(above)
+          ? `axis ${child.axis} is stored under axis ${above.axis}: keep their order, the others can go anywhere`
+          : 'name the iterators of the whole chain, parents first',
     })
   }
   const by = { ...iteration, iters: order }

@@ -76,7 +76,9 @@ function matchSegments(
 
 /** Positions that several loops make together, as digits of a number: those of the other number between the same places. */
 function matchDigits(chain: readonly For[], sum: Linear, other: Linear): readonly IndexMatch[] | undefined {
-  const digits = loopDigits(sum, (name) => chain.find((l) => l.var === name))
+  const all = loopDigits(sum, (name) => chain.find((l) => l.var === name))
+  // Loops of one iteration are at 0, and have no place beside others.
+  const digits = all?.filter((d, k) => !isSingle(d.of) || (k === 0 && all.every((x) => isSingle(x.of))))
   const number = digits && mixedRadix(digits)
   if (!number?.dense || sum.constant !== 0 || other.constant !== 0) return undefined
   const places = number.digits.map(strideOf)

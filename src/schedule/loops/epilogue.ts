@@ -113,6 +113,8 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   let rows: For | undefined
   const conditions: Expr[] = []
   const asked = chain.flatMap((l) => l.guards)
+  // Loops of one iteration, where no index says what they stand for.
+  const atStart = chain.filter(isSingle).map((l) => [l.var, int(0)] as const)
   for (const name of produced) {
     const write = onlyWrite(cx, at, producer, name)
     const inner = closeOver(write.path, write.index)
@@ -167,11 +169,11 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         }
       }
     }
-    const own = asked.map((g) => substitute(g, values))
+    const own = asked.map((g) => substitute(g, new Map([...atStart, ...values])))
     checkGuards(cx, around, write.index, chain, { places, exact, map, own })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
-  for (const l of chain) if (isSingle(l) && !values.has(l.var)) values.set(l.var, int(0))
+  for (const [name, value] of atStart) if (!values.has(name)) values.set(name, value)
   const open = chain.find((l) => !values.has(l.var))
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
