@@ -19,7 +19,8 @@ export const SIZE: OptionSpec = { flags: '--size <NAME=N>', about: 'A size or a 
 
 export const BIND: OptionSpec = {
   flags: '--bind <NAME=PATH>',
-  about: 'Data of a buffer, of an axis (structure alone; of a ragged one its offsets), or a list or set of its format',
+  about:
+    'Data of a buffer, of an axis (structure alone; of a ragged one its offsets), or a list or set of its format',
   repeats: true,
   file: 'read',
 }
