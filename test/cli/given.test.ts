@@ -66,6 +66,7 @@ describe.each([
     ['blocks', ['--bind', `A=${A}`, ...sets], 'msk'],
     ['pick', ['--bind', `A=${A}`, ...lists, ...sets], 'msk'],
     ['pick', ['--bind', `A=${few}`, ...lists], 'rows'],
+    ['pick', ['--bind', `Q=${few}`], 'Q'],
   ])('refuses what %s does not take', async (schedule, args, name) => {
     const { code, err } = await of(schedule, ...args)
     expect(err).toContain(`error[bind/unknown-name]: kernel k has no buffer or axis ${name}`)

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
@@ -10,7 +11,6 @@ import { makeFolder } from '../../cache/disk-cache.ts'
 import { guarded } from '../../io/node-files.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
@@ -84,7 +84,7 @@ export const emit: CommandSpec = {
           : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
       const inputs = {
         ...sizes,
-        ...(await boundTo(call, (fixed?.kernel ?? plain).compilation.kernel, sizes, fixed !== null)),
+        ...(await boundTo(call, fixed?.kernel ?? plain, sizes, fixed !== null)),
       }
       const decided = fixed ?? (await chosen(plain, requested, scheduledAs, inputs))
       const { kernel } = decided
@@ -121,14 +121,15 @@ export const emit: CommandSpec = {
 /** What `--bind` binds, where it binds anything. */
 async function boundTo(
   call: Call,
-  kernel: Kernel1,
+  scheduled: Kernel,
   { params = {} }: Pick<RunInputs, 'params'>,
   isScheduled: boolean,
 ): Promise<Pick<RunInputs, 'tensors'>> {
   const all = call.pairs('bind', 'PATH')
   if (all.size === 0) return {}
   // What formats take decides nothing.
-  const files = early(kernel, all, isScheduled)
+  const files = isScheduled ? all : early(scheduled, all)
+  const { kernel } = scheduled.compilation
   checkNames(kernel, files.keys(), [])
   // What expects times of forms and schedules on data: models, which are files.
   const { readStored } = await import('../../search/calibrate/stored.ts')

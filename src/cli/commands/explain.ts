@@ -66,7 +66,7 @@ export const explain: CommandSpec = {
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source, kind)
       if (fixed) checkDeciding(call, source, true)
-      const declared = early(bindable, files, fixed !== null)
+      const declared = fixed ? files : early(source, files)
       checkNames(bindable, declared.keys(), [])
       const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
       const read = await readInputs(bindable, declared, sizes)

@@ -94,7 +94,7 @@ export const run: CommandSpec = {
       // A choice is made by data: until then, what is bound goes by the kernel as written.
       const bindable = (made ?? source).compilation.kernel
       laps.begin('read')
-      const declared = early(bindable, files, fixed !== null)
+      const declared = fixed ? files : early(source, files)
       checkNames(bindable, declared.keys(), params.keys())
       await checkOutputs(bindable, outs)
       const read = await readInputs(bindable, declared, params)

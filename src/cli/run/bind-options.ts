@@ -1,6 +1,7 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
+import type { Kernel } from '../../api/kernel.ts'
 import { declaredOf } from '../../api/statistics.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -66,15 +67,23 @@ export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iter
 }
 
 /**
- * The files that are read before a schedule is `known`: where data choose it, those of what the kernel's text declares; its
- * formats tell of lists, sets and parts.
+ * The files that are read before a schedule is chosen by data, as it is for `kernel`: those of what its text declares. The
+ * formats of a schedule tell of lists, sets and parts. Throws `bind/unknown-name` of what none takes.
  */
-export const early = (
-  kernel: Kernel1,
-  files: ReadonlyMap<string, string>,
-  known: boolean,
-): ReadonlyMap<string, string> =>
-  known ? files : new Map(Object.entries(declaredOf(kernel, Object.fromEntries(files))))
+export function early(kernel: Kernel, files: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const declared = new Map(Object.entries(declaredOf(kernel.source, Object.fromEntries(files))))
+  for (const name of files.keys())
+    if (!declared.has(name) && kernel.schedules.every((s) => isUnknownTo(kernel, s, name)))
+      bindingOf(kernel.source, name)
+  return declared
+}
+
+/** What depends on arguments is not known: 1 is one that most take. */
+function isUnknownTo(kernel: Kernel, schedule: string, name: string): boolean {
+  const args = kernel.parameters(schedule).map((p) => (p.required ? 1 : undefined))
+  const found = orRefused(() => bindingOf(kernel.schedule(schedule, ...args).compilation.kernel, name))
+  return found instanceof SptError && found.diagnostics[0]!.code === 'bind/unknown-name'
+}
 
 /** The others, of the kernel under its schedule. Throws as `checkNames`. */
 export async function readLate(
