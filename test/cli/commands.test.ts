@@ -45,6 +45,33 @@ describe('spt', () => {
 })
 
 describe('spt check', () => {
+  test.each([
+    ['packed', 'axis jo = sparse_variable(io, j) packed 3', '(i, j)', '(io, jo) -> (io, jo)', 'packed'],
+    ['width', 'list jo = sparse_fixed(io, j, 0)', '(i, j, position(jo))', '(io, q) -> (io, jo[q])', 'extent'],
+    [
+      'back',
+      'list jo = sparse_fixed(io, j, 4)',
+      '(i, j, position(jo))',
+      '(io, q) -> (io, jo[io])',
+      'not-inverse',
+    ],
+  ])('tries formats that need no arguments: %s', async (name, axis, map, inverse, code) => {
+    const text = (params: string): string => `format x${params} over (i, j) {
+  axis io = dense_fixed(i)
+  ${axis}
+${axis.startsWith('list') ? '  axis q = dense_fixed(io, jo)\n' : ''}  map (i, j) -> ${map}
+  inverse ${inverse}
+}
+`
+    for (const params of ['', '(w = 1)']) {
+      const { code: exit, out, err } = await spt(['check', folder.file(`${name}.spt`, text(params))])
+      expect(err).toContain(`error[format/${code}]`)
+      expect([exit, out]).toEqual([1, ''])
+    }
+    // What arguments say is not known.
+    expect((await spt(['check', folder.file(`${name}.spt`, text('(w)'))])).code).toBe(0)
+  })
+
   test('says what a program declares', async () => {
     const { code, out, err } = await spt(['check', program])
     expect([code, err]).toEqual([0, ''])

@@ -1,5 +1,6 @@
 import type { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { SptProgram } from '../../api/program.ts'
+import { coords } from '../../api/tensors.ts'
 import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { escapedLine } from '../../ast/render.ts'
@@ -7,9 +8,11 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../cache/disk-cache.ts'
+import type { AnyFormat } from '../../ir/format.ts'
 import { devices } from '../../node.ts'
 import type { Compilation } from '../../run/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
+import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, isFailure, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
@@ -36,7 +39,7 @@ export const check: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device.',
+    'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device. Formats that need no\narguments are tried on small tensors.',
     'With --device, each declared instruction (with parameters: its examples) runs on tiles amid others, whose\nelements it must not touch; those without a text for the device, or that it lacks, are said to be untested.',
     'With --verify-stages, interpreters run the loops (stage 2) and the plans (stage 3) for every target, under every schedule,\nand have to compute what the reference does. What differs, or breaks an invariant of its stage, is an error of the compiler,\nshown with the kernel, the schedule and the step or pass. SPT_VERIFY=1 checks the invariants in every command.',
   ],
@@ -153,11 +156,49 @@ async function declarations(
     ]
     found.push(`kernel ${name}${parts.length > 0 ? ` (${parts.join('; ')})` : ''}`)
   }
-  for (const name of program.formats.keys()) found.push(`format ${name}`)
+  for (const [name, format] of program.formats) {
+    await within(program, () => tryFormat(program, name, format)).catch(shown)
+    found.push(`format ${name}`)
+  }
   const { memories, instructions } = program.families
   for (const [name, { params }] of memories) found.push(`memory ${name}${listed(params)}`)
   for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
   return codes.size === 0 ? found : null
+}
+
+/**
+ * A format that needs no arguments, as its first use does: it is tried on small tensors, those of lists by bringing some into
+ * it, of which it may hold too little. @throws SptError `format/…`
+ */
+function tryFormat(program: SptProgram, name: string, { kind, params }: AnyFormat): void {
+  if (params.some((p) => p.default === null && !p.measured)) return
+  const whole = program.format(name)
+  const orders = kind === 'family' ? [2, 3, 1, 4] : [whole.over.length]
+  const tried = orders.map((order) =>
+    orRefused(() => {
+      const format = whole.ofOrder(order)
+      for (const every of [1, 2, 3, 5]) {
+        const made = orRefused(() => format.convert(smallTensor(order, every)))
+        if (made instanceof SptError && made.diagnostics[0]!.code === 'format/not-inverse') throw made
+      }
+    }),
+  )
+  const [refused] = tried
+  if (refused instanceof SptError && tried.every((t) => t instanceof SptError)) throw refused
+}
+
+/** One of `every` few coordinates. */
+function smallTensor(order: number, every: number): CoordTensor {
+  const shape = Array.from({ length: order }, (_, d) => 4 + d)
+  const size = shape.reduce((n, x) => n * x, 1)
+  const at = Array.from({ length: Math.ceil(size / every) }, (_, e) => e * every)
+  const after = shape.map((_, d) => shape.slice(d + 1).reduce((n, x) => n * x, 1))
+  const columns = shape.map((n, d) => at.map((x) => Math.floor(x / after[d]!) % n))
+  return coords(
+    shape,
+    columns,
+    at.map(() => 1),
+  )
 }
 
 /**
