@@ -114,6 +114,8 @@ export interface Device {
   readonly name: string
   /** What runs its texts, with its version, as far as it can be known. */
   readonly driver?: string
+  /** A processor that does a GPU's work: it has no clock of its own. */
+  readonly isSoftware?: boolean
   readonly limits: DeviceLimits
   /** Capabilities by name: `shader-f16`, `subgroups`, `timestamp-query`, `sm_90`. */
   readonly features: ReadonlySet<string>

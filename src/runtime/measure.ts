@@ -12,10 +12,11 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, show } from '../ast/expect-argument.ts'
 import { MAX_RUNS } from './check-calls.ts'
 import type { Command, Device, DeviceBuffer } from './device.ts'
+import { atFullClock } from './full-clock.ts'
 import type { Graph } from './streams.ts'
 
 export interface MeasureOptions {
-  /** Runs before the first that counts; 10. */
+  /** Runs before the first that counts; 10. With any, a GPU that has idled is first brought to its full clock, by as many more. */
   readonly warmups?: number
   /** Samples; 50. */
   readonly repeats?: number
@@ -54,6 +55,7 @@ export async function measure(
     const empty = await timer.runs([], 1)
     const floor = Math.min(...(await empty(FLOOR_SAMPLES, false)))
     const runs = await timer.runs(commands, batch)
+    if (warmups > 0) await atFullClock(device, commands)
     if (warmups > 0) await runs(Math.ceil(warmups / batch), false)
     return { times: await runs(repeats), floor }
   } finally {

@@ -73,6 +73,7 @@ class WebGpuDevice implements Device {
   readonly storage = 'words'
   readonly name: string
   readonly driver: string
+  readonly isSoftware: boolean
   readonly limits: DeviceLimits
   readonly features: ReadonlySet<string>
   readonly #session: Session
@@ -83,6 +84,7 @@ class WebGpuDevice implements Device {
   constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
     this.name = name
     this.driver = info.description.trim()
+    this.isSoftware = info.isFallbackAdapter
     this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = capabilities(device.features, info, lanes)
     this.#session = new Session(device, name)

@@ -4,10 +4,10 @@ import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { Workspace } from '../../api/workspace.ts'
 import type { Device } from '../../runtime/device.ts'
+import { atFullClock } from '../../runtime/full-clock.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
-import { atFullClock } from '../measuring/full-clock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
@@ -154,7 +154,7 @@ export class TestBench {
   #alone<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const warm = async (): Promise<T> => {
       this.#reference ??= await prepareReference(this.device)
-      await atFullClock(this.device, this.#reference)
+      await atFullClock(this.device, this.#reference.commands)
       return work()
     }
     return withDeviceLock(deviceIdentity(this.device), warm, { signal })

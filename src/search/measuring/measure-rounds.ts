@@ -2,6 +2,7 @@
 import type { PreparedKernel } from '../../api/compiled.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
+import { atFullClock } from '../../runtime/full-clock.ts'
 import { Timer } from '../../runtime/measure.ts'
 import { EventTurns } from './event-turns.ts'
 import { medianInterval } from './median-interval.ts'
@@ -49,10 +50,16 @@ export async function measureRounds(
   const timer = new Timer(device, flush, 'graph')
   const own = options.reference === undefined ? await prepareReference(device) : null
   try {
+    const reference = options.reference ?? own
     const turns = new EventTurns(rounds.signal)
     const how = { warmups, sampleMs, most: flush ? 1 : MOST_COMMANDS, turns }
-    const timed = candidates.map(({ commands }) => lazily(() => timedOf(timer, commands, how)))
-    const reference = options.reference ?? own
+    const timed = candidates.map(({ commands }) =>
+      lazily(
+        () => timedOf(timer, commands, how),
+        // Samples that wait for each other let the clock fall.
+        () => atFullClock(device, reference?.commands ?? commands),
+      ),
+    )
     return await raced(
       timed,
       rounds,
@@ -66,10 +73,11 @@ export async function measureRounds(
 }
 
 /** Faults while it is warmed up are those of its first sample. */
-function lazily(make: () => Promise<Timed>): Timed {
+function lazily(make: () => Promise<Timed>, before = async (): Promise<void> => {}): Timed {
   let made: Promise<Timed> | undefined
   return {
     async sample() {
+      await before()
       made ??= make()
       return (await made).sample()
     },
