@@ -362,7 +362,7 @@ function fakeDevice(log: string[]): Device {
     }
   }
   const alloc = (bytes: number, label: string) => ({ bytes, label, free: () => void log.push('free') })
-  return { limits: { maxBufferBytes: 1e6 }, graph, alloc } as unknown as Device
+  return { isSoftware: true, limits: { maxBufferBytes: 1e6 }, graph, alloc } as unknown as Device
 }
 
 const launch = (entry: string): Command =>
