@@ -1,6 +1,6 @@
 /** Values in storage order, or dense arrays, back to coordinates on the host. */
 import { fail } from '../ast/diagnostic.ts'
-import { allocate, ascending } from '../columns/allocate.ts'
+import { allocate, ascending, gather } from '../columns/allocate.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -13,6 +13,9 @@ import { type Level, type Storage, shapeOf } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
 
+/** For each tree 1 where a position of it holds something; `null`: all that are no padding do. */
+export type Held = readonly (Uint8Array | null)[]
+
 /** Positions of some trees that hold something (no padding), with their coordinates. */
 export interface Expanded {
   readonly positions: Int32Array
@@ -22,10 +25,10 @@ export interface Expanded {
 
 /**
  * The elements of a buffer with their coordinates, one dimension for each axis, in position order. Padding is left
- * out. The inverse of `buildStorage` with `scatterValues`.
+ * out, and what is not `held`. The inverse of `buildStorage` with `scatterValues`.
  * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
  */
-export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype): CoordTensor {
+export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype, held: Held = []): CoordTensor {
   checkArrayClass(values, dtype)
   if (values.length !== storage.size)
     fail({
@@ -34,13 +37,29 @@ export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype): Co
       expected: `${storage.size} values`,
       hint: 'padding and absent elements of blocks have values too',
     })
-  const { positions, coords } = expand(
-    storage,
-    storage.trees,
-    storage.axes.map((a) => a.name),
-  )
+  const names = storage.axes.map((a) => a.name)
+  const { positions, coords } = among(storage, held, expand(storage, storage.trees, names))
   const shape = shapeOf(storage)
   return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
+}
+
+/** Those at whose place on each tree something is held. */
+function among({ trees, levels }: Storage, held: Held, { positions, coords }: Expanded): Expanded {
+  let after = 1
+  let kept: Int32Array | null = null
+  for (let t = trees.length - 1; t >= 0; t--) {
+    const size = levels.get(trees[t]!.at(-1)!)!.positions
+    const [own, step] = [held[t], after]
+    if (own) {
+      const all: Int32Array = kept ?? ascending(positions.length, 'elements')
+      kept = all.filter((e) => own[Math.floor(positions[e]! / step) % size] === 1)
+    }
+    after *= size
+  }
+  const of = kept
+  return of
+    ? { positions: gather(positions, of), coords: coords.map((c) => gather(c, of)) }
+    : { positions, coords }
 }
 
 /** The positions of one chain of levels, a tree or the beginning of one, that hold something. */
@@ -110,7 +129,8 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   return { kind: 'coords', shape, coords, values: out, dtype }
 }
 
-function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
+/** Where values are others than `fill`; NaN is no other NaN. */
+export function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
   const read = decoder(dtype)
   const out = allocate(values.length, 'stored elements')
   let n = 0

@@ -48,6 +48,18 @@ const trees = (name: string, j: string): string => `kernel ${name}(m: size, n: s
   iterate t [i, j, e] as SRR { C[i] += 1 }
   iterate u [i, j, e] as SRR { M[i] max= A[i, j, e] }
 }`
+/** Each element has a position of `j`, with places for the coordinates before its own. */
+const BESIDE = `kernel beside(m: size, n: size, l: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n) nonunique
+  axis k = dense_variable(j, l)
+  axis e = dense_fixed(d)
+  buffer A: f32[i, j, k, e] in fill 7
+  buffer C: f32[i] out
+  buffer M: f32[i] out
+  iterate t [i, j, k, e] as SRRR { C[i] += 1 }
+  iterate u [i, j, k, e] as SRRR { M[i] max= A[i, j, k, e] }
+}`
 let program: SptProgram
 beforeAll(async () => {
   program = await load(`import "sparsetile/kernels/formats.spt"
@@ -57,7 +69,8 @@ beforeAll(async () => {
     ${kernel('once', 'sparse_variable(i, n)')}
     ${kernel('apart', 'sparse_variable(i, n) nonunique')}
     ${trees('variable', 'sparse_variable(i, n) nonunique')}
-    ${trees('fixed', 'sparse_fixed(i, n, 3) nonunique')}`)
+    ${trees('fixed', 'sparse_fixed(i, n, 3) nonunique')}
+    ${BESIDE}`)
 })
 
 /** An index array of a part with elements copied over others: in one array, or at one place of all that are as long. */
@@ -236,6 +249,38 @@ describe('kernels', () => {
         const padded = sorted.flatMap((r) => [...r, 4, 4, 4].slice(0, 3))
         const A = stored(shape, { j: { indices: ints(...padded) } }, ones(padded.length * d))
         expect(await codeOf(fixed, { tensors: { A } })).toBe(expected)
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+
+  test('places beside an element are none, which an axis under a nonunique one has of several trees', async () => {
+    const compiled = await program.kernel('beside').compile(await devices.cpu())
+    const elements = fc.uniqueArray(fc.tuple(fc.nat(1), fc.nat(2)), { maxLength: 5, selector: String })
+    await fc.assert(
+      fc.asyncProperty(elements, fc.integer({ min: 1, max: 2 }), fc.nat(20), async (drawn, d, which) => {
+        const at = drawn.toSorted(([a, k], [b, l]) => a - b || k - l)
+        const ends = at.map((_, e) => at.slice(0, e + 1).reduce((n, [, k]) => n + k + 1, 0))
+        const arrays = {
+          j: { indptr: ints(0, at.length), indices: ints(...at.map(([j]) => j)) },
+          k: { indptr: ints(0, ...ends) },
+        }
+        const values = new Float32Array(d * (ends.at(-1) ?? 0)).fill(7)
+        for (const end of ends) values.fill(1, d * (end - 1), d * end)
+        const bound = (v: Float32Array) => ({ tensors: { A: stored([1, 2, 3, d], arrays, v) } })
+        expect(await codeOf(compiled, bound(values))).toBeUndefined()
+        // One of the places beside, where there are some, is that of another element.
+        const beside = ends.flatMap((end, e) =>
+          Array.from({ length: at[e]![1] }, (_, k) => ({
+            place: end - 1 - at[e]![1] + k,
+            key: `${at[e]![0]},${k}`,
+          })),
+        )
+        const one = beside[which % Math.max(1, beside.length)]
+        if (!one || !at.map(String).includes(one.key)) return
+        const twice = values.slice()
+        twice[one.place * d] = 2
+        expect(await codeOf(compiled, bound(twice))).toBe('bind/duplicate')
       }),
       { numRuns: runs(60) },
     )

@@ -9,9 +9,10 @@ import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { isKnown } from '../../storage/build-storage.ts'
 import { checkCoords } from '../../storage/coordinate-checks.ts'
+import { elementsOf } from '../../storage/ready/elements.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { keepsApart, type Storage } from '../../storage/storage.ts'
-import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
+import { coordsOfDense } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { axesOfBinding } from './binding-names.ts'
 import {
@@ -65,8 +66,8 @@ export function sourceOf(
     return { name, axes, columns: t.coords, tensor: t }
   }
   const stored = axes.map((a) => storedAxis(all, a))
-  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name })
-  const t = toCoords(storage, storedValues(storage, tensor, fill), tensor.dtype)
+  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name, fill })
+  const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
   return { name, axes, columns: t.coords, tensor: t }
 }
 

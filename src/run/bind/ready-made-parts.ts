@@ -151,6 +151,7 @@ function fromParts(
     const storage = validateStored(own, known.extents, tensor, {
       widths: widthsOf(own, known.params),
       paddings: paddingsOf(own, known.params),
+      part: true,
     })
     return partEntries(kernel, t, b, storage, tensor, tables, known)
   })

@@ -10,7 +10,14 @@ import { type Entry, positionsOf, scatterValues } from '../../storage/scatter-va
 import { keepsApart, type Level, makeStorage, type Storage, treesOf } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { gatherValues } from '../../storage/values.ts'
-import { allAxesOf, isStructured, leafChains, storedAxis } from './caller-tensors.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  callerTensor,
+  isStructured,
+  leafChains,
+  storedAxis,
+} from './caller-tensors.ts'
 import { united } from './coordinate-union.ts'
 import { elementOf } from './dense-order.ts'
 import { checkApart } from './duplicate-coordinates.ts'
@@ -78,10 +85,13 @@ class StructureBuilder implements Structure {
   readonly #axis = (name: string): StoredAxis => storedAxis(this.#axes, name)
 
   adoptReady(name: string, tensor: StoredTensor): void {
-    const over = this.#kernel.buffers.find((b) => b.name === name)!.axes
+    const { axes: over, fill } = this.#kernel.buffers.find((b) => b.name === name)!
+    const own = callerTensor(this.#kernel, name)
     const storage = validateStored(over.map(this.#axis), this.#sizes.extents, tensor, {
       ...this.#sizes,
       name,
+      fill,
+      part: !own || !asDeclared(own),
     })
     this.storages.set(name, storage)
     this.#adopt(storage, over)

@@ -67,7 +67,11 @@ function partFromArrays(
     ]),
   )
   const widths = widthsOf(axes, sizes)
-  const storage = validateStored(axes, extents, tensor, { widths, paddings: paddingsOf(axes, sizes) })
+  const storage = validateStored(axes, extents, tensor, {
+    widths,
+    paddings: paddingsOf(axes, sizes),
+    part: true,
+  })
   for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
   checkLists(part.instance, storage, tables, sizes)
   const { mask, order } = part.instance

@@ -1,21 +1,12 @@
 /** Ready-made arrays: used as they are, after every property that kernels rely on has been checked. */
 import { fail } from '../../ast/diagnostic.ts'
-import {
-  hasIndices,
-  hasIndptr,
-  hasMask,
-  isNonunique,
-  isPadded,
-  parentOf,
-  type StoredAxis,
-} from '../../ir/axis.ts'
+import { hasIndices, hasIndptr, hasMask, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { chainOf, padded, paddedPositions } from '../padding-positions.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
-import { expandTree } from '../stored-coords.ts'
 import type { StoredTensor, ValueArray } from '../tensor.ts'
 import { checkValueArray, filled } from '../values.ts'
-import { checkOnce } from './disjoint.ts'
+import { checkElements } from './elements.ts'
 import { bindLevel, type IndexArrays } from './validate-level.ts'
 
 export interface ValidateOptions {
@@ -27,6 +18,10 @@ export interface ValidateOptions {
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** The buffer's type, where it must agree. */
   readonly dtype?: Dtype | undefined
+  /** What a coordinate reads that is not stored; 0. */
+  readonly fill?: number | undefined
+  /** Whether they are a part of a tensor in a format: which elements it has is asked on the tensor's axes (`checkOnce`). */
+  readonly part?: boolean | undefined
 }
 
 /**
@@ -71,25 +66,8 @@ export function validateStored(
       hint: 'convert the values, or declare the buffer with their type',
     })
   if (tensor.values) checkValues(storage, tensor.values, tensor.dtype, options.name)
-  checkTrees(storage, options.name)
+  if (!options.part) checkElements(storage, tensor, options)
   return storage
-}
-
-/** Where there are several trees, coordinates stay apart in none of them. */
-function checkTrees(storage: Storage, name = 'what is bound'): void {
-  if (storage.trees.length === 1) return
-  for (const tree of storage.trees) {
-    const axes = tree.map((a) => storage.levels.get(a)!.axis)
-    if (!axes.some(isNonunique)) continue
-    const { coords } = expandTree(storage, tree)
-    checkOnce({
-      axes,
-      shape: tree.map((a) => storage.levels.get(a)!.extent),
-      parts: [{ name, columns: coords, once: false }],
-      apart: false,
-      once: 'add the duplicates up: axes of several trees keep none apart, nonunique or not',
-    })
-  }
 }
 
 /** The values of a validated tensor; those of a pattern are 1 where something is stored and `fill` in padding. */
