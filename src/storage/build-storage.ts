@@ -11,7 +11,7 @@ import { Frame } from './column-engine.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
-import { entriesOf } from './engines/host/scatter.ts'
+import { placedEntries } from './engines/host/scatter.ts'
 import type { Dimension } from './levels.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import { assembleTreesOfDimensions } from './tree-assembly.ts'
@@ -57,8 +57,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
   const options = { apart: input.duplicates !== 'share', known: input.known ?? new Map() }
   const { levels, at } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
-  const coordinates = axes.map((a) => variable(a.name))
-  const entries = axes.length === 0 ? null : entriesOf(frame, at, coordinates, input.distinct ?? false)
+  const entries = axes.length === 0 ? null : { ...placedEntries(frame, at, input.distinct ?? false), coords }
   frame.release()
   return makeStorage(axes, trees, levels as ReadonlyMap<string, Level>, entries)
 }

@@ -24,7 +24,7 @@ import type {
   Unmeasured,
 } from './engine-operands.ts'
 import type { Order, Rising } from './sort-elision.ts'
-import type { Entries, Level } from './storage.ts'
+import type { Level, PlacedEntries } from './storage.ts'
 import { unknownName } from './unknown-name.ts'
 
 export interface Column {
@@ -106,9 +106,9 @@ export class Frame<C extends Column> {
     if (old && this.#owned.delete(old)) this.engine.release(old)
   }
 
-  /** The column is no longer the frame's to release. */
-  keep(column: C): void {
-    this.#owned.delete(column)
+  /** The column is no longer the frame's to release; whether it was. */
+  keep(column: C): boolean {
+    return this.#owned.delete(column)
   }
 
   release(): void {
@@ -286,7 +286,7 @@ export interface Engine<C extends Column> {
     at: Expr,
     size: number,
     of: Stored<C>,
-  ): { readonly values: C; readonly entries: Entries<C> | null }
+  ): { readonly values: C; readonly entries: PlacedEntries<C> | null }
 
   // Levels --------------------------------------------------------------------------------------------------------
   /** The position of each entry in a level that is there already; `null`: there are no such levels. */

@@ -53,8 +53,6 @@ export interface Stored<C> {
   readonly fill: number
   /** No two entries have the same coordinates. */
   readonly distinct: boolean
-  /** On each axis of the buffer. */
-  readonly coordinates: readonly Expr[]
 }
 
 /** Segments that are filled up with their last elements. */

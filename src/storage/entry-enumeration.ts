@@ -57,19 +57,7 @@ export function* entriesOf<C extends Column>(
 ): Coroutine<Frame<C>> {
   const positions = new Frame(engine, stored.size, inverse.sizes)
   bindTables(positions, inverse.tables)
-  const made: C[] = []
-  const coordinates = new Map<string, Expr>()
-  const places = new Map<string, Expr>()
-  let after = stored.size
-  for (const tree of stored.trees) {
-    const size = tree.at(-1)?.positions ?? 1
-    after = size === 0 ? 0 : after / size
-    const whole = stored.trees.length === 1
-    const at = whole
-      ? variable(ENTRY)
-      : mod(div(variable(ENTRY), positions.sized(after)), positions.sized(size))
-    ancestorCoordinates(positions, tree, at, coordinates, made, places)
-  }
+  const { coordinates, places, made } = coordinatesAt(positions, stored, variable(ENTRY))
   const { lists = [] } = inverse
   const above = ({ under }: CoordinateList): Expr => places.get(under.at(-1)!)!
   const back = (e: Expr): Expr =>
@@ -88,6 +76,25 @@ export function* entriesOf<C extends Column>(
   frame.sortedBy = orderOf(stored, inverse)
   engine.release(...made.filter((c) => ![...frame.columns.values()].includes(c)))
   return frame
+}
+
+/** Coordinates and positions on each level by axis, of positions `at` of values; `made`: the columns that are new. */
+export function coordinatesAt<C extends Column>(
+  frame: Frame<C>,
+  { trees, size }: Pick<StoredLevels<C>, 'trees' | 'size'>,
+  at: Expr,
+) {
+  const made: C[] = []
+  const coordinates = new Map<string, Expr>()
+  const places = new Map<string, Expr>()
+  let after = size
+  for (const tree of trees) {
+    const own = tree.at(-1)?.positions ?? 1
+    after = own === 0 ? 0 : after / own
+    const place = trees.length === 1 ? at : mod(div(at, frame.sized(after)), frame.sized(own))
+    ancestorCoordinates(frame, tree, place, coordinates, made, places)
+  }
+  return { coordinates, places, made }
 }
 
 /** The order that positions of a tree give to what they stand for. */

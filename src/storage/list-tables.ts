@@ -2,58 +2,83 @@
  * Lists of formats while a tensor is brought into one: each is assembled as a level of a pattern over the axes above it, and its
  * indices are a table of the part. Expressions that load it name coordinates on those axes, and the arrays are by positions.
  */
+import type { StoredAxis } from '../ir/axis.ts'
 import { type CoordinateList, isListed, loadsOfLists } from '../ir/coordinate-lists.ts'
-import { add, and, div, type Expr, ge, int, load, lt, mul, select, variable } from '../ir/expr.ts'
+import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
-import { assembleTrees } from './tree-assembly.ts'
+import { assembleTrees, type Begun } from './tree-assembly.ts'
 
 /** The position on the last of the axes above a list. */
 export type PositionAbove = (list: CoordinateList) => Expr
 
-/** The tables of lists by name, and where each entry stands above them. @throws SptError as `assembleTrees` */
+/**
+ * Puts the arrays of lists into `tables`. The levels above them, which values lie under as well, are those of `begun`, by the
+ * last one of each list. `ranks`: as of `assembleTrees`.
+ * @throws SptError as `assembleTrees`
+ */
 export function* assembleLists<C extends Column>(
   frame: Frame<C>,
   { axes, lists }: FormatInstance,
   coordinates: ReadonlyMap<string, Expr>,
+  ranks: ReadonlyMap<string, Expr>,
   tables: Map<string, C>,
-): Coroutine<PositionAbove> {
+): Coroutine<ReadonlyMap<string, Begun<C>>> {
   const { engine } = frame
+  const begun = new Map<string, Begun<C>>()
   for (const { axis, under, position } of lists) {
-    const chain = [...under.map((name) => axes.find((a) => a.name === name)!), axis]
-    const ranks = position === null ? new Map() : new Map([[axis.name, variable(position)]])
-    const { levels, at } = yield* assembleTrees(frame, chain, coordinates, [], { ranks })
+    const over = under.map((name) => axes.find((a) => a.name === name)!)
+    yield* assembleAbove(frame, over, coordinates, ranks, begun)
+    const chain = [...over, axis]
+    const ranked = position === null ? [] : [[axis.name, variable(position)] as const]
+    const options = { begun, ranks: new Map(ranked) }
+    const { levels } = yield* assembleTrees(frame, chain, coordinates, [], options)
     if (axis.compact)
       yield* checkLevelProperty(
         engine,
         chain.map((a) => levels.get(a.name)!),
         'compact',
       )
-    engine.compute(frame, above(axis.name), div(at, widthOf(frame, axis)))
-    const { width, positions } = levels.get(axis.name)!
-    frame.bounds.set(above(axis.name), [0, Math.max(0, positions / Math.max(1, width!) - 1)])
+    const { width, indices } = levels.get(axis.name)!
     // More coordinates than a list is wide were refused.
     if (position !== null) frame.bounds.set(position, [0, Math.max(0, width! - 1)])
-    for (const [name, { indptr, indices, mask }] of levels) {
-      engine.release(indptr, mask)
-      if (name !== axis.name) engine.release(indices)
-      else if (indices) tables.set(name, indices)
-      frame.drop(`@at ${name}`)
-      frame.drop(`@rank ${name}`)
-    }
+    if (indices) tables.set(axis.name, indices)
+    dropPlaces(frame, [axis])
   }
-  return ({ axis }) => variable(above(axis.name))
+  return begun
 }
 
-/** Takes out of a frame what `assembleLists` put there. */
-export function dropLists<C extends Column>(frame: Frame<C>, lists: readonly CoordinateList[]): void {
-  for (const { axis } of lists) frame.drop(above(axis.name))
+/** Once for all lists under one axis. */
+function* assembleAbove<C extends Column>(
+  frame: Frame<C>,
+  over: readonly StoredAxis[],
+  coordinates: ReadonlyMap<string, Expr>,
+  ranks: ReadonlyMap<string, Expr>,
+  begun: Map<string, Begun<C>>,
+): Coroutine<void> {
+  const { name } = over.at(-1)!
+  if (begun.has(name)) return
+  const { levels, at, size } = yield* assembleTrees(frame, over, coordinates, [], { begun, ranks })
+  frame.engine.compute(frame, above(name), at)
+  frame.bounds.set(above(name), [0, Math.max(0, size - 1)])
+  dropPlaces(frame, over)
+  begun.set(name, { levels: over.map((a) => levels.get(a.name)!), at: variable(above(name)) })
 }
 
-const above = (list: string): string => `@above ${list}`
+function dropPlaces<C extends Column>(frame: Frame<C>, axes: readonly StoredAxis[]): void {
+  for (const { name } of axes) {
+    frame.drop(`@at ${name}`)
+    frame.drop(`@rank ${name}`)
+  }
+}
+
+/** A column of `assembleLists`: the position above a list. */
+export const positionAbove: PositionAbove = ({ under }) => variable(above(under.at(-1)!))
+
+const above = (axis: string): string => `@above ${axis}`
 
 const widthOf = <C extends Column>(frame: Frame<C>, axis: CoordinateList['axis']): Expr =>
   frame.sized(frame.size(axis.width), `@width ${axis.name}`)

@@ -122,7 +122,7 @@ function elementsBy(
   if (own.length === 0) return undefined
   if (entries && trees.length === 1) {
     // Entry e has position e where nothing else is said: what comes after is padding.
-    if (!entries.positions) return (p) => p < (entries.coords[0]?.length ?? 0)
+    if (!entries.positions) return (p) => p < entries.count
     const held = new Uint8Array(size)
     for (const p of entries.positions) held[p] = 1
     return (p) => held[p] === 1

@@ -19,10 +19,10 @@ import { checkFilled } from './filled-slots.ts'
 import type { FormatOperands } from './format-operands.ts'
 import { bindTables, guarded, inverseTables } from './inverse-remapping.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
-import { assembleLists, atPositions, dropLists, listedIn } from './list-tables.ts'
+import { assembleLists, atPositions, listedIn, positionAbove } from './list-tables.ts'
 import { evaluateSort } from './sort-permutations.ts'
-import type { Entries, Level } from './storage.ts'
-import { assembleTrees } from './tree-assembly.ts'
+import type { Level, PlacedEntries } from './storage.ts'
+import { assembleTrees, type Begun } from './tree-assembly.ts'
 
 /** What a conversion knows beside the entries. */
 export interface Context<C> extends Omit<Scope<C>, 'places'> {
@@ -41,6 +41,8 @@ export interface Remapped<C> {
   readonly ranks: ReadonlyMap<string, Expr>
   /** The part's tables by name. */
   readonly tables: ReadonlyMap<string, C>
+  /** Levels above its lists, by the last of them. */
+  readonly begun: ReadonlyMap<string, Begun<C>>
 }
 
 /** A part with its arrays. */
@@ -52,7 +54,7 @@ export interface Part<C> {
   /** In position order; the fill where nothing is stored. */
   readonly values: C
   /** Where its entries went, if that is kept. */
-  readonly entries: Entries<C> | null
+  readonly entries: PlacedEntries<C> | null
   /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, C>
   /** Values of the part's measured sizes. */
@@ -95,15 +97,14 @@ export function* remapCoordinates<C extends Column>(
   const others = instance.queries.filter((q) => !asked.has(q.name))
   yield* evaluateQueries(frame, others, { ...context, places })
   frame.engine.release(...places.values())
-  const coordinates = yield* mapped(frame, part, context, tables, proved)
-  dropLists(frame, instance.lists)
+  const ranks = ranksIn(frame, instance)
+  const { coordinates, begun } = yield* mapped(frame, part, context, { tables, ranks, proved })
   const loads = inverseTables(instance, tables, frame.sizes)
   if (!instance.claims.every((c) => c.follows))
     yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
-  const ranks = ranksIn(frame, instance)
   const used = new Set([...coordinates.values(), ...ranks.values()].flatMap((e) => [...freeVars(e)]))
   for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
-  return { coordinates, ranks, tables }
+  return { coordinates, ranks, tables, begun }
 }
 
 /** Where coordinates on an axis are ranked under those above it by what the map asks. */
@@ -126,9 +127,9 @@ function* mapped<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
   { dims }: Context<C>,
-  tables: Map<string, C>,
-  proved: Proved,
-): Coroutine<ReadonlyMap<string, Expr>> {
+  known: { tables: Map<string, C>; ranks: ReadonlyMap<string, Expr>; proved: Proved },
+): Coroutine<Pick<Remapped<C>, 'coordinates' | 'begun'>> {
+  const { tables, ranks, proved } = known
   const { engine } = frame
   const { instance } = part
   const { lists } = instance
@@ -156,17 +157,17 @@ function* mapped<C extends Column>(
     if (found >= 0)
       yield* leavesExtents({ ...refusal, coordinates: new Map([...coordinates, ...listed]) }, found)
   }
-  const position = yield* assembleLists(frame, instance, new Map([...coordinates, ...listed]), tables)
+  const begun = yield* assembleLists(frame, instance, new Map([...coordinates, ...listed]), ranks, tables)
   const loads = inverseTables(instance, tables, frame.sizes)
   bindTables(frame, loads)
   const back = instance.inverse.map((e) =>
-    guarded(frame, substitute(atPositions(frame, e, lists, position), coordinates), loads),
+    guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads),
   )
   const outside = [...coordinates].flatMap(beyond)
   const wrong = [
     ...back.map((e, k) => binary('ne', e, variable(dims[k]!.name))),
     ...listedIn(instance.inverse, lists).map((e) =>
-      not(guarded(frame, substitute(atPositions(frame, e, lists, position), coordinates), loads)),
+      not(guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads)),
     ),
   ]
   const unsure = [
@@ -175,14 +176,14 @@ function* mapped<C extends Column>(
       ? []
       : [{ any: wrong, refuse: isNotUndone }]),
   ]
-  if (unsure.length === 0) return coordinates
+  if (unsure.length === 0) return { coordinates, begun }
   const found = yield* engine.first(
     frame,
     unsure.map(({ any }) => any.reduce((a, b) => binary('or', a, b))),
   )
   for (const [k, { refuse }] of unsure.entries())
     if (found[k]! >= 0) yield* refuse({ ...refusal, back }, found[k]!)
-  return coordinates
+  return { coordinates, begun }
 }
 
 interface Refusal<C extends Column> {
@@ -270,8 +271,8 @@ export function* assemblePart<C extends Column>(
   const { instance } = part
   const { engine } = frame
   const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
-  const { coordinates, ranks, tables: loaded } = yield* remapCoordinates(frame, part, context, proved)
-  const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open, { ranks })
+  const { coordinates, tables: loaded, ...known } = yield* remapCoordinates(frame, part, context, proved)
+  const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open, known)
   const axes = new Map(instance.axes.map((a) => [a.name, a]))
   for (const { axis, claim } of instance.claims)
     yield* checkLevelProperty(
@@ -279,10 +280,7 @@ export function* assemblePart<C extends Column>(
       chainTo(axes, axis).map((a) => levels.get(a)!),
       claim,
     )
-  const stored = engine.storeValues(frame, at, size, {
-    ...context,
-    coordinates: instance.axes.map((a) => coordinates.get(a.name)!),
-  })
+  const stored = engine.storeValues(frame, at, size, context)
   const { mask } = instance
   const tables = mask === undefined ? loaded : new Map([...loaded, [mask, maskOf(frame, at, size, mask)]])
   frame.release()

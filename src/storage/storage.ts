@@ -54,13 +54,17 @@ export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arra
 export const wordsOf = (extent: number): number => Math.ceil(extent / 32)
 
 /** Which value position each entry has that a structure was built from, so that values follow without a search. */
-export interface Entries<C = Int32Array> {
-  /** One column for each axis. */
-  readonly coords: readonly C[]
+export interface PlacedEntries<C = Int32Array> {
+  readonly count: number
   /** `null`: entry e has position e. */
   readonly positions: C | null
   /** Whether it is known that no two entries have one position. */
   readonly distinct: boolean
+}
+
+export interface Entries extends PlacedEntries {
+  /** One column for each axis. */
+  readonly coords: readonly Int32Array[]
 }
 
 export interface Storage {

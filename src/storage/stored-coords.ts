@@ -5,11 +5,13 @@ import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
-import type { Frame } from './column-engine.ts'
+import { ENTRY, Frame } from './column-engine.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
-import { entriesOf } from './entry-enumeration.ts'
-import { type Level, type Storage, shapeOf } from './storage.ts'
+import { newValues as computed } from './engines/host/map-reduce.ts'
+import { coordinatesAt, entriesOf } from './entry-enumeration.ts'
+import { chains } from './part-entries.ts'
+import { type Entries, type Level, type PlacedEntries, type Storage, shapeOf } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
 
@@ -83,6 +85,30 @@ function expand(
     const entry = frame.entry as Int32Array | null
     return { positions: entry ?? ascending(frame.n, 'positions'), coords }
   })
+}
+
+/** Entries with the coordinates that their positions stand for, which are looked up when they are first asked for. */
+export function withCoordinates(
+  placed: PlacedEntries,
+  { axes, levels }: Pick<Storage, 'axes' | 'levels'>,
+): Entries {
+  let known: readonly Int32Array[] | null = null
+  const lookUp = (): readonly Int32Array[] => {
+    const frame = new Frame<TypedArray>(HOST, placed.count, new Map())
+    const trees = chains<TypedArray>(axes, levels)
+    const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
+    if (placed.positions) frame.set('@position', placed.positions, false)
+    const at = variable(placed.positions ? '@position' : ENTRY)
+    const { coordinates } = coordinatesAt(frame, { trees, size }, at)
+    return axes.map((a) => computed(frame, coordinates.get(a.name)!))
+  }
+  return {
+    ...placed,
+    get coords() {
+      known ??= reusing(lookUp)
+      return known
+    },
+  }
 }
 
 /** Columns of a frame for others to write: those that levels have are copied. */

@@ -23,8 +23,8 @@ import { atPositions, type PositionAbove } from './list-tables.ts'
 import { locate } from './locate.ts'
 import type { Part } from './part-assembly.ts'
 import { entriesOfPart, levelsOfPart } from './part-entries.ts'
-import { type Level, makeStorage, restrict, type Storage, treesOf } from './storage.ts'
-import { takeColumns } from './stored-coords.ts'
+import { type Level, makeStorage, type PlacedEntries, restrict, type Storage, treesOf } from './storage.ts'
+import { takeColumns, withCoordinates } from './stored-coords.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
 import { gatherValues, newValues } from './values.ts'
 
@@ -94,21 +94,18 @@ const partOf = ({ part, storage, values, tables, measured }: StoredPart): Part<T
 
 function storedPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart {
   const { axes } = part.instance
-  // Columns of levels and tables are i32.
-  const storage = makeStorage(
-    axes,
-    treesOf(axes),
-    levels as ReadonlyMap<string, Level>,
-    entries as Storage['entries'],
-  )
+  // Columns of levels, positions and tables are i32.
+  const built = { axes, levels: levels as ReadonlyMap<string, Level> }
+  const placed = entries as PlacedEntries | null
+  const storage = makeStorage(axes, treesOf(axes), built.levels, placed && withCoordinates(placed, built))
   const { values, measured } = p
   return { part, storage, values, tables: p.tables as StoredPart['tables'], measured, held: heldIn(storage) }
 }
 
 /** Different positions among those of the entries. */
 function heldIn(storage: Storage): number {
-  const { positions, coords, distinct } = storage.entries!
-  if (!positions || distinct) return coords[0]!.length
+  const { positions, count, distinct } = storage.entries!
+  if (!positions || distinct) return count
   return new Occurrences(storage.size).add(positions)
 }
 
@@ -189,8 +186,7 @@ const above = (axis: string): string => `@position ${axis}`
 export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   const { entries, size } = p.storage
   if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
-  const { positions, distinct } = entries
-  const n = entries.coords[0]!.length
+  const { positions, distinct, count: n } = entries
   if (!positions || distinct || p.held === n)
     return {
       positions: positions ?? ascending(n, 'positions'),

@@ -25,11 +25,19 @@ export interface Built<C> {
   readonly size: number
 }
 
+/** The first levels of a tree, which have no nonunique ones, and where entries stand on the last of them. */
+export interface Begun<C> {
+  readonly levels: readonly Level<C>[]
+  readonly at: Expr
+}
+
 export interface BuildOptions<C> {
   /** Whether entries of equal coordinates have a position each under nonunique axes. */
   readonly apart?: boolean
   /** Axes whose level is there already: entries are found in it. No nonunique ones. */
   readonly known?: ReadonlyMap<string, Level<C>>
+  /** Beginnings of trees that are assembled, by the last axis of each. */
+  readonly begun?: ReadonlyMap<string, Begun<C>>
   /** By axis: of each entry the rank of its coordinate in its segment, where that is known. */
   readonly ranks?: ReadonlyMap<string, Expr>
 }
@@ -51,7 +59,9 @@ export function* assembleTrees<C extends Column>(
   const built = yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
   if (!measureWidths(built.levels.values(), frame.sizes)) return built
   // A width that several axes share is that of the widest.
-  for (const l of built.levels.values()) frame.engine.release(l.indptr, l.indices, l.mask)
+  const begun = [...(options.begun?.values() ?? [])].flatMap((b) => b.levels)
+  for (const l of built.levels.values())
+    if (!begun.includes(l)) frame.engine.release(l.indptr, l.indices, l.mask)
   for (const a of axes) frame.drop(`@rank ${a.name}`)
   return yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
 }
@@ -133,7 +143,7 @@ function dimensionOf<C extends Column>(
 function* buildTree<C extends Column>(
   frame: Frame<C>,
   tree: readonly Dimension[],
-  { apart = false, known, ranks: given = new Map() }: BuildOptions<C>,
+  { apart = false, known, begun, ranks: given = new Map() }: BuildOptions<C>,
 ): Coroutine<{ readonly levels: readonly Level<C>[]; readonly at: Expr; readonly positions: number }> {
   const { engine } = frame
   const repeating = tree.some(({ axis }) => isRepeating(axis))
@@ -146,9 +156,12 @@ function* buildTree<C extends Column>(
   const depth = repeating ? tree.length : last + 1
   let ordered: Frame<C> | null = null
   let starts: readonly (Starts | null)[] = []
-  let place: Place = { at: null, positions: 1 }
-  const levels: Level<C>[] = []
+  const done = tree.findLastIndex(({ axis }) => begun?.has(axis.name))
+  const first = begun?.get(tree[done]?.axis.name ?? '')
+  const levels: Level<C>[] = [...(first?.levels ?? [])]
+  let place: Place = { at: first?.at ?? null, positions: levels.at(-1)?.positions ?? 1 }
   for (const [k, d] of tree.entries()) {
+    if (k <= done) continue
     const { axis } = d
     let made: Made<C> | null = null
     if (place.at && !isDense(axis))

@@ -257,7 +257,7 @@ export function placedValues(
 ): ValueArray {
   const coords = b.axes.map((a) => piece.columns.get(a)!)
   const distinct = storage.entries?.positions === positions && storage.entries.distinct
-  const own: Storage = { ...storage, entries: { coords, positions, distinct } }
+  const own: Storage = { ...storage, entries: { count: lengthOf(piece), coords, positions, distinct } }
   const held = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
   const place = (e: number): string => {
     const entry = piece.entries ? piece.entries[e]! : e

@@ -4,15 +4,15 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import type { BuiltinReducer } from '../../../ir/monoid.ts'
 import type { Stored } from '../../engine-operands.ts'
-import type { Entries } from '../../storage.ts'
+import type { PlacedEntries } from '../../storage.ts'
 import type { CoordTensor, ValueArray } from '../../tensor.ts'
 import { decoder, encoder, filled, misfitAt, newValues as zeroed } from '../../values.ts'
-import { columnOf, type F, newValues, valuesOf } from './map-reduce.ts'
+import { columnOf, type F, newValues } from './map-reduce.ts'
 import { gathered } from './partition.ts'
 
 export function storeValues(frame: F, at: Expr, size: number, of: Stored<TypedArray>) {
   const { dtype, fill, stored } = of
-  const entries = entriesOf(frame, at, of.coordinates, of.distinct)
+  const entries = placedEntries(frame, at, of.distinct)
   const entry = frame.entry as Int32Array | null
   const values = stored && (entry ? gathered(stored, entry) : stored)
   const reduce = dtype === 'bool' ? 'or' : '+'
@@ -21,13 +21,11 @@ export function storeValues(frame: F, at: Expr, size: number, of: Stored<TypedAr
   return { values: out, entries }
 }
 
-/** Positions and coordinates of the entries, in arrays that are nobody else's to write. */
-export function entriesOf(frame: F, at: Expr, coordinates: readonly Expr[], distinct: boolean): Entries {
-  const coords = coordinates.map((e) => valuesOf(frame, e))
-  const own = columnOf(frame, at)
-  const positions = own && !coords.includes(own) ? own : newValues(frame, at)
-  for (const c of [...coords, positions]) frame.keep(c)
-  return { coords, positions: isCounting(positions) ? null : positions, distinct }
+/** Positions of the entries, in an array that is nobody else's to write. */
+export function placedEntries(frame: F, at: Expr, distinct: boolean): PlacedEntries {
+  const column = columnOf(frame, at)
+  const positions = column && frame.keep(column) ? column : newValues(frame, at)
+  return { count: frame.n, positions: isCounting(positions) ? null : positions, distinct }
 }
 
 function isCounting(positions: Int32Array): boolean {
