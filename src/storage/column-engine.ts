@@ -189,8 +189,8 @@ export interface Engine<C extends Column> {
     e: Expr,
     conditions: readonly Expr[],
   ): Coroutine<readonly number[]>
-  /** An expression with the same values that is cheap to use several times. */
-  materialize(frame: Frame<C>, name: string, e: Expr): Expr
+  /** An expression with the same values, cheap to use several times; `late`: computed when used, if what it names is there then. */
+  materialize(frame: Frame<C>, name: string, e: Expr, late?: boolean): Expr
   /** Values at one entry. */
   valuesAt(frame: Frame<C>, exprs: readonly Expr[], entry: number): Coroutine<readonly number[]>
   /** Whether 32 bits hold all that an expression computes on its way, or that is refused already. */

@@ -102,7 +102,9 @@ export function* remapCoordinates<C extends Column>(
   const loads = inverseTables(instance, tables, frame.sizes)
   if (!instance.claims.every((c) => c.follows))
     yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
-  const used = new Set([...coordinates.values(), ...ranks.values()].flatMap((e) => [...freeVars(e)]))
+  const late = instance.map.filter((_, k) => frame.deferred.has(`@${instance.order[k]}`))
+  const all = [...coordinates.values(), ...ranks.values(), ...late]
+  const used = new Set(all.flatMap((e) => [...freeVars(e)]))
   for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
   return { coordinates, ranks, tables, begun }
 }
@@ -136,7 +138,7 @@ function* mapped<C extends Column>(
   const inputs = frame.names()
   const coordinates = new Map<string, Expr>()
   for (const [k, name] of instance.order.entries())
-    coordinates.set(name, engine.materialize(frame, `@${name}`, instance.map[k]!))
+    coordinates.set(name, engine.materialize(frame, `@${name}`, instance.map[k]!, proved.range))
   const listed = new Map(
     lists.map((l) => [l.axis.name, engine.materialize(frame, `@${l.axis.name}`, l.coordinate)]),
   )

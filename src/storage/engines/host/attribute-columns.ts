@@ -21,7 +21,8 @@ export const rank = (frame: F, q: Counting, apart: boolean): void => grouped(fra
 function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'count' | 'rank'): void {
   const all = [...by, ...of]
   withKeys(frame, all, (keys) => {
-    const natural = keys.map((c, k) => (isNatural(frame, all[k]!) ? c : nonNegative(c)))
+    const most = all.map((e) => mostOf(frame, e))
+    const natural = keys.map((c, k) => (most[k] === null ? nonNegative(c) : c))
     const [groups, objects] = [natural.slice(0, by.length), natural.slice(by.length)]
     const inRuns = apart && sortedPrefix(all, frame.sortedBy, frame.rising, () => false) === all.length
     frame.set(
@@ -29,16 +30,16 @@ function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'co
       inRuns
         ? runsOf(groups, frame.n, what)
         : what === 'rank'
-          ? rankDistinct({ by: groups, of: objects, entries: frame.n, grouped: isGrouped(frame, by) })
+          ? rankDistinct({ by: groups, of: objects, entries: frame.n, grouped: isGrouped(frame, by), most })
           : countDistinct({ by: groups, of: objects, entries: frame.n, apart }),
     )
   })
 }
 
-/** Whether it is known that no value is negative. */
-function isNatural(frame: F, e: Expr): boolean {
+/** What no value exceeds; `null`: it is not known that none is negative. */
+function mostOf(frame: F, e: Expr): number | null {
   const range = boundsOf(e, (name) => frame.range(name))
-  return !!range && range.lo >= 0
+  return range && range.lo >= 0 ? range.hi : null
 }
 
 /** Whether it is known that groups stand together, in order. */

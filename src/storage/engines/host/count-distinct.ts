@@ -17,6 +17,8 @@ export interface Keys {
   readonly apart: boolean
   /** It is known that `by` never falls. */
   readonly grouped: boolean
+  /** What no key exceeds, of each of `by` and `of`; `null`: not known. */
+  readonly most: readonly (number | null)[]
 }
 
 /** Counters of a window: they stay in a core's cache. */
@@ -46,7 +48,12 @@ export function runsOf(leading: readonly Int32Array[], entries: number, what: 'c
 }
 
 /** How many different `of` there are among entries with the same `by`. */
-export function countDistinct({ by, of, entries, apart }: Omit<Keys, 'grouped'>): Int32Array {
+export function countDistinct({
+  by,
+  of,
+  entries,
+  apart,
+}: Pick<Keys, 'by' | 'of' | 'entries' | 'apart'>): Int32Array {
   const n = entries
   const out = borrow(n, 'entries')
   if (n === 0) return out
@@ -135,12 +142,16 @@ function neverFalls(column: Int32Array): boolean {
 }
 
 /** How many different `of` are smaller among entries with the same `by`. */
-export function rankDistinct({ by, of, entries, grouped }: Omit<Keys, 'apart'>): Int32Array {
+export function rankDistinct({ by, of, entries, grouped, most }: Omit<Keys, 'apart'>): Int32Array {
   const keys = [...by, ...of]
   if (entries === 0 || of.length === 0) return borrow(entries, 'entries').fill(0)
   const inGroups = of.length === 1 && by.length > 0 && !isSorted(keys)
-  return (inGroups ? rankInGroups(by, of[0]!, grouped) : null) ?? rankByOrder(by, of, entries)
+  return (inGroups ? rankInGroups(by, of[0]!, grouped, most) : null) ?? rankByOrder(by, of, entries)
 }
+
+/** Beyond all elements: by what is known, unless there are far fewer of them. */
+const extentOf = (column: Int32Array, most: number | null): number =>
+  (most !== null && most < column.length ? most : largest(column)) + 1
 
 function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: number): Int32Array {
   const out = borrow(n, 'entries')
@@ -157,10 +168,16 @@ function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: nu
 }
 
 /** Ranks in groups that stand together, or that are numbered; `null`: an order is cheaper. */
-function rankInGroups(by: readonly Int32Array[], of: Int32Array, grouped: boolean): Int32Array | null {
+function rankInGroups(
+  by: readonly Int32Array[],
+  of: Int32Array,
+  grouped: boolean,
+  most: Keys['most'],
+): Int32Array | null {
   const [first, ...others] = by
-  const extent = largest(of) + 1
-  if (others.length === 0) return rankSegments(first!, of, extent, largest(first!) + 1)?.rank ?? null
+  const extent = extentOf(of, most.at(-1)!)
+  if (others.length === 0)
+    return rankSegments(first!, of, extent, extentOf(first!, most[0]!), grouped)?.rank ?? null
   if (extent > MAX_EXTENT || !(grouped || isSorted(by))) return null
   const n = of.length
   const out = borrow(n, 'entries')

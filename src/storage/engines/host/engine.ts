@@ -49,10 +49,11 @@ export const HOST: Engine<TypedArray> = {
     frame.set(name, out)
     return ready(found)
   },
-  materialize(frame, name, e) {
+  materialize(frame, name, e, late = false) {
     if (columnOf(frame, e)) return e
-    const values = newValues(frame, e, `the coordinate on ${name.replace(/^@(at )?/, '')}`)
-    frame.set(name, values)
+    const make = () => newValues(frame, e, `the coordinate on ${name.replace(/^@(at )?/, '')}`)
+    if (late) frame.deferred.set(name, make)
+    else frame.set(name, make())
     return variable(name)
   },
   valuesAt: (frame, exprs, entry) => ready(maps.valuesAt(frame, exprs, entry)),

@@ -13,17 +13,18 @@ const SPARE = 8
 /**
  * For each entry how many different coordinates under its parent position `at` (`null`: one for all) are smaller, and
  * how many each parent position has; `null` where entries are scattered so much that ordering them is cheaper.
- * O(entries + parents).
+ * O(entries + parents). `grouped`: it is known that `at` never falls.
  */
 export function rankSegments(
   at: Int32Array | null,
   column: Int32Array,
   extent: number,
   parents: number,
+  grouped = at === null,
 ): { readonly rank: Int32Array; readonly counts: Int32Array } | null {
   const n = column.length
   if (extent > MAX_EXTENT || n === 0 || parents > SPARE * n + 1024) return null
-  const shape = at ? shapeOf(at) : 'grouped'
+  const shape = grouped ? 'grouped' : shapeOf(at!)
   if (shape === 'scattered') return null
   const counts = allocate(parents, 'segments')
   const rank =
