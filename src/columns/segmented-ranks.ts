@@ -1,7 +1,7 @@
 /**
- * Segmented dense ranking (bitmap and popcount): ranks of coordinates among the different ones of their run, without
- * ordering entries: a run that ascends is swept; of others a bitmap (with one bit for each of its words on top) counts
- * what is below.
+ * Segmented dense ranking: ranks of coordinates among the different ones of their run, without ordering entries: a run that
+ * ascends is swept; of others whose coordinates lie close a flag for each is summed up, else a bitmap (with one bit for each
+ * of its words on top) counts what is below.
  */
 
 import { allocate } from './allocate.ts'
@@ -9,6 +9,8 @@ import { bitCount } from './bits.ts'
 
 /** Runs of fewer entries are ordered by insertion. */
 const SHORT = 16
+/** Coordinates for an entry up to which each has a flag. */
+const DENSE = 4
 /** Words on top that are scanned for an entry before ordering is cheaper. */
 const SCAN = 4
 /** Bitmaps of larger extents would not stay in cache. */
@@ -20,6 +22,7 @@ export class Ranker {
   private readonly top: Int32Array
   private readonly before: Int32Array
   private readonly short = new Int32Array(SHORT)
+  private flags: Int32Array = new Int32Array(0)
 
   constructor(extent: number) {
     const words = (extent >>> 5) + 1
@@ -49,6 +52,7 @@ export class Ranker {
       if (c < min) min = c
       else if (c > max) max = c
     }
+    if (max - min < DENSE * (hi - lo)) return this.byFlags(of, lo, hi, out, min, max)
     if ((max - min) >>> 10 > SCAN * (hi - lo)) return bySorting(of, lo, hi, out)
     return this.byBitmap(of, lo, hi, out, min, max)
   }
@@ -74,6 +78,22 @@ export class Ranker {
     return n
   }
 
+  private byFlags(of: Int32Array, lo: number, hi: number, out: Int32Array, min: number, max: number): number {
+    const range = max - min + 1
+    if (this.flags.length < range) this.flags = allocate(2 * range, 'flags')
+    const { flags } = this
+    for (let e = lo; e < hi; e++) flags[of[e]! - min] = 1
+    let total = 0
+    for (let k = 0; k < range; k++) {
+      const held = flags[k]!
+      flags[k] = total
+      total += held
+    }
+    for (let e = lo; e < hi; e++) out[e] = flags[of[e]! - min]!
+    flags.fill(0, 0, range)
+    return total
+  }
+
   private byBitmap(
     of: Int32Array,
     lo: number,
@@ -90,22 +110,20 @@ export class Ranker {
       top[w >>> 5]! |= 1 << (w & 31)
     }
     let total = 0
-    for (let t = min >>> 10; t <= max >>> 10; t++)
+    for (let t = min >>> 10; t <= max >>> 10; t++) {
       for (let word = top[t]!; word !== 0; word &= word - 1) {
         const w = (t << 5) + 31 - Math.clz32(word & -word)
         before[w] = total
         total += bitCount(mask[w]!)
       }
+      top[t] = 0
+    }
     for (let e = lo; e < hi; e++) {
       const c = of[e]!
       const w = c >>> 5
       out[e] = before[w]! + bitCount(mask[w]! & ((1 << (c & 31)) - 1))
     }
-    for (let t = min >>> 10; t <= max >>> 10; t++) {
-      for (let word = top[t]!; word !== 0; word &= word - 1)
-        mask[(t << 5) + 31 - Math.clz32(word & -word)] = 0
-      top[t] = 0
-    }
+    for (let e = lo; e < hi; e++) mask[of[e]! >>> 5] = 0
     return total
   }
 }
