@@ -274,6 +274,7 @@ export function* assemblePart<C extends Column>(
   const { engine } = frame
   const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
   const { coordinates, tables: loaded, ...known } = yield* remapCoordinates(frame, part, context, proved)
+  for (const { levels } of known.begun.values()) for (const { axis } of levels) frame.drop(`@${axis.name}`)
   const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open, known)
   const axes = new Map(instance.axes.map((a) => [a.name, a]))
   for (const { axis, claim } of instance.claims)
