@@ -24,6 +24,19 @@ import {
 } from './texts.ts'
 import { givenFor, matrices, matrix, written } from './written.ts'
 
+/** Two trees: rows that hold something, and columns. */
+const TREES = [
+  'trees',
+  `format trees over (i, j) {
+    axis io = sparse_variable(i)
+    axis jo = dense_fixed(ceildiv(j, 3))
+    axis ji = dense_fixed(jo, 3)
+    map (i, j) -> (i, j / 3, j % 3)
+    inverse (io, jo, ji) -> (io, jo * 3 + ji)
+  }`,
+  [],
+] as const
+
 /** A list of boundaries from 0 to the extent. */
 const list = (extent: number, step: number): Int32Array => {
   const out = [0]
@@ -160,6 +173,23 @@ describe('into formats and back', () => {
     const [part] = stored.parts
     expect(part!.held).toBe(2)
     expect([...heldEntries(part!, stored).coords[0]!]).toEqual([4, 7])
+  })
+
+  it('entries keep their positions, and have the coordinates that stand there', () => {
+    const instances = [...FORMATS.filter(([, , , more]) => !more), TREES].map(([, text, args]) =>
+      written(text, ...args),
+    )
+    fc.assert(
+      fc.property(matrices, fc.nat(), (t, k) => {
+        const stored = convertTensor(t, instances[k % instances.length]!, givenFor(t.shape))
+        const held = stored.parts.map((p) => ({ ...heldEntries(p, stored), values: p.values }))
+        const found = held.flatMap(({ positions, coords, values }) =>
+          [...positions!].map((at, e) => `${coords.map((c) => c[e]).join(',')}=${values[at]}`),
+        )
+        expect(found.sort()).toEqual([...lines(t.coords, t.values!, false)].sort())
+      }),
+      { numRuns: runs(150) },
+    )
   })
 
   it('from one format to another', () => {

@@ -70,6 +70,18 @@ format tiles(h, s) over (i, j) {
   map (i, j) -> (i / h, rank(j by i / h) / s, j, i % h, position(jo))
   inverse (io, go, ii, q) -> (io * h + ii, jo[q])
 }`
+/** Rows have a list as well, under the axis of the other or above it. */
+const twoLists = (above: string): string => `
+format tiles(h, s) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, h))
+  axis go = dense_variable(io, j)
+  list jo = sparse_fixed(go, j, s)
+  list ro = sparse_fixed(${above}, h, h)
+  axis ii = dense_fixed(go, ro)
+  axis ji = dense_fixed(ii, jo)
+  map (i, j) -> (i / h, rank(j by i / h) / s, j, i % h, position(ro), position(jo))
+  inverse (io, go, ii, ji) -> (io * h + ro[ii], jo[ji])
+}`
 export const TEXTS = [
   ['panels', rowsFirst],
   ['panels by columns', columnsFirst],
@@ -82,6 +94,8 @@ export const TEXTS = [
   ['tile-vector-wise padded with last', repeatedTvw],
   ['rows padded with last', rowsOf('')],
   ['pieces of rows padded with last', rowsOf('nonunique')],
+  ['two lists under one axis', twoLists('go')],
+  ['a list above the axis of another', twoLists('io')],
 ] as const
 /** Each coordinate once, none of them 0, and of those that a format of a certain width holds: at most so many in a group. */
 export function fitting(t: CoordTensor, text: string, h: number, s: number): CoordTensor {
