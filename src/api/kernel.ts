@@ -3,6 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { bindingOf } from '../run/bind/binding-names.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Step, stepsOf } from '../schedule/resolve.ts'
@@ -185,7 +186,8 @@ export class Kernel extends SteppedKernel<Kernel> {
     expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
     const free = isFree(this.compilation)
     if (free && tensors !== undefined) {
-      // Lists, sets and parts of formats say nothing of loops.
+      // Lists, sets and parts of formats say nothing of loops; what is none of these is refused.
+      for (const name of Object.keys(tensors)) bindingOf(this.compilation.kernel, name)
       const declared = declaredOf(this.source, tensors)
       const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
       return fastestForms<Kernel>(this, device, values)
