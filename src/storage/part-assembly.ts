@@ -78,7 +78,11 @@ export function* remapCoordinates<C extends Column>(
   const tables = new Map<string, C>()
   for (const table of instance.tables) {
     const list = table.of === 'list' ? context.lists.get(table.source) : undefined
-    if (list) tables.set(table.name, list)
+    if (!list) continue
+    tables.set(table.name, list)
+    // Maps load it under the name in the text, whatever its name among the data is.
+    frame.tables.set(table.name, list)
+    frame.fills.set(table.name, context.given.lists.get(table.source)?.at(-1) ?? 0)
   }
   const asked = new Set<string>()
   for (const sort of instance.sorts) {

@@ -196,3 +196,58 @@ test('new values go where elements are', async () => {
   )
   ready.free()
 })
+
+test('where all that a format stores is ready-made, nothing is brought into it, not even an empty tensor', async () => {
+  const padded = await load(`format last over (i, j) {
+  axis go = dense_fixed(ceildiv(j, 3))
+  list jo = sparse_fixed(go, 3, 3) padded with last
+  axis io = dense_fixed(go, i)
+  axis q = dense_fixed(io, jo)
+  map (i, j) -> (j / 3, j % 3, i, position(jo))
+  inverse (go, io, q) -> (io, go * 3 + jo[q])
+}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += A[i, j] }
+}`)
+  const A = coords([2, 3], [Int32Array.of(0, 1), Int32Array.of(0, 1)], Float32Array.of(1, 2))
+  const [part] = padded.format('last').convert(A).parts
+  const made = await padded.kernel().as('A', 'last').compileAsIs(device)
+  const { C } = await made.run({ tensors: { A: part!.tensor, ...part!.tables }, params: { m: 2, n: 3 } })
+  expect([...C!.values!]).toEqual([1, 2])
+})
+
+test('one part of several is not taken for the whole', async () => {
+  for (const text of [
+    'transposed where (i < 2) + csr',
+    'csr where (i < 2) + coo',
+    'bsr(2) where (i < 2) + csr',
+  ]) {
+    const A = coords([3, 3], [Int32Array.of(0, 1, 2), Int32Array.of(1, 2, 0)], Float32Array.of(1, 2, 4))
+    const made = await program.kernel('k1').as('A', text).compileAsIs(device)
+    for (const part of program.format(text).convert(A).parts) {
+      const tensors = { A: part.tensor, X: dense([3], new Float32Array(3)), ...part.tables }
+      const e = await made.prepare({ tensors, params: { m: 3, n: 3 } }).then(
+        () => null,
+        (x: SptError) => x.diagnostics[0]!.code,
+      )
+      expect(e, `${text}, only ${part.label}`).toMatch(/^bind\//)
+    }
+  }
+})
+
+test('lists come under any name: their own, others, and each other’s', () => {
+  const A = coords([3, 3], [Int32Array.of(0, 1, 2), Int32Array.of(0, 2, 1)], Float32Array.of(1, 2, 3))
+  const [rows, columns] = [Int32Array.of(0, 2, 3), Int32Array.of(0, 1, 2, 3)]
+  const arraysOf = (r: string, c: string) =>
+    program
+      .format(`vbr(${r}, ${c})`)
+      .convert(A, { [r]: rows, [c]: columns })
+      .parts.map((p) => p.tensor)
+  const own = arraysOf('rows', 'cols')
+  expect(arraysOf('r', 'c')).toEqual(own)
+  expect(arraysOf('cols', 'rows')).toEqual(own)
+})

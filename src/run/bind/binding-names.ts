@@ -42,7 +42,8 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
   const tensors = callerTensors(kernel)
   const whole = tensors.find((t) => t.name === name)
   if (whole) {
-    if (tensor?.kind !== 'stored' || asDeclared(whole) || !isOfFormat(kernel, whole, tensor))
+    const isAlone = whole.buffers.length === 1
+    if (tensor?.kind !== 'stored' || asDeclared(whole) || !isAlone || !isOfFormat(kernel, whole, tensor))
       return { kind: 'tensor', tensor: whole, dimensions: over(whole.axes) }
     return { kind: 'part', tensor: whole, buffer: whole.first, dimensions: over(whole.first.axes) }
   }

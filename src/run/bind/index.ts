@@ -87,7 +87,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
   }
   const measure = measuring(kernel, known)
-  const split = remapSources(kernel, sources, known, measure)
+  const split = remapSources(kernel, sources, known, measure, parts.pieces)
   const pieces = [...split.pieces, ...parts.pieces]
   measure(new Set(kernel.axes.map((a) => a.name)), pieces)
   checkWidths(kernel, params)

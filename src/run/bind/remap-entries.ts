@@ -34,12 +34,16 @@ export interface Known extends GivenData {
 /** Measures the open extents of some axes. */
 export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
 
-/** @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range */
+/**
+ * @param ready - Entries of ready-made parts
+ * @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range
+ */
 export function remapSources(
   kernel: Kernel1,
   sources: readonly Source[],
   known: Known,
   measure: Measure = () => {},
+  ready: readonly Piece[] = [],
 ): Pieces {
   let pieces: Piece[] = sources.map((source) => ({
     source,
@@ -55,6 +59,8 @@ export function remapSources(
     // What an earlier format left open.
     measure(new Set(from), pieces)
     const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
+    // All that it stores is ready-made: nothing would be an empty tensor, which not every format holds.
+    if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
     checkPrefixes(r, pieces, mine)
     const fresh = reformat(kernel, r, mine, known, tables)
     pieces = [...pieces.filter((p) => !mine.includes(p)), ...fresh]
@@ -62,6 +68,9 @@ export function remapSources(
   }
   return { pieces, tables, times }
 }
+
+const isPartOf = ({ columns }: Piece, { instance }: Reformat): boolean =>
+  instance.parts.some((p) => p.instance.order.every((a) => columns.has(a)))
 
 /**
  * Structure bound to the first of the axes that a format replaces: its coordinates are stored as those of elements.
