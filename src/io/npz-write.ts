@@ -2,7 +2,13 @@
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
+import {
+  type CoordTensor,
+  namedArrays,
+  type StoredTensor,
+  type Tensor,
+  type ValueArray,
+} from '../storage/tensor.ts'
 import { encoder, valueArray } from './element-arrays.ts'
 import { npyBytesChunks, npyChunks } from './npy-write.ts'
 
@@ -82,8 +88,7 @@ function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
 }
 
 function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
-  // What convert makes names axes without arrays too.
-  const axes = Object.entries(tensor.arrays).filter(([, arrays]) => Object.keys(arrays).length > 0)
+  const axes = namedArrays(tensor)
   const { shape } = tensor
   const [first] = axes
   const { indptr, indices } = first?.[1] ?? {}

@@ -55,8 +55,10 @@ export async function measure(
     const empty = await timer.runs([], 1)
     const floor = Math.min(...(await empty(FLOOR_SAMPLES, false)))
     const runs = await timer.runs(commands, batch)
-    if (warmups > 0) await atFullClock(device, commands)
-    if (warmups > 0) await runs(Math.ceil(warmups / batch), false)
+    if (warmups > 0) {
+      await atFullClock(device, commands)
+      await runs(Math.ceil(warmups / batch), false)
+    }
     return { times: await runs(repeats), floor }
   } finally {
     timer.free()

@@ -57,7 +57,7 @@ export function* entriesOf<C extends Column>(
 ): Coroutine<Frame<C>> {
   const positions = new Frame(engine, stored.size, inverse.sizes)
   bindTables(positions, inverse.tables)
-  const { coordinates, places, made } = coordinatesAt(positions, stored, variable(ENTRY))
+  const { coordinates, places, made } = coordinatesOnLevels(positions, stored, variable(ENTRY))
   const { lists = [] } = inverse
   const above = ({ under }: CoordinateList): Expr => places.get(under.at(-1)!)!
   const back = (e: Expr): Expr =>
@@ -79,7 +79,7 @@ export function* entriesOf<C extends Column>(
 }
 
 /** Coordinates and positions on each level by axis, of positions `at` of values; `made`: the columns that are new. */
-export function coordinatesAt<C extends Column>(
+export function coordinatesOnLevels<C extends Column>(
   frame: Frame<C>,
   { trees, size }: Pick<StoredLevels<C>, 'trees' | 'size'>,
   at: Expr,

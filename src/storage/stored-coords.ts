@@ -9,7 +9,7 @@ import { ENTRY, Frame } from './column-engine.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { newValues as computed } from './engines/host/map-reduce.ts'
-import { coordinatesAt, entriesOf } from './entry-enumeration.ts'
+import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
 import { chains } from './part-entries.ts'
 import { type Entries, type Level, type PlacedEntries, type Storage, shapeOf } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
@@ -99,7 +99,7 @@ export function withCoordinates(
     const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
     if (placed.positions) frame.set('@position', placed.positions, false)
     const at = variable(placed.positions ? '@position' : ENTRY)
-    const { coordinates } = coordinatesAt(frame, { trees, size }, at)
+    const { coordinates } = coordinatesOnLevels(frame, { trees, size }, at)
     return axes.map((a) => computed(frame, coordinates.get(a.name)!))
   }
   return {

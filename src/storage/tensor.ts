@@ -43,3 +43,9 @@ export interface StoredTensor {
 }
 
 export type Tensor = CoordTensor | DenseTensor | StoredTensor
+
+/** Its arrays by axis, of the axes that have any: what convert makes names the others, too. */
+export const namedArrays = ({
+  arrays,
+}: StoredTensor): readonly (readonly [string, StoredTensor['arrays'][string]])[] =>
+  Object.entries(arrays).filter(([, of]) => Object.keys(of).length > 0)

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coords, dense, devices, load, type SptError, stored, type Tensor } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
+import { ROW_SUMS } from '../support/product.ts'
 
 const program = await load(`import "sparsetile/kernels/formats.spt"
 format transposed over (i, j) {
@@ -206,13 +207,7 @@ test('where all that a format stores is ready-made, nothing is brought into it, 
   map (i, j) -> (j / 3, j % 3, i, position(jo))
   inverse (go, io, q) -> (io, go * 3 + jo[q])
 }
-kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer C: f32[i] out
-  iterate s [i, j] as SR { C[i] += A[i, j] }
-}`)
+${ROW_SUMS}`)
   const A = coords([2, 3], [Int32Array.of(0, 1), Int32Array.of(0, 1)], Float32Array.of(1, 2))
   const [part] = padded.format('last').convert(A).parts
   const made = await padded.kernel().as('A', 'last').compileAsIs(device)

@@ -10,6 +10,7 @@ import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
 import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { checkStep } from '../../src/schedule/step-data.ts'
 import { runs } from '../support/cases.ts'
+import { ROW_SUMS } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'
 
@@ -291,13 +292,7 @@ test('what is said of a refused order is true of it', () => {
   map (i, j) -> (i / 4, rank(j by i / 4) / 2, j, position(jo), i % 4)
   inverse (io, go, ji, ii) -> (io * 4 + ii, jo[ji])
 }
-kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer C: f32[i] out
-  iterate s [i, j] as SR { C[i] += A[i, j] }
-}
+${ROW_SUMS}
 schedule k.x { A as tall }`)
     .kernel('k')
     .schedule('x')

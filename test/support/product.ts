@@ -12,3 +12,12 @@ export const PRODUCT = `kernel product(m: size, n: size, d: size) {
   }
 }
 `
+
+/** Sums of the rows of a sparse matrix. */
+export const ROW_SUMS = `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += A[i, j] }
+}`

@@ -8,6 +8,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../cache/disk-cache.ts'
+import { coordinatesAt } from '../../ir/arrays.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import { devices } from '../../node.ts'
 import type { Compilation } from '../../run/compile.ts'
@@ -191,12 +192,10 @@ function tryFormat(program: SptProgram, name: string, { kind, params }: AnyForma
 function smallTensor(order: number, every: number): CoordTensor {
   const shape = Array.from({ length: order }, (_, d) => 4 + d)
   const size = shape.reduce((n, x) => n * x, 1)
-  const at = Array.from({ length: Math.ceil(size / every) }, (_, e) => e * every)
-  const after = shape.map((_, d) => shape.slice(d + 1).reduce((n, x) => n * x, 1))
-  const columns = shape.map((n, d) => at.map((x) => Math.floor(x / after[d]!) % n))
+  const at = Array.from({ length: Math.ceil(size / every) }, (_, e) => coordinatesAt(e * every, shape))
   return coords(
     shape,
-    columns,
+    shape.map((_, d) => at.map((c) => c[d]!)),
     at.map(() => 1),
   )
 }

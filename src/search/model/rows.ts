@@ -1,7 +1,7 @@
 /** A sparse tensor of two dimensions by rows, and samples of its rows, or of its columns as the rows of its transpose. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
-import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
+import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import type { Dimension } from './outer-dimension.ts'
 import { isSortable, type RowOrder } from './sorted-rows.ts'
 import type { Rows } from './statistics.ts'
@@ -24,7 +24,7 @@ export function rowsOf(t: Tensor): Rows | null {
       hint: 'number those that have elements, or search without a prior',
     })
   if (t.kind === 'stored') {
-    const levels = Object.values(t.arrays).filter((a) => Object.keys(a).length > 0)
+    const levels = namedArrays(t).map(([, arrays]) => arrays)
     const [only] = levels
     // Fewer where they are packed.
     const isWhole = only?.indices?.length === only?.indptr?.at(-1)

@@ -34,6 +34,10 @@ export const levelsTell = (
   formats: readonly { readonly instance: FormatInstance; readonly dims: readonly string[] }[],
 ): boolean => !levels.some(repeats) && formats.every((f) => isInjective(f.instance, f.dims))
 
+/** Whether nothing has to be looked at: what is one part, and holds nothing twice or may. */
+export const isTold = (parts: readonly { readonly once: boolean }[], apart: boolean): boolean =>
+  parts.length < 2 && parts.every((p) => p.once || apart)
+
 const ONCE = 'add the duplicates up, or declare an axis of the tensor nonunique'
 
 /**
@@ -42,7 +46,7 @@ const ONCE = 'add the duplicates up, or declare an axis of the tensor nonunique'
  * where elements at one coordinate do not stay apart
  */
 export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Claimed): void {
-  if (parts.length < 2 && parts.every((p) => p.once || apart)) return
+  if (isTold(parts, apart)) return
   const columns = axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
   const begins: number[] = []
   let n = 0

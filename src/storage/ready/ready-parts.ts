@@ -8,7 +8,7 @@ import { withSegments } from '../format-operands.ts'
 import { keepsApart } from '../storage.ts'
 import { levelsOf, partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
-import { checkOnce, levelsTell } from './disjoint.ts'
+import { checkOnce, isTold, levelsTell } from './disjoint.ts'
 import { checkLists, checkMask, checkMaskAgrees, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
@@ -89,17 +89,16 @@ function partFromArrays(
 function checkCoordinates(stored: StoredParts): void {
   const { over } = stored.instance
   const dims = over.map((a) => a.name)
-  const once = stored.parts.map(({ part: { instance } }) => levelsTell(instance.axes, [{ instance, dims }]))
+  const told = stored.parts.map(({ part: { label, instance } }) => ({
+    name: label || instance.text,
+    once: levelsTell(instance.axes, [{ instance, dims }]),
+  }))
   const apart = keepsApart(over)
-  if (once.length < 2 && (once.every(Boolean) || apart)) return
+  if (isTold(told, apart)) return
   checkOnce({
     axes: over,
     shape: stored.shape,
-    parts: stored.parts.map((p, k) => ({
-      name: p.part.label || p.part.instance.text,
-      columns: partToCoords(p, stored).coords,
-      once: once[k]!,
-    })),
+    parts: stored.parts.map((p, k) => ({ ...told[k]!, columns: partToCoords(p, stored).coords })),
     apart,
     hint: 'take it out of one of them',
   })
