@@ -78,9 +78,10 @@ const withPackage =
     inPackage(path) ? readProgramText(path) : read(path)
 
 /**
- * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,
+ * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
  * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
- * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates. Throws `SptError` with codes `io/…`.
+ * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates; `f.safetensors#name` a tensor, as
+ * `f.safetensors.index.json#name` where it lies in several files. Throws `SptError` with codes `io/…`.
  */
 export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Promise<Tensor> {
   expectOptions('readTensor', options, ['dtype', 'shape', 'address'])
@@ -92,7 +93,7 @@ export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Pr
 }
 
 /**
- * Writes a tensor as `.npy`, `.npz`, `.mtx` or `.mtx.gz`.
+ * Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`.
  * @throws SptError `tensor/…`, `bind/value-type`, `bind/value-range` of what is no proper tensor; `io/…`
  */
 export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void> {

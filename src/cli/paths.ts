@@ -2,6 +2,7 @@
 import { access, constants, realpath, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Program } from '../ast/linked-program.ts'
+import { splitAddress } from '../io/dispatch.ts'
 import { guarded } from '../io/node-files.ts'
 import { placeOf } from '../io/package.ts'
 import type { Call, PathArgument } from './command.ts'
@@ -86,7 +87,7 @@ async function placesOf(
 ): Promise<(PathArgument & { readonly place: string })[]> {
   const all = await Promise.all(
     given.map(async (g) => {
-      const path = g.path.replace(/(?<=\.npz)#.*$/i, '')
+      const { path } = splitAddress(g.path)
       return { ...g, place: await realpath(path).catch(() => resolve(path)) }
     }),
   )

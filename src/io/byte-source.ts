@@ -16,6 +16,8 @@ export interface ByteSource {
   /** The bytes `[start, end)`, clipped to the source. */
   read(start: number, end: number): Promise<Uint8Array>
   stream(): AsyncIterable<Uint8Array>
+  /** The file of that name in the same folder; absent where there is no folder. */
+  beside?(name: string): Promise<ByteSource>
 }
 
 /** 256 KiB: large enough that per-chunk costs vanish, small beside any array. */

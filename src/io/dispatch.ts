@@ -12,6 +12,9 @@ import { npyChunks } from './npy-write.ts'
 import { openNpz } from './npz.ts'
 import { readNpzTensor } from './npz-tensor.ts'
 import { npzArrays, npzChunks } from './npz-write.ts'
+import { openSafetensors, tensorAt } from './safetensors.ts'
+import { openShardOf } from './safetensors-index.ts'
+import { denseChunks } from './safetensors-write.ts'
 import { readSmtx } from './smtx.ts'
 import { toCoords } from './sparse-matrix.ts'
 
@@ -20,7 +23,7 @@ export interface ReadOptions {
   readonly dtype?: Dtype | undefined
   /** Sizes: given to files that do not tell (edge lists, coordinate arrays), checked against all others. */
   readonly shape?: readonly number[] | undefined
-  /** What to read of an `.npz`: an array, a prefix, or coordinate arrays joined by commas. */
+  /** What to read of a file of several: a tensor, and of an `.npz` also a prefix, or coordinate arrays joined by commas. */
   readonly address?: string | undefined
 }
 
@@ -36,6 +39,8 @@ interface FileFormat {
   readonly endings: readonly string[]
   /** Whether `.gz` may follow the ending. */
   readonly text: boolean
+  /** Whether it holds several tensors, one of which `#address` names. */
+  readonly addressed?: boolean
   readonly read: (input: Input) => Promise<Tensor>
   readonly write?: (tensor: Tensor) => Chunks
 }
@@ -66,6 +71,7 @@ const FORMATS: readonly FileFormat[] = [
   {
     endings: ['.npz'],
     text: false,
+    addressed: true,
     read: async ({ source, options }) => readNpzTensor(await openNpz(source), options.address, options),
     write: (tensor) => npzChunks(npzArrays(tensor)),
   },
@@ -78,6 +84,26 @@ const FORMATS: readonly FileFormat[] = [
       tensor.kind === 'dense'
         ? npyChunks(tensor.values, tensor.shape, tensor.dtype)
         : wrongKind('.npy', tensor, '.npz or .mtx'),
+  },
+  {
+    endings: ['.safetensors'],
+    text: false,
+    addressed: true,
+    async read({ source, options }) {
+      const file = await openSafetensors(source)
+      return file.dense(tensorAt(file.name, [...file.entries.keys()], options.address), options.dtype)
+    },
+    write: (tensor) =>
+      tensor.kind === 'dense' ? denseChunks(tensor) : wrongKind('.safetensors', tensor, '.npz or .mtx'),
+  },
+  {
+    endings: ['.safetensors.index.json'],
+    text: false,
+    addressed: true,
+    async read({ source, options }) {
+      const { file, tensor } = await openShardOf(source, options.address)
+      return file.dense(tensor, options.dtype)
+    },
   },
   {
     endings: ['.smtx'],
@@ -95,6 +121,10 @@ const FORMATS: readonly FileFormat[] = [
     read: (input) => readEdges(input.chunks, { ...textOptions(input), table: true }),
   },
 ]
+
+/** What follows the names of files that hold several tensors, for help. */
+export const ADDRESSES =
+  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor.'
 
 /** The endings that can be read, for messages and help. */
 export const READABLE: readonly string[] = FORMATS.flatMap((f) =>
@@ -142,25 +172,34 @@ export function checkReadable(name: string): void {
 
 /** What follows a `#` where there is nothing to address, or is no address. */
 function checkAddress(name: string): void {
-  let at = name.indexOf('#')
-  while (at >= 0 && !find(name.slice(0, at))) at = name.indexOf('#', at + 1)
+  const at = addressAt(name)
   if (at < 0) return
   const file = name.slice(0, at)
-  const packed = file.toLowerCase().endsWith('.npz')
+  const { addressed } = find(file)!.format
   fail({
     code: 'io/address',
-    message: packed
+    message: addressed
       ? `'${name.slice(at)}' is no address in '${file}'`
       : `'${file}' holds one tensor, and '${name.slice(at)}' addresses one of several`,
-    expected: packed ? `${file}#array, or ${file} alone` : file,
+    expected: addressed ? `${file}#array, or ${file} alone` : file,
   })
 }
 
-/** `file.npz#address` in its two parts; other names are left whole. */
+/** Where the first `#` stands that follows the name of a file; -1 where none does. */
+function addressAt(path: string): number {
+  let at = path.indexOf('#')
+  while (at >= 0 && !find(path.slice(0, at))) at = path.indexOf('#', at + 1)
+  return at
+}
+
+/** `file.npz#address` in its two parts; names of files that hold one tensor are left whole. */
 export function splitAddress(path: string): { readonly path: string; readonly address?: string } {
   checkPath(path)
-  const match = /^(.*\.npz)#([^#]+)$/is.exec(path)
-  return match ? { path: match[1]!, address: match[2]! } : { path }
+  const at = addressAt(path)
+  const file = path.slice(0, at)
+  return at >= 0 && at + 1 < path.length && find(file)?.format.addressed
+    ? { path: file, address: path.slice(at + 1) }
+    : { path }
 }
 
 function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: string): Tensor {

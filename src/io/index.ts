@@ -7,7 +7,7 @@ import { readNpzMatrix } from './npz-tensor.ts'
 import type { SparseMatrix } from './sparse-matrix.ts'
 
 export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
-export { READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
+export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
 export { type EdgeOptions, readEdges } from './edges.ts'
 export { convertValues, valueArray } from './element-arrays.ts'
 export { readMatrixMarket, type TextOptions } from './matrix-market.ts'
@@ -18,6 +18,9 @@ export { npyChunks } from './npy-write.ts'
 export { type Npz, openNpz } from './npz.ts'
 export { readNpzMatrix, readNpzTensor } from './npz-tensor.ts'
 export { type NamedArray, npzArrays, npzChunks } from './npz-write.ts'
+export { openSafetensors, type Safetensors } from './safetensors.ts'
+export type { SafetensorsEntry } from './safetensors-header.ts'
+export { densePart, type SafetensorsPart, safetensorsChunks } from './safetensors-write.ts'
 export { readSmtx } from './smtx.ts'
 export {
   type BlockMatrix,
@@ -28,9 +31,10 @@ export {
 } from './sparse-matrix.ts'
 
 /**
- * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,
+ * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
  * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
- * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates. Throws `SptError` with codes `io/…`.
+ * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates; `f.safetensors#name` a tensor, as
+ * `f.safetensors.index.json#name` where it lies in several files. Throws `SptError` with codes `io/…`.
  */
 export function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
   const split = splitAddress(path)
@@ -48,7 +52,7 @@ export function readSparse(path: string, options: ReadOptions = {}): Promise<Spa
   )
 }
 
-/** Writes a tensor as `.npy`, `.npz`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
+/** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
 export async function writeTensor(path: string, tensor: Tensor): Promise<void> {
   await writeFile(path, tensorChunks(path, tensor))
 }

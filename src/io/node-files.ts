@@ -1,6 +1,6 @@
 /** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
-import { basename, dirname, extname, isAbsolute } from 'node:path'
+import { basename, dirname, extname, isAbsolute, join } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { PACKAGE } from '../ast/resolve-path.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
@@ -162,6 +162,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
     name: path,
     size,
     read: (start, end) => guarded(path, 'read', () => read(start, end)),
+    beside: (name) => fileSource(join(dirname(placeOf(path)), name)),
     async *stream() {
       const buffer = new Uint8Array(CHUNK_BYTES)
       for (let at = 0; at < size; ) {
@@ -189,6 +190,33 @@ export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T
       await handle.close()
     }
   })
+}
+
+/**
+ * A file that is opened for each read: nothing stays open, and nobody need close it. Throws what `withFile` throws;
+ * reads throw `io/changed` once the file has another size.
+ */
+export async function fileSource(path: string): Promise<ByteSource> {
+  const size = await withFile(path, async (source) => source.size)
+  const read = (start: number, end: number): Promise<Uint8Array> =>
+    withFile(path, async (source) => {
+      if (source.size !== size)
+        fail({
+          code: 'io/changed',
+          message: `'${path}' had ${size} bytes when it was opened, and now has ${source.size}`,
+          hint: 'read it again when nobody writes it',
+        })
+      return source.read(start, end)
+    })
+  return {
+    name: path,
+    size,
+    read,
+    beside: (name) => fileSource(join(dirname(placeOf(path)), name)),
+    async *stream() {
+      for (let at = 0; at < size; at += CHUNK_BYTES) yield await read(at, at + CHUNK_BYTES)
+    },
+  }
 }
 
 /** Writes the chunks, one after the other. Throws `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`. */

@@ -1,7 +1,10 @@
-/** Element types of `.npy` files: which of ours each becomes, and how it is read and written. */
+/** Element types of `.npy` and other files: which of ours each becomes, and how it is read and written. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { fromF16 } from '../ir/half.ts'
+import { fromBf16, fromF16 } from '../ir/half.ts'
+import type { ValueArray } from '../storage/tensor.ts'
+import { HOST_IS_LITTLE_ENDIAN } from './byte-source.ts'
+import { encoder } from './element-arrays.ts'
 
 export interface ElementType {
   /** Type letter and bytes, as in numpy's descriptors: `f8`, `i4`, `b1`, `S3`. */
@@ -87,7 +90,55 @@ export function elementType(descriptor: string, name: string): ElementType {
   })
 }
 
-/** How numbers of this type are read; `same`: the bytes are already those of `dtype`. */
-export function elementReader(type: ElementType): { readonly read: Read; readonly same: boolean } {
-  return KNOWN[type.code]!
+/** What `.npy` has no name for, and other files have. */
+const BEYOND_NUMPY: Readonly<Record<string, Known>> = {
+  bf2: { dtype: 'bf16', same: true, read: (v, at, le) => fromBf16(v.getUint16(at, le)) },
+}
+
+const READ: Readonly<Record<string, Known>> = { ...KNOWN, ...BEYOND_NUMPY }
+
+/** The little-endian element type of a code as `ElementType` has it, `bf2` among them. */
+export const elementOf = (code: string): ElementType => ({
+  code,
+  bytes: Number(code.replace(/\D+/, '')),
+  littleEndian: true,
+  dtype: READ[code]!.dtype,
+})
+
+/** The bytes of `values` as files have them; those of the array itself where the host has them so. */
+export function littleEndian(values: ValueArray): Uint8Array {
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+  if (HOST_IS_LITTLE_ENDIAN || values.BYTES_PER_ELEMENT === 1) return bytes
+  const out = bytes.slice()
+  for (let at = 0; at < out.length; at += values.BYTES_PER_ELEMENT)
+    out.subarray(at, at + values.BYTES_PER_ELEMENT).reverse()
+  return out
+}
+
+/** Where elements go: into `values`, an array of `dtype`, from element `from` on. */
+interface Target {
+  readonly values: ValueArray
+  readonly dtype: Dtype
+  readonly from: number
+  /** Of the array, for diagnostics. */
+  readonly name: string
+}
+
+/** Decodes the whole elements in `bytes`, and says how many they are. Throws `io/value-range`. */
+export function readElements(type: ElementType, bytes: Uint8Array, to: Target): number {
+  const { values, dtype, from, name } = to
+  const { bytes: size, littleEndian: le } = type
+  const { read, same } = READ[type.code]!
+  const count = Math.floor(bytes.length / size)
+  if (same && type.dtype === dtype && (size === 1 || le === HOST_IS_LITTLE_ENDIAN)) {
+    new Uint8Array(values.buffer, values.byteOffset, values.byteLength).set(
+      bytes.subarray(0, count * size),
+      from * size,
+    )
+    return count
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const encode = encoder(dtype, (at) => `${name}, element ${at}`)
+  for (let e = 0; e < count; e++) values[from + e] = encode(read(view, e * size, le), from + e)
+  return count
 }

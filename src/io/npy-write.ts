@@ -2,9 +2,8 @@
 
 import type { Dtype } from '../ir/dtype.ts'
 import type { ValueArray } from '../storage/tensor.ts'
-import { HOST_IS_LITTLE_ENDIAN } from './byte-source.ts'
 import { convertValues } from './element-arrays.ts'
-import { DESCRIPTORS } from './npy-elements.ts'
+import { DESCRIPTORS, littleEndian } from './npy-elements.ts'
 
 /** Data begin at a multiple of this, so that the file can be mapped into memory. */
 const ALIGN = 64
@@ -17,15 +16,6 @@ function header(descriptor: string, shape: readonly number[]): Uint8Array {
   out.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, length & 255, length >> 8])
   out.set(new TextEncoder().encode(text), 10)
   out[out.length - 1] = 10
-  return out
-}
-
-function littleEndian(values: ValueArray): Uint8Array {
-  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
-  if (HOST_IS_LITTLE_ENDIAN || values.BYTES_PER_ELEMENT === 1) return bytes
-  const out = bytes.slice()
-  for (let at = 0; at < out.length; at += values.BYTES_PER_ELEMENT)
-    out.subarray(at, at + values.BYTES_PER_ELEMENT).reverse()
   return out
 }
 

@@ -4,9 +4,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
-import { type Chunks, HOST_IS_LITTLE_ENDIAN, WHOLE } from './byte-source.ts'
-import { encoder, valueArray } from './element-arrays.ts'
-import { type ElementType, elementReader, elementType } from './npy-elements.ts'
+import { type Chunks, WHOLE } from './byte-source.ts'
+import { valueArray } from './element-arrays.ts'
+import { type ElementType, elementType, readElements } from './npy-elements.ts'
 
 export interface NpyHeader {
   readonly descriptor: string
@@ -176,19 +176,8 @@ class Decoder {
         hint: 'Save one array to a file, or several as .npz.',
       })
     this.done = from + count
-    const plain = type.dtype === null || (type.dtype === dtype && elementReader(type).same)
-    if (plain && (size === 1 || type.littleEndian === HOST_IS_LITTLE_ENDIAN)) {
-      new Uint8Array(values.buffer, values.byteOffset, values.byteLength).set(
-        b.subarray(0, count * size),
-        from * size,
-      )
-      return count * size
-    }
-    const view = new DataView(b.buffer, b.byteOffset, b.byteLength)
-    const { read } = elementReader(type)
-    const encode = encoder(dtype, (at) => `${name}, element ${at}`)
-    const le = type.littleEndian
-    for (let e = 0; e < count; e++) values[from + e] = encode(read(view, e * size, le), from + e)
+    if (type.dtype === null) values.set(b, from)
+    else readElements(type, b, { values, dtype, from, name })
     return count * size
   }
 

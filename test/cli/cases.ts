@@ -97,6 +97,14 @@ space mul.some(most = 8) {
 `
 const MTX = '%%MatrixMarket matrix coordinate real general\n'
 
+/** A header and so many bytes of data, all 0. */
+function safetensors(header: string, data: number): Uint8Array {
+  const out = Buffer.alloc(8 + header.length + data)
+  out.writeBigUInt64LE(BigInt(header.length))
+  out.write(header, 8)
+  return new Uint8Array(out)
+}
+
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'folder.spt': 'import "./"',
   'mul.spt': PROGRAM,
@@ -132,6 +140,13 @@ export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'negative.npz': csr({ indices: [0, -1, 1, 3] }),
   'values.npz': csr({ data: [1, 2, 3] }),
   'graph.npz': npz,
+  'two.safetensors': safetensors(
+    '{"W":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]},"b":{"dtype":"F32","shape":[4],"data_offsets":[48,64]}}',
+    64,
+  ),
+  'cut.safetensors': safetensors('{"W":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]}}', 40),
+  'text.safetensors': 'this is no file of tensors',
+  'away.safetensors.index.json': '{"weight_map":{"W":"../two.safetensors"}}',
   'a.xyz': 'x',
 }
 
@@ -242,6 +257,11 @@ export const CASES: Readonly<Record<string, string>> = {
   'npz without an address': 'run {mul.spt} --bind A={graph.npz}#',
   'address in an mtx': 'run {mul.spt} --bind A={a.mtx}#x',
   'npz member unknown': 'run {mul.spt} --bind A={graph.npz}#weights',
+  'safetensors of several': 'run {mul.spt} --bind A={two.safetensors}',
+  'safetensors tensor unknown': 'run {mul.spt} --bind A={two.safetensors}#w',
+  'safetensors cut': 'run {mul.spt} --bind A={cut.safetensors}',
+  'safetensors text': 'run {mul.spt} --bind A={text.safetensors}#W',
+  'index that leads away': 'run {mul.spt} --bind A={away.safetensors.index.json}#W',
   'csr indptr falls': 'run {mul.spt} --bind A={monotone.npz}',
   'csr indptr starts late': 'run {mul.spt} --bind A={first.npz}',
   'csr indptr ends late': 'run {mul.spt} --bind A={last.npz}',

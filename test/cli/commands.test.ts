@@ -3,7 +3,7 @@ import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/index.ts'
 import { withProgress } from '../../src/cli/io.ts'
-import { readTensor, writeTensor } from '../../src/io/index.ts'
+import { densePart, readTensor, safetensorsChunks, writeFile, writeTensor } from '../../src/io/index.ts'
 import { PreparedKernel } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
@@ -506,6 +506,46 @@ describe('spt run', () => {
     expect(out).toMatch(/^random {4}B \(seed 7\)$/m)
     expect(out).toMatch(/^nnz {7}A = 4$/m)
     expect(out).toMatch(/^verify {4}agrees with the reference/m)
+  })
+
+  test('one tensor of a .safetensors file, and of a model in several', async () => {
+    const values = [1.5, 0, -2, 0, 0, 0, 0, 0, 0, 4, 0, 0.5]
+    const part = (name: string, shape: readonly number[], data: readonly number[]) =>
+      densePart(name, { kind: 'dense', shape, values: Float32Array.from(data), dtype: 'f32' })
+    const parts = [part('layer.0.weight', [3, 4], values), part('layer.0.bias', [2], [7, 8])]
+    const model = folder.at('model.safetensors')
+    await writeFile(model, safetensorsChunks(parts))
+    const index = folder.file(
+      'model.safetensors.index.json',
+      JSON.stringify({ metadata: { total_size: 56 }, weight_map: { 'layer.0.weight': 'model.safetensors' } }),
+    )
+    const dense = folder.at('weights.npy')
+    await writeTensor(dense, {
+      kind: 'dense',
+      shape: [3, 4],
+      values: Float32Array.from(values),
+      dtype: 'f32',
+    })
+    const results: unknown[] = []
+    for (const path of [`${model}#layer.0.weight`, `${index}#layer.0.weight`, dense]) {
+      const c = folder.at('c.safetensors')
+      const argv = [
+        'run',
+        program,
+        '--bind',
+        `A=${path}`,
+        '--size',
+        'd=3',
+        '--size',
+        'alpha=2',
+        '--seed',
+        '1',
+      ]
+      expect((await spt([...argv, '--verify', '--out', `C=${c}`])).err).toBe('')
+      results.push(await readTensor(c))
+    }
+    expect(results[0]).toMatchObject({ shape: [3, 3], dtype: 'f32' })
+    expect(results.slice(0, 2)).toEqual([results[2], results[2]])
   })
 
   test('--out writes what the kernel computed from --bind', async () => {

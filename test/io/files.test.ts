@@ -79,7 +79,7 @@ describe('write, then read, by ending', () => {
     await writeTensor(at(name), sparse)
     expect(await readTensor(at(name))).toEqual(sparse)
   })
-  test.each(['a.mtx', 'a.mtx.gz', 'a.npz', 'a.npy'])('dense %s', async (name) => {
+  test.each(['a.mtx', 'a.mtx.gz', 'a.npz', 'a.npy', 'a.safetensors'])('dense %s', async (name) => {
     await writeTensor(at(name), dense)
     expect(await readTensor(at(name))).toEqual(dense)
   })
@@ -141,17 +141,17 @@ test('every readable ending reads', async () => {
     '.txt': '# a\n0 1\n',
     '.edges': '0 1\n',
   }
-  const texty = READABLE.filter((e) => !e.startsWith('.np'))
+  const texty = READABLE.filter((e) => !/^\.(np|safetensors)/.test(e))
   expect(texty.length).toBe(14)
   for (const ending of texty) {
     const text = texts[ending.replace('.gz', '')]!
     const path = put(`every${ending}`, ending.endsWith('.gz') ? gzipSync(text) : text)
     expect(elements(await readTensor(path)), ending).toEqual(['0,1=1'])
   }
-  expect(WRITABLE).toEqual(['.mtx', '.mtx.gz', '.npz', '.npy'])
+  expect(WRITABLE).toEqual(['.mtx', '.mtx.gz', '.npz', '.npy', '.safetensors'])
 })
 
-test('addresses are split off .npz names only', async () => {
+test('addresses are split off names of files that hold several', async () => {
   const one: Tensor = { kind: 'dense', shape: [1], values: Int32Array.of(7), dtype: 'i32' }
   await writeTensor(at('x#1.npz'), one)
   expect(await readTensor(`${at('x#1.npz')}#arr_0`)).toEqual(one)
@@ -208,7 +208,7 @@ describe('what cannot be read or written', () => {
     ).toContain('io/is-folder')
     symlinkSync('/dev/null', at('device.mtx'))
     expect(await problem(() => readTensor(at('device.mtx')))).toContain('io/not-a-file')
-    for (const ending of ['.mtx', '.mtx.gz', '.npy', '.npz', '.smtx', '.el'])
+    for (const ending of ['.mtx', '.mtx.gz', '.npy', '.npz', '.safetensors', '.smtx', '.el'])
       expect(await problem(() => readTensor(put(`empty${ending}`, '')))).toBe(
         `io/empty: '${at(`empty${ending}`)}' is empty`,
       )

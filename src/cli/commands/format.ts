@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { SptFormat } from '../../api/format-values.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { escapedLine } from '../../ast/render.ts'
-import { READABLE, readTensor } from '../../io/index.ts'
+import { ADDRESSES, READABLE, readTensor } from '../../io/index.ts'
 import { compressedBytes, lengthReport } from '../../pictures/format-figures.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { coordsOfDense } from '../../storage/stored-coords.ts'
@@ -42,7 +42,7 @@ export const format: CommandSpec = {
   notes: [
     'For each part: rows with an element, nonzeros, slots of the value array, padding (slots that hold no nonzero),\nand bytes. Below: why nothing is lost or stored twice. What is checked was checked with this tensor.',
     `Lists and sets that a format takes follow the tensor, under the names that the format has: rows=rows.npy.`,
-    `Reads ${READABLE.join(' ')}.\nWithin an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates.`,
+    `Reads ${READABLE.join(' ')}.\n${ADDRESSES}`,
   ],
   examples: [
     "spt format graph.mtx --as 'hyb(2, 5)' --svg graph.svg",

@@ -4,7 +4,7 @@ import type { PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
+import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { devices } from '../../node.ts'
 import { allAxesOf } from '../../run/bind/caller-tensors.ts'
@@ -65,7 +65,7 @@ export const run: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\nWithin an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates.`,
+    `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\n${ADDRESSES}`,
     'An axis that is dense_variable takes the offsets of its segments, from 0 to the number of all its positions, and what\nis stored over it one value for each position: --bind p=map.npz#offsets --bind X=map.npz#values.',
     `--verify compares everything up to ${SAMPLE_FROM / 2 ** 20} MiB of tensors, and a sample of ${SAMPLED} rows (or the like) above, where\nrows can be computed apart; the table says so.`,
     'Sizes come from the shapes of what is bound; --size gives the others.',
@@ -73,6 +73,7 @@ export const run: CommandSpec = {
   examples: [
     'spt run kernel.spt --bind A=graph.mtx --size d=64 --verify',
     'spt run kernel.spt --bind A=graph.npz#adjacency --size d=64 --device webgpu --repeat 20 --json',
+    'spt run kernel.spt --bind A=model.safetensors#layer.0.weight --size d=64',
     'spt run kernel.spt --bind A=a.mtx --bind B=b.npy --out C=c.npy',
   ],
   async run(call) {

@@ -1,0 +1,133 @@
+/**
+ * Reads JSON as its caller expects it, and refuses anything else where it stands: keys once, integers exact, nothing
+ * kept but what the caller keeps. `JSON.parse` would take a file's word for its depth and for keys given twice.
+ */
+
+const SPACE = ' \t\n\r'
+/** Digits that can make an integer below 2^53. */
+const INTEGER = /0|[1-9]\d{0,15}/y
+/** Numbers and words, loosely: of what is skipped nothing is believed. */
+const TOKEN = /[-+.\w]{1,64}/y
+/** UTF-8 has no half of a pair, and a name with one would not come back from a file. */
+const HALF = /\p{Surrogate}/u
+
+/** A name from a file, short enough for a message. */
+export const shown = (name: string): string => `'${name.length > 80 ? `${name.slice(0, 77)}…` : name}'`
+
+export class JsonReader {
+  private at = 0
+  private readonly text: string
+  private readonly wrong: (what: string) => never
+
+  /** `wrong` refuses the text; it is told what is wrong, as the end of a sentence. */
+  constructor(text: string, wrong: (what: string) => never) {
+    this.text = text
+    this.wrong = wrong
+  }
+
+  /** Calls `member` at the value of each key, which it reads. */
+  object(member: (key: string) => void): void {
+    this.take('{')
+    if (this.takes('}')) return
+    const keys = new Set<string>()
+    do {
+      const key = this.string()
+      if (keys.has(key)) this.wrong(`has the key ${shown(key)} twice`)
+      keys.add(key)
+      this.take(':')
+      member(key)
+    } while (this.takes(','))
+    this.take('}')
+  }
+
+  /** Calls `item` at each value, which it reads. */
+  list(item: () => void): void {
+    this.take('[')
+    if (this.takes(']')) return
+    do item()
+    while (this.takes(','))
+    this.take(']')
+  }
+
+  string(): string {
+    this.space()
+    const { text, at } = this
+    if (text[at] !== '"') this.expected('a string in quotes')
+    let end = text.indexOf('"', at + 1)
+    while (end >= 0 && this.escapedAt(end)) end = text.indexOf('"', end + 1)
+    if (end < 0) return this.expected('a quote that ends the string')
+    this.at = end + 1
+    try {
+      // Not a slice of the text, which would keep all of it in memory.
+      const value = JSON.parse(text.slice(at, end + 1)) as string
+      if (!HALF.test(value)) return value
+    } catch {
+      // A line break or an unknown escape: said below.
+    }
+    this.at = at
+    return this.expected('a string of whole characters')
+  }
+
+  /** An integer from 0 to 2^53 - 1. */
+  integer(): number {
+    this.space()
+    INTEGER.lastIndex = this.at
+    const [digits] = INTEGER.exec(this.text) ?? []
+    const value = Number(digits)
+    const after = this.text[this.at + (digits?.length ?? 0)]
+    if (!Number.isSafeInteger(value) || (after !== undefined && /[\d.eE]/.test(after)))
+      return this.expected('an integer from 0 to 2^53 - 1')
+    this.at += digits!.length
+    return value
+  }
+
+  /** Any value, of which nothing is kept. */
+  skip(): void {
+    let depth = 0
+    do {
+      this.space()
+      const c = this.text[this.at]
+      if (c === '"') this.string()
+      else if (c !== undefined && '{[}],:'.includes(c)) {
+        if (depth === 0 && !'{['.includes(c)) this.expected('a value')
+        depth += '{['.includes(c) ? 1 : '}]'.includes(c) ? -1 : 0
+        this.at++
+      } else {
+        TOKEN.lastIndex = this.at
+        this.at += TOKEN.exec(this.text)?.[0].length ?? this.expected('a value')
+      }
+    } while (depth > 0)
+  }
+
+  /** That nothing follows. */
+  end(): void {
+    this.space()
+    if (this.at < this.text.length) this.expected('the end')
+  }
+
+  private space(): void {
+    while (this.at < this.text.length && SPACE.includes(this.text[this.at]!)) this.at++
+  }
+
+  private takes(character: string): boolean {
+    this.space()
+    if (this.text[this.at] !== character) return false
+    this.at++
+    return true
+  }
+
+  private take(character: string): void {
+    if (!this.takes(character)) this.expected(`'${character}'`)
+  }
+
+  /** Whether an odd number of backslashes stands before a quote. */
+  private escapedAt(quote: number): boolean {
+    let at = quote
+    while (this.text[at - 1] === '\\') at--
+    return (quote - at) % 2 === 1
+  }
+
+  private expected(what: string): never {
+    return this.wrong(`lacks ${what} at character ${this.at}`)
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Reads `.safetensors.index.json`, which says of a model in several files (shards) which tensor lies in which:
+ * `{"weight_map": {"layer.0.weight": "model-00001-of-00002.safetensors", …}}`. Shards lie beside it, nowhere else.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import type { ByteSource } from './byte-source.ts'
+import { JsonReader, shown } from './json-reader.ts'
+import { openSafetensors, type Safetensors, tensorAt, unknownTensor } from './safetensors.ts'
+import { MAX_HEADER_BYTES } from './safetensors-header.ts'
+
+function wrong(file: string, what: string): never {
+  return fail({
+    code: 'io/safetensors-index',
+    message: `${file}: the index ${what}`,
+    expected: '{"weight_map": {"tensor": "file.safetensors", …}}, the files in the same folder',
+  })
+}
+
+/** Which file each tensor lies in. Throws `io/safetensors-index`. */
+async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string>> {
+  const { name, size } = source
+  if (size > MAX_HEADER_BYTES) wrong(name, `has ${size} bytes, and at most ${MAX_HEADER_BYTES} are read`)
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(await source.read(0, size))
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    return wrong(name, 'is not UTF-8')
+  }
+  const json = new JsonReader(text, (what) => wrong(name, what))
+  let files: Map<string, string> | undefined
+  json.object((key) => {
+    if (key !== 'weight_map') return json.skip()
+    files = new Map()
+    json.object((tensor) => {
+      const file = json.string()
+      // A name, and no path: an index that was downloaded must not lead out of its folder.
+      if (!/^[^/\\:\0]+\.safetensors$/i.test(file))
+        wrong(name, `has the tensor ${shown(tensor)} in ${shown(file)}, which is no file of its folder`)
+      files!.set(tensor, file)
+    })
+  })
+  json.end()
+  return files ?? wrong(name, 'has no weight_map')
+}
+
+function openShard(source: ByteSource, file: string): Promise<Safetensors> {
+  if (!source.beside) return wrong(source.name, `names the file ${shown(file)}, and only itself was given`)
+  return source.beside(file).then(openSafetensors)
+}
+
+/** The shard that has the tensor at `address`, and its name there. Throws `io/safetensors-index`, and what opening it throws. */
+export async function openShardOf(
+  source: ByteSource,
+  address: string | undefined,
+): Promise<{ readonly file: Safetensors; readonly tensor: string }> {
+  const files = await readIndex(source)
+  const tensor = tensorAt(source.name, [...files.keys()], address)
+  const shard = files.get(tensor)!
+  const file = await openShard(source, shard)
+  if (!file.entries.has(tensor)) lacks(source.name, shard, tensor)
+  return { file, tensor }
+}
+
+function lacks(index: string, shard: string, tensor: string): never {
+  return wrong(index, `has the tensor ${shown(tensor)} in ${shown(shard)}, which has it not`)
+}
+
+/** All shards as one. Throws `io/safetensors-index` where they and the index have not the same tensors. */
+export async function openShards(source: ByteSource): Promise<Safetensors> {
+  const { name } = source
+  const files = await readIndex(source)
+  const shards = new Map<string, Safetensors>()
+  for (const file of new Set(files.values())) shards.set(file, await openShard(source, file))
+  for (const [tensor, file] of files) if (!shards.get(file)!.entries.has(tensor)) lacks(name, file, tensor)
+  for (const [file, { entries }] of shards)
+    for (const tensor of entries.keys())
+      if (files.get(tensor) !== file)
+        wrong(name, `does not list the tensor ${shown(tensor)}, which ${shown(file)} has`)
+  const all = [...shards.values()]
+  const entries = new Map(all.flatMap((s) => [...s.entries]))
+  const shardOf = (tensor: string): Safetensors => {
+    const file = files.get(tensor) ?? unknownTensor(name, tensor, [...entries.keys()])
+    return shards.get(file)!
+  }
+  return {
+    name,
+    entries,
+    // Of what several say, the first one's.
+    metadata: new Map(all.toReversed().flatMap((s) => [...s.metadata])),
+    dense: async (tensor, dtype) => shardOf(tensor).dense(tensor, dtype),
+    chunks: (tensor) => shardOf(tensor).chunks(tensor),
+  }
+}

@@ -1,0 +1,128 @@
+/** Reads `.safetensors`: a header and the tensors' bytes, little-endian and row-major. Tensors are read when asked for, in pieces. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { DenseTensor } from '../storage/tensor.ts'
+import { type ByteSource, CHUNK_BYTES, WHOLE } from './byte-source.ts'
+import { valueArray } from './element-arrays.ts'
+import { readElements } from './npy-elements.ts'
+import { countOf, MAX_HEADER_BYTES, parseHeader, type SafetensorsEntry } from './safetensors-header.ts'
+
+export interface Safetensors {
+  /** The file's name, for diagnostics. */
+  readonly name: string
+  /** The tensors by name, in the order of their data. Names are names, whatever they look like: no file is called so. */
+  readonly entries: ReadonlyMap<string, SafetensorsEntry>
+  /** What the file says of itself. */
+  readonly metadata: ReadonlyMap<string, string>
+  /**
+   * A tensor as numbers; 64-bit integers become 32-bit ones where they fit. Throws `io/unknown-array`, `io/unsupported`
+   * for types that are copied only, `io/truncated`, `io/value-range`.
+   */
+  dense(tensor: string, dtype?: Dtype): Promise<DenseTensor>
+  /** A tensor's bytes as they are, each chunk of whole elements. Throws `io/unknown-array`, `io/truncated`. */
+  chunks(tensor: string): AsyncIterable<Uint8Array>
+}
+
+const LENGTH_BYTES = 8
+/** More names than this do not help in a message. */
+const LISTED = 12
+
+const listed = (names: readonly string[]): string =>
+  names.length > LISTED
+    ? `${names.slice(0, LISTED).join(', ')} and ${names.length - LISTED} more`
+    : names.join(', ')
+
+/** Throws `io/unknown-array`. */
+export function unknownTensor(file: string, tensor: string, names: readonly string[]): never {
+  return fail({
+    code: 'io/unknown-array',
+    message: `${file} has no tensor '${tensor}'`,
+    lookup: { name: tensor, candidates: names },
+    expected: names.length > 0 ? listed(names) : 'another file: it holds no tensors',
+  })
+}
+
+/** The tensor at `address`; without one the file's only tensor. Throws `io/unknown-array`, `io/ambiguous`, `io/empty`. */
+export function tensorAt(file: string, names: readonly string[], address: string | undefined): string {
+  if (address !== undefined) return names.includes(address) ? address : unknownTensor(file, address, names)
+  const [only] = names
+  if (only === undefined)
+    return fail({ code: 'io/empty', message: `${file} holds no tensors`, hint: 'write some into it' })
+  if (names.length === 1) return only
+  return fail({
+    code: 'io/ambiguous',
+    message: `${file} holds ${names.length} tensors`,
+    expected: listed(names.slice(0, LISTED).map((n) => `${file}#${n}`)),
+    hint: `name one: ${file}#${only}`,
+  })
+}
+
+async function readHeader(source: ByteSource) {
+  const { name, size } = source
+  const wrong = (what: string): never =>
+    fail({
+      code: 'io/safetensors-header',
+      message: `${name}: not a .safetensors file (${what})`,
+      expected: 'eight bytes with the length of the header, the header, and the data',
+      hint: WHOLE,
+    })
+  const first = await source.read(0, LENGTH_BYTES)
+  if (first.length < LENGTH_BYTES) wrong(`it has ${first.length} bytes`)
+  const view = new DataView(first.buffer, first.byteOffset, LENGTH_BYTES)
+  const length = view.getUint32(4, true) * 2 ** 32 + view.getUint32(0, true)
+  if (length > MAX_HEADER_BYTES)
+    wrong(`a header of ${length} bytes, and at most ${MAX_HEADER_BYTES} are read`)
+  const data = LENGTH_BYTES + length
+  if (data > size) wrong(`a header of ${length} bytes in a file of ${size}`)
+  const bytes = await source.read(LENGTH_BYTES, data)
+  if (bytes.length < length) wrong('its header is cut off')
+  return parseHeader(bytes, data, size, name)
+}
+
+/** An entry's bytes. Throws `io/truncated` where the file has become shorter. */
+async function* piecesOf(source: ByteSource, { name, start, bytes }: SafetensorsEntry) {
+  for (let at = 0; at < bytes; at += CHUNK_BYTES) {
+    const wanted = Math.min(CHUNK_BYTES, bytes - at)
+    const piece = await source.read(start + at, start + at + wanted)
+    if (piece.length < wanted)
+      fail({
+        code: 'io/truncated',
+        message: `${source.name}#${name}: the file ends before the tensor, and did not when it was opened`,
+        hint: 'read it again when nobody writes it',
+      })
+    yield piece
+  }
+}
+
+/**
+ * Opens a file; reads its header only. Throws `io/safetensors-header`, `io/safetensors-tensor` (a type, a shape or a size
+ * that cannot be), `io/safetensors-data` (tensors that overlap, leave holes or end beyond the file).
+ */
+export async function openSafetensors(source: ByteSource): Promise<Safetensors> {
+  const { name } = source
+  const { entries, metadata } = await readHeader(source)
+  const entryOf = (tensor: string) => entries.get(tensor) ?? unknownTensor(name, tensor, [...entries.keys()])
+  return {
+    name,
+    entries,
+    metadata,
+    async dense(tensor, dtype) {
+      const entry = entryOf(tensor)
+      const { shape, element, type } = entry
+      const label = `${name}#${tensor}`
+      if (element?.dtype == null)
+        return fail({
+          code: 'io/unsupported',
+          message: `${label} has elements of the type ${type}, which are copied, not read`,
+          expected: 'F64, F32, F16, BF16, integers or BOOL',
+        })
+      const to = dtype ?? element.dtype
+      const values = valueArray(to, countOf(shape)!, label)
+      let from = 0
+      for await (const piece of piecesOf(source, entry))
+        from += readElements(element, piece, { values, dtype: to, from, name: label })
+      return { kind: 'dense', shape, values, dtype: to }
+    },
+    chunks: (tensor) => piecesOf(source, entryOf(tensor)),
+  }
+}
