@@ -6,6 +6,7 @@ import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
+import { usedByChoice } from '../schedule/used-data.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
 import { type CostModel, costModel, type ModelledDevice } from '../search/model/trained.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
@@ -15,6 +16,7 @@ import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
 import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
 import { expectedTimes } from './expected-times.ts'
+import { besideDeclared } from './format-data.ts'
 import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
 import { declaredOf, isDeclared, Statistics } from './statistics.ts'
@@ -183,14 +185,16 @@ export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenF
 
 /** The one that is expected to be the fastest; the first where nothing is expected of any. */
 function fastest<K extends Schedulable<K>>(
-  { open, statistics }: Question<K>,
+  { open, statistics, inputs }: Question<K>,
   model: CostModel | null,
   kind: DeviceKind,
   sparse: Readonly<Record<string, Tensor>>,
   legal: readonly ChosenKernel<K>[],
 ): ChosenKernel<K> {
   const kernels = legal.map((v) => v.kernel.compilation)
-  const times = expectedTimes(model, kind, open.base.compilation.source, sparse, statistics.sizes, kernels)
+  const { source } = open.base.compilation
+  const beside = besideDeclared(source, inputs.tensors ?? {}, usedByChoice(open.choice))
+  const times = expectedTimes(model, kind, source, sparse, statistics.sizes, kernels, beside)
   const order = legal
     .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
     .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))

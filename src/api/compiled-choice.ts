@@ -4,6 +4,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
+import { usedByChoice } from '../schedule/used-data.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import type { Chosen } from './choice-conditions.ts'
 import {
@@ -19,6 +20,7 @@ import {
 } from './choose.ts'
 import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
 import { CompiledVariants } from './compiled-variants.ts'
+import { takenBy } from './format-data.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
@@ -72,7 +74,7 @@ export class CompiledChoice extends CompiledKernel {
     const asking = question(this.#open, inputs)
     const variant = this.#answer(asking)
     const { kernel } = variant.kernel.compilation
-    const { tensors, params, seed } = valuesIn(kernel, asking.inputs)
+    const { tensors, params, seed } = valuesIn(kernel, this.#takenBy(variant, asking))
     const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
     this.#bound.set(bound, variant)
     return bound
@@ -97,7 +99,7 @@ export class CompiledChoice extends CompiledKernel {
     const asking = await broughtQuestion(this.#open, this.device, inputs)
     const variant = this.#answer(asking)
     const compiled = await this.#compile(variant)
-    return this.#prepared(compiled, compiled.bind(asking.inputs), variant.chosen)
+    return this.#prepared(compiled, compiled.bind(this.#takenBy(variant, asking)), variant.chosen)
   }
 
   /** Releases every variant; those that are chosen later are compiled anew. */
@@ -114,6 +116,13 @@ export class CompiledChoice extends CompiledKernel {
     const variant = answer(asking, this.device)
     this.#chosen.add(appliedName(variant.chosen.schedule, variant.chosen.args))
     return variant
+  }
+
+  /** Formats of the schedules that were not chosen may take lists and sets beside. */
+  #takenBy({ kernel }: ChosenKernel<Compilable>, { inputs }: Question<Compilable>): RunInputs {
+    const { tensors = {} } = inputs
+    const used = usedByChoice(this.#open.choice)
+    return { ...inputs, tensors: takenBy(kernel.compilation.kernel, tensors, used) }
   }
 
   #compile({ kernel, chosen }: ChosenKernel<Compilable>): Promise<CompiledSchedule> {

@@ -12,6 +12,7 @@ import type { Tensor } from '../storage/tensor.ts'
  * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and
  * of all where there is no model or nothing with structure.
  * @param sparse - The tensors with structure, under the names of `source`
+ * @param beside - Lists and sets that formats take
  */
 export function expectedTimes(
   model: CostModel | null,
@@ -20,9 +21,10 @@ export function expectedTimes(
   sparse: Readonly<Record<string, Tensor>>,
   sizes: ReadonlyMap<string, number>,
   kernels: readonly Compilation[],
+  beside: Readonly<Record<string, Tensor>> = {},
 ): readonly (number | null)[] {
   if (!model || Object.keys(sparse).length === 0) return kernels.map(() => null)
-  const found = orRefused(() => knownOf(source, sparse))
+  const found = orRefused(() => knownOf(source, sparse, beside))
   if (found instanceof SptError) return kernels.map(() => null)
   const { data, times } = found
   const params = Object.fromEntries(sizes)
@@ -76,9 +78,14 @@ interface Known {
 }
 const known = new WeakMap<Kernel1, WeakMap<object, Known>>()
 
-function knownOf(source: Kernel1, tensors: Readonly<Record<string, Tensor>>): Known {
-  const arrays = Object.values(tensors).flatMap(indexArrays)
-  const shapes = JSON.stringify(Object.entries(tensors).map(([name, t]) => [name, t.shape]))
+function knownOf(
+  source: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+  beside: Readonly<Record<string, Tensor>> = {},
+): Known {
+  const all = [...Object.entries(tensors), ...Object.entries(beside)]
+  const arrays = all.flatMap(([, t]) => indexArrays(t))
+  const shapes = JSON.stringify(all.map(([name, t]) => [name, t.shape]))
   const ofKernel = known.get(source) ?? new WeakMap<object, Known>()
   known.set(source, ofKernel)
   const [key] = arrays
@@ -91,7 +98,7 @@ function knownOf(source: Kernel1, tensors: Readonly<Record<string, Tensor>>): Kn
   const made: Known = {
     arrays,
     shapes,
-    data: modelDataOf(tensors),
+    data: { ...modelDataOf(tensors), beside },
     times: new WeakMap(),
     remembered: new WeakMap(),
   }

@@ -2,11 +2,12 @@
 import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
+import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { bindingOf } from '../run/bind/binding-names.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Step, stepsOf } from '../schedule/resolve.ts'
+import { dataOfFormats, type UsedData, usedByChoice, usedData } from '../schedule/used-data.ts'
 import { type UsedFormat, usedFormats } from '../schedule/used-formats.ts'
 import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
@@ -24,6 +25,7 @@ import {
 import { compileAsIs, compileUnasked } from './compile-kernel.ts'
 import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
+import { takenBy } from './format-data.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
 import type { TraceStep } from './printed-trace.ts'
 import { OpenSpace } from './space.ts'
@@ -70,6 +72,20 @@ export class Kernel extends SteppedKernel<Kernel> {
   /** Formats, with arguments, that the schedules which the program has for it store tensors in. */
   get usedFormats(): readonly UsedFormat[] {
     return usedFormats(this.surroundings.schedules.values(), this.surroundings.choices.values())
+  }
+
+  /**
+   * Lists and sets that formats of its schedules and spaces take, by the names under which they are bound; with a name, those
+   * of the schedules that this choice is among.
+   */
+  usedData(choice?: string): ReadonlyMap<string, UsedData> {
+    const one = choice === undefined ? undefined : this.surroundings.choices.get(choice)
+    return one ? usedByChoice(one) : usedDataIn(this.surroundings)
+  }
+
+  /** Those of all its schedules and spaces, and what any format of the program takes by the names of its parameters. */
+  get takenData(): ReadonlyMap<string, UsedData> {
+    return takenDataIn(this.surroundings)
   }
 
   /** What another thread makes it of again; `null` where its steps are observed, or still to be chosen. */
@@ -187,8 +203,8 @@ export class Kernel extends SteppedKernel<Kernel> {
     const free = isFree(this.compilation)
     if (free && tensors !== undefined) {
       // Lists, sets and parts of formats say nothing of loops; what is none of these is refused.
-      for (const name of Object.keys(tensors)) bindingOf(this.compilation.kernel, name)
-      const declared = declaredOf(this.source, tensors)
+      const taken = takenBy(this.compilation.kernel, tensors, this.usedData())
+      const declared = declaredOf(this.source, taken)
       const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
       return fastestForms<Kernel>(this, device, values)
     }
@@ -253,6 +269,13 @@ export class Kernel extends SteppedKernel<Kernel> {
     return new Kernel(c, this.surroundings)
   }
 }
+
+const usedDataIn = remembered((s: Surroundings) => usedData(s.schedules.values(), s.spaces.values()))
+
+const takenDataIn = remembered(
+  (s: Surroundings): ReadonlyMap<string, UsedData> =>
+    new Map([...dataOfFormats(s.formats.values()), ...usedDataIn(s)]),
+)
 
 function stillOpen({ kernel, name, branches }: Choice): never {
   return fail({

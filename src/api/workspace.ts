@@ -5,7 +5,7 @@ import { Allowance, allocatingWithin } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { RefInputs, RefOptions, RefOutputs } from '../reference/index.ts'
-import { extentsOf } from '../run/bind/coordinate-sources.ts'
+import { givenOf } from '../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { expectedOf, referenceInputs } from '../run/bind/reference-inputs.ts'
 import { byteLength } from '../run/buffer-layout.ts'
@@ -14,13 +14,18 @@ import { formatKey } from '../run/format-key.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
+import type { UsedData } from '../schedule/used-data.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
 import type { ValueArray } from '../storage/tensor.ts'
-import { checkDevice, expectArgument } from './argument-checks.ts'
+import { checkDevice, expectArgument, isRecord } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
 import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
+import { withRandom } from './drawn-inputs.ts'
+import { besideDeclared, takenBy, withBeside } from './format-data.ts'
 import { Kernel } from './kernel.ts'
+import { declaredOf } from './statistics.ts'
+import type { Bindable } from './tensors.ts'
 import { Uncloneable } from './uncloneable.ts'
 import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
 import { WorkspaceResidents } from './workspace-residents.ts'
@@ -45,12 +50,17 @@ interface Shared {
  *   prepared.free()
  * }
  * ```
- * Kernels that it has prepared refuse `write` (`run/shared`).
+ * Lists and sets that formats take are bound with the rest: each kernel gets those of its own formats. Kernels that it has
+ * prepared refuse `write` (`run/shared`).
  */
 export class Workspace extends Uncloneable {
   readonly device: Device
   readonly #source: Kernel1
   readonly #inputs: Inputs
+  /** Lists and sets of formats: what the kernel as written does not declare. */
+  readonly #beside: Readonly<Record<string, Bindable>>
+  /** What formats take: those that the program has, and those of kernels that were bound. */
+  readonly #used: Map<string, UsedData>
   readonly #options: Required<WorkspaceOptions>
   readonly #residents: WorkspaceResidents
   #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
@@ -71,7 +81,12 @@ export class Workspace extends Uncloneable {
     this.#residents = new WorkspaceResidents(device, this.#options.convertThere)
     this.#source = kernel.source
     const { statistics: _, ...bound } = inputs
-    const { tensors, params, seed } = valuesIn(this.#source, bound)
+    const { tensors: all = {} } = bound
+    expectArgument(isRecord(all), 'tensors', all, 'tensors or values by name')
+    const declared = declaredOf(this.#source, all)
+    const { tensors, params, seed } = valuesIn(this.#source, { ...bound, tensors: declared })
+    this.#beside = byName(Object.entries(all).filter(([name]) => !Object.hasOwn(declared, name)))
+    this.#used = new Map(kernel.takenData)
     this.#inputs = { tensors, params, ...(seed === undefined ? {} : { seed }) }
   }
 
@@ -84,9 +99,11 @@ export class Workspace extends Uncloneable {
     return shared.reduce((n, s) => n + s.memory.bytes, 0)
   }
 
-  /** What is bound to the kernel as written, random tensors made. @throws SptError as `bindInputs` */
+  /** What is bound, random tensors of the kernel as written made. @throws SptError as `bindInputs` */
   get given(): Inputs {
-    return this.#all().inputs
+    const { inputs } = this.#all()
+    const beside = besideDeclared(this.#source, this.#beside, this.#used)
+    return { ...inputs, tensors: byName(Object.entries({ ...inputs.tensors, ...beside })) }
   }
 
   /** The kernel as written, and what is known of sizes: counts of entries too. @throws SptError as `bindInputs` */
@@ -106,15 +123,24 @@ export class Workspace extends Uncloneable {
   bind(compiled: CompiledSchedule): Bound {
     this.#check(compiled)
     const { compilation } = compiled
+    const { kernel } = compilation
     const { bound, inputs } = this.#all()
     const key = formatKey(compilation)
     if (key === '') return bound
     const known = this.#bounds.get(key)
-    const made = known ?? this.#bounded(() => bindInputs(compilation.kernel, inputs))
+    const made =
+      known ?? this.#bounded(() => bindInputs(kernel, withBeside(kernel, inputs, this.#besideOf(kernel))))
     this.#bounds.delete(key)
     this.#bounds.set(key, made)
     if (!known) this.#forget(made)
     return made
+  }
+
+  /** Lists and sets that a kernel takes. @throws SptError `bind/unknown-name` of what no format known by now takes */
+  #besideOf(kernel: Kernel1): Readonly<Record<string, Bindable>> {
+    for (const [name, { kind }] of givenOf(kernel))
+      if (!this.#used.has(name)) this.#used.set(name, { kind, tensor: null })
+    return takenBy(kernel, this.#beside, this.#used)
   }
 
   #bounded<T>(f: () => T): T {
@@ -137,6 +163,7 @@ export class Workspace extends Uncloneable {
         expected: 'a kernel that was compiled for the device that the workspace was made for',
         hint: 'compile it with workspace.device',
       })
+    this.#besideOf(compilation.kernel)
   }
 
   /** Drops what was not used for longest, but for `latest`. */
@@ -155,7 +182,7 @@ export class Workspace extends Uncloneable {
   /** Binds, and brings to the device what is not there. @throws SptError as `bind` and `CompiledKernel.prepare` */
   async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
     this.#check(given)
-    const compiled = await given.variantFor(this.given)
+    const compiled = await given.variantFor(this.#all().inputs)
     const { program, compilation } = compiled
     const { kernel } = compilation
     const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })
@@ -266,32 +293,4 @@ export class Workspace extends Uncloneable {
     checkVerify(options)
     return prepared.verifyAgainst(this.expected(options))
   }
-}
-
-/**
- * What is bound to a kernel as written where random tensors are those of the seed.
- * @throws SptError as `bindInputs`
- */
-export const drawnInputs = (source: Kernel1, inputs: Inputs): Inputs =>
-  withRandom(bindInputs(source, inputs), inputs).inputs
-
-/** With tensors in place of the seed's, for kernels whose formats would draw others. */
-function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
-  const { kernel, params } = bound
-  const tensors = byName(Object.entries(inputs.tensors ?? {}))
-  const extents = extentsOf(kernel, params)
-  for (const name of bound.random) {
-    const dense = bound.dense.get(name)
-    const source = dense ? undefined : bound.sources().find((s) => s.name === name)
-    if (!dense && !source) continue
-    tensors[name] = dense ??
-      source!.tensor ?? {
-        kind: 'coords',
-        shape: source!.axes.map((a) => extents.get(a) ?? 0),
-        coords: source!.columns,
-        values: null,
-        dtype: 'f32',
-      }
-  }
-  return { bound, inputs: { ...inputs, tensors } }
 }

@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import type { Chosen } from '../api/choice-conditions.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import { checkFeatures } from '../api/choose-device.ts'
+import type { Used } from '../api/format-data.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { verifierFor } from '../api/lazy-verifier.ts'
 import { readParsed, SptProgram } from '../api/program.ts'
@@ -157,6 +158,10 @@ export async function orWithout<T>(
 /** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
 export const isChosen = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
   kernel.choices.includes(requested?.name ?? 'auto')
+
+/** Lists and sets that formats of what may be taken take. */
+export const usedFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
+  kernel.usedData(requested?.name ?? 'auto')
 
 /** The kernel under the schedule for a device, where it does not wait for data to be chosen by. */
 export const scheduledFor = (

@@ -31,7 +31,7 @@ export type { ScheduleParam } from './schedule-params.ts'
 export type { AppliedFormat, Schedule } from './schedule-types.ts'
 export { isEmpty as isEmptySpace } from './space-emptiness.ts'
 export { decidedIn, openIn, refuseOthers, restIn, scheduleIn, soleUse } from './space-points.ts'
-export type { Space } from './space-types.ts'
+export { isNested, type Space, type SpaceStep } from './space-types.ts'
 export type { Known, SpacePoint, SpaceUse } from './space-values.ts'
 export { EXPERIMENTAL } from './target-requirements.ts'
 

@@ -4,8 +4,9 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
+import { besideDeclared, checkBound } from '../api/format-data.ts'
 import { Kernel } from '../api/kernel.ts'
-import { sizesOf } from '../api/statistics.ts'
+import { declaredOf, sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { COUNT, expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'
@@ -61,9 +62,16 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
       hint: 'calibrate it (spt calibrate), search without a prior, or give a `model`',
     })
   const { source } = kernel
-  const values = valuesIn(source, inputs)
+  const { tensors = {} } = inputs
+  const used = kernel.takenData
+  checkBound(kernel.compilation.kernel, Object.keys(tensors), used)
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors) })
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
-  const data = { ...modelDataOf(sparseTensors(source, values.tensors)), params }
+  const data = {
+    ...modelDataOf(sparseTensors(source, values.tensors)),
+    beside: besideDeclared(source, tensors, used),
+    params,
+  }
   const predict = predictBy(model, kind, data)
   sentBy(predict, () => {
     const sent = sentData(source, data)

@@ -3,7 +3,7 @@ import { valuesIn } from '../api/bound-inputs.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import { kindOf } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { sizesOf } from '../api/statistics.ts'
+import { declaredOf, sizesOf } from '../api/statistics.ts'
 import { sketches } from './sketches.ts'
 import type { KernelSpace } from './types.ts'
 
@@ -26,7 +26,10 @@ export function sketchesFor(kernel: Kernel, on: ChosenFor, inputs: ChoiceInputs)
   const { source } = kernel
   const names = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   const { tensors = {}, params = {}, resident = {} } = inputs
-  const known = sizesOf(source, { ...valuesIn(source, { tensors, params }), resident })
+  const known = sizesOf(source, {
+    ...valuesIn(source, { tensors: declaredOf(source, tensors), params }),
+    resident,
+  })
   const sizes = Object.fromEntries([...known].filter(([name]) => names.has(name)))
   return sketches(kernel, { device: kindOf(on), sizes })
 }

@@ -208,3 +208,101 @@ kernel product(m: size, k: size, n: size) {
   }
   data.free()
 })
+
+describe('lists and sets of formats', () => {
+  const PROGRAM = `import "sparsetile/kernels/formats.spt"
+format halved(some: set) over (i, j) {
+  part some_of = csr where (held(some))
+  part rest = coo
+}
+${TEXT}
+schedule mul.blocks { A as vbr(top, left) }
+schedule mul.wide { A as vbr(top, across) }
+schedule mul.halves { A as halved(picked) }
+schedule mul.chosen choose {
+  when (m > 6) blocks
+  when (m > 3) halves
+  otherwise squares
+}
+schedule mul.squares { A as bsr(2) }
+`
+  const SCHEDULES = ['blocks', 'wide', 'halves', 'squares'] as const
+  let of: Kernel
+  beforeAll(async () => {
+    of = (await load(PROGRAM)).kernel('mul')
+  })
+  const cuts = (end: number) =>
+    fc
+      .uniqueArray(fc.integer({ min: 1, max: end }), { maxLength: end })
+      .map((at) => Int32Array.from([...new Set([0, ...at, end])].sort((a, b) => a - b)))
+  const bound = matrices.chain(({ A, B, d }) => {
+    const [m, n] = A.shape as [number, number]
+    return fc.record({
+      tensors: fc.record({
+        A: fc.constant(A),
+        B: fc.constant(B),
+        top: cuts(m),
+        left: cuts(n),
+        across: cuts(n),
+        picked: fc.subarray([...(A.coords[0] ?? [])].map((_, e) => e)).map((some) =>
+          coords(
+            [m, n],
+            A.coords.map((c) => some.map((e) => c[e]!)),
+            null,
+          ),
+        ),
+      }),
+      params: fc.constant({ d }),
+    })
+  })
+
+  law.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], { numRuns: 25 })(
+    'each kernel of a workspace, and what a choice takes, gets those of its formats',
+    async ({ tensors, params }, order, byHand) => {
+      const data = new Workspace(device, of, { tensors, params })
+      for (const name of order) {
+        const scheduled = byHand && name === 'blocks' ? of.as('A', 'vbr(top, left)') : of.schedule(name)
+        const compiled = await scheduled.compileAsIs(device)
+        const prepared = await data.prepare(compiled)
+        await prepared.run()
+        expect((await data.verify(prepared)).ok).toBe(true)
+        prepared.free()
+        compiled.release()
+      }
+      const choice = await of.schedule('chosen').compile(device)
+      const { across, ...ofChoice } = tensors
+      const chosen = await choice.prepare({ tensors: ofChoice, params })
+      await chosen.run()
+      expect((await chosen.verify()).ok).toBe(true)
+      chosen.free()
+      // Which is of another schedule.
+      expect(await complaint(() => choice.prepare({ tensors: { ...ofChoice, across }, params }))).toContain(
+        'bind/unknown-name',
+      )
+      choice.release()
+      data.free()
+    },
+  )
+
+  law.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: 10 })(
+    'what nothing takes is refused, and so is a kernel without its own',
+    async ({ tensors, params }, name) => {
+      const compiled = await of.schedule(name).compileAsIs(device)
+      const misspelt = new Workspace(device, of, { tensors: { ...tensors, tops: [0, 1] }, params })
+      expect(await complaint(() => misspelt.prepare(compiled))).toContain('bind/unknown-name')
+      expect(
+        await complaint(async () =>
+          (await of.schedule('chosen').compile(device)).run({
+            tensors: { ...tensors, tops: [0, 1] },
+            params,
+          }),
+        ),
+      ).toContain('bind/unknown-name')
+      const { A, B } = tensors
+      const bare = new Workspace(device, of, { tensors: { A, B }, params })
+      if (name !== 'squares')
+        expect(await complaint(() => bare.prepare(compiled))).toMatch(/bind\/missing-(list|set)/)
+      compiled.release()
+    },
+  )
+})

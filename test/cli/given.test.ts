@@ -24,7 +24,15 @@ kernel k(m: size, n: size) {
 schedule k.blocks { A as vbr(rows, cols) }
 schedule k.masked { A as chosen(msk) }
 schedule k.pick choose { when (nnz(A) > 3) blocks
-  when (nnz(A) > 0) masked }
+  when (nnz(A) > 0) masked
+  otherwise plain }
+schedule k.plain { A as bsr(2) }
+schedule k.others { A as vbr(own, cols) }
+space k.both { use blocks or plain }
+space k.formats {
+  format F in chosen(msk), csr where (m > 1)
+  A as F
+}
 `,
 )
 const npy = (name: string, shape: number[], ...xs: number[]): string =>
@@ -37,6 +45,7 @@ const matrix = (name: string, lines: readonly string[]): string =>
   )
 const A = matrix('a.mtx', entries)
 const few = matrix('few.mtx', entries.slice(2))
+const none = matrix('none.mtx', [])
 const msk = matrix('msk.mtx', entries.slice(1, 2))
 const rows = npy('rows.npy', [3], 0, 1, 3)
 const cols = npy('cols.npy', [3], 0, 2, 3)
@@ -56,6 +65,10 @@ describe.each([
     ['masked', ['--bind', `A=${A}`, ...sets]],
     ['pick', ['--bind', `A=${A}`, ...lists]],
     ['pick', ['--bind', `A=${few}`, ...sets]],
+    // What the other schedules of a choice take comes along.
+    ['pick', ['--bind', `A=${A}`, ...lists, ...sets]],
+    ['pick', ['--bind', `A=${few}`, ...lists, ...sets]],
+    ['pick', ['--bind', `A=${none}`, ...lists, ...sets]],
   ])('takes what %s takes', async (schedule, args) => {
     const { code, err } = await of(schedule, ...args)
     expect(err).toBe('')
@@ -64,11 +77,36 @@ describe.each([
 
   test.each([
     ['blocks', ['--bind', `A=${A}`, ...sets], 'msk'],
-    ['pick', ['--bind', `A=${A}`, ...lists, ...sets], 'msk'],
-    ['pick', ['--bind', `A=${few}`, ...lists], 'rows'],
+    ['pick', ['--bind', `A=${A}`, ...lists, '--bind', `own=${rows}`], 'own'],
     ['pick', ['--bind', `Q=${few}`], 'Q'],
   ])('refuses what %s does not take', async (schedule, args, name) => {
     const { code, err } = await of(schedule, ...args)
+    expect(err).toContain(`error[bind/unknown-name]: kernel k has no buffer or axis ${name}`)
+    expect(code).toBe(1)
+  })
+})
+
+describe.each([
+  ['tune', ['--trials', '4', '--strategy', 'random', '--json', '--seed', '1']],
+  ['show', ['--survey', '4']],
+] as const)('spt %s --space', (command, more) => {
+  const of = (space: string, ...args: string[]) => spt([command, program, '--space', space, ...more, ...args])
+
+  test.each([
+    ['both', [...lists, '--bind', `A=${A}`]],
+    ['formats', [...sets, '--bind', `A=${A}`]],
+    ['both', [...lists, ...sets, '--bind', `A=${A}`]],
+  ])('takes what formats of %s take', async (space, args) => {
+    const { code, out } = await of(space, ...args)
+    expect(code).toBe(0)
+    if (command === 'show') return
+    const { trials } = JSON.parse(out) as { trials: { outcome: { status: string } }[] }
+    expect(trials.map((t) => t.outcome.status)).toEqual(trials.map(() => 'measured'))
+    expect(trials.length).toBe(2)
+  })
+
+  test.each(['Q', 'row'])('refuses %s, which none takes', async (name) => {
+    const { code, err } = await of('both', ...lists, '--bind', `A=${A}`, '--bind', `${name}=${rows}`)
     expect(err).toContain(`error[bind/unknown-name]: kernel k has no buffer or axis ${name}`)
     expect(code).toBe(1)
   })

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Used } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
@@ -28,6 +29,7 @@ import {
   reportPassedOver,
   scheduled,
   sizesFor,
+  usedFor,
   within,
 } from '../scheduled-kernel.ts'
 import { misused } from '../usage.ts'
@@ -82,13 +84,14 @@ export const emit: CommandSpec = {
         isGiven && isChosen(plain, requested)
           ? null
           : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
+      const used = usedFor(plain, requested)
       const inputs = {
         ...sizes,
-        ...(await boundTo(call, fixed?.kernel ?? plain, sizes, fixed !== null)),
+        ...(await boundTo(call, fixed?.kernel ?? plain, sizes, fixed ? null : used)),
       }
       const decided = fixed ?? (await chosen(plain, requested, scheduledAs, inputs))
       const { kernel } = decided
-      checkNames(kernel.compilation.kernel, call.pairs('bind', 'PATH').keys(), [])
+      checkNames(kernel.compilation.kernel, call.pairs('bind', 'PATH').keys(), [], fixed ? undefined : used)
       const all = formsOn(kernel, scheduledAs, inputs)
       if (!isChosen(plain, requested)) checkDeciding(call, plain, all.length > 0)
       reportPassedOver(call, decided)
@@ -118,17 +121,17 @@ export const emit: CommandSpec = {
   },
 }
 
-/** What `--bind` binds, where it binds anything. */
+/** What `--bind` binds, where it binds anything. `used`: what formats take where the schedule is chosen. */
 async function boundTo(
   call: Call,
   scheduled: Kernel,
   { params = {} }: Pick<RunInputs, 'params'>,
-  isScheduled: boolean,
+  used: Used | null,
 ): Promise<Pick<RunInputs, 'tensors'>> {
   const all = call.pairs('bind', 'PATH')
   if (all.size === 0) return {}
   // What formats take decides nothing.
-  const files = isScheduled ? all : early(scheduled, all)
+  const files = used ? early(scheduled, all, used) : all
   const { kernel } = scheduled.compilation
   checkNames(kernel, files.keys(), [])
   // What expects times of forms and schedules on data: models, which are files.

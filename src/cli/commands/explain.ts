@@ -22,6 +22,7 @@ import {
   reportPassedOver,
   scheduledFor,
   sizesFor,
+  usedFor,
   within,
 } from '../scheduled-kernel.ts'
 
@@ -66,7 +67,8 @@ export const explain: CommandSpec = {
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source, kind)
       if (fixed) checkDeciding(call, source, true)
-      const declared = fixed ? files : early(source, files)
+      const used = usedFor(source, requested)
+      const declared = fixed ? files : early(source, files, used)
       checkNames(bindable, declared.keys(), [])
       const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
       const read = await readInputs(bindable, declared, sizes)
@@ -74,7 +76,7 @@ export const explain: CommandSpec = {
       const { device, reason } = await open(kind)
       try {
         const decided = fixed ?? (await chosen(source, requested, device ?? kind, { ...bound, ...known }))
-        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, sizes)
+        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, sizes, used)
         const inputs = { ...bound, tensors }
         reportPassedOver(call, decided)
         const { kernel } = decided

@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { PreparedKernel } from '../../api/compiled.ts'
+import { takenBy } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -37,6 +38,7 @@ import {
   orWithout,
   reportPassedOver,
   scheduledFor,
+  usedFor,
   within,
 } from '../scheduled-kernel.ts'
 
@@ -95,7 +97,8 @@ export const run: CommandSpec = {
       // A choice is made by data: until then, what is bound goes by the kernel as written.
       const bindable = (made ?? source).compilation.kernel
       laps.begin('read')
-      const declared = fixed ? files : early(source, files)
+      const ofFormats = usedFor(source, requested)
+      const declared = fixed ? files : early(source, files, ofFormats)
       checkNames(bindable, declared.keys(), params.keys())
       await checkOutputs(bindable, outs)
       const read = await readInputs(bindable, declared, params)
@@ -106,8 +109,7 @@ export const run: CommandSpec = {
         laps.begin('choose')
         const decided = fixed ?? (await chosen(source, requested, device, known))
         laps.begin('read')
-        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, params)
-        const inputs = { ...known, tensors }
+        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, params, ofFormats)
         laps.begin('lower')
         const { used, compiled } = await orWithout(call, decided, source, async (s) => {
           lower(s.kernel, kind)
@@ -115,6 +117,7 @@ export const run: CommandSpec = {
           return { used: s, compiled: (await s.kernel.compileUnasked(device)).compiled }
         })
         const stage1 = compiled.compilation.kernel
+        const inputs = { ...known, tensors: takenBy(stage1, tensors, ofFormats) }
         laps.begin('build')
         checkMemory(compiled.estimate(inputs))
         const bound = compiled.bind(inputs)

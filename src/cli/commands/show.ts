@@ -130,9 +130,9 @@ async function spaceText(
   surveyed: number,
 ): Promise<string> {
   const known = sizesFor(call, kernel, device)
-  checkNames(kernel.source, files.keys(), [])
+  checkNames(kernel.source, files.keys(), [], kernel.usedData())
   const sizes = new Map(Object.entries(known.params ?? {}).map(([name, x]) => [name, Number(x)]))
-  const tensors = await readInputs(kernel.source, files, sizes)
+  const tensors = await readInputs(kernel.source, files, sizes, kernel.usedData())
   const space = await spaceOf(call, kernel, device, { ...known, tensors })
   const { spaceReport } = await import('../run/space-report.ts')
   return spaceReport(space, spaceName(kernel, space), device, surveyed)

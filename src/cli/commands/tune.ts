@@ -115,7 +115,8 @@ export const tune: CommandSpec = {
     const program = await programFrom(parsed, call)
     return within(program, () => {
       const kernel = chosenKernel(program, call)
-      for (const { files, params } of cases) checkNames(kernel.source, files.keys(), params.keys())
+      for (const { files, params } of cases)
+        checkNames(kernel.source, files.keys(), params.keys(), kernel.usedData())
       return withTuning({ call, parsed, program, kernel, kind, budget }, (t) =>
         cases.length === 1 ? tuneOne(t, cases[0]!) : tuneSeveral(t, cases),
       )

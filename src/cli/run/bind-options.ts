@@ -1,12 +1,13 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
+import { checkBound, takenBy, type Used } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { declaredOf } from '../../api/statistics.ts'
-import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
+import { fail, orRefused } from '../../ast/diagnostic.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import { bindingOf } from '../../run/bind/binding-names.ts'
+import { type Binding, bindingIn, bindingOf } from '../../run/bind/binding-names.ts'
 import { positionsOf, takesOffsets } from '../../run/bind/bound-offsets.ts'
 import { callerTensors } from '../../run/bind/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
@@ -53,9 +54,14 @@ export const given = (call: Call): BindOptions => ({ files: call.pairs('bind', '
 /** `--seed`. */
 export const seedOf = (call: Call): number => call.integer('seed', 0, 2 ** 32 - 1) ?? 0
 
-/** Throws `bind/unknown-name`, `bind/unknown-size`. */
-export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iterable<string>): void {
-  for (const name of bound) bindingOf(kernel, name)
+/** `used`: lists and sets that formats of schedules to come take. Throws `bind/unknown-name`, `bind/unknown-size`. */
+export function checkNames(
+  kernel: Kernel1,
+  bound: Iterable<string>,
+  sizes: Iterable<string>,
+  used: Used = new Map(),
+): void {
+  checkBound(kernel, bound, used)
   const candidates = kernel.params.filter((p) => !p.measured).map((p) => p.name)
   for (const name of sizes)
     if (!candidates.includes(name))
@@ -70,31 +76,35 @@ export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iter
  * The files that are read before a schedule is chosen by data, as it is for `kernel`: those of what its text declares. The
  * formats of a schedule tell of lists, sets and parts. Throws `bind/unknown-name` of what none takes.
  */
-export function early(kernel: Kernel, files: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+export function early(
+  kernel: Kernel,
+  files: ReadonlyMap<string, string>,
+  used: Used,
+): ReadonlyMap<string, string> {
   const declared = new Map(Object.entries(declaredOf(kernel.source, Object.fromEntries(files))))
   for (const name of files.keys())
-    if (!declared.has(name) && kernel.schedules.every((s) => isUnknownTo(kernel, s, name)))
-      bindingOf(kernel.source, name)
+    if (!declared.has(name) && !used.has(name) && kernel.schedules.every((s) => isUnknownTo(kernel, s, name)))
+      checkBound(kernel.source, [name], used)
   return declared
 }
 
-/** What depends on arguments is not known: 1 is one that most take. */
+/** Parts of formats too. What depends on arguments is not known: 1 is one that most take. */
 function isUnknownTo(kernel: Kernel, schedule: string, name: string): boolean {
   const args = kernel.parameters(schedule).map((p) => (p.required ? 1 : undefined))
-  const found = orRefused(() => bindingOf(kernel.schedule(schedule, ...args).compilation.kernel, name))
-  return found instanceof SptError && found.diagnostics[0]!.code === 'bind/unknown-name'
+  return orRefused(() => bindingIn(kernel.schedule(schedule, ...args).compilation.kernel, name)) === null
 }
 
-/** The others, of the kernel under its schedule. Throws as `checkNames`. */
+/** The others that the kernel under its schedule takes, which may be none of those of other schedules. Throws as `checkNames`. */
 export async function readLate(
   kernel: Kernel1,
   files: ReadonlyMap<string, string>,
   known: Readonly<Record<string, Tensor>>,
   sizes: ReadonlyMap<string, number>,
+  used: Used,
 ): Promise<Record<string, Tensor>> {
   const rest = new Map([...files].filter(([name]) => !Object.hasOwn(known, name)))
-  checkNames(kernel, rest.keys(), [])
-  return { ...known, ...(await readInputs(kernel, rest, sizes)) }
+  const taken = new Map(Object.entries(takenBy(kernel, Object.fromEntries(rest), used)))
+  return { ...known, ...(await readInputs(kernel, taken, sizes)) }
 }
 
 /** Throws `run/unknown-output`, and `io/…` where the file could not be written once the kernel has run. */
@@ -122,26 +132,37 @@ export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, st
   }
 }
 
-/** Reads what is bound. Files that do not tell their shape (edge lists, coordinate arrays) get it from `--size`. */
+/**
+ * Reads what is bound. Files that do not tell their shape (edge lists, coordinate arrays) get it from `--size`.
+ * `used`: as for `checkNames`.
+ */
 export async function readInputs(
   kernel: Kernel1,
   files: ReadonlyMap<string, string>,
   sizes: ReadonlyMap<string, number>,
+  used: Used = new Map(),
 ): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = []
   for (const [name, path] of files) {
-    const { kind, dimensions } = bindingOf(kernel, name)
+    const { kind, dimensions } = bindingIn(kernel, name) ?? ofFormat(kernel, name, used)
     if (kind === 'list' || kind === 'table') {
       tensors.push([name, await readTensor(path, { dtype: 'i32' })])
       continue
     }
     const extents = dimensions.map((d) => d.extent)
-    const known = extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
+    const known = extents.length > 0 && extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
     const shape = known ? extents.map((e) => evaluate(e, sizes)) : undefined
     const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)
     tensors.push([name, await readBound(path, valid ? shape : undefined, inOneLine(kernel, name, files))])
   }
   return Object.fromEntries(tensors)
+}
+
+/** A list, or a set over the axes of the tensor that the format stores. */
+function ofFormat(kernel: Kernel1, name: string, used: Used): Pick<Binding, 'kind' | 'dimensions'> {
+  const of = used.get(name)
+  const stored = of?.kind === 'set' && of.tensor !== null ? bindingIn(kernel, of.tensor) : null
+  return of ? { kind: of.kind, dimensions: stored?.dimensions ?? [] } : bindingOf(kernel, name)
 }
 
 /** Whether a file may have one dimension for several axes: offsets of one, or values at the positions of an axis that is bound. */

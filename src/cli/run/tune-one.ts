@@ -1,6 +1,7 @@
 /** `spt tune` on one matrix. */
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
-import { drawnInputs } from '../../api/workspace.ts'
+import { drawnInputs } from '../../api/drawn-inputs.ts'
+import { declaredOf } from '../../api/statistics.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceName, spaceOf } from './space-option.ts'
@@ -63,7 +64,10 @@ async function writePage(
   result: TuneResult,
 ): Promise<void> {
   const { tuneReport } = await import('../../notebook/report/index.ts')
-  const { tensors, params, seed } = valuesIn(source, inputs)
+  const { tensors, params, seed } = valuesIn(source, {
+    ...inputs,
+    tensors: declaredOf(source, inputs.tensors ?? {}),
+  })
   const drawn = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) })
   const text = tuneReport(result, { tensors: drawn.tensors })
   await call.write(path, text)

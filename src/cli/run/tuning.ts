@@ -101,7 +101,7 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
 
 export async function inputsOf({ call, kernel }: Given, { files, params }: TuneFiles): Promise<RunInputs> {
   return {
-    tensors: await readInputs(kernel.source, files, params),
+    tensors: await readInputs(kernel.source, files, params, kernel.usedData()),
     params: Object.fromEntries(params),
     seed: seedOf(call),
   }

@@ -34,8 +34,31 @@ export type Binding = { readonly dimensions: readonly Dimension[] } & (
   | { readonly kind: 'list' | 'set' }
 )
 
-/** @throws SptError `bind/unknown-name`, `bind/part` (arrays that nothing tells) */
-export function bindingOf(kernel: Kernel1, name: string, tensor?: Tensor): Binding {
+/**
+ * `besides`: other names that may be bound where this one is.
+ * @throws SptError `bind/unknown-name`, `bind/part` (arrays that nothing tells)
+ */
+export function bindingOf(
+  kernel: Kernel1,
+  name: string,
+  tensor?: Tensor,
+  besides: Iterable<string> = [],
+): Binding {
+  const found = bindingIn(kernel, name, tensor)
+  if (found) return found
+  const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
+  const candidates = [...new Set([...names, ...allAxesOf(kernel).keys(), ...besides])]
+  return fail({
+    code: 'bind/unknown-name',
+    message: `kernel ${kernel.name} has no buffer or axis ${name}`,
+    lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
+    hint: 'bind the name that the kernel declares',
+  })
+}
+
+/** The same; `null` of a name that stands for nothing. @throws SptError `bind/part` */
+export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Binding | null {
   const axes = allAxesOf(kernel)
   const over = (names: readonly string[]): Dimension[] =>
     names.map((a) => ({ name: a, extent: storedAxis(axes, a).extent }))
@@ -74,14 +97,7 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
     const chain = chainTo(axes, name)
     return { kind: 'axis', chain, dimensions: over(chain) }
   }
-  const candidates = [...tensors.map((t) => t.name), ...givenOf(kernel).keys(), ...axes.keys()]
-  return fail({
-    code: 'bind/unknown-name',
-    message: `kernel ${kernel.name} has no buffer or axis ${name}`,
-    lookup: { name, candidates },
-    expected: `one of ${candidates.join(', ')}`,
-    hint: 'bind the name that the kernel declares',
-  })
+  return null
 }
 
 /** The axes of what is bound by coordinates: a tensor's as declared, or the chain down to an axis. */

@@ -6,7 +6,7 @@ import type { ModelData } from './prediction.ts'
 import { Samples } from './rows.ts'
 import type { Rows } from './statistics.ts'
 
-export interface SentData extends Pick<ModelData, 'tensors' | 'params' | 'statistics'> {
+export interface SentData extends Pick<ModelData, 'tensors' | 'beside' | 'params' | 'statistics'> {
   /** Of the only tensor, which is sent without its elements. */
   readonly rows: Rows | null
 }
@@ -16,16 +16,22 @@ const MOST = 1 << 20
 
 /** `null`: too much to send. */
 export function sentData(kernel: Kernel1, data: ModelData): SentData | null {
-  const { params, statistics, samples = new Samples() } = data
+  const { beside = {}, params, statistics, samples = new Samples() } = data
   const tensors = Object.entries(data.tensors)
   const [first] = tensors
   if (first && tensors.length === 1 && sizeOf(kernel, first[0], 0) !== undefined) {
     const rows = samples.rowsOf(first[1])
     if (rows)
-      return { params, statistics, tensors: { [first[0]]: withoutElements(first[1]) }, rows: shared(rows) }
+      return {
+        beside,
+        params,
+        statistics,
+        tensors: { [first[0]]: withoutElements(first[1]) },
+        rows: shared(rows),
+      }
   }
-  const elements = tensors.reduce((n, [, t]) => n + elementsOf(t), 0)
-  return elements > MOST ? null : { params, statistics, tensors: data.tensors, rows: null }
+  const elements = [...tensors, ...Object.entries(beside)].reduce((n, [, t]) => n + elementsOf(t), 0)
+  return elements > MOST ? null : { beside, params, statistics, tensors: data.tensors, rows: null }
 }
 
 export function receivedData({ rows, ...data }: SentData): ModelData {

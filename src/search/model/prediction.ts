@@ -31,6 +31,8 @@ export interface Prediction {
 export interface ModelData {
   /** Sparse ones, under the names that the kernel's text declares. */
   readonly tensors: Readonly<Record<string, Tensor>>
+  /** Lists and sets that formats take. */
+  readonly beside?: Readonly<Record<string, Tensor>> | undefined
   readonly params: Readonly<Record<string, number>>
   readonly statistics: MatrixStatistics | null
   readonly samples?: Samples | undefined

@@ -12,7 +12,7 @@ import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { allAxesOf, callerTensor, isStructured } from '../../run/bind/caller-tensors.ts'
+import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { allowanceFor, withFewerRows } from './allowed.ts'
@@ -29,6 +29,8 @@ export type { Coordinates, Structure } from './index-facts.ts'
 /** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
 export interface Given {
   readonly tensors: Readonly<Record<string, Tensor>>
+  /** Lists and sets that formats take, of which a kernel takes those of its own. */
+  readonly beside?: Readonly<Record<string, Tensor>> | undefined
   readonly params: Readonly<Record<string, number>>
   /** Of these tensors, for all ways to store them. */
   readonly samples?: Samples | undefined
@@ -92,7 +94,10 @@ export function structureOf(
         { structureOnly: true },
       ),
     )
-  const [only] = sparse.length === 1 ? sparse : []
+  const own = [...givenOf(kernel).keys()]
+  const beside = Object.entries(given.beside ?? {}).filter(([name]) => own.includes(name))
+  // Lists and sets are of all rows, and of no sample of them.
+  const [only] = sparse.length === 1 && own.length === 0 ? sparse : []
   const along = only ? outerDimension(kernel, only[0]) : 0
   const size = only && sizeOf(kernel, only[0], along)
   const order = only ? rowOrderOf(kernel, only[0], along, new Map(Object.entries(sizes))) : null
@@ -100,7 +105,7 @@ export function structureOf(
     const sample = only && size !== undefined ? samples.of(only[1], along, sampled, most, order) : null
     if (!sample) for (const [, t] of sparse) samples.expectElements(t)
     if (!only || size === undefined || !sample)
-      return whole(within(1, Object.values(given.tensors), () => built(sparse)))
+      return whole(within(1, Object.values(given.tensors), () => built([...sparse, ...beside])))
     const parts = sample.strata.map((s) => ({
       of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], { [size]: s.rows })),
       weight: s.weight,

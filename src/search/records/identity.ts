@@ -1,6 +1,8 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
+
+import { drawnInputs } from '../../api/drawn-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
-import { drawnInputs } from '../../api/workspace.ts'
+import { isDeclared } from '../../api/statistics.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { expectValue, expectValues, INTEGER, NUMBER, oneOf, recordOf, TEXT } from '../../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -65,7 +67,19 @@ const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tens
 
 /** The fingerprint of what a kernel runs on. @throws SptError as `bindInputs` */
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
-  fingerprintOf(tensorsOf(kernel, inputs))
+  fingerprintOfBound(kernel, tensorsOf(kernel, inputs))
+
+/** Of lists that formats take, it is the values that times depend on. */
+const fingerprintOfBound = (kernel: Kernel, tensors: Readonly<Record<string, Tensor>>): string =>
+  fingerprintOf(
+    Object.fromEntries(
+      Object.entries(tensors).map(([name, t]) => {
+        const isList =
+          t.kind === 'dense' && t.values instanceof Int32Array && !isDeclared(kernel.source, name)
+        return [name, isList ? { ...t, kind: 'coords', coords: [t.values as Int32Array] } : t]
+      }),
+    ),
+  )
 
 /** Tensors by name as readers know them. */
 export const tunedTensors = (tensors: Readonly<Record<string, Tensor>>): readonly TunedTensor[] =>
@@ -109,7 +123,7 @@ export function studyOf(
     space: options.space ?? '',
     device: 'limits' in device ? recordedDevice(device) : device,
     compiler: compilerVersion(),
-    fingerprint: fingerprintOf(tensors),
+    fingerprint: fingerprintOfBound(kernel, tensors),
     sizes: inputs.params ?? {},
   }
   expectValue('sizes', key.sizes, recordOf(NUMBER, 'numbers by name'))

@@ -3,6 +3,7 @@ import { realpath } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
+import { isDeclared } from '../../api/statistics.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { readTensor } from '../../io/index.ts'
 import type { Inputs } from '../../run/bind/types.ts'
@@ -44,7 +45,7 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   const tensors = Object.fromEntries(
     await Promise.all(
       Object.entries(shared.tensors).map(
-        async ([name, input]) => [name, await tensorOf(input, options)] as const,
+        async ([name, input]) => [name, await tensorOf(input, options, isList(kernel, name))] as const,
       ),
     ),
   )
@@ -60,7 +61,14 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   return { program, kernel, inputs }
 }
 
-async function tensorOf(input: SharedInput, { dataRoot, generate }: RebuildOptions): Promise<Tensor> {
+const isList = (kernel: Kernel, name: string): boolean =>
+  !isDeclared(kernel.source, name) && kernel.takenData.get(name)?.kind === 'list'
+
+async function tensorOf(
+  input: SharedInput,
+  { dataRoot, generate }: RebuildOptions,
+  isList: boolean,
+): Promise<Tensor> {
   if ('family' in input)
     return generate
       ? generate(input.family)
@@ -76,7 +84,7 @@ async function tensorOf(input: SharedInput, { dataRoot, generate }: RebuildOptio
       expected: 'files of data in that folder',
       hint: 'put its data there',
     })
-  return readTensor(input.file)
+  return readTensor(input.file, isList ? { dtype: 'i32' } : {})
 }
 
 /** Where a path leads, after links. */

@@ -1,6 +1,8 @@
 /** One kernel on one set of inputs: points of a space are tried, by this process or by workers, and kept. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
+import { checkBound } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import { Space } from '../../api/space.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -11,6 +13,7 @@ import { spaceKey } from '../records/identity.ts'
 import { type Records, type StoredTrial, studyId, studyOf, traceHash, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
 import type { Asked, EvaluateContext } from '../search-options.ts'
+import { sketchOrigin } from '../sketches.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
@@ -79,6 +82,10 @@ export class Session {
   /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` where there is a queue */
   static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
     const { device, space, seed, queue, records, resume, data } = options
+    // Of a space of the program all formats are known; others may store tensors in any.
+    const ofProgram = space instanceof Space || sketchOrigin(space) !== undefined
+    const used = ofProgram ? kernel.usedData() : kernel.takenData
+    checkBound(kernel.compilation.kernel, Object.keys(options.inputs.tensors ?? {}), used)
     const evaluator = new Evaluator({ ...options, kernel })
     try {
       // What is wrong with the inputs is no point's fault.

@@ -1,6 +1,6 @@
 /** What was tuned, on what and how: what a reader has to know of a result, and enough to do it again. */
 import type { Kernel } from '../../api/kernel.ts'
-import { sizesOf } from '../../api/statistics.ts'
+import { declaredOf, sizesOf } from '../../api/statistics.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, recordedDevice, tunedTensors } from '../records/identity.ts'
@@ -38,7 +38,9 @@ export function subjectOf(
     strategy: typeof how.strategy === 'string' ? how.strategy : how.strategy.name || 'a function',
     seed: how.seed,
     started: new Date().toISOString(),
-    sizes: Object.fromEntries(sizesOf(kernel.source, { tensors, params, resident: {} })),
+    sizes: Object.fromEntries(
+      sizesOf(kernel.source, { tensors: declaredOf(kernel.source, tensors), params, resident: {} }),
+    ),
     tensors: tunedTensors(tensors),
   }
 }

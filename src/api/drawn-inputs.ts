@@ -1,0 +1,38 @@
+/** Random tensors of a seed, as the kernel as written draws them. */
+import { byName } from '../ast/by-name.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { extentsOf } from '../run/bind/coordinate-sources.ts'
+import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
+import { declaredOf } from './statistics.ts'
+
+/**
+ * What is bound to a kernel as written where random tensors are those of the seed; what it does not declare stays.
+ * @throws SptError as `bindInputs`
+ */
+export function drawnInputs(source: Kernel1, inputs: Inputs): Inputs {
+  const { tensors = {} } = inputs
+  const declared = { ...inputs, tensors: declaredOf(source, tensors) }
+  const drawn = withRandom(bindInputs(source, declared), declared).inputs
+  return { ...inputs, tensors: byName(Object.entries({ ...tensors, ...drawn.tensors })) }
+}
+
+/** With tensors in place of the seed's, for kernels whose formats would draw others. */
+export function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
+  const { kernel, params } = bound
+  const tensors = byName(Object.entries(inputs.tensors ?? {}))
+  const extents = extentsOf(kernel, params)
+  for (const name of bound.random) {
+    const dense = bound.dense.get(name)
+    const source = dense ? undefined : bound.sources().find((s) => s.name === name)
+    if (!dense && !source) continue
+    tensors[name] = dense ??
+      source!.tensor ?? {
+        kind: 'coords',
+        shape: source!.axes.map((a) => extents.get(a) ?? 0),
+        coords: source!.columns,
+        values: null,
+        dtype: 'f32',
+      }
+  }
+  return { bound, inputs: { ...inputs, tensors } }
+}

@@ -1,0 +1,63 @@
+/** Lists and sets of formats among what is bound for several kernels: each takes those of its own formats. */
+import { byName } from '../ast/by-name.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { bindingIn, bindingOf } from '../run/bind/binding-names.ts'
+import type { Inputs } from '../run/bind/index.ts'
+import type { UsedData } from '../schedule/used-data.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { coordinatesOf, isTyped } from './argument-checks.ts'
+import { valuesIn } from './bound-inputs.ts'
+import { isDeclared } from './statistics.ts'
+import { type Bindable, dtypeOf } from './tensors.ts'
+
+/** What formats take, by name. */
+export type Used = Pick<ReadonlyMap<string, UsedData>, 'has' | 'get' | 'keys'>
+
+/**
+ * What a kernel takes of what is bound; what else formats take is for other kernels.
+ * @throws SptError `bind/unknown-name` of what neither takes
+ */
+export function takenBy<T>(
+  kernel: Kernel1,
+  bound: Readonly<Record<string, T>>,
+  used: Used,
+): Record<string, T> {
+  checkBound(kernel, Object.keys(bound), used)
+  return byName(Object.entries(bound).filter(([name]) => bindingIn(kernel, name)))
+}
+
+/** @throws SptError `bind/unknown-name` of what neither the kernel nor formats take */
+export function checkBound(kernel: Kernel1, names: Iterable<string>, used: Used): void {
+  for (const name of names)
+    if (!used.has(name) && !bindingIn(kernel, name)) bindingOf(kernel, name, undefined, used.keys())
+}
+
+/** Inputs of a kernel with what its formats take. @throws SptError `tensor/…`, `bind/missing-size` */
+export function withBeside(
+  kernel: Kernel1,
+  inputs: Inputs,
+  beside: Readonly<Record<string, Bindable>>,
+): Inputs {
+  if (Object.keys(beside).length === 0) return inputs
+  const { tensors } = valuesIn(kernel, { ...inputs, tensors: { ...inputs.tensors, ...beside } })
+  return { ...inputs, tensors }
+}
+
+/** Those that the kernel's text does not declare, as tensors. @throws SptError `tensor/…` */
+export const besideDeclared = (
+  source: Kernel1,
+  bound: Readonly<Record<string, Bindable>>,
+  used: Used,
+): Record<string, Tensor> =>
+  byName(
+    Object.entries(bound).flatMap(([name, x]): [string, Tensor][] =>
+      isDeclared(source, name) ? [] : [[name, asTensor(name, x, used.get(name)?.kind)]],
+    ),
+  )
+
+/** Bare values are those of a list, or of a set along one dimension. */
+function asTensor(name: string, x: Bindable, kind: UsedData['kind'] | undefined): Tensor {
+  if (!Array.isArray(x) && !isTyped(x)) return x as Tensor
+  const values = kind === 'set' && isTyped(x) ? x : coordinatesOf(x, name)
+  return { kind: 'dense', shape: [values.length], values, dtype: dtypeOf(values) }
+}
