@@ -77,6 +77,18 @@ export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonl
   return path.filter((l) => names.has(l.var))
 }
 
+/** A loop of one iteration is at 0, and no index has to name it. */
+export const isSingle = ({ extent }: For): boolean => extent.kind === 'const' && extent.value === 1
+
+/**
+ * The loops around a write that run over its elements: those that name the element, and, so that steps find the loops of a
+ * nest whatever their extents are, those of one iteration that nothing names.
+ */
+export function elementLoops(path: readonly For[], index: readonly Expr[]): readonly For[] {
+  const named = closeOver(path, index)
+  return path.filter((l) => named.includes(l) || (!l.reduce && isSingle(l)))
+}
+
 /** The type of what is combined into a buffer until it is complete: by a built-in reducer, the one that the buffer asks for. */
 export const partialType = (b: Buffer, { reducer }: Reduce): Dtype =>
   isBuiltinReducer(reducer.name) ? b.accumulate : b.dtype

@@ -17,6 +17,7 @@ import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
+import { isSingle } from '../ir/reductions.ts'
 import { remembered } from '../ir/remembered.ts'
 import { barrier, define } from '../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
@@ -216,8 +217,8 @@ const barrierFor = (conflicts: readonly string[], block: BarrierScope): Stmt =>
 
 /** The loop, with a barrier at its end where one round may meet the next. */
 function closed(loop: For, block: BarrierScope): For {
-  // Threads that share the rounds out among themselves touch what they touch in one round only.
-  if (loop.cooperative) return loop
+  // Threads that share the rounds out among themselves touch what they touch in one round only, and one round has no next.
+  if (loop.cooperative || isSingle(loop)) return loop
   // Seen from two rounds, the loop's own variable has two values: it is part of the paths.
   const round = (body: Body): Body => [{ ...loop, body }]
   const conflicts = (where: 'row' | 'block'): readonly string[] => {

@@ -13,7 +13,7 @@ import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { closeOver } from '../ir/reductions.ts'
+import { closeOver, elementLoops, isSingle } from '../ir/reductions.ts'
 import { when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { stmt } from '../ir/tree.ts'
@@ -30,6 +30,8 @@ export interface Footprint {
   readonly threads: readonly For[]
   /** Loops inside, each a dimension; of the first use, which stands for all. */
   readonly loops: readonly For[]
+  /** These among those of one iteration around a write, which its copy has as well, without a dimension. */
+  readonly nest: readonly For[]
   readonly index: readonly Expr[]
   readonly shape: readonly number[]
   /** What has to hold for a load outside of the loops that are not copied. */
@@ -39,12 +41,17 @@ export interface Footprint {
 /** The loops inside that decide which element an index names. */
 export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => closeOver(use.path, use.index)
 
+/** A loop around a use that its copy lacks, and that may have no iteration where the copy has elements. */
+export const hiddenLoop = ({ path }: Use, { loops }: Footprint): For | undefined =>
+  path.find((l) => !loops.includes(l) && !(isSingle(l) && l.guards.length === 0))
+
 /** Equal for uses that touch the same elements, whatever their loops are called. */
 function signature(use: Use): string {
   const loops = neededBy(use)
   const map = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(`#${k}`)]))
   const key = (e: Expr): string => keyOf(substitute(e, map))
-  return [...use.index.map(key), ...loops.flatMap((l) => ['for', key(l.extent), ...l.guards.map(key)])].join(
+  const sum = (e: Expr): string => linearKey(linear(substitute(e, map)))
+  return [...use.index.map(sum), ...loops.flatMap((l) => ['for', key(l.extent), ...l.guards.map(key)])].join(
     ' ; ',
   )
 }
@@ -92,7 +99,8 @@ export function footprint(
       expected: `at most ${limit} elements`,
       hint: 'split the loops and cache further inside',
     })
-  return { threads, loops, index: first.index, shape: sizes.length > 0 ? sizes : [1], conditions: [] }
+  const nest = first.mode === 'write' ? elementLoops(first.path, first.index) : loops
+  return { threads, loops, nest, index: first.index, shape: sizes.length > 0 ? sizes : [1], conditions: [] }
 }
 
 const printIndex = (buffer: Buffer, u: Use): string =>
@@ -173,7 +181,8 @@ export function copyNest(
   make: (local: readonly Expr[], element: (e: Expr) => Expr) => Stmt,
 ): Stmt {
   const map = new Map<string, Expr>()
-  const clones = print.loops.map((l): For => {
+  const clones = print.nest.map((n): For => {
+    const l = print.loops.find((x) => x.var === n.var) ?? { ...n, guards: [] }
     const fresh = cx.fresh(l.name)
     map.set(l.var, variable(fresh))
     const mode = scope === 'register' && l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)
@@ -186,7 +195,7 @@ export function copyNest(
       guards: l.guards.map((g) => substitute(g, map)),
     }
   })
-  const vars = [...print.threads.map((l) => variable(l.var)), ...clones.map((l) => variable(l.var))]
+  const vars = [...print.threads.map((l) => variable(l.var)), ...print.loops.map((l) => map.get(l.var)!)]
   const conditional = (conditions: readonly Expr[], inside: Stmt): Stmt =>
     conditions.reduceRight<Stmt>((s, cond) => when(substitute(cond, map), [s]), inside)
   const own = new Set(map.keys())

@@ -47,3 +47,24 @@ test('atomic updates by different reducers are in order', () => {
   const body = print3(compilation.plan)
   expect(body.match(/barrier/g)).toHaveLength(1)
 })
+
+test.each([
+  [1, 1],
+  [3, 2],
+])('threads meet at the end of a round where another follows: of %i', (rounds, barriers) => {
+  const program = parseProgram(`kernel k(m: size) {
+    axis i = dense_fixed(m)
+    axis t = dense_fixed(${rounds})
+    axis j = dense_fixed(8)
+    buffer X: f32[t, j] in
+    buffer Y: f32[i] out
+    iterate row [i, t, j] as SRR { Y[i] += X[t, j] }
+  }
+  schedule k.s {
+    split i by 8 -> (io, ii)
+    bind io to block.x, ii to thread.x
+    cache_read X at t in shared
+  }`)
+  const { text } = program.kernel().schedule('s').emit('wgsl').at(-1)!
+  expect(text.match(/Barrier\(/g)).toHaveLength(barriers)
+})

@@ -10,7 +10,7 @@ import { keyOf } from '../../ir/structural-equality.ts'
 import type { Body } from '../../ir/tree.ts'
 import type { Use } from '../buffer-uses.ts'
 import type { Context } from '../context.ts'
-import { type Footprint, neededBy } from '../footprint.ts'
+import { type Footprint, hiddenLoop, neededBy } from '../footprint.ts'
 
 /**
  * What writes the buffer inside of the loop, in order: one statement, or several that combine the same targets by one
@@ -91,7 +91,7 @@ export function checkTogether(
 
 /** A store has to happen for every element that is written back. */
 export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
-  const extra = use.path.find((l) => !print.loops.includes(l))
+  const extra = hiddenLoop(use, print)
   if (!use.conditional && !extra) return
   cx.refuse({
     code: 'not-every-element',

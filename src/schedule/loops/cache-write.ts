@@ -22,6 +22,7 @@ import {
   copyNest,
   type Footprint,
   footprint,
+  hiddenLoop,
   localIndex,
   neededBy,
 } from '../footprint.ts'
@@ -112,7 +113,7 @@ export const cacheWrite = primitive({
         ...inMemory(cx, loop, step.memory, { name, dtype }, prints[k]!.shape),
       })
     })
-    const hidden = use.conditional || use.path.some((l) => !prints[0]!.loops.includes(l))
+    const hidden = use.conditional || hiddenLoop(use, prints[0]!) !== undefined
     // The element may exist only under conditions, and it is written back under the same, which are asked again then.
     const until = loop.body.slice(use.child)
     const conditionsOf = (u: Use): readonly Condition[] => {

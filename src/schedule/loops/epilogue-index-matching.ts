@@ -5,10 +5,11 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, minus } from '../../analysis/integers/linear.ts'
-import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
+import { type Digit, loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
 import { add, ceildiv, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
+import { isSingle } from '../../ir/reductions.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 import { conditionKey } from '../redundant-guards.ts'
@@ -74,11 +75,14 @@ function matchSegments(
   return digits && [...matches, ...digits]
 }
 
+/** Loops of one iteration are at 0, and have no place beside others. */
+const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
+  all.filter((d, k) => !isSingle(d.of) || (k === 0 && all.every((x) => isSingle(x.of))))
+
 /** Positions that several loops make together, as digits of a number: those of the other number between the same places. */
 function matchDigits(chain: readonly For[], sum: Linear, other: Linear): readonly IndexMatch[] | undefined {
   const all = loopDigits(sum, (name) => chain.find((l) => l.var === name))
-  // Loops of one iteration are at 0, and have no place beside others.
-  const digits = all?.filter((d, k) => !isSingle(d.of) || (k === 0 && all.every((x) => isSingle(x.of))))
+  const digits = all && counting(all)
   const number = digits && mixedRadix(digits)
   if (!number?.dense || sum.constant !== 0 || other.constant !== 0) return undefined
   const places = number.digits.map(strideOf)
@@ -97,9 +101,6 @@ function matchDigits(chain: readonly For[], sum: Linear, other: Linear): readonl
     return { of, value, place: value }
   })
 }
-
-/** A loop of one iteration is at 0, and no index names it. */
-export const isSingle = ({ extent }: For): boolean => extent.kind === 'const' && extent.value === 1
 
 /** The position in a permutation of all that a loop runs over: it is there once each. */
 function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
@@ -122,7 +123,7 @@ export function covers(
 ): boolean {
   const sum = linear(made)
   const all = loopDigits(sum, (name) => around.find((l) => l.var === name))
-  const digits = all?.filter((d) => all.length === 1 || !isSingle(d.of))
+  const digits = all && counting(all)
   const number = digits && mixedRadix(digits)
   const [first, last] = [number?.digits[0], number?.digits.at(-1)]
   const whole =

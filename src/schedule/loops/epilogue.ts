@@ -11,7 +11,7 @@ import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, int, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { closeOver } from '../../ir/reductions.ts'
+import { elementLoops, isSingle } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { type Body, bodiesOf, replaceStmt, stmt } from '../../ir/tree.ts'
@@ -20,7 +20,7 @@ import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { conditionKey } from '../redundant-guards.ts'
-import { checkGuards, covers, isSingle, matchIndices } from './epilogue-index-matching.ts'
+import { checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 import { checkCombines, checkStartsInside, consumed, perfectChain } from './epilogue-updates.ts'
 
@@ -117,7 +117,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const atStart = chain.filter(isSingle).map((l) => [l.var, int(0)] as const)
   for (const name of produced) {
     const write = onlyWrite(cx, at, producer, name)
-    const inner = closeOver(write.path, write.index)
+    const inner = elementLoops(write.path, write.index)
     const changing = inner.find((l) => l.reduce) ?? [...at.path, loop].find((l) => l.reduce)
     if (changing)
       refuse(
@@ -182,7 +182,11 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const meets = (l: For): boolean => met.some((e) => mentions(e, l.var))
   checkCombines(cx, consumer, [...at.path, loop, ...clones].filter(meets))
   checkStartsInside(cx, producer, consumer, [...at.path, loop].filter(meets))
-  clones = clones.map((l) => (meets(l) ? { ...l, reduce: true } : l))
+  // Where the consumer combines in a loop of one iteration, so do the producer's that name no element.
+  const combining = chain.some((l) => isSingle(l) && l.reduce)
+  const extra = (l: For): boolean =>
+    combining && isSingle(l) && ![...values.values()].some((e) => mentions(e, l.var))
+  clones = clones.map((l) => (meets(l) || extra(l) ? { ...l, reduce: true } : l))
   const held = new Set([...at.path, loop, ...clones].flatMap((l) => l.guards.map(conditionKey)))
   const left = asked.map((g) => substitute(g, values)).filter((g) => !held.has(conditionKey(g)))
   const core = whenAll(left, substituteStmts(chain.at(-1)!.body, values))
