@@ -40,6 +40,7 @@ export const ROOMS = {
   formats: [...IR, 'columns'],
   storage: [...IR, 'columns', 'formats'],
   pictures: [...IR, 'columns', 'formats', 'storage'],
+  prune: ['ast', 'pictures'],
   schedule: [...IR, 'elaborate', 'formats'],
   lower: IR,
   backends: IR,
@@ -78,6 +79,7 @@ export const ROOMS = {
     'api',
     'search',
     'notebook',
+    'prune',
     '.',
   ],
   // Files directly in src: what users import, and nothing else.
@@ -96,6 +98,7 @@ export const ROOMS = {
     'search',
     'search/model',
     'notebook',
+    'prune',
   ],
 }
 

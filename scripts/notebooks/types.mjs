@@ -46,6 +46,7 @@ const EXPORTED = {
   sparsetile: 'dist/src/node.d.ts',
   'sparsetile/notebook': 'dist/src/notebook.d.ts',
   'sparsetile/search': 'dist/src/search.d.ts',
+  'sparsetile/prune': 'dist/src/prune.d.ts',
   'sparsetile/families': 'dist/bench/families.d.ts',
 }
 

@@ -110,6 +110,18 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
     ])
   })
 
+  test('prunes by its own name', () => {
+    const script = consumer(
+      'prune.js',
+      `import { elementWise, layersOf, prune } from 'sparsetile/prune'
+const layers = layersOf([{ name: 'w', rows: 1, cols: 4, weights: Float32Array.of(4, 1, 3, 2) }])
+console.log([...(await prune(layers, { pattern: elementWise(), sparsity: 0.5 })).masks[0]].join())
+`,
+    )
+    const r = spawnSync(process.execPath, [script], { encoding: 'utf8' })
+    expect({ out: r.stdout, err: r.stderr }).toEqual({ out: '1,0,1,0\n', err: '' })
+  })
+
   test('has types that a strict consumer compiles against', () => {
     consumer(
       'main.ts',

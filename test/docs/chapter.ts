@@ -14,6 +14,7 @@ import { inspect } from 'node:util'
 import { transform } from 'esbuild'
 import { main } from '../../src/cli/index.ts'
 import * as sparsetile from '../../src/node.ts'
+import * as pruning from '../../src/prune.ts'
 import * as searching from '../../src/search.ts'
 
 export interface Block {
@@ -91,7 +92,11 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
       const line = what.map((x) => (typeof x === 'string' ? x : inspect(x))).join(' ')
       printed.set(sink, `${printed.get(sink) ?? ''}${line}\n`)
     }
-    await (await programOf(blocks))({ sparsetile, searching, upTo, console: { log } })
+    await (await programOf(blocks))({
+      modules: { node: sparsetile, search: searching, prune: pruning },
+      upTo,
+      console: { log },
+    })
     await upTo(blocks.length)
     for (const name of wanted) made.set(name, readFileSync(name, 'utf8'))
   } finally {
@@ -102,8 +107,8 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
 }
 
 interface Around {
-  readonly sparsetile: typeof sparsetile
-  readonly searching: typeof searching
+  /** What pages import, by what stands after `sparsetile/`. */
+  readonly modules: Readonly<Record<string, object>>
   readonly upTo: (k: number) => Promise<void>
   readonly console: { readonly log: (...what: unknown[]) => void }
 }
@@ -113,20 +118,17 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
     .map((b, k) => (b.kind === 'ts' ? `await upTo(${k})\n${b.text}` : ''))
     .join('\n')
     .replace(
-      /^import (\{[^}]*\}) from 'sparsetile\/(node|search)'$/gm,
+      /^import (\{[^}]*\}) from 'sparsetile\/(node|search|prune)'$/gm,
       (_, names: string, module: string) => {
         const values = names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')
-        return `const ${values} = ${module === 'node' ? 'sparsetile' : 'searching'}`
+        return `const ${values} = modules.${module}`
       },
     )
-  const { code } = await transform(
-    `export async function page({ sparsetile, searching, upTo, console }) {\n${text}\n}`,
-    {
-      loader: 'ts',
-      format: 'cjs',
-      target: 'es2022',
-    },
-  )
+  const { code } = await transform(`export async function page({ modules, upTo, console }) {\n${text}\n}`, {
+    loader: 'ts',
+    format: 'cjs',
+    target: 'es2022',
+  })
   const module = { exports: {} as { page: (around: Around) => Promise<void> } }
   new Function('module', code)(module)
   return module.exports.page

@@ -1,0 +1,105 @@
+/** What is asked for, checked before anything is read. */
+import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, expectOptions, isRecord, show } from '../ast/expect-argument.ts'
+import { matched } from './globs.ts'
+import { checkLayers, checkMasks } from './layers.ts'
+import type { Layers, Mask, Pattern, PruneProgress } from './types.ts'
+
+export interface PruneChoices {
+  readonly pattern: Pattern
+  /** Layers that stay as they are, and are counted in no total: names, with `*` and `?`. */
+  readonly exclude?: readonly string[]
+  /** The sparsity that layers must not exceed, by name, with `*` and `?`; the least of several. */
+  readonly limits?: Readonly<Record<string, number>>
+  readonly onProgress?: (progress: PruneProgress) => void
+}
+
+export interface PruneOptions extends PruneChoices {
+  /** At least 0 and less than 1, over all layers that are not excluded; not needed where it follows from the pattern. */
+  readonly sparsity?: number
+  /** Masks of an earlier stage, by layer: elements that it pruned count as 0. */
+  readonly after?: readonly Mask[]
+}
+
+export interface Checked {
+  readonly pattern: Pattern
+  readonly sparsity: number
+  /** Layers that are pruned, by their place, and the limit of each. */
+  readonly layers: readonly number[]
+  readonly limits: readonly number[]
+  readonly after: readonly Mask[] | undefined
+  readonly onProgress: ((progress: PruneProgress) => void) | undefined
+}
+
+export const CHOICES = ['pattern', 'exclude', 'limits', 'onProgress'] as const
+
+/** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
+export function checked(layers: Layers, options: PruneOptions): Checked {
+  checkLayers(layers)
+  expectOptions('prune', options, [...CHOICES, 'sparsity', 'after'])
+  const { pattern, exclude = [], limits = {}, after, onProgress } = options
+  expectArgument(
+    isRecord(pattern) && typeof pattern.masks === 'function',
+    'pattern',
+    pattern,
+    'a pattern, such as tileWise({ granularity: 128 })',
+  )
+  expectArgument(
+    Array.isArray(exclude) && exclude.every((g) => typeof g === 'string'),
+    'exclude',
+    exclude,
+    'a list of names',
+  )
+  expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
+  const sparsity = checkedSparsity(pattern, options.sparsity)
+  if (after !== undefined) checkMasks(after, layers.shapes)
+  const names = layers.shapes.map((s) => s.name)
+  const excluded = new Set(exclude.flatMap((glob) => matched('exclude', glob, names)))
+  const limit = limitsOf(pattern, limits, names)
+  const chosen = names.flatMap((_, k) => (excluded.has(k) ? [] : [k]))
+  if (chosen.length === 0)
+    fail({
+      code: 'prune/layers',
+      message: 'all layers are excluded',
+      expected: 'at least one layer that is not excluded',
+    })
+  return { pattern, sparsity, layers: chosen, limits: chosen.map((k) => limit[k]!), after, onProgress }
+}
+
+/** Sparsities are written with few digits. */
+const NEAR = 1e-9
+
+export function checkedSparsity(pattern: Pattern, sparsity: number | undefined): number {
+  const { text, sparsity: only, least = 0 } = pattern
+  const asked = sparsity ?? only
+  const refuse = (expected: string): never =>
+    fail({
+      code: 'prune/sparsity',
+      message: asked === undefined ? `${text} needs a sparsity` : `a sparsity of ${show(asked)} with ${text}`,
+      expected,
+    })
+  if (typeof asked !== 'number' || !(asked >= 0 && asked < 1)) return refuse('at least 0 and less than 1')
+  if (only !== undefined && Math.abs(asked - only) > NEAR)
+    return refuse(`${only}, which follows from the pattern`)
+  if (asked < least - NEAR) return refuse(`at least ${least}, which every layer gets`)
+  return asked
+}
+
+function limitsOf(
+  { text, least = 0 }: Pattern,
+  limits: Readonly<Record<string, number>>,
+  names: readonly string[],
+): readonly number[] {
+  const out = names.map(() => 1)
+  for (const [glob, limit] of Object.entries(limits)) {
+    if (!(limit >= least - NEAR && limit <= 1))
+      fail({
+        code: 'prune/limit',
+        message: `a limit of ${show(limit)} for ${glob} with ${text}`,
+        expected: `a number from ${least} to 1`,
+        hint: least > 0 ? 'exclude layers that are to keep more' : 'limits are sparsities',
+      })
+    for (const k of matched('limits', glob, names)) out[k] = Math.min(out[k]!, limit)
+  }
+  return out
+}

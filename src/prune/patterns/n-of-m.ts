@@ -1,0 +1,44 @@
+/** n:m sparsity: of every m neighbouring inputs each output keeps the best n; of the last ones, where m does not divide, n too. */
+import { expectOptions } from '../../ast/expect-argument.ts'
+import { best } from '../selection.ts'
+import type { Pattern } from '../types.ts'
+import { checkParameter, kept, MOST } from './parameters.ts'
+
+export interface NOfMOptions {
+  readonly n: number
+  readonly m: number
+}
+
+/** Bits that tell one of m. */
+export const bitsFor = (m: number): number => Math.ceil(Math.log2(m))
+
+/** @throws SptError `prune/parameter` */
+export function nOfM(options: NOfMOptions): Pattern {
+  expectOptions('nOfM', options, ['n', 'm'])
+  const { n, m } = options
+  checkParameter('m', m)
+  checkParameter('n', n, 1, m)
+  return {
+    name: 'nm',
+    text: `nm(${n}, ${m})`,
+    sparsity: 1 - n / m,
+    least: 1 - n / m,
+    async masks({ shapes, scores: read }) {
+      const masks: Uint8Array[] = []
+      for (const [k, { rows, cols }] of shapes.entries()) {
+        const scores = await read(k, `${n} of ${m}`)
+        const mask = new Uint8Array(rows * cols)
+        for (let r = 0; r < rows; r++)
+          for (let c = 0; c < cols; c += m) {
+            const from = r * cols + c
+            const to = from + Math.min(m, cols - c)
+            best(scores.subarray(from, to), to - from, n, mask.subarray(from, to))
+          }
+        masks.push(mask)
+      }
+      return { kept: masks }
+    },
+    bytes: ({ shape: { valueBytes = 4 }, kept: mask }) =>
+      kept(mask) * valueBytes + Math.ceil((kept(mask) * bitsFor(Math.min(m, MOST))) / 8),
+  }
+}

@@ -1,0 +1,54 @@
+/** TEW: tiles at a higher sparsity, and the best single elements of what they prune: two masks that are disjoint. */
+import { fail } from '../../ast/diagnostic.ts'
+import { expectOptions, show } from '../../ast/expect-argument.ts'
+import { elementsOf, lowestElements, targetOf } from '../selection.ts'
+import { maskOf } from '../tiles.ts'
+import type { Pattern } from '../types.ts'
+import { checkGranularity, elementBytes, kept } from './parameters.ts'
+import { prunedTiles, tileBytes } from './tile-wise.ts'
+
+export interface TileElementWiseOptions {
+  readonly granularity: number
+  /** The share of all elements that is kept beside the tiles: 0.01 or 0.05 are usual. */
+  readonly delta: number
+}
+
+/** @throws SptError `prune/parameter`, `prune/delta` */
+export function tileElementWise(options: TileElementWiseOptions): Pattern {
+  expectOptions('tileElementWise', options, ['granularity', 'delta'])
+  const { granularity, delta } = options
+  checkGranularity(granularity)
+  if (!(delta >= 0 && delta < 1))
+    fail({
+      code: 'prune/delta',
+      message: `delta cannot be ${show(delta)}`,
+      expected: 'a number of at least 0 and less than 1',
+    })
+  return {
+    name: 'tew',
+    text: `tew(${granularity}, ${delta})`,
+    async masks(given, sparsity) {
+      if (!(sparsity + delta < 1))
+        fail({
+          code: 'prune/delta',
+          message: `tiles at a sparsity of ${sparsity} + ${delta} hold nothing`,
+          expected: 'sparsity + delta below 1',
+          hint: 'a smaller delta, or elementWise()',
+        })
+      const { shapes } = given
+      const tiles = await prunedTiles(given, sparsity + delta, granularity)
+      const masks = shapes.map(({ rows, cols }, k) => maskOf(tiles[k]!, rows, cols))
+      const rest = await lowestElements(given, {
+        target: targetOf(sparsity, elementsOf(shapes)),
+        rooms: shapes.map((s) => s.rows * s.cols),
+        taken: masks,
+      })
+      // Neither in a tile nor among those that stay pruned.
+      for (const [k, mask] of rest.entries())
+        for (let i = 0; i < mask.length; i++) mask[i] = 1 - mask[i]! - masks[k]![i]!
+      return { kept: masks, rest, tiles }
+    },
+    bytes: ({ shape: { rows, valueBytes = 4 }, tiles, rest }) =>
+      tileBytes(tiles, valueBytes) + (rest ? elementBytes(kept(rest), rows, valueBytes) : 0),
+  }
+}

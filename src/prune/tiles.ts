@@ -1,0 +1,65 @@
+/** Tiles of masks: after every `granularity` outputs that keep something, in their order, one ends; each is a product. */
+import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { checkLength } from './layers.ts'
+import { checkGranularity } from './patterns/parameters.ts'
+import type { Mask, Tile } from './types.ts'
+
+/** Positions of what is not 0 in part of an array. */
+export function positions(flags: ArrayLike<number>, from: number, length: number): Int32Array {
+  let n = 0
+  for (let i = 0; i < length; i++) if (flags[from + i] !== 0) n++
+  const out = new Int32Array(n)
+  n = 0
+  for (let i = 0; i < length; i++) if (flags[from + i] !== 0) out[n++] = i
+  return out
+}
+
+/** Rows that keep something. */
+export function keptRows(mask: Mask, rows: number, cols: number): Int32Array {
+  const kept = new Uint8Array(rows)
+  for (let r = 0; r < rows; r++)
+    for (let i = r * cols; i < (r + 1) * cols && kept[r] === 0; i++) if (mask[i] !== 0) kept[r] = 1
+  return positions(kept, 0, rows)
+}
+
+/** Neighbours in a list, `granularity` together. */
+export const grouped = (outputs: Int32Array, granularity: number): Int32Array[] =>
+  Array.from({ length: Math.ceil(outputs.length / granularity) }, (_, k) =>
+    outputs.slice(k * granularity, (k + 1) * granularity),
+  )
+
+/**
+ * The tiles of a mask that is tile-wise.
+ * @throws SptError `prune/not-tile-wise`: outputs of a tile keep different inputs
+ */
+export function tilesOf(mask: Mask, rows: number, cols: number, granularity: number): readonly Tile[] {
+  checkGranularity(granularity)
+  checkLength('the mask', mask, Uint8Array, { name: 'given', rows, cols })
+  return grouped(keptRows(mask, rows, cols), granularity).map((outputs, k) => {
+    const first = outputs[0]!
+    for (const r of outputs)
+      for (let c = 0; c < cols; c++)
+        if ((mask[r * cols + c] === 0) !== (mask[first * cols + c] === 0)) {
+          const [keeps, prunes] = mask[r * cols + c] === 0 ? [first, r] : [r, first]
+          fail({
+            code: 'prune/not-tile-wise',
+            message: `tile ${k} of ${outputs.length} outputs is no product: row ${r}, column ${c} differs from row ${first}`,
+            expected: `the same inputs for rows ${first} to ${outputs.at(-1)} that keep something; row ${keeps} keeps column ${c}, row ${prunes} does not`,
+            hint: 'another granularity, or a pattern with single elements beside the tiles',
+          })
+        }
+    return { outputs, inputs: positions(mask, first * cols, cols) }
+  })
+}
+
+/** Whether `tilesOf` finds tiles. */
+export const isTileWise = (mask: Mask, rows: number, cols: number, granularity: number): boolean =>
+  !(orRefused(() => tilesOf(mask, rows, cols, granularity)) instanceof SptError)
+
+/** All elements of tiles. */
+export function maskOf(tiles: readonly Tile[], rows: number, cols: number): Mask {
+  const mask = new Uint8Array(rows * cols)
+  for (const { outputs, inputs } of tiles)
+    for (const r of outputs) for (let k = 0; k < inputs.length; k++) mask[r * cols + inputs[k]!] = 1
+  return mask
+}

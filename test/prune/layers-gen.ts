@@ -1,0 +1,104 @@
+/** Layers with values that are all different, of few kinds, equal or zero. */
+import fc from 'fast-check'
+import { type Layers, type LayerValues, layersOf } from '../../src/prune.ts'
+import type { Matrix } from './reference.ts'
+
+const values = (n: number): fc.Arbitrary<Float32Array> =>
+  fc
+    .oneof(
+      fc.array(fc.integer({ min: -2, max: 2 }), { minLength: n, maxLength: n }),
+      fc.array(fc.integer({ min: -1000, max: 1000 }), { minLength: n, maxLength: n }),
+      fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: n, maxLength: n }),
+      fc.constantFrom(0, 1, -3).map((x) => new Array<number>(n).fill(x)),
+    )
+    .map((list) => Float32Array.from(list))
+
+const flags = (n: number): fc.Arbitrary<Uint8Array> =>
+  fc.array(fc.integer({ min: 0, max: 1 }), { minLength: n, maxLength: n }).map((x) => Uint8Array.from(x))
+
+const layer = (scored: boolean): fc.Arbitrary<LayerValues> =>
+  fc.tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 13 })).chain(([rows, cols]) =>
+    fc.record({
+      name: fc.constant(''),
+      rows: fc.constant(rows),
+      cols: fc.constant(cols),
+      weights: values(rows * cols),
+      ...(scored && { gradients: values(rows * cols) }),
+    }),
+  )
+
+export interface Drawn {
+  readonly list: readonly LayerValues[]
+  readonly layers: Layers
+  readonly limits: Record<string, number>
+  readonly exclude: readonly string[]
+  readonly after: readonly Uint8Array[] | undefined
+  /** What is not excluded, its places among the layers, and a limit for each. */
+  readonly chosen: readonly Matrix[]
+  readonly places: readonly number[]
+  readonly most: readonly number[]
+  readonly restricted: boolean
+}
+
+/** What is read stands in one buffer, which the next reading overwrites. */
+function oneBuffer(list: readonly LayerValues[]): Layers {
+  const buffer = new Float32Array(Math.max(...list.map((l) => l.weights.length)))
+  const of = layersOf(list)
+  const read = async (values: Promise<Float32Array>): Promise<Float32Array> => {
+    const now = await values
+    buffer.fill(7).set(now)
+    return buffer.subarray(0, now.length)
+  }
+  return {
+    shapes: of.shapes,
+    weights: (k) => read(of.weights(k)),
+    ...(of.gradients && { gradients: (k) => read(of.gradients!(k)) }),
+  }
+}
+
+/** `least`: of limits. */
+export const drawn = (least = 0): fc.Arbitrary<Drawn> =>
+  fc
+    .boolean()
+    .chain((scored) => fc.array(layer(scored), { minLength: 1, maxLength: 5 }))
+    .chain((unnamed) => {
+      const list = unnamed.map((l, k) => ({ ...l, name: `layer.${k}` }))
+      const each = <T>(x: fc.Arbitrary<T>) => fc.array(x, { minLength: list.length, maxLength: list.length })
+      return fc.record({
+        list: fc.constant(list),
+        limits: fc.oneof(
+          fc.constant(null),
+          each(fc.constantFrom(1, 1, least, (1 + least) / 2, Math.max(least, 0.75))),
+        ),
+        excluded: fc.oneof(fc.constant(null), each(fc.boolean())),
+        after: fc.oneof(fc.constant(null), fc.tuple(...list.map((l) => flags(l.rows * l.cols)))),
+      })
+    })
+    .map(({ list, limits, excluded, after }) => {
+      // One is left.
+      const places = list.flatMap((_, k) => (k > 0 && excluded?.[k] ? [] : [k]))
+      const score = ({ weights, gradients, rows, cols }: LayerValues, k: number): Matrix => ({
+        rows,
+        cols,
+        e: [...weights].map((w, i) => {
+          if (after?.[k]?.[i] === 0) return 0
+          return gradients ? Math.fround(Math.abs(gradients[i]! * w)) : Math.abs(w)
+        }),
+      })
+      return {
+        list,
+        layers: oneBuffer(list),
+        limits: Object.fromEntries((limits ?? []).map((l, k) => [`layer.${k}`, l])),
+        exclude: list.flatMap((l, k) => (places.includes(k) ? [] : [l.name])),
+        after: after ?? undefined,
+        chosen: places.map((k) => score(list[k]!, k)),
+        places,
+        most: places.map((k) => limits?.[k] ?? 1),
+        restricted: limits !== null,
+      }
+    })
+export const sparsities = (least = 0): fc.Arbitrary<number> =>
+  fc.oneof(
+    fc.constantFrom(least, 0.5, 0.75, 0.9, 0.999),
+    fc.integer({ min: Math.ceil(100 * least), max: 99 }).map((p) => p / 100),
+  )

@@ -1,0 +1,183 @@
+/** Masks are those of the reference, which sorts everything; and have the structure that their pattern promises. */
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect } from 'vitest'
+import {
+  blockWise,
+  elementWise,
+  isTileWise,
+  type Mask,
+  nOfM,
+  type Pattern,
+  prune,
+  tileElementWise,
+  tilesOf,
+  tileVectorWise,
+  tileWise,
+  vectorNOfM,
+} from '../../src/prune.ts'
+import { type Drawn, drawn, sparsities } from './layers-gen.ts'
+import * as reference from './reference.ts'
+
+const granularities = fc.constantFrom(1, 2, 3, 4, 128)
+const lists = (masks: readonly Mask[]): number[][] => masks.map((m) => [...m])
+
+/** Pruned layers alone; those that are excluded are as they were. */
+async function pruned({ list, layers, limits, exclude, after, places }: Drawn, pattern: Pattern, s?: number) {
+  const made = await prune(layers, {
+    pattern,
+    limits,
+    exclude,
+    ...(s !== undefined && { sparsity: s }),
+    ...(after && { after }),
+  })
+  list.forEach((l, k) => {
+    if (places.includes(k)) return
+    expect(made.masks[k]).toEqual(after?.[k] ?? new Uint8Array(l.weights.length).fill(1))
+    expect(made.rest?.[k]?.some((x) => x !== 0) ?? false).toBe(false)
+  })
+  const of = <T>(masks: readonly T[] | undefined): T[] => places.flatMap((k) => (masks ? [masks[k]!] : []))
+  return { ...made, masks: of(made.masks), rest: of(made.rest), tiles: of(made.tiles) }
+}
+
+/** As many as asked for, but for less than one vector of the largest size. */
+function withinOneVector(masks: readonly (readonly number[])[], s: number, vector: number): void {
+  const all = masks.flat()
+  const most = reference.target(s, all.length)
+  const lost = all.filter((x) => x === 0).length
+  expect(lost).toBeLessThanOrEqual(most)
+  expect(lost).toBeGreaterThan(most - vector)
+}
+
+describe('as the reference', () => {
+  law.prop([drawn(), sparsities()])('elements', async (d, s) => {
+    const masks = lists((await pruned(d, elementWise(), s)).masks)
+    expect(masks).toEqual(reference.ew(d.chosen, s, d.most))
+    if (!d.restricted) withinOneVector(masks, s, 1)
+  })
+
+  law.prop([drawn(), sparsities(), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })])(
+    'blocks',
+    async (d, s, rows, cols) => {
+      const masks = lists((await pruned(d, blockWise({ rows, cols }), s)).masks)
+      expect(masks).toEqual(reference.bw(d.chosen, s, d.most, rows, cols))
+      if (!d.restricted) withinOneVector(masks, s, rows * cols)
+    },
+  )
+
+  law.prop([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
+    const { masks, tiles } = await pruned(d, tileWise({ granularity }), s)
+    const expected = reference.tw(d.chosen, s, d.most, granularity)
+    expect(lists(masks)).toEqual(expected.kept)
+    if (!d.restricted) withinOneVector(lists(masks), s, Math.min(granularity, 9))
+    d.chosen.forEach(({ rows, cols }, k) => {
+      expect(tilesOf(masks[k]!, rows, cols, granularity)).toEqual(tiles[k])
+      const outputs = expected.tiles[k]!.filter((of) =>
+        of.some((r) => masks[k]!.subarray(r * cols, (r + 1) * cols).includes(1)),
+      )
+      expect(tiles[k]!.map((t) => [...t.outputs])).toEqual(outputs)
+    })
+  })
+
+  law.prop([drawn(), sparsities(), granularities, fc.constantFrom(0, 0.01, 0.05, 0.3)])(
+    'tiles and elements',
+    async (d, s, granularity, delta) => {
+      fc.pre(s + delta < 1)
+      const { masks, rest, report } = await pruned(d, tileElementWise({ granularity, delta }), s)
+      const expected = reference.tew(d.chosen, s, delta, d.most, granularity)
+      expect(lists(masks)).toEqual(expected.kept)
+      expect(lists(rest)).toEqual(expected.rest)
+      const both = masks.flatMap((mask, k) => [...mask].map((x, i) => x + rest[k]![i]!))
+      expect(Math.max(...both)).toBeLessThan(2)
+      const lost = both.filter((x) => x === 0).length
+      expect(lost).toBeLessThanOrEqual(reference.target(s, both.length))
+      expect(report.kept).toBe(both.length - lost)
+    },
+  )
+
+  law.prop([drawn(0.5), sparsities(0.5), granularities])(
+    'two of four in tiles, as they are stored',
+    async (d, s, granularity) => {
+      const { masks, tiles } = await pruned(d, tileVectorWise({ granularity }), s)
+      const expected = reference.tw(
+        d.chosen,
+        2 * s - 1,
+        d.most.map((l) => 2 * l - 1),
+        granularity,
+      )
+      d.chosen.forEach((m, k) => {
+        for (const { outputs, inputs } of tiles[k]!)
+          for (const r of outputs)
+            for (let from = 0; from < inputs.length; from += 4) {
+              const four = [...inputs.slice(from, from + 4)].map((c) => r * m.cols + c)
+              reference.keepBest(m, four, 2, expected.kept[k]!)
+              expect(four.filter((i) => masks[k]![i] === 1).length).toBe(Math.min(2, four.length))
+            }
+      })
+      expect(lists(masks)).toEqual(expected.kept)
+    },
+  )
+})
+
+law.prop([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 8 })])(
+  'n of m: the best of neighbours',
+  async (d, n, more) => {
+    const m = n + more
+    fc.pre(1 - n / m <= 0.75)
+    const { masks } = await pruned(d, nOfM({ n, m }))
+    const expected = d.chosen.map((layer) => {
+      const kept = layer.e.map(() => 1)
+      for (let r = 0; r < layer.rows; r++)
+        for (let c = 0; c < layer.cols; c += m)
+          reference.keepBest(
+            layer,
+            Array.from({ length: Math.min(m, layer.cols - c) }, (_, k) => r * layer.cols + c + k),
+            n,
+            kept,
+          )
+      return kept
+    })
+    expect(lists(masks)).toEqual(expected)
+  },
+)
+
+law.prop([
+  drawn(1),
+  fc.integer({ min: 1, max: 5 }),
+  fc.integer({ min: 1, max: 4 }),
+  fc.integer({ min: 4, max: 9 }),
+])('v:n:m: four columns of m for v rows, n of them for each', async (d, v, n, m) => {
+  const { masks } = await pruned(d, vectorNOfM({ v, n, m }))
+  d.chosen.forEach(({ rows, cols, e }, k) => {
+    for (let r = 0; r < rows; r += v)
+      for (let c = 0; c < cols; c += m) {
+        const down = Array.from({ length: Math.min(v, rows - r) }, (_, i) => r + i)
+        const columns = Array.from({ length: Math.min(m, cols - c) }, (_, i) => c + i)
+        const squares = (col: number): number => down.reduce((s, row) => s + e[row * cols + col]! ** 2, 0)
+        const score = (col: number): number => Math.sqrt(squares(col)) / down.length
+        const four = columns.sort((a, b) => score(a) - score(b)).slice(-4)
+        for (const row of down) {
+          const places = four.sort((a, b) => a - b).map((col) => row * cols + col)
+          const kept = places.sort((a, b) => e[a]! - e[b]!).slice(-n)
+          const given = columns.map((col) => row * cols + col).filter((i) => masks[k]![i] === 1)
+          expect(given.sort((a, b) => a - b)).toEqual(kept.sort((a, b) => a - b))
+        }
+      }
+  })
+})
+
+const shapes = fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 8 }))
+law.prop([
+  shapes.chain(([rows, cols]) =>
+    fc.record({
+      rows: fc.constant(rows),
+      cols: fc.constant(cols),
+      mask: fc.array(fc.constantFrom(0, 1, 1, 1), { minLength: rows * cols, maxLength: rows * cols }),
+    }),
+  ),
+  granularities,
+])('a mask is tile-wise where rows of a tile are the same', ({ rows, cols, mask }, granularity) => {
+  const lines = Array.from({ length: rows }, (_, r) => mask.slice(r * cols, (r + 1) * cols).join(''))
+  const held = lines.filter((l) => l.includes('1'))
+  const same = held.every((l, k) => l === held[k - (k % granularity)])
+  expect(isTileWise(Uint8Array.from(mask), rows, cols, granularity)).toBe(same)
+})

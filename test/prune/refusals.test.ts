@@ -1,0 +1,191 @@
+/** What is refused, with the layer and the place that it is about. */
+import { describe, expect, test } from 'vitest'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import {
+  blockWise,
+  elementWise,
+  type Layers,
+  layersOf,
+  nOfM,
+  prune,
+  pruneInStages,
+  tileElementWise,
+  tilesOf,
+  tileVectorWise,
+  tileWise,
+  vectorNOfM,
+} from '../../src/prune.ts'
+import { refusal } from '../support/refusal.ts'
+
+const values = (rows: number, cols: number): Float32Array =>
+  Float32Array.from({ length: rows * cols }, (_, i) => i + 1)
+const layer = (name: string, rows = 2, cols = 3) => ({ name, rows, cols, weights: values(rows, cols) })
+const two = layersOf([layer('first.weight'), layer('second.weight', 4, 4)])
+const ew = { pattern: elementWise(), sparsity: 0.5 }
+
+async function refused(work: Promise<unknown>): Promise<Diagnostic> {
+  try {
+    await work
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!
+    throw e
+  }
+  throw new Error('nothing was refused')
+}
+const codeOf = async (layers: Layers, options: object): Promise<string> =>
+  (await refused(prune(layers, options as never))).code
+
+describe('options', () => {
+  test.each([-0.1, 1, 1.5, Number.NaN, '0.5', undefined])('a sparsity of %s', async (sparsity) => {
+    expect(await codeOf(two, { ...ew, sparsity })).toBe('prune/sparsity')
+  })
+  test.each([0, -0, 0.999999])('but not of %s', async (sparsity) => {
+    expect((await prune(two, { ...ew, sparsity })).report.target).toBe(sparsity)
+  })
+  test('a sparsity that the pattern cannot have', async () => {
+    expect(await codeOf(two, { pattern: tileVectorWise({ granularity: 2 }), sparsity: 0.4 })).toBe(
+      'prune/sparsity',
+    )
+    expect(await codeOf(two, { pattern: nOfM({ n: 2, m: 4 }), sparsity: 0.6 })).toBe('prune/sparsity')
+    expect(await codeOf(two, { pattern: vectorNOfM({ v: 2, n: 2, m: 8 }), sparsity: 0.5 })).toBe(
+      'prune/sparsity',
+    )
+    expect((await prune(two, { pattern: nOfM({ n: 1, m: 3 }), sparsity: 0.666666666667 })).report.kept).toBe(
+      10,
+    )
+    expect(
+      await codeOf(two, { pattern: tileElementWise({ granularity: 2, delta: 0.5 }), sparsity: 0.5 }),
+    ).toBe('prune/delta')
+  })
+  test.each([
+    () => tileWise({ granularity: 0 }),
+    () => tileWise({ granularity: 65537 }),
+    () => tileVectorWise({ granularity: 1.5 }),
+    () => tileElementWise({ granularity: Number.NaN, delta: 0 }),
+    () => tileWise({ granularity: '8' as never }),
+    () => blockWise({ rows: 0, cols: 1 }),
+    () => nOfM({ n: 5, m: 4 }),
+    () => nOfM({ n: 0, m: 4 }),
+    () => vectorNOfM({ v: 1, n: 2, m: 3 }),
+    () => vectorNOfM({ v: 1, n: 5, m: 8 }),
+    () => tilesOf(new Uint8Array(4), 2, 2, 0),
+  ])('parameters: %s', (make) => {
+    expect(refusal(make).code).toBe('prune/parameter')
+  })
+  test.each([-0.01, 1, Number.NaN])('a delta of %s', (delta) => {
+    expect(refusal(() => tileElementWise({ granularity: 2, delta })).code).toBe('prune/delta')
+  })
+  test('names that no layer has, with what was meant', async () => {
+    const d = await refused(prune(two, { ...ew, exclude: ['first.weigt'] }))
+    expect(d).toMatchObject({
+      code: 'prune/unknown-layer',
+      lookup: { candidates: ['first.weight', 'second.weight'] },
+    })
+    expect(await codeOf(two, { ...ew, limits: { 'third.*': 0.5 } })).toBe('prune/unknown-layer')
+    expect(await codeOf(two, { ...ew, exclude: ['weight'] })).toBe('prune/unknown-layer')
+    expect(await codeOf(two, { ...ew, exclude: ['*t?.weight'] })).toBe('prune/unknown-layer')
+  })
+  test('names with stars', async () => {
+    const { report } = await prune(two, { ...ew, exclude: ['f*.w*'], limits: { '*?weight': 0.25 } })
+    expect(report.layers.map((l) => [l.excluded, l.kept])).toEqual([
+      [true, 6],
+      [false, 12],
+    ])
+  })
+  test.each([-1, 1.1, Number.NaN])('a limit of %s', async (limit) => {
+    expect(await codeOf(two, { ...ew, limits: { '*': limit } })).toBe('prune/limit')
+  })
+  test('a limit below what the pattern gives every layer', async () => {
+    expect(await codeOf(two, { pattern: nOfM({ n: 2, m: 4 }), limits: { '*': 0.4 } })).toBe('prune/limit')
+  })
+  test('others', async () => {
+    expect(await codeOf(two, { ...ew, limit: {} })).toBe('api/unknown-option')
+    for (const wrong of [{ pattern: 'tw' }, { exclude: 'first' }, { limits: [] }, { after: 1 }])
+      expect(await codeOf(two, { ...ew, ...wrong })).toBe('api/argument')
+    expect(refusal(() => tileWise({ granularity: 2, delta: 1 } as never)).code).toBe('api/unknown-option')
+  })
+})
+
+describe('layers', () => {
+  test('none', async () => {
+    expect(await codeOf(layersOf([]), ew)).toBe('prune/layers')
+    expect(await codeOf(two, { ...ew, exclude: ['*'] })).toBe('prune/layers')
+  })
+  test.each([{ rows: 0 }, { cols: 1.5 }, { rows: 2 ** 20, cols: 2 ** 20 }, { valueBytes: 0 }])(
+    'of %s',
+    async (wrong) => {
+      expect(await codeOf({ ...two, shapes: [{ ...two.shapes[0]!, ...wrong }] }, ew)).toBe('prune/layer')
+    },
+  )
+  test('two of one name', async () => {
+    expect(await codeOf(layersOf([layer('a'), layer('a')]), ew)).toBe('prune/layer')
+  })
+  test('values of other shapes', async () => {
+    const weights = new Float32Array(5)
+    expect(await codeOf({ ...two, weights: async () => weights }, ew)).toBe('prune/shape')
+    expect(await codeOf({ ...two, gradients: async () => weights }, ew)).toBe('prune/shape')
+    expect(await codeOf({ ...two, weights: async () => [1, 2] as never }, ew)).toBe('prune/shape')
+    expect(await codeOf(two, { ...ew, after: [new Uint8Array(6)] })).toBe('prune/shape')
+    expect(await codeOf(two, { ...ew, after: [new Uint8Array(6), new Uint8Array(6)] })).toBe('prune/shape')
+    expect(await codeOf(two, { ...ew, after: [new Uint8Array(6), new Uint8Array(16).fill(255)] })).toBe(
+      'prune/mask',
+    )
+    expect(refusal(() => layersOf([{ ...layer('a'), gradients: values(2, 3) }, layer('b')])).code).toBe(
+      'prune/shape',
+    )
+  })
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    '%s among values',
+    async (value) => {
+      const wrong = values(4, 4)
+      wrong[9] = value
+      const given = (what: 'weights' | 'gradients', first: Float32Array): Layers => ({
+        ...two,
+        [what]: async (k: number) => (k === 1 ? wrong : first),
+      })
+      for (const what of ['weights', 'gradients'] as const) {
+        const d = await refused(prune(given(what, values(2, 3)), ew))
+        expect(d).toMatchObject({
+          code: 'prune/not-finite',
+          message: `${what} of layer second.weight: ${value} in row 2, column 1`,
+        })
+        expect((await prune(given(what, values(2, 3)), { ...ew, exclude: ['second*'] })).report.kept).toBe(3)
+      }
+    },
+  )
+})
+
+describe('stages', () => {
+  const pattern = elementWise()
+  test.each([[[]], [[0.5, 0.5]], [[0.5, 0.25]], [[0.25, Number.NaN]]])('%j', async (stages) => {
+    expect((await refused(pruneInStages(two, { pattern, stages }))).code).toMatch('prune/s')
+  })
+  test('one that is none', async () => {
+    expect((await refused(pruneInStages(two, { pattern, stages: [0.5, 1] }))).code).toBe('prune/sparsity')
+    expect((await refused(pruneInStages(two, { pattern, stages: [0.5], sparsity: 0.5 } as never))).code).toBe(
+      'api/unknown-option',
+    )
+  })
+  test.each([
+    ['fewer', layersOf([layer('first.weight')])],
+    ['more', layersOf([layer('first.weight'), layer('second.weight', 4, 4), layer('c')])],
+    ['of other names', layersOf([layer('first.weight'), layer('third.weight', 4, 4)])],
+    ['of other shapes', layersOf([layer('first.weight'), layer('second.weight', 2, 8)])],
+  ])('other layers between them: %s', async (_, other) => {
+    const between = async () => other
+    expect((await refused(pruneInStages(two, { pattern, stages: [0.2, 0.5], between }))).code).toBe(
+      'prune/stages',
+    )
+  })
+})
+
+test('a mask that is no product in a tile, with the place', () => {
+  const mask = Uint8Array.from([1, 0, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0])
+  const d = refusal(() => tilesOf(mask, 5, 3, 2))
+  expect(d.code).toBe('prune/not-tile-wise')
+  expect(d.message).toContain('tile 1 of 2 outputs')
+  expect(d.message).toContain('row 4, column 1')
+  expect(tilesOf(mask.subarray(0, 9), 3, 3, 2)).toEqual([
+    { outputs: Int32Array.of(0, 2), inputs: Int32Array.of(0, 2) },
+  ])
+})

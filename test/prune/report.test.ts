@@ -1,0 +1,215 @@
+/** Figures and pictures of what was pruned, and pruning in stages. */
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
+import {
+  blockWise,
+  drawMasks,
+  elementWise,
+  keptIn,
+  type Layers,
+  type LayerValues,
+  layersOf,
+  nOfM,
+  type Pattern,
+  type PruneProgress,
+  prune,
+  pruneInStages,
+  type Stage,
+  tileElementWise,
+  tileVectorWise,
+  tileWise,
+  vectorNOfM,
+} from '../../src/prune.ts'
+import { runs } from '../support/cases.ts'
+import { wellFormed } from '../support/xml.ts'
+import { drawn, sparsities } from './layers-gen.ts'
+
+const patterns: readonly Pattern[] = [
+  elementWise(),
+  tileWise({ granularity: 2 }),
+  tileElementWise({ granularity: 3, delta: 0.05 }),
+  blockWise({ rows: 2, cols: 2 }),
+]
+const norm = (x: readonly number[]): number => Math.sqrt(x.reduce((s, v) => s + v * v, 0))
+
+law.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(50) })(
+  'the report is of the masks',
+  async ({ list, layers, exclude, limits }, sparsity, pattern) => {
+    fc.pre(sparsity < 0.95)
+    const pruned = await prune(layers, { pattern, sparsity, exclude, limits })
+    const { report } = pruned
+    expect(JSON.parse(JSON.stringify(report))).toEqual(report)
+    const kept = keptIn(pruned).map((m) => [...m])
+    const all: number[] = []
+    const held: number[] = []
+    list.forEach(({ name, rows, cols, weights }, k) => {
+      const excluded = exclude.includes(name)
+      const left = [...weights].map((w, i) => w * kept[k]![i]!)
+      const rowsKept = Array.from({ length: rows }, (_, r) =>
+        kept[k]!.slice(r * cols, (r + 1) * cols),
+      ).filter((r) => r.includes(1))
+      const n = kept[k]!.filter((x) => x === 1).length
+      expect(report.layers[k]).toMatchObject({
+        name,
+        rows,
+        cols,
+        excluded,
+        kept: n,
+        denseBytes: 4 * rows * cols,
+        keptOutputs: rowsKept.length,
+      })
+      expect(report.layers[k]!.sparsity).toBeCloseTo(1 - n / (rows * cols))
+      expect(report.layers[k]!.retainedNorm).toBeCloseTo(
+        norm([...weights]) === 0 ? 1 : norm(left) / norm([...weights]),
+      )
+      expect(report.layers[k]!.tiles).toBe(excluded || !pruned.tiles ? null : pruned.tiles[k]!.length)
+      if (excluded) return
+      all.push(...weights)
+      held.push(...left)
+    })
+    const pruning = report.layers.filter((l) => !l.excluded)
+    const sum = (of: 'kept' | 'denseBytes' | 'patternBytes'): number => pruning.reduce((s, l) => s + l[of], 0)
+    expect(report).toMatchObject({
+      pattern: pattern.text,
+      target: sparsity,
+      elements: all.length,
+      kept: sum('kept'),
+      denseBytes: sum('denseBytes'),
+      patternBytes: sum('patternBytes'),
+    })
+    expect(report.sparsity).toBeCloseTo(1 - report.kept / all.length)
+    expect(report.retainedNorm).toBeCloseTo(norm(all) === 0 ? 1 : norm(held) / norm(all))
+  },
+)
+
+describe('bytes in a pattern', () => {
+  const weights = Float32Array.from({ length: 64 }, (_, i) => (i < 32 ? 100 + i : 1 + (i % 8)))
+  const layers = layersOf([{ name: 'w', rows: 8, cols: 8, valueBytes: 2, weights }])
+  test.each([
+    // 32 values with a column each, and 9 offsets.
+    [elementWise(), 0.5, 32 * 6 + 36],
+    // 75 %: four outputs, four of eight inputs: one tile, eight indices, six offsets.
+    [tileWise({ granularity: 4 }), 0.75, 16 * 2 + 4 * (4 + 4 + 3 + 3)],
+    [tileElementWise({ granularity: 4, delta: 0 }), 0.75, 16 * 2 + 4 * 14 + 36],
+    // 75 %: tiles of half, and half of their values.
+    [tileVectorWise({ granularity: 4 }), 0.5, 32 * 2 + 8 + 4 * (8 + 8 + 8 + 3 + 3 + 3)],
+    [blockWise({ rows: 4, cols: 4 }), 0.5, 2 * 32 + 4 * (2 + 3)],
+    // Values, and two bits each.
+    [nOfM({ n: 2, m: 4 }), undefined, 32 * 2 + 8],
+    // And three bits for each of four columns of eight.
+    [vectorNOfM({ v: 4, n: 2, m: 8 }), undefined, 16 * 2 + (32 + 2 * 4 * 3) / 8],
+  ] as const)('%#', async (pattern, sparsity, bytes) => {
+    const { report } = await prune(layers, { pattern, ...(sparsity !== undefined && { sparsity }) })
+    expect(report).toMatchObject({ denseBytes: 128, patternBytes: bytes })
+  })
+})
+
+describe('stages', () => {
+  law.prop([
+    drawn(),
+    fc.uniqueArray(fc.integer({ min: 0, max: 90 }), { minLength: 1, maxLength: 3 }),
+    fc.constantFrom(...patterns),
+  ])(
+    'each is what pruning after the one before gives, of the layers that were given between them',
+    async ({ list, layers, exclude, limits }, percents, pattern) => {
+      const stages = percents.sort((a, b) => a - b).map((p) => p / 100)
+      // Training turns importance around.
+      const tuned = (k: number): Layers =>
+        layersOf(
+          list.map(
+            (l): LayerValues => ({
+              ...l,
+              weights: l.weights.map((w) => (k % 2 ? 1 / (1 + Math.abs(w)) : w)),
+            }),
+          ),
+        )
+      const seen: Stage[] = []
+      const between = async (stage: Stage) => {
+        seen.push(stage)
+        return tuned(seen.length)
+      }
+      const made = await pruneInStages(layers, { pattern, stages, between, exclude, limits })
+      let after: readonly Uint8Array[] | undefined
+      for (const [k, sparsity] of stages.entries()) {
+        const one = await prune(k === 0 ? layers : tuned(k), {
+          pattern,
+          sparsity,
+          exclude,
+          limits,
+          ...(after && { after }),
+        })
+        const { masks, rest, report } = k < stages.length - 1 ? seen[k]! : made
+        expect({ masks, rest, report }).toEqual({ masks: one.masks, rest: one.rest, report: one.report })
+        expect(made.reports[k]).toEqual(one.report)
+        after = keptIn(one)
+      }
+      expect(seen.map((s) => s.sparsity)).toEqual(stages.slice(0, -1))
+      expect(made.reports.length).toBe(stages.length)
+    },
+  )
+
+  test('single elements that are pruned stay so, whatever is learned between', async () => {
+    const weights = Float32Array.of(1, 2, 3, 4)
+    const first = layersOf([{ name: 'w', rows: 1, cols: 4, weights }])
+    const learned = layersOf([{ name: 'w', rows: 1, cols: 4, weights: weights.toReversed() }])
+    const pattern = elementWise()
+    const { masks } = await pruneInStages(first, {
+      pattern,
+      stages: [0.5, 0.75],
+      between: async () => learned,
+    })
+    expect([...masks[0]!]).toEqual([0, 0, 1, 0])
+    expect([
+      ...(await pruneInStages(first, { pattern, stages: [0.5, 0.75], between: async () => {} })).masks[0]!,
+    ]).toEqual([0, 0, 0, 1])
+  })
+})
+
+test('progress: every layer of every pass, those excluded not', async () => {
+  const layer = (name: string) => ({ name, rows: 4, cols: 4, weights: new Float32Array(16) })
+  const seen: PruneProgress[] = []
+  const onProgress = (p: PruneProgress): void => {
+    seen.push(p)
+  }
+  await prune(layersOf(['a', 'b', 'c'].map(layer)), {
+    pattern: tileWise({ granularity: 2 }),
+    sparsity: 0.5,
+    exclude: ['b'],
+    onProgress,
+  })
+  const passes = ['outputs', 'inputs of tiles', 'report']
+  expect(seen).toEqual(
+    passes.flatMap((pass) => [
+      { pass, layer: 'a', done: 1, of: 2 },
+      { pass, layer: 'c', done: 2, of: 2 },
+    ]),
+  )
+})
+
+describe('pictures', () => {
+  law.prop([drawn(), sparsities(), fc.constantFrom(...patterns), fc.string()])(
+    'well-formed, with a frame for each layer',
+    async ({ layers }, sparsity, pattern, title) => {
+      fc.pre(sparsity < 0.95)
+      const svg = drawMasks({ ...(await prune(layers, { pattern, sparsity })), shapes: layers.shapes }, title)
+      expect(wellFormed(svg).filter((n) => n === 'rect').length).toBe(layers.shapes.length)
+    },
+  )
+
+  test('regions are as dark as what is kept in them', () => {
+    const mask = Uint8Array.from({ length: 104 * 104 }, (_, i) => (i < 5408 ? 1 : i % 2))
+    const svg = drawMasks({ shapes: [{ name: 'half', rows: 104, cols: 104 }], masks: [mask] })
+    expect([...svg.matchAll(/fill-opacity="([^"]*)"/g)].map((m) => m[1])).toEqual(['0.5', '1'])
+    expect(svg).toContain('75 % kept')
+  })
+
+  test('at most about a megabyte', () => {
+    const noise = Uint8Array.from({ length: 64 * 64 }, (_, i) => (Math.imul(i, 0x9e3779b1) >>> 13) & 1)
+    for (const n of [1, 72, 1500]) {
+      const shapes = Array.from({ length: n }, (_, k) => ({ name: `layer.${k}`, rows: 64, cols: 64 }))
+      const svg = drawMasks({ shapes, masks: shapes.map(() => noise) })
+      expect(svg.length).toBeLessThan(1.3e6)
+      expect(wellFormed(svg).length).toBeGreaterThan(Math.min(n, 1000) * 5)
+    }
+  })
+})
