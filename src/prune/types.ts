@@ -1,8 +1,8 @@
 /** What is pruned, in which pattern, and what comes out. */
 
 /**
- * A layer: weights [rows, cols], row-major. Rows are outputs, columns inputs: those of a convolution's
- * [outputs, inputs, height, width] are all but the first dimension.
+ * A layer: weights [rows, cols], row-major. Rows are outputs, columns inputs: of weights with more dimensions all but
+ * the first, together.
  */
 export interface LayerShape {
   readonly name: string
