@@ -72,6 +72,52 @@ ${axis.startsWith('list') ? '  axis q = dense_fixed(io, jo)\n' : ''}  map (i, j)
     expect((await spt(['check', folder.file(`${name}.spt`, text('(w)'))])).code).toBe(0)
   })
 
+  test.each([
+    ['jo, io', 'jo', 'sparse_variable(io, j)'],
+    ['io, io', 'io', 'dense_fixed(j)'],
+    ['io, jo + 1', 'jo + 1', 'sparse_variable(io, j)'],
+  ])(
+    'shows which coordinate does not come back of (%s), by itself and among parts',
+    async (back, wrong, axis) => {
+      const format = `format bad over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = ${axis}
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (${back})
+}
+`
+      const parts = (text: string): string => `format parts over (i, j) {
+  part x = ${text} where (i < 2)
+  part rest = csr
+}
+`
+      const kernel = `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += A[i, j] }
+}
+schedule k.s { A as bad where (i < 2) + csr }
+`
+      const imported = 'import "sparsetile/kernels/formats.spt"\n'
+      for (const [text, count] of [
+        [format, 1],
+        [imported + format + parts('bad'), 2],
+        [imported + format + kernel, 2],
+      ] as const) {
+        const { err } = await spt(['check', folder.file('bad.spt', text)])
+        expect(err.match(/error\[format\/not-inverse\]/g)).toHaveLength(count)
+        const line = `inverse (io, jo) -> (${back})`
+        const under =
+          ' '.repeat(line.lastIndexOf(wrong, wrong === 'jo' ? line.indexOf('>') + 3 : undefined)) +
+          '^'.repeat(wrong.length)
+        expect(err.split('\n').filter((l) => l.endsWith(`  ${line}`))).toHaveLength(count)
+        expect(err.split('\n').filter((l) => l.endsWith(`|   ${under}`))).toHaveLength(count)
+      }
+    },
+  )
+
   test('says what a program declares', async () => {
     const { code, out, err } = await spt(['check', program])
     expect([code, err]).toEqual([0, ''])

@@ -25,6 +25,7 @@ import {
   type Scope,
   scopeOf,
   translate,
+  translateCoordinate,
   translateQueries,
   withVariables,
 } from './translate-names.ts'
@@ -104,8 +105,8 @@ export function formatInstance(
     ]),
     sorts,
     queries,
-    map: format.map.map((e) => translate(e, scope)),
-    inverse: format.inverse.map((e) => translate(e, positions)),
+    map: format.map.map((e) => translateCoordinate(e, scope)),
+    inverse: format.inverse.map((e) => translateCoordinate(e, positions)),
     where,
     tables: [...tables.values()],
     ...(mask !== undefined && { mask }),

@@ -67,6 +67,12 @@ export function translate(e: Expr, scope: Scope): Expr {
   return go(e)
 }
 
+/** The same of a coordinate, which is shown where it is written: a name alone too. */
+export function translateCoordinate(e: Expr, scope: Scope): Expr {
+  const now = translate(e, scope)
+  return now.kind === 'var' && e.span && !now.span ? variable(now.name, now.dtype, e.span) : now
+}
+
 /** `written`: as the format's text has it. */
 function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
   if (divisor.kind !== 'const' || divisor.value > 0) return
