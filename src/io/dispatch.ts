@@ -155,7 +155,8 @@ function find(name: string): Found | undefined {
   return format && (!packed || format.text) ? { format, packed } : undefined
 }
 
-function unknownEnding(name: string, endings: readonly string[], action: string): never {
+/** Throws `io/unknown-extension`. */
+export function unknownEnding(name: string, endings: readonly string[], action: string): never {
   return fail({
     code: 'io/unknown-extension',
     message: `cannot tell from '${name}' what kind of file to ${action}`,

@@ -1,10 +1,11 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
 import type { Tensor } from '../storage/tensor.ts'
 import { checkReadable, type ReadOptions, readTensorFrom, splitAddress, tensorChunks } from './dispatch.ts'
-import { withFile, writeFile } from './node-files.ts'
+import { fileSource, withFile, writeFile } from './node-files.ts'
 import { openNpz } from './npz.ts'
 import { readNpzMatrix } from './npz-tensor.ts'
 import type { SparseMatrix } from './sparse-matrix.ts'
+import { type Weights, weightsOf } from './weights.ts'
 
 export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
 export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
@@ -12,7 +13,7 @@ export { type EdgeOptions, readEdges } from './edges.ts'
 export { convertValues, valueArray } from './element-arrays.ts'
 export { readMatrixMarket, type TextOptions } from './matrix-market.ts'
 export { matrixMarketChunks } from './matrix-market-write.ts'
-export { withFile, writeFile } from './node-files.ts'
+export { fileSource, withFile, writeFile } from './node-files.ts'
 export { type NpyOptions, readNpy } from './npy.ts'
 export { npyChunks } from './npy-write.ts'
 export { type Npz, openNpz } from './npz.ts'
@@ -29,6 +30,7 @@ export {
   toCoords,
   toStored,
 } from './sparse-matrix.ts'
+export { type WeightLayer, type Weights, type WeightTensor, weightsOf } from './weights.ts'
 
 /**
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
@@ -43,6 +45,9 @@ export function readTensor(path: string, options: ReadOptions = {}): Promise<Ten
     readTensorFrom(source, { ...options, address: split.address ?? options.address }),
   )
 }
+
+/** The tensors of a model's file, for reading again and again; nothing stays open. Throws `SptError` with codes `io/…`. */
+export const openWeights = async (path: string): Promise<Weights> => weightsOf(await fileSource(path))
 
 /** The sparse matrix in an `.npz` as it is stored (csr, csc, bsr or coo), for `toStored`. */
 export function readSparse(path: string, options: ReadOptions = {}): Promise<SparseMatrix> {

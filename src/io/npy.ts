@@ -20,6 +20,8 @@ export interface NpyOptions {
   readonly dtype?: Dtype | undefined
   /** Bytes of the whole file, where known: a header that promises another size is refused before allocating. */
   readonly bytes?: number | undefined
+  /** Keep the elements as they are, little-endian and row-major, of types that are not ours as well. */
+  readonly raw?: boolean | undefined
 }
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59] as const
@@ -63,11 +65,15 @@ export function parseNpyHeader(text: string, name: string): NpyHeader {
   return { descriptor: descriptor[1] ?? descriptor[2]!, fortranOrder: order[1] === 'True', shape }
 }
 
-/** Elements in Fortran order, moved to C order. */
-function toRowMajor(values: ValueArray, shape: readonly number[], dtype: Dtype, name: string): ValueArray {
+/** Elements in Fortran order, moved to C order; each takes `width` places of the array. */
+function toRowMajor(
+  values: ValueArray,
+  shape: readonly number[],
+  out: ValueArray,
+  width: number,
+): ValueArray {
   // With at most one dimension that is not 1 the orders agree.
   if (shape.filter((n) => n !== 1).length < 2) return values
-  const out = valueArray(dtype, values.length, name)
   const strides: number[] = []
   let stride = 1
   for (const n of shape) {
@@ -76,8 +82,8 @@ function toRowMajor(values: ValueArray, shape: readonly number[], dtype: Dtype, 
   }
   const at = shape.map(() => 0)
   let from = 0
-  for (let e = 0; e < out.length; e++) {
-    out[e] = values[from]!
+  for (let e = 0; e < out.length; e += width) {
+    for (let k = 0; k < width; k++) out[e + k] = values[from * width + k]!
     for (let k = shape.length - 1; k >= 0; k--) {
       from += strides[k]!
       if (++at[k]! < shape[k]!) break
@@ -88,6 +94,57 @@ function toRowMajor(values: ValueArray, shape: readonly number[], dtype: Dtype, 
   return out
 }
 
+interface Head {
+  readonly header: NpyHeader
+  readonly type: ElementType
+  /** Where the elements begin. */
+  readonly end: number
+}
+
+function endsInHeader(name: string): never {
+  return fail({
+    code: 'io/truncated',
+    message: `${name}: the file ends inside the .npy header`,
+    hint: WHOLE,
+  })
+}
+
+/** The header that `b` begins with; `null` where it is not all there. */
+function headIn(b: Uint8Array, name: string): Head | null {
+  for (let k = 0; k < Math.min(b.length, MAGIC.length); k++)
+    if (b[k] !== MAGIC[k])
+      fail({
+        code: 'io/npy-header',
+        message: `${name}: not a .npy file (it does not start with \\x93NUMPY)`,
+        hint: 'write it with numpy.save, or give it the ending of what it is',
+      })
+  if (b.length < 8) return null
+  const version = b[6]!
+  if (version < 1 || version > 3)
+    fail({
+      code: 'io/unsupported',
+      message: `${name}: version ${version} of .npy`,
+      expected: 'version 1, 2 or 3',
+    })
+  const start = version === 1 ? 10 : 12
+  if (b.length < start) return null
+  const length = version === 1 ? b[8]! + b[9]! * 256 : new DataView(b.buffer, b.byteOffset).getUint32(8, true)
+  if (length > MAX_HEADER_BYTES)
+    fail({
+      code: 'io/npy-header',
+      message: `${name}: a .npy header of ${length} bytes`,
+      expected: `at most ${MAX_HEADER_BYTES} bytes`,
+    })
+  const end = start + length
+  if (b.length < end) return null
+  const header = parseNpyHeader(
+    new TextDecoder(version === 3 ? 'utf-8' : 'latin1').decode(b.subarray(start, end)),
+    name,
+  )
+  const type = elementType(header.descriptor, name)
+  return { header, type, end }
+}
+
 /** Takes the file in pieces of any size. */
 class Decoder {
   private readonly name: string
@@ -96,6 +153,8 @@ class Decoder {
   private header: NpyHeader | null = null
   private type: ElementType | null = null
   private dtype: Dtype = 'u8'
+  /** Bytes are kept, not numbers. */
+  private raw = false
   private values: ValueArray = new Uint8Array(0)
   private done = 0
 
@@ -119,46 +178,18 @@ class Decoder {
   /** Reads the header if it is all there; the bytes it took. */
   private open(b: Uint8Array): number {
     const { name } = this
-    for (let k = 0; k < Math.min(b.length, MAGIC.length); k++)
-      if (b[k] !== MAGIC[k])
-        fail({
-          code: 'io/npy-header',
-          message: `${name}: not a .npy file (it does not start with \\x93NUMPY)`,
-          hint: 'write it with numpy.save, or give it the ending of what it is',
-        })
-    if (b.length < 8) return 0
-    const version = b[6]!
-    if (version < 1 || version > 3)
-      fail({
-        code: 'io/unsupported',
-        message: `${name}: version ${version} of .npy`,
-        expected: 'version 1, 2 or 3',
-      })
-    const start = version === 1 ? 10 : 12
-    if (b.length < start) return 0
-    const length =
-      version === 1 ? b[8]! + b[9]! * 256 : new DataView(b.buffer, b.byteOffset).getUint32(8, true)
-    if (length > MAX_HEADER_BYTES)
-      fail({
-        code: 'io/npy-header',
-        message: `${name}: a .npy header of ${length} bytes`,
-        expected: `at most ${MAX_HEADER_BYTES} bytes`,
-      })
-    const end = start + length
-    if (b.length < end) return 0
-    const header = parseNpyHeader(
-      new TextDecoder(version === 3 ? 'utf-8' : 'latin1').decode(b.subarray(start, end)),
-      name,
-    )
-    const type = elementType(header.descriptor, name)
+    const head = headIn(b, name)
+    if (!head) return 0
+    const { header, type, end } = head
     const count = header.shape.reduce((p, n) => p * n, 1)
     const { bytes } = this.options
     if (bytes !== undefined && end + count * type.bytes > bytes)
       this.short(count, Math.max(0, Math.floor((bytes - end) / type.bytes)))
     this.header = header
     this.type = type
-    this.dtype = type.dtype === null ? 'u8' : (this.options.dtype ?? type.dtype)
-    this.values = valueArray(this.dtype, type.dtype === null ? count * type.bytes : count, name)
+    this.raw = type.dtype === null || this.options.raw === true
+    this.dtype = type.dtype === null || this.raw ? 'u8' : (this.options.dtype ?? type.dtype)
+    this.values = valueArray(this.dtype, this.raw ? count * type.bytes : count, name)
     return end
   }
 
@@ -166,7 +197,7 @@ class Decoder {
   private elements(b: Uint8Array): number {
     const type = this.type!
     const { values, dtype, name } = this
-    const size = type.dtype === null ? 1 : type.bytes
+    const size = this.raw ? 1 : type.bytes
     const count = Math.floor(b.length / size)
     const from = this.done
     if (from + count > values.length || (from + count === values.length && b.length > count * size))
@@ -176,7 +207,7 @@ class Decoder {
         hint: 'Save one array to a file, or several as .npz.',
       })
     this.done = from + count
-    if (type.dtype === null) values.set(b, from)
+    if (this.raw) values.set(b, from)
     else readElements(type, b, { values, dtype, from, name })
     return count * size
   }
@@ -191,21 +222,23 @@ class Decoder {
 
   finish(): NpyArray {
     const { header, type, name } = this
-    if (header === null || type === null)
-      return fail({
-        code: 'io/truncated',
-        message: `${name}: the file ends inside the .npy header`,
-        hint: WHOLE,
-      })
+    if (header === null || type === null) return endsInHeader(name)
     if (this.done < this.values.length || this.carry.length > 0) this.short(this.values.length, this.done)
-    if (type.dtype === null) return { header, type, dtype: null, bytes: this.values as Uint8Array }
-    const { dtype } = this
-    const values = header.fortranOrder ? toRowMajor(this.values, header.shape, dtype, name) : this.values
-    return { header, type, dtype, values }
+    const { dtype, values, raw } = this
+    if (type.dtype === null) return { header, type, dtype: null, bytes: values as Uint8Array }
+    const width = raw ? type.bytes : 1
+    if (raw && !type.littleEndian)
+      for (let at = 0; at < values.length; at += width) values.subarray(at, at + width).reverse()
+    const ordered = header.fortranOrder
+      ? toRowMajor(values, header.shape, valueArray(dtype, values.length, name), width)
+      : values
+    return raw
+      ? { header, type, dtype: null, bytes: ordered as Uint8Array }
+      : { header, type, dtype, values: ordered }
   }
 }
 
-/** Numbers in row-major order, or text as raw bytes. */
+/** Numbers in row-major order, or bytes: of text, and of numbers where they are asked for. */
 export type NpyArray =
   | {
       readonly header: NpyHeader
@@ -227,18 +260,36 @@ export async function readNpyArray(chunks: Chunks, options: NpyOptions = {}): Pr
   return decoder.finish()
 }
 
+/** What an array is, of which nothing is read but its header. Throws as `readNpyArray` does. */
+export async function readNpyHeader(chunks: Chunks, name: string): Promise<Omit<Head, 'end'>> {
+  let seen = new Uint8Array(0)
+  for await (const chunk of chunks) {
+    const all = new Uint8Array(seen.length + chunk.length)
+    all.set(seen)
+    all.set(chunk, seen.length)
+    const head = headIn(all, name)
+    if (head) return head
+    seen = all
+  }
+  return endsInHeader(name)
+}
+
 /** An array of numbers as a row-major dense tensor; 64-bit integers become 32-bit ones where they fit. */
 export async function readNpy(chunks: Chunks, options: NpyOptions = {}): Promise<DenseTensor> {
   return denseOf(await readNpyArray(chunks, options), options.name ?? 'array')
 }
 
+/** Throws `io/unsupported`. */
+export function refuseText(name: string): never {
+  return fail({
+    code: 'io/unsupported',
+    message: `${name} holds text, not numbers`,
+    expected: 'an array of numbers',
+  })
+}
+
 /** Throws `io/unsupported` for text. */
 export function denseOf(array: NpyArray, name: string): DenseTensor {
-  if (array.dtype === null)
-    return fail({
-      code: 'io/unsupported',
-      message: `${name} holds text, not numbers`,
-      expected: 'an array of numbers',
-    })
+  if (array.dtype === null) return refuseText(name)
   return { kind: 'dense', shape: array.header.shape, values: array.values, dtype: array.dtype }
 }

@@ -3,7 +3,8 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import type { ByteSource } from './byte-source.ts'
-import { denseOf, readNpyArray } from './npy.ts'
+import { denseOf, type NpyOptions, readNpyArray, readNpyHeader, refuseText } from './npy.ts'
+import type { ElementType } from './npy-elements.ts'
 import { type ZipEntry, zipBytes, zipEntries } from './zip.ts'
 
 export interface Npz {
@@ -12,6 +13,10 @@ export interface Npz {
   /** The arrays, in the file's order. */
   readonly names: readonly string[]
   has(array: string): boolean
+  /** What an array of numbers is; its elements are not read. Throws `io/unknown-array`, `io/unsupported` for text. */
+  described(array: string): Promise<{ readonly type: ElementType; readonly shape: readonly number[] }>
+  /** The elements as they are, little-endian and row-major. Throws as `dense` does. */
+  bytes(array: string): Promise<Uint8Array>
   /** An array of numbers. Throws `io/unknown-array`, `io/unsupported` for text, and what `.npy` reading throws. */
   dense(array: string, dtype?: Dtype): Promise<DenseTensor>
   /** A one-dimensional array of whole numbers that fit 32 bits. Throws `io/not-integers`, `io/rank`, `io/value-range`. */
@@ -28,29 +33,42 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
   for (const e of await zipEntries(source))
     if (e.name.endsWith(SUFFIX)) entries.set(e.name.slice(0, -SUFFIX.length), e)
   const names = [...entries.keys()]
-  const read = async (array: string, dtype?: Dtype) => {
-    const entry = entries.get(array)
-    if (!entry)
-      return fail({
-        code: 'io/unknown-array',
-        message: `${source.name} has no array '${array}'`,
-        lookup: { name: array, candidates: names },
-        expected: names.join(', '),
-      })
+  const entryOf = (array: string): ZipEntry =>
+    entries.get(array) ??
+    fail({
+      code: 'io/unknown-array',
+      message: `${source.name} has no array '${array}'`,
+      lookup: { name: array, candidates: names },
+      expected: names.join(', '),
+    })
+  const read = async (array: string, options: NpyOptions = {}) => {
+    const entry = entryOf(array)
     return readNpyArray(zipBytes(source, entry), {
       name: `${source.name}#${array}`,
-      dtype,
       bytes: entry.size,
+      ...options,
     })
   }
   return {
     name: source.name,
     names,
     has: (array) => entries.has(array),
-    dense: async (array, dtype) => denseOf(await read(array, dtype), `${source.name}#${array}`),
+    async described(array) {
+      const label = `${source.name}#${array}`
+      const { type, header } = await readNpyHeader(zipBytes(source, entryOf(array)), label)
+      if (type.dtype === null) refuseText(label)
+      return { type, shape: header.shape }
+    },
+    async bytes(array) {
+      const found = await read(array, { raw: true })
+      return found.type.dtype === null || found.dtype !== null
+        ? refuseText(`${source.name}#${array}`)
+        : found.bytes
+    },
+    dense: async (array, dtype) => denseOf(await read(array, { dtype }), `${source.name}#${array}`),
     async integers(array) {
       const label = `${source.name}#${array}`
-      const found = await read(array, 'i32')
+      const found = await read(array, { dtype: 'i32' })
       if (found.dtype === null || !/^[iu]/.test(found.type.code))
         return fail({
           code: 'io/not-integers',
