@@ -295,6 +295,13 @@ describe('headers that do not hold together', () => {
   ])('data: %s', async (_, header, what) => {
     expect(await refused(header, 8)).toBe(`io/safetensors-data: a.safetensors: ${what}`)
   })
+  test('tensors in any order of the header, empty ones where another begins', async () => {
+    const back = await opened(
+      file(`{"b":${entry(3, 8)},"e":${entry(3, 3)},"a":${entry(0, 3)}, "__metadata__": {} } `, 8),
+    )
+    expect([...back.entries.keys()]).toEqual(['a', 'e', 'b'])
+    expect([...(await back.dense('b')).values]).toEqual([3, 4, 5, 6, 7])
+  })
   prop.prop([
     fileArb,
     fc.array(fc.tuple(fc.nat(600), fc.nat(255)), { minLength: 1, maxLength: 4 }),
