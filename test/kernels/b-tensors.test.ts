@@ -64,7 +64,7 @@ test('gathered tiles by rows of the result take no atomics', async () => {
   for (const [file, types] of Object.entries(files)) {
     const program = await load(`kernels/${file}.spt`)
     for (const type of types)
-      for (const schedule of ['row_tiles', 'by_rows'])
+      for (const schedule of ['row_tiles', 'by_rows', 'ordered'])
         for (const { text } of program.kernel(`gather_gemm_scatter${type}`).schedule(schedule).emit('wgsl'))
           expect(text).not.toMatch(/atomic|< 0i; |\/ \d+i \* \d+i \+/)
   }
@@ -82,10 +82,9 @@ for (const file of ['kernels/gather-gemm-scatter.spt', 'kernels/gather-gemm-scat
           [0, 3],
           [3, 0],
           [32, 64],
-        ].map((widths) => (schedule === 'by_rows' ? widths.map((w) => 4 * w) : widths))[k % 4] as [
-          number,
-          number,
-        ]
+        ].map((widths) =>
+          schedule === 'by_rows' || schedule === 'ordered' ? widths.map((w) => 4 * w) : widths,
+        )[k % 4] as [number, number]
         return {
           name: `${p.name}, ${c} → ${o}`,
           inputs: {
