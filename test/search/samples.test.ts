@@ -2,6 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { coords, load, type Tensor } from '../../src/node.ts'
+import { outerDimension } from '../../src/search/model/outer-dimension.ts'
 import { Samples } from '../../src/search/model/rows.ts'
 import { structureOf } from '../../src/search/model/structure.ts'
 import { predictor } from '../../src/search.ts'
@@ -76,5 +77,61 @@ law.prop([large, orders, sizes], { numRuns: runs(12) })(
       const shared = structureOf(kernel, loops, { ...given, samples }, sampled)
       expect(shared).toEqual(structureOf(kernel, loops, given, sampled))
     }
+  },
+)
+
+const pieces = (
+  await load(`import "sparsetile/kernels/formats.spt"
+format row_pieces(w) over (i, j) {
+  axis p = sparse_variable(ceildiv(j, w))
+  axis io = sparse_variable(p, i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (rank(j by i) / w, i, j)
+  inverse (p, io, jo) -> (io, jo)
+}
+format column_pieces(w) over (i, j) {
+  axis p = sparse_variable(ceildiv(i, w))
+  axis jo = sparse_variable(p, j)
+  axis io = sparse_variable(jo, i)
+  map (i, j) -> (rank(i by j) / w, j, i)
+  inverse (p, jo, io) -> (io, jo)
+}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += A[i, j] }
+}
+`)
+).kernel('k')
+
+law.prop(
+  [
+    fc.constantFrom('row_pieces', 'column_pieces', 'strip_pieces'),
+    fc.record({
+      size: fc.integer({ min: 100, max: 200 }),
+      length: fc.integer({ min: 4, max: 20 }),
+      w: fc.integer({ min: 1, max: 6 }),
+    }),
+  ],
+  { numRuns: runs(15) },
+)(
+  'pieces are of the rows, or columns, whose elements they number: a sample has as many of each row as there are',
+  (format, { size, length, w }) => {
+    // All rows and columns have as many elements.
+    const at = Array.from({ length: size * length }, (_, e) => [Math.floor(e / length), e % length] as const)
+    const A = coords([size, size], [at.map(([i]) => i), at.map(([i, k]) => (i + 3 * k) % size)])
+    const args = format === 'strip_pieces' ? [1, w, 1] : [w]
+    const { kernel, positions } = pieces.as('A', format, ...args).compilation
+    expect(outerDimension(kernel, 'A')).toBe(format === 'column_pieces' ? 1 : 0)
+    const given = { tensors: { A }, params: { m: size, n: size } }
+    const { params, lengths } = structureOf(kernel, positions, given, 256)
+    const each = Math.ceil(length / w)
+    const of = format === 'row_pieces' ? 'io' : format === 'column_pieces' ? 'jo' : 'so'
+    expect(params.get('p_count')).toBe(each)
+    expect(Math.abs(params.get(`${of}_count`)! - size * each)).toBeLessThanOrEqual(1)
+    const whole = structureOf(kernel, positions, given, 2 ** 20)
+    expect(lengths.get('p_indptr')?.sum).toBe(whole.lengths.get('p_indptr')?.sum)
   },
 )

@@ -129,13 +129,8 @@ export class Samples {
     if (known) return known
     const rows = along === 0 ? this.rowsOf(t) : this.#columnsOf(t)
     if (!rows) return null
-    const isWhole = isSmall(rows, elements, most)
-    const drawn = strata(
-      rows,
-      elements,
-      most,
-      isWhole || !order ? undefined : this.#order(t, along, rows, order),
-    )
+    const ordered = order ? () => this.#order(t, along, rows, order) : undefined
+    const { drawn, isWhole } = drawnFrom(rows, elements, most, ordered)
     const sample = {
       strata: along === 0 ? drawn : drawn.map((s) => ({ ...s, tensor: acrossTensor(s.tensor) })),
       isWhole,
@@ -189,13 +184,29 @@ const isSmall = (m: Rows, elements: number, most: number): boolean =>
  * least one, `most` at most. The whole, where it has no more.
  * @param all - All rows, in the order in which they are neighbours
  */
-export function strata(
+export const strata = (
   m: Rows,
   elements: number,
   most = Number.POSITIVE_INFINITY,
-  all = ascending(m.rows, 'rows'),
-): readonly Stratum[] {
-  if (isSmall(m, elements, most)) return [{ tensor: part(m, all), rows: m.rows, weight: 1 }]
+  all?: Int32Array,
+): readonly Stratum[] => drawnFrom(m, elements, most, all && (() => all)).drawn
+
+/** The same, and whether it is the whole; `order` is asked for where it is not. */
+function drawnFrom(
+  m: Rows,
+  elements: number,
+  most: number,
+  order?: () => Int32Array | undefined,
+): { readonly drawn: readonly Stratum[]; readonly isWhole: boolean } {
+  if (isSmall(m, elements, most)) {
+    const tensor = part(m, ascending(m.rows, 'rows'))
+    return { drawn: [{ tensor, rows: m.rows, weight: 1 }], isWhole: true }
+  }
+  const all = order?.() ?? ascending(m.rows, 'rows')
+  return { drawn: windowsOf(m, elements, most, all), isWhole: false }
+}
+
+function windowsOf(m: Rows, elements: number, most: number, all: Int32Array): readonly Stratum[] {
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
   const mean = nonzerosOf(m) / m.rows
   const bound = Math.max(LONG_LEAST, LONG * mean)

@@ -18,7 +18,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 import { allowanceFor, withFewerRows } from './allowed.ts'
 import { type Distribution, distributionOf } from './distribution.ts'
 import { type Coordinates, type Found, GROUPS, type Share, type Structure } from './index-facts.ts'
-import { outerDimension, sizeOf } from './outer-dimension.ts'
+import { numberAxes, outerDimension, sizeOf } from './outer-dimension.ts'
 import { recurrenceOf } from './recurrence.ts'
 import { Samples } from './rows.ts'
 import { rowOrderOf } from './sorted-rows.ts'
@@ -112,7 +112,13 @@ export function structureOf(
     }))
     const [first] = parts
     if (first && sample.isWhole) return whole(first.of)
-    return together(kernel, loops, parts, new Map([...Object.entries(given.params), [size, sample.rows]]))
+    return together(
+      kernel,
+      loops,
+      parts,
+      new Map([...Object.entries(given.params), [size, sample.rows]]),
+      numberAxes(kernel, only[0]),
+    )
   }, allowance)
   return { ...of, counts }
 }

@@ -3,6 +3,7 @@ import {
   countOf,
   hasIndices,
   hasIndptr,
+  indptrOf,
   isStored,
   parentOf,
   type StoredAxis,
@@ -52,14 +53,17 @@ function atMostExtents(kernel: Kernel1, params: Map<string, number>): void {
 /**
  * Counts and segments add up, by weight; widths are the greatest, and sizes what they are. Where strata have the same
  * segments, as all columns are there in samples of rows, it is their lengths that add up.
+ * @param numbers - Axes that have the same coordinates in all strata, the most in one of them
  */
 export function together(
   kernel: Kernel1,
   loops: Kernel2,
   parts: readonly { readonly of: Found; readonly weight: number }[],
   sizes: ReadonlyMap<string, number>,
+  numbers: ReadonlySet<string>,
 ): Omit<Structure, 'counts'> {
   const params = new Map<string, number>()
+  const counted = new Set([...numbers].map(countOf))
   const measured = new Set(kernel.params.filter((p) => p.measured).map((p) => p.name))
   for (const name of new Set(parts.flatMap((p) => [...p.of.params.keys()]))) {
     const values = parts.map((p) => p.of.params.get(name) ?? 0)
@@ -68,7 +72,7 @@ export function together(
     params.set(
       name,
       known ??
-        (measured.has(name) || same
+        (measured.has(name) || same || counted.has(name)
           ? Math.max(...values)
           : Math.round(parts.reduce((n, p, k) => n + p.weight * values[k]!, 0))),
     )
@@ -79,12 +83,20 @@ export function together(
   const names = (of: (f: Found) => ReadonlyMap<string, unknown>): string[] => [
     ...new Set(parts.flatMap((p) => [...of(p.of).keys()])),
   ]
+  const offsets = new Map([...numbers].map((axis) => [indptrOf(axis), countOf(axis)]))
+  /** Of numbers, the one stratum that has the most. */
+  const strataFor = (name: string): typeof parts => {
+    const count = offsets.get(name)
+    if (count === undefined) return parts
+    const [most] = parts.toSorted((a, b) => (b.of.params.get(count) ?? 0) - (a.of.params.get(count) ?? 0))
+    return most ? [{ ...most, weight: 1 }] : []
+  }
   const lengths = new Map(
     names((f) => f.offsets).map((name) => [
       name,
       ofSegments(
         mixture(
-          parts.flatMap((p) => {
+          strataFor(name).flatMap((p) => {
             const of = p.of.offsets.get(name)
             return of ? [{ of, weight: p.weight }] : []
           }),
