@@ -123,9 +123,9 @@ test('any matrix', async () => {
   )
 })
 
-test('any archive', async () => {
+test.each(['graph.npz', 'two.safetensors'])('any archive: %s', async (archive) => {
   folder.file('mul.spt', PROGRAM)
-  const whole = readFileSync(folder.at('graph.npz'))
+  const whole = readFileSync(folder.at(archive))
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.nat(whole.length - 1), fc.nat(255)), { minLength: 1, maxLength: 6 }),
@@ -133,8 +133,9 @@ test('any archive', async () => {
       async (changes, cut) => {
         const bytes = Uint8Array.from(whole)
         for (const [at, byte] of changes) bytes[at] = byte
-        const path = folder.file('fuzz.npz', cut % 3 === 0 ? bytes.slice(0, cut) : bytes)
-        expectHandled(await spt([...run, '--bind', `A=${path}`, '--repeat', '1']))
+        const path = folder.file(`fuzz-${archive}`, cut % 3 === 0 ? bytes.slice(0, cut) : bytes)
+        const address = archive.endsWith('.npz') ? '' : '#W'
+        expectHandled(await spt([...run, '--bind', `A=${path}${address}`, '--repeat', '1']))
       },
     ),
     { numRuns: runs(60) },
