@@ -67,6 +67,7 @@ kernel both(m: size, n: size) {
 const WAYS: Readonly<Record<string, readonly string[]>> = {
   csr: [
     'compute_at activate at io',
+    'split io by 2 -> (rq, ri); split rq by 3 -> (ro, rt); compute_at activate at ri; bind ro to block.x, rt to thread.x',
     'reorder (io, sum.f, jo); bind io to block.x, sum.f to thread.x; compute_at activate at sum.f; cache_write C at sum.f in register',
   ],
   by_length: [

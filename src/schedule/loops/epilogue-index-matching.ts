@@ -4,9 +4,16 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import { keepTerms, type Linear, linear, linearKey, minus } from '../../analysis/integers/linear.ts'
+import {
+  keepTerms,
+  type Linear,
+  linear,
+  linearKey,
+  minus,
+  roundedUp,
+} from '../../analysis/integers/linear.ts'
 import { type Digit, loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
-import { add, ceildiv, type Expr, int, mul, variable } from '../../ir/expr.ts'
+import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { isSingle } from '../../ir/reductions.ts'
@@ -148,7 +155,34 @@ export function covers(
 function enough(count: Expr, stride: number, extent: Expr): boolean {
   if (count.kind === 'const' && extent.kind === 'const')
     return count.value === Math.ceil(extent.value / stride)
-  return keyOf(count) === keyOf(ceildiv(extent, int(stride)))
+  return sharesOf(count, extent) === stride
+}
+
+/** The number `s` of which `count` is `ceildiv(extent, s)`. */
+function sharesOf(count: Expr, extent: Expr): number | undefined {
+  const [a, b] = [rounding(count), rounding(extent)]
+  return a.by % b.by === 0 && linearKey(a.of) === linearKey(b.of) ? a.by / b.by : undefined
+}
+
+/** As `ceildiv(of, by)`: of what is rounded up twice, the product of the two. */
+function rounding(e: Expr): { readonly of: Linear; readonly by: number } {
+  const up = roundedUp(e)
+  if (!up) return { of: linear(e), by: 1 }
+  const [only, ...others] = up.total.terms.values()
+  if (only?.coefficient !== 1 || others.length > 0 || up.total.constant !== 0)
+    return { of: up.total, by: up.by }
+  const inner = rounding(only.term)
+  return { of: inner.of, by: inner.by * up.by }
+}
+
+/** Whether a guard `a < ceildiv(extent, s)` holds wherever `place` is below the extent: that is `s * a` and other loops. */
+function impliedBelow(cx: Context, guard: Expr, place: Expr, extent: Expr): boolean {
+  if (guard.kind !== 'binary' || guard.op !== 'lt') return false
+  const s = sharesOf(guard.b, extent)
+  if (s === undefined) return false
+  const rest = minus(linear(place), linear(mul(guard.a, int(s))))
+  const isLoop = (e: Expr): boolean => e.kind === 'var' && !cx.kernel.params.some((p) => p.name === e.name)
+  return rest.constant >= 0 && [...rest.terms.values()].every((t) => isLoop(t.term) && t.coefficient > 0)
 }
 
 /**
@@ -170,7 +204,8 @@ export function checkGuards(
   const { places, exact, map, own } = known
   const asked = new Set(own.map(conditionKey))
   const bound = (l: For): string => linearKey(linear(places.get(l.var)!)) + keyOf(l.extent)
-  const ends = new Set(chain.filter((l) => places.has(l.var)).map(bound))
+  const ranges = chain.filter((l) => places.has(l.var))
+  const ends = new Set(ranges.map(bound))
   const said = new Set<string>()
   const used = new Set(index.flatMap((e) => [...freeVars(e)]))
   for (const l of around) {
@@ -180,6 +215,8 @@ export function checkGuards(
         g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(substitute(g.a, map))) + keyOf(g.b) : ''
       if (ends.has(text)) said.add(text)
       else if (asked.has(conditionKey(substitute(g, map)))) continue
+      else if (ranges.some((r) => impliedBelow(cx, substitute(g, map), places.get(r.var)!, r.extent)))
+        continue
       else if ([...freeVars(g)].some((v) => used.has(v)) || mentions(g, l.var))
         cx.refuse({
           code: 'not-every-element',
