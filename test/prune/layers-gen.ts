@@ -3,29 +3,44 @@ import fc from 'fast-check'
 import { type Layers, type LayerValues, layersOf } from '../../src/prune.ts'
 import type { Matrix } from './reference.ts'
 
-const values = (n: number): fc.Arbitrary<Float32Array> =>
-  fc
-    .oneof(
-      fc.array(fc.integer({ min: -2, max: 2 }), { minLength: n, maxLength: n }),
-      fc.array(fc.integer({ min: -1000, max: 1000 }), { minLength: n, maxLength: n }),
-      fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: n, maxLength: n }),
-      fc.constantFrom(0, 1, -3).map((x) => new Array<number>(n).fill(x)),
-    )
-    .map((list) => Float32Array.from(list))
+/** Integers from a range, and what becomes of each. */
+const KINDS = [
+  { least: -2, most: 2, value: (k: number) => k },
+  { least: -1000, most: 1000, value: (k: number) => k },
+  // Alike in their high bits.
+  { least: 0, most: 20, value: (k: number) => 1 + k * 2 ** -23 },
+  { least: 0, most: 0, value: () => -3 },
+  { least: 0, most: 0, value: () => 0 },
+]
+type Kind = number | null
+
+/** `kind`: one of those above; null: any floats. */
+function values(n: number, kind: Kind): fc.Arbitrary<Float32Array> {
+  const size = { minLength: n, maxLength: n }
+  if (kind === null)
+    return fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), size).map((x) => Float32Array.from(x))
+  const { least, most, value } = KINDS[kind]!
+  return fc
+    .array(fc.integer({ min: least, max: most }), size)
+    .map((x) => Float32Array.from(x, (k) => value(k)))
+}
+const kinds = fc.constantFrom<Kind>(null, ...KINDS.keys())
 
 const flags = (n: number): fc.Arbitrary<Uint8Array> =>
   fc.array(fc.integer({ min: 0, max: 1 }), { minLength: n, maxLength: n }).map((x) => Uint8Array.from(x))
 
-const layer = (scored: boolean): fc.Arbitrary<LayerValues> =>
-  fc.tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 13 })).chain(([rows, cols]) =>
-    fc.record({
-      name: fc.constant(''),
-      rows: fc.constant(rows),
-      cols: fc.constant(cols),
-      weights: values(rows * cols),
-      ...(scored && { gradients: values(rows * cols) }),
-    }),
-  )
+const layer = (scored: boolean, same: Kind | undefined): fc.Arbitrary<LayerValues> =>
+  fc
+    .tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 13 }), kinds)
+    .chain(([rows, cols, own]) =>
+      fc.record({
+        name: fc.constant(''),
+        rows: fc.constant(rows),
+        cols: fc.constant(cols),
+        weights: values(rows * cols, same === undefined ? own : same),
+        ...(scored && { gradients: values(rows * cols, own) }),
+      }),
+    )
 
 export interface Drawn {
   readonly list: readonly LayerValues[]
@@ -59,8 +74,8 @@ function oneBuffer(list: readonly LayerValues[]): Layers {
 /** `least`: of limits. */
 export const drawn = (least = 0): fc.Arbitrary<Drawn> =>
   fc
-    .boolean()
-    .chain((scored) => fc.array(layer(scored), { minLength: 1, maxLength: 5 }))
+    .tuple(fc.boolean(), fc.option(kinds, { nil: undefined, freq: 1 }))
+    .chain(([scored, same]) => fc.array(layer(scored, same), { minLength: 1, maxLength: 5 }))
     .chain((unnamed) => {
       const list = unnamed.map((l, k) => ({ ...l, name: `layer.${k}` }))
       const each = <T>(x: fc.Arbitrary<T>) => fc.array(x, { minLength: list.length, maxLength: list.length })

@@ -5,6 +5,7 @@ import {
   blockWise,
   elementWise,
   isTileWise,
+  layersOf,
   type Mask,
   nOfM,
   type Pattern,
@@ -54,6 +55,27 @@ describe('as the reference', () => {
     expect(masks).toEqual(reference.ew(d.chosen, s, d.most))
     if (!d.restricted) withinOneVector(masks, s, 1)
   })
+
+  const alike = fc.record({
+    // From 1 on by the least steps that there are.
+    steps: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 30 }),
+    limit: fc.constantFrom(0.25, 0.5, 0.75, 1),
+  })
+  law.prop([fc.array(alike, { minLength: 2, maxLength: 4 }), sparsities()])(
+    'elements that are alike in their high bits, in layers with limits',
+    async (list, sparsity) => {
+      const of = list.map(({ steps }) => ({
+        rows: 1,
+        cols: steps.length,
+        e: steps.map((k) => 1 + k * 2 ** -23),
+      }))
+      const layers = layersOf(of.map((m, k) => ({ ...m, name: `${k}`, weights: Float32Array.from(m.e) })))
+      const limits = Object.fromEntries(list.map(({ limit }, k) => [`${k}`, limit]))
+      const { masks } = await prune(layers, { pattern: elementWise(), sparsity, limits })
+      const most = list.map((l) => l.limit)
+      expect(lists(masks)).toEqual(reference.ew(of, sparsity, most))
+    },
+  )
 
   law.prop([drawn(), sparsities(), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })])(
     'blocks',

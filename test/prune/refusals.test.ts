@@ -86,7 +86,11 @@ describe('options', () => {
     expect(await codeOf(two, { ...ew, exclude: ['*t?.weight'] })).toBe('prune/unknown-layer')
   })
   test('names with stars', async () => {
-    const { report } = await prune(two, { ...ew, exclude: ['f*.w*'], limits: { '*?weight': 0.25 } })
+    const { report } = await prune(two, {
+      ...ew,
+      exclude: ['f*.w*t*'],
+      limits: { '*?weight': 0.25, '*': 0.9 },
+    })
     expect(report.layers.map((l) => [l.excluded, l.kept])).toEqual([
       [true, 6],
       [false, 12],

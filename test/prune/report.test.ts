@@ -201,6 +201,10 @@ describe('pictures', () => {
     const svg = drawMasks({ shapes: [{ name: 'half', rows: 104, cols: 104 }], masks: [mask] })
     expect([...svg.matchAll(/fill-opacity="([^"]*)"/g)].map((m) => m[1])).toEqual(['0.5', '1'])
     expect(svg).toContain('75 % kept')
+    const rest = [mask.map((x) => 1 - x)]
+    expect(drawMasks({ shapes: [{ name: 'all', rows: 104, cols: 104 }], masks: [mask], rest })).toContain(
+      '100 % kept',
+    )
   })
 
   test('at most about a megabyte', () => {
@@ -209,7 +213,9 @@ describe('pictures', () => {
       const shapes = Array.from({ length: n }, (_, k) => ({ name: `layer.${k}`, rows: 64, cols: 64 }))
       const svg = drawMasks({ shapes, masks: shapes.map(() => noise) })
       expect(svg.length).toBeLessThan(1.3e6)
-      expect(wellFormed(svg).length).toBeGreaterThan(Math.min(n, 1000) * 5)
+      const names = wellFormed(svg)
+      expect(names.length).toBeGreaterThan(Math.min(n, 1000) * 5)
+      expect(names.filter((name) => name === 'rect').length).toBe(Math.min(n, 1000))
     }
   })
 })
