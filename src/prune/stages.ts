@@ -4,7 +4,7 @@ import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { checkLayers, keptIn } from './layers.ts'
 import { CHOICES, checkedSparsity, type PruneChoices } from './options.ts'
 import { prune } from './prune.ts'
-import type { Layers, Pruned, PruneReport } from './types.ts'
+import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 
 /** What was pruned in a stage. */
 export interface Stage extends Pruned {
@@ -46,18 +46,17 @@ export async function pruneInStages(layers: Layers, options: StagesOptions): Pro
   return { ...last!, reports }
 }
 
-function sameLayers(given: Layers, first: Layers): Layers {
+function sameLayers(given: Layers, { shapes }: Layers): Layers {
   checkLayers(given)
-  const text = ({ shapes }: Layers): string => shapes.map((s) => `${s.name} ${s.rows} x ${s.cols}`).join(', ')
-  const other = first.shapes.findIndex((s, k) => {
-    const now = given.shapes[k]
-    return now?.name !== s.name || now.rows !== s.rows || now.cols !== s.cols
-  })
-  if (other >= 0 || given.shapes.length !== first.shapes.length)
-    fail({
-      code: 'prune/stages',
-      message: `between stages the layers changed: ${text({ ...given, shapes: given.shapes.slice(other < 0 ? first.shapes.length : other).slice(0, 1) }) || 'one is missing'}`,
-      expected: 'the same layers, in their order',
-    })
+  const text = (s: LayerShape | undefined): string => (s ? `${s.name}, ${s.rows} x ${s.cols}` : 'none')
+  for (let k = 0; k < Math.max(shapes.length, given.shapes.length); k++) {
+    const [was, now] = [text(shapes[k]), text(given.shapes[k])]
+    if (was !== now)
+      fail({
+        code: 'prune/stages',
+        message: `layer ${k} was ${was}, and is ${now} after a stage`,
+        expected: 'the same layers, in their order',
+      })
+  }
   return given
 }

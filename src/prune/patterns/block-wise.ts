@@ -65,12 +65,11 @@ export function blockWise(options: BlockWiseOptions): Pattern {
     // Whole blocks with a column each, and where rows of blocks begin (BSR).
     bytes: ({ shape, kept: mask }) => {
       const { rows, cols, valueBytes = 4 } = shape
-      const { down, across } = blocksOf(shape)
+      const { down } = blocksOf(shape)
       let blocks = 0
       for (let r = 0; r < rows; r += options.rows)
         for (let c = 0; c < cols; c += options.cols) blocks += mask[r * cols + c]!
-      const indices = across > 0 ? blocks + down + 1 : 0
-      return blocks * options.rows * options.cols * valueBytes + indices * INDEX_BYTES
+      return blocks * options.rows * options.cols * valueBytes + (blocks + down + 1) * INDEX_BYTES
     },
   }
 }

@@ -2,7 +2,7 @@
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best } from '../selection.ts'
 import type { Pattern } from '../types.ts'
-import { checkParameter, kept, MOST } from './parameters.ts'
+import { checkParameter, kept } from './parameters.ts'
 
 export interface NOfMOptions {
   readonly n: number
@@ -39,6 +39,6 @@ export function nOfM(options: NOfMOptions): Pattern {
       return { kept: masks }
     },
     bytes: ({ shape: { valueBytes = 4 }, kept: mask }) =>
-      kept(mask) * valueBytes + Math.ceil((kept(mask) * bitsFor(Math.min(m, MOST))) / 8),
+      kept(mask) * valueBytes + Math.ceil((kept(mask) * bitsFor(m)) / 8),
   }
 }

@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 
 /** Sides of tiles, blocks and groups. */
-export const MOST = 65536
+const MOST = 65536
 
 /** @throws SptError `prune/parameter` */
 export function checkParameter(what: string, n: unknown, least = 1, most = MOST): void {
