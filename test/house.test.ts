@@ -36,6 +36,8 @@ test('no operator is named in src', () => {
     'every',
     'lanes',
     'swizzled',
+    // A pattern that weights are pruned in; also the kernels that run such layers.
+    'tile-wise',
     // Operations on whole columns; also an instruction of `kernels/`.
     'bulk',
   ])

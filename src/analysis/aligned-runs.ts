@@ -1,10 +1,10 @@
 /** Runs of neighbours along a loop (contiguity and alignment of an access). */
-import { type Expr, variable } from '../ir/expr.ts'
-import { mentions } from '../ir/expr-tree.ts'
+import { type Expr, int, lt, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import type { Facts } from './integers/facts.ts'
-import { linear } from './integers/linear.ts'
+import { coefficientOf, linear } from './integers/linear.ts'
 
 /** Why the runs of `run` neighbours that a loop goes along do not begin at multiples of that in the last dimension; `undefined`: they do. */
 export function notInRuns(
@@ -23,4 +23,12 @@ export function notInRuns(
     if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
       return `${printExpr(e)} may begin anywhere`
   return sum.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
+}
+
+/** A bound that is a multiple of a run's width holds for all of its elements, or for none: as it is asked of the first. */
+export function boundOfRun(g: Expr, lane: string, width: number, facts: Facts): Expr {
+  if (!mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, lane)) return g
+  const first = substitute(g.a, new Map([[lane, int(0)]]))
+  const whole = coefficientOf(g.a, lane) === 1 && facts.isMultiple(first, width)
+  return whole && facts.isMultiple(g.b, width) ? lt(first, g.b) : g
 }

@@ -10,7 +10,7 @@
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { type Axis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
+import { type Axis, type DenseAxis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
@@ -170,12 +170,19 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
   )
   const where = w.enclosing.flatMap((it) => it.where)
   const used = new Set<Expr>()
+  const tables: PermutationTables = (e) => {
+    const table = e.kind === 'load' && kernel.buffers.find((b) => b.name === e.buffer && b.distinct)
+    const own = table ? axes.get(table.axes[0]!) : undefined
+    return e.kind === 'load' && isDense(own) && isDenseRoot(own)
+      ? { index: e.index[0]!, axis: own }
+      : undefined
+  }
   const bare = target.index.every((e, k) => {
     const axis = axes.get(buffer.axes[k]!)!
-    const permuted = permutation(e, axis, kernel, axes)
-    return permuted
-      ? coversAxis(permuted.index, permuted.axis, axes, iters, where, used)
-      : coversAxis(e, axis, axes, iters, where, used)
+    const permuted = isDenseRoot(axis) ? tables(e) : undefined
+    return permuted && isDense(axis) && sameExpr(permuted.axis.extent, axis.extent)
+      ? coversAxis(permuted.index, permuted.axis, axes, iters, where, used, tables)
+      : coversAxis(e, axis, axes, iters, where, used, tables)
   })
   const combines = (c: Expr): boolean =>
     w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters)
@@ -197,20 +204,8 @@ function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axi
   return isDense(axis) && axis.extent.kind === 'const' && axis.extent.value > 0
 }
 
-/** An index that is loaded from a permutation of all coordinates of the axis: where it is loaded from. */
-function permutation(
-  e: Expr,
-  axis: Axis,
-  kernel: Kernel1,
-  axes: ReadonlyMap<string, Axis>,
-): { readonly index: Expr; readonly axis: Axis } | undefined {
-  if (e.kind !== 'load') return undefined
-  const table = kernel.buffers.find((b) => b.name === e.buffer && b.distinct)
-  const own = table && axes.get(table.axes[0]!)
-  if (!own || !isDenseRoot(own) || !isDenseRoot(axis)) return undefined
-  const whole = 'extent' in own && 'extent' in axis && sameExpr(own.extent, axis.extent)
-  return whole ? { index: e.index[0]!, axis: own } : undefined
-}
+/** An index that is loaded from a permutation of all coordinates of a dense axis: where it is loaded from. */
+type PermutationTables = (e: Expr) => { readonly index: Expr; readonly axis: DenseAxis } | undefined
 
 const inTiles = matcher(['add', ['mul', 'x', 'y'], 'z'])
 
@@ -221,8 +216,15 @@ function coversAxis(
   iters: ReadonlyMap<string, Iter>,
   where: readonly Expr[],
   used: Set<Expr>,
+  permuted: PermutationTables,
 ): boolean {
+  /** The axis of an iterator alone, or of all places of a permutation, which is then in another order. */
   const spatial = (x: Expr): Axis | undefined => {
+    const table = permuted(x)
+    if (table) {
+      const by = spatial(table.index)
+      return isDense(by) && sameExpr(by.extent, table.axis.extent) ? by : undefined
+    }
     const it = x.kind === 'var' ? iters.get(x.name) : undefined
     return it?.kind === 'S' ? axes.get(it.axis) : undefined
   }
@@ -235,7 +237,7 @@ function coversAxis(
   const tile = inTiles(e)
   if (!isDense(axis) || !tile) return false
   const [io, ii] = [spatial(tile.x!), spatial(tile.z!)]
-  if (!isDense(io) || !isDense(ii)) return false
+  if (!isDense(io) || !isDense(ii) || [...freeVars(tile.x!)].some((v) => mentions(tile.z!, v))) return false
   if (!sameExpr(ii.extent, tile.y!) || !sameExpr(io.extent, ceildiv(axis.extent, tile.y!))) return false
   const trim = where.find(
     (c) => c.kind === 'binary' && c.op === 'lt' && keyOf(c.a) === keyOf(e) && sameExpr(c.b, axis.extent),

@@ -1,9 +1,9 @@
 /** Cooperative copies into shared memory. The loops by which the threads of a block fill a copy together. */
 
+import { boundOfRun } from '../analysis/aligned-runs.ts'
 import { Facts } from '../analysis/integers/facts.ts'
-import { coefficientOf } from '../analysis/integers/linear.ts'
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
-import { add, all, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
+import { add, all, type Expr, int, mul, variable } from '../ir/expr.ts'
 import { mentions, readingLast, substitute } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { forLoop, when } from '../ir/statement-builders.ts'
@@ -37,13 +37,7 @@ export function fillNest(
       mode: { kind: 'vectorize' },
     })
   }
-  // A bound that is a multiple of the vector's width holds for all of its elements or for none.
-  const together = (g: Expr): Expr => {
-    if (!lane || !mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt') return g
-    const first = substitute(g.a, new Map([[lane, int(0)]]))
-    const whole = coefficientOf(g.a, lane) === 1 && !mentions(g.b, lane)
-    return whole && facts.isMultiple(first, vector) && facts.isMultiple(g.b, vector) ? lt(first, g.b) : g
-  }
+  const together = (g: Expr): Expr => (lane ? boundOfRun(g, lane, vector, facts) : g)
   const conditions = readingLast(
     unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
   )

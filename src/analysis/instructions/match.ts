@@ -9,6 +9,7 @@ import type { Instr } from '../../ir/instr.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
+import { boundOfRun } from '../aligned-runs.ts'
 import { matches } from '../expression-pattern.ts'
 import { elementsIn } from './operand-digits.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './operands.ts'
@@ -69,7 +70,11 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
       `inside of ${loops.at(-1)?.name ?? top.name} stands not one statement that ${pattern.kind === 'store' ? 'assigns' : 'reduces'}`,
       { expected: shapeOf(instr) },
     )
-  const where = edge?.where ?? []
+  const where = instr.filled
+    ? (edge?.where ?? []).map((g) =>
+        loops.reduce((x, l, k) => boundOfRun(x, l.var, instr.iters[k]!.extent, around.facts), g),
+      )
+    : (edge?.where ?? [])
   let first: Mismatch | undefined
   for (const bound of bindings(pattern, s)) {
     const wrong =

@@ -28,7 +28,7 @@ import { stmt } from '../../ir/tree.ts'
 import { deriveInitialisation } from '../output-initialization.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
 import { openIterator } from './iterate.ts'
-import { buffersOf } from './kernel-buffers.ts'
+import { buffersOf, tableLength, valuesBelow } from './kernel-buffers.ts'
 import { Copies, usedChanged } from './let-inlining.ts'
 import { Levels } from './level-positions.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
@@ -215,7 +215,7 @@ class PositionLowering {
   #lengthOf(buffer: string): Expr {
     const b = this.#buffers.get(buffer)
     invariant(b, `no buffer ${buffer}`)
-    return this.#levels.shape(b.axes).reduce((a, c) => (a.kind === 'const' && a.value === 1 ? c : a), int(1))
+    return tableLength(this.#levels.shape(b.axes))
   }
 
   #place(access: Access, scope: Scope): ElementPosition {
@@ -229,9 +229,8 @@ class PositionLowering {
     )
   }
 
-  /** Tables hold coordinates, or boundaries and their end; a permutation those of its own length. */
   #tableFacts(b: Buffer1, value: Expr, scope: Scope): void {
-    const end = b.distinct ? this.#lengthOf(b.name) : b.below
+    const end = valuesBelow(b, this.#levels.shape(b.axes))
     if (end) scope.facts.coordinate(value, end)
     else scope.facts.holds(ge(value, int(0)))
   }

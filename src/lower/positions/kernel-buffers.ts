@@ -16,21 +16,31 @@ import {
 import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import { MASK_BITS } from '../../ir/packed-fields.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { readsIn } from '../../ir/stage1-tree.ts'
 import { wordsOf } from './bitmap.ts'
 import type { Levels } from './level-positions.ts'
+
+/** The length of a table: the extent of what it is over, beside dimensions of one. */
+export const tableLength = (shape: readonly Expr[]): Expr =>
+  shape.reduce((a, c) => (a.kind === 'const' && a.value === 1 ? c : a), int(1))
+
+/** Tables hold coordinates, or boundaries and their end; a permutation those of its own length. */
+export const valuesBelow = (
+  b: Pick<Buffer1, 'distinct' | 'below'>,
+  shape: readonly Expr[],
+): Expr | undefined => (b.distinct ? tableLength(shape) : b.below)
 
 /** What a kernel declares, and the arrays of its axes. */
 export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
   // A mask that nobody asks is none of the kernel's.
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   const out: Buffer[] = kernel.buffers.flatMap(
-    ({ name, dtype, axes, role, fill, accumulate, below, ascending, mask, span }) => {
+    ({ name, dtype, axes, role, fill, accumulate, ascending, mask, span, ...b }) => {
       if (mask !== undefined && !read.has(name)) return []
       const shape = levels.shape(axes)
       const bits = mask === undefined ? {} : { packed: MASK_BITS }
-      const known = { below, ascending, ...bits }
+      const known = { below: valuesBelow(b, shape), ascending, ...bits }
       return { name, dtype, scope: 'global', role, shape, fill, accumulate, span, ...known }
     },
   )

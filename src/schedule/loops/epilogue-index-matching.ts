@@ -128,7 +128,7 @@ export function covers(
   around: readonly For[],
   { name, earlier }: { readonly name: string; readonly earlier: For | undefined },
 ): boolean {
-  const sum = linear(made)
+  const sum = inOrder(cx, linear(made), around)
   const all = loopDigits(sum, (name) => around.find((l) => l.var === name))
   const digits = all && counting(all)
   const number = digits && mixedRadix(digits)
@@ -149,6 +149,24 @@ export function covers(
         : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}, or leave ${of.nest} a nest of its own`,
     })
   return new Facts({ sizes: cx.kernel.facts }).isMultiple(of.extent, strideOf(last!))
+}
+
+/**
+ * With a loop in place of what it alone loads from a permutation of its own length: the same values in another order, where
+ * nothing else of the sum changes with the loop.
+ */
+function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
+  const terms = [...sum.terms.values()]
+  const placeOf = (e: Expr): Expr => {
+    if (e.kind !== 'load' || !cx.kernel.permutations?.includes(e.buffer)) return e
+    const [at] = e.index
+    const loop = at?.kind === 'var' ? around.find((l) => l.var === at.name) : undefined
+    const whole = loop && sameExpr(cx.buffer(e.buffer).shape[0]!, loop.extent)
+    const alone = whole && terms.filter((t) => mentions(t.term, loop.var)).length === 1
+    return alone ? at! : e
+  }
+  const start: Expr = int(sum.constant)
+  return linear(terms.reduce<Expr>((e, t) => add(e, mul(placeOf(t.term), int(t.coefficient))), start))
 }
 
 /** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */
