@@ -3,7 +3,8 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord, show } from '../ast/expect-argument.ts'
 import { matched } from './globs.ts'
 import { checkLayers, checkMasks } from './layers.ts'
-import type { Layers, Mask, Pattern, PruneProgress } from './types.ts'
+import { NORMS } from './scores.ts'
+import type { Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
 export interface PruneChoices {
   readonly pattern: Pattern
@@ -11,6 +12,8 @@ export interface PruneChoices {
   readonly exclude?: readonly string[]
   /** The sparsity that layers must not exceed, by name, with `*` and `?`; the least of several. */
   readonly limits?: Readonly<Record<string, number>>
+  /** How vectors and blocks of different sizes compare (default: root). */
+  readonly normalise?: Normalise
   readonly onProgress?: (progress: PruneProgress) => void
 }
 
@@ -28,16 +31,17 @@ export interface Checked {
   readonly layers: readonly number[]
   readonly limits: readonly number[]
   readonly after: readonly Mask[] | undefined
+  readonly normalise: Normalise
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
-export const CHOICES = ['pattern', 'exclude', 'limits', 'onProgress'] as const
+export const CHOICES = ['pattern', 'exclude', 'limits', 'normalise', 'onProgress'] as const
 
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
 export function checked(layers: Layers, options: PruneOptions): Checked {
   checkLayers(layers)
   expectOptions('prune', options, [...CHOICES, 'sparsity', 'after'])
-  const { pattern, exclude = [], limits = {}, after, onProgress } = options
+  const { pattern, exclude = [], limits = {}, normalise = 'root', after, onProgress } = options
   expectArgument(
     isRecord(pattern) && typeof pattern.masks === 'function',
     'pattern',
@@ -51,6 +55,12 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
     'a list of names',
   )
   expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
+  expectArgument(
+    typeof normalise === 'string' && Object.hasOwn(NORMS, normalise),
+    'normalise',
+    normalise,
+    Object.keys(NORMS).join(' or '),
+  )
   const sparsity = checkedSparsity(pattern, options.sparsity)
   if (after !== undefined) checkMasks(after, layers.shapes)
   const names = layers.shapes.map((s) => s.name)
@@ -63,7 +73,15 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
       message: 'all layers are excluded',
       expected: 'at least one layer that is not excluded',
     })
-  return { pattern, sparsity, layers: chosen, limits: chosen.map((k) => limit[k]!), after, onProgress }
+  return {
+    pattern,
+    sparsity,
+    layers: chosen,
+    limits: chosen.map((k) => limit[k]!),
+    after,
+    normalise,
+    onProgress,
+  }
 }
 
 /** Sparsities are written with few digits. */

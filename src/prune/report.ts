@@ -8,7 +8,7 @@ import type { LayerMasks, LayerReport, Layers, Mask, Pruned, PruneReport } from 
 /** Reads every layer that was pruned once. */
 export async function reportOf(
   layers: Layers,
-  { pattern, sparsity, layers: chosen, onProgress }: Checked,
+  { pattern, sparsity, layers: chosen, normalise, onProgress }: Checked,
   { masks, rest, tiles }: Omit<Pruned, 'report'>,
 ): Promise<PruneReport> {
   const pruned = new Set(chosen)
@@ -46,6 +46,7 @@ export async function reportOf(
   return {
     pattern: pattern.text,
     target: sparsity,
+    normalise,
     ...total,
     sparsity: 1 - total.kept / total.elements,
     retainedNorm: ratio(squares),

@@ -1,7 +1,7 @@
 /** How important an element is: |w|, or |g · w| where gradients of the loss are given (Taylor, first order). */
 import { fail } from '../ast/diagnostic.ts'
 import { checkLength } from './layers.ts'
-import type { LayerShape, Layers, Mask, PruneProgress, Scored } from './types.ts'
+import type { LayerShape, Layers, Mask, Normalise, PruneProgress, Scored } from './types.ts'
 
 /** Bits of infinity, without its sign: those of a NaN are above. */
 const INFINITE = 0x7f800000
@@ -12,16 +12,18 @@ interface Chosen {
   readonly limits: readonly number[]
   /** Of all layers: elements that were pruned before count as 0. */
   readonly after: readonly Mask[] | undefined
+  readonly normalise: Normalise
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
 /** The memory of scores is shared by all layers. */
-export function scored(of: Layers, { layers, limits, after, onProgress }: Chosen): Scored {
+export function scored(of: Layers, { layers, limits, after, normalise, onProgress }: Chosen): Scored {
   const shapes = layers.map((k) => of.shapes[k]!)
   const room = new Float32Array(shapes.reduce((most, s) => Math.max(most, s.rows * s.cols), 0))
   return {
     shapes,
     limits,
+    vectorScore: NORMS[normalise],
     async scores(k, pass) {
       const shape = shapes[k]!
       const layer = layers[k]!
@@ -79,5 +81,11 @@ function refuseValue(what: string, value: number, at: number, { name, cols }: La
   })
 }
 
-/** ‖e‖₂ / n of n elements, from the sum of their squares. */
-export const vectorScore = (squares: number, elements: number): number => Math.sqrt(squares) / elements
+/**
+ * Of n elements, from the sum of their squares. ‖e‖₂ / n is the published one; of vectors that are alike but for their
+ * length it ranks the long ones lower, by 1 / √n, which a root mean square does not.
+ */
+export const NORMS: Readonly<Record<Normalise, (squares: number, elements: number) => number>> = {
+  root: (squares, n) => Math.sqrt(squares / n),
+  length: (squares, n) => Math.sqrt(squares) / n,
+}

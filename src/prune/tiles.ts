@@ -29,12 +29,18 @@ export const grouped = (outputs: Int32Array, granularity: number): Int32Array[] 
   )
 
 /**
- * The tiles of a mask that is tile-wise.
+ * The tiles of a mask that is tile-wise. `name`: of its layer, for the refusal.
  * @throws SptError `prune/not-tile-wise`: outputs of a tile keep different inputs
  */
-export function tilesOf(mask: Mask, rows: number, cols: number, granularity: number): readonly Tile[] {
+export function tilesOf(
+  mask: Mask,
+  rows: number,
+  cols: number,
+  granularity: number,
+  name?: string,
+): readonly Tile[] {
   checkGranularity(granularity)
-  checkLength('the mask', mask, Uint8Array, { name: 'given', rows, cols })
+  checkLength('the mask', mask, Uint8Array, { name: name ?? 'given', rows, cols })
   return grouped(keptRows(mask, rows, cols), granularity).map((outputs, k) => {
     const first = outputs[0]!
     for (const r of outputs)
@@ -43,7 +49,7 @@ export function tilesOf(mask: Mask, rows: number, cols: number, granularity: num
           const [keeps, prunes] = mask[r * cols + c] === 0 ? [first, r] : [r, first]
           fail({
             code: 'prune/not-tile-wise',
-            message: `tile ${k} of ${outputs.length} outputs is no product: row ${r}, column ${c} differs from row ${first}`,
+            message: `${name === undefined ? '' : `layer ${name}: `}tile ${k} of ${outputs.length} outputs is no product: row ${r}, column ${c} differs from row ${first}`,
             expected: `the same inputs for rows ${first} to ${outputs.at(-1)} that keep something; row ${keeps} keeps column ${c}, row ${prunes} does not`,
             hint: 'another granularity, or a pattern with single elements beside the tiles',
           })

@@ -30,11 +30,16 @@ export interface Tile {
   readonly inputs: Int32Array
 }
 
+/** What the norm of a vector is divided by: √n of its n elements (root mean square), or n. */
+export type Normalise = 'root' | 'length'
+
 /** Layers as patterns see them: those that are pruned alone. */
 export interface Scored {
   readonly shapes: readonly LayerShape[]
   /** The sparsity that a layer must not exceed; 1: none is set. */
   readonly limits: readonly number[]
+  /** Of a vector or block, from the sum of the squares of its elements' scores. */
+  vectorScore(squares: number, elements: number): number
   /** Finite and at least 0, an element each; valid until the next call. `pass`: what for, for progress. */
   scores(layer: number, pass: string): Promise<Float32Array>
 }
@@ -101,6 +106,7 @@ export interface PruneReport {
   readonly pattern: string
   /** What was asked for. */
   readonly target: number
+  readonly normalise: Normalise
   readonly elements: number
   readonly kept: number
   readonly sparsity: number

@@ -1,7 +1,7 @@
 /** Layers with values that are all different, of few kinds, equal or zero. */
 import fc from 'fast-check'
 import { type Layers, type LayerValues, layersOf } from '../../src/prune.ts'
-import type { Matrix } from './reference.ts'
+import type { Matrix, Norm } from './reference.ts'
 
 /** Integers from a range, and what becomes of each. */
 const KINDS = [
@@ -48,6 +48,8 @@ export interface Drawn {
   readonly limits: Record<string, number>
   readonly exclude: readonly string[]
   readonly after: readonly Uint8Array[] | undefined
+  /** Nothing: the default. */
+  readonly normalise: Norm | undefined
   /** What is not excluded, its places among the layers, and a limit for each. */
   readonly chosen: readonly Matrix[]
   readonly places: readonly number[]
@@ -85,11 +87,12 @@ export const drawn = (least = 0): fc.Arbitrary<Drawn> =>
           fc.constant(null),
           each(fc.constantFrom(1, 1, least, (1 + least) / 2, Math.max(least, 0.75))),
         ),
+        normalise: fc.constantFrom<Norm | undefined>(undefined, 'root', 'length'),
         excluded: fc.oneof(fc.constant(null), each(fc.boolean())),
         after: fc.oneof(fc.constant(null), fc.tuple(...list.map((l) => flags(l.rows * l.cols)))),
       })
     })
-    .map(({ list, limits, excluded, after }) => {
+    .map(({ list, limits, excluded, after, normalise }) => {
       // One is left.
       const places = list.flatMap((_, k) => (k > 0 && excluded?.[k] ? [] : [k]))
       const score = ({ weights, gradients, rows, cols }: LayerValues, k: number): Matrix => ({
@@ -106,6 +109,7 @@ export const drawn = (least = 0): fc.Arbitrary<Drawn> =>
         limits: Object.fromEntries((limits ?? []).map((l, k) => [`layer.${k}`, l])),
         exclude: list.flatMap((l, k) => (places.includes(k) ? [] : [l.name])),
         after: after ?? undefined,
+        normalise,
         chosen: places.map((k) => score(list[k]!, k)),
         places,
         most: places.map((k) => limits?.[k] ?? 1),

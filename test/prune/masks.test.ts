@@ -19,17 +19,23 @@ import {
 import { type Drawn, drawn, sparsities } from './layers-gen.ts'
 import * as reference from './reference.ts'
 
+const by = ({ normalise }: Drawn): reference.Norm => normalise ?? 'root'
 const granularities = fc.constantFrom(1, 2, 3, 4, 128)
 const lists = (masks: readonly Mask[]): number[][] => masks.map((m) => [...m])
 
 /** Pruned layers alone; those that are excluded are as they were. */
-async function pruned({ list, layers, limits, exclude, after, places }: Drawn, pattern: Pattern, s?: number) {
+async function pruned(
+  { list, layers, limits, exclude, after, normalise, places }: Drawn,
+  pattern: Pattern,
+  s?: number,
+) {
   const made = await prune(layers, {
     pattern,
     limits,
     exclude,
     ...(s !== undefined && { sparsity: s }),
     ...(after && { after }),
+    ...(normalise && { normalise }),
   })
   list.forEach((l, k) => {
     if (places.includes(k)) return
@@ -81,14 +87,14 @@ describe('as the reference', () => {
     'blocks',
     async (d, s, rows, cols) => {
       const masks = lists((await pruned(d, blockWise({ rows, cols }), s)).masks)
-      expect(masks).toEqual(reference.bw(d.chosen, s, d.most, rows, cols))
+      expect(masks).toEqual(reference.bw(d.chosen, s, d.most, by(d), rows, cols))
       if (!d.restricted) withinOneVector(masks, s, rows * cols)
     },
   )
 
   law.prop([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
     const { masks, tiles } = await pruned(d, tileWise({ granularity }), s)
-    const expected = reference.tw(d.chosen, s, d.most, granularity)
+    const expected = reference.tw(d.chosen, s, d.most, by(d), granularity)
     expect(lists(masks)).toEqual(expected.kept)
     if (!d.restricted) withinOneVector(lists(masks), s, Math.min(granularity, 9))
     d.chosen.forEach(({ rows, cols }, k) => {
@@ -105,7 +111,7 @@ describe('as the reference', () => {
     async (d, s, granularity, delta) => {
       fc.pre(s + delta < 1)
       const { masks, rest, report } = await pruned(d, tileElementWise({ granularity, delta }), s)
-      const expected = reference.tew(d.chosen, s, delta, d.most, granularity)
+      const expected = reference.tew(d.chosen, s, delta, d.most, by(d), granularity)
       expect(lists(masks)).toEqual(expected.kept)
       expect(lists(rest)).toEqual(expected.rest)
       const both = masks.flatMap((mask, k) => [...mask].map((x, i) => x + rest[k]![i]!))
@@ -124,6 +130,7 @@ describe('as the reference', () => {
         d.chosen,
         2 * s - 1,
         d.most.map((l) => 2 * l - 1),
+        by(d),
         granularity,
       )
       d.chosen.forEach((m, k) => {
@@ -174,8 +181,11 @@ law.prop([
       for (let c = 0; c < cols; c += m) {
         const down = Array.from({ length: Math.min(v, rows - r) }, (_, i) => r + i)
         const columns = Array.from({ length: Math.min(m, cols - c) }, (_, i) => c + i)
-        const squares = (col: number): number => down.reduce((s, row) => s + e[row * cols + col]! ** 2, 0)
-        const score = (col: number): number => Math.sqrt(squares(col)) / down.length
+        const score = (col: number): number =>
+          reference.norm(
+            down.map((row) => e[row * cols + col]!),
+            by(d),
+          )
         const four = columns.sort((a, b) => score(a) - score(b)).slice(-4)
         for (const row of down) {
           const places = four.sort((a, b) => a - b).map((col) => row * cols + col)

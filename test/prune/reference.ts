@@ -12,7 +12,10 @@ interface Ranked {
   readonly at: readonly number[]
 }
 const range = (n: number, from = 0): number[] => Array.from({ length: n }, (_, k) => from + k)
-const norm = (v: readonly number[]): number => Math.sqrt(v.reduce((s, x) => s + x * x, 0)) / v.length
+const squares = (v: readonly number[]): number => v.reduce((s, x) => s + x * x, 0)
+export type Norm = 'root' | 'length'
+export const norm = (v: readonly number[], by: Norm): number =>
+  by === 'root' ? Math.sqrt(squares(v) / v.length) : Math.sqrt(squares(v)) / v.length
 export const target = (sparsity: number, n: number): number => Math.floor(sparsity * n + 1e-6)
 const size = (of: readonly Matrix[]): number => of.reduce((s, m) => s + m.e.length, 0)
 
@@ -32,8 +35,21 @@ function pruneLowest(
     for (const i of at) kept[layer]![i] = 0
   }
 }
-const vectorsOf = (of: readonly Matrix[], groups: (m: Matrix, layer: number) => number[][]): Ranked[] =>
-  of.flatMap((m, layer) => groups(m, layer).map((at) => ({ score: norm(at.map((i) => m.e[i]!)), layer, at })))
+const vectorsOf = (
+  of: readonly Matrix[],
+  groups: (m: Matrix, layer: number) => number[][],
+  by: Norm = 'root',
+): Ranked[] =>
+  of.flatMap((m, layer) =>
+    groups(m, layer).map((at) => ({
+      score: norm(
+        at.map((i) => m.e[i]!),
+        by,
+      ),
+      layer,
+      at,
+    })),
+  )
 const ones = (of: readonly Matrix[]): number[][] => of.map((m) => m.e.map(() => 1))
 
 export function ew(of: readonly Matrix[], sparsity: number, limits: readonly number[]): number[][] {
@@ -43,7 +59,14 @@ export function ew(of: readonly Matrix[], sparsity: number, limits: readonly num
   return kept
 }
 
-export function bw(of: readonly Matrix[], sparsity: number, limits: readonly number[], h: number, w: number) {
+export function bw(
+  of: readonly Matrix[],
+  sparsity: number,
+  limits: readonly number[],
+  by: Norm,
+  h: number,
+  w: number,
+) {
   const kept = ones(of)
   const blocks = ({ rows, cols }: Matrix): number[][] =>
     range(Math.ceil(rows / h)).flatMap((b) =>
@@ -53,16 +76,22 @@ export function bw(of: readonly Matrix[], sparsity: number, limits: readonly num
         ),
       ),
     )
-  pruneLowest(vectorsOf(of, blocks), kept, target(sparsity, size(of)), limits)
+  pruneLowest(vectorsOf(of, blocks, by), kept, target(sparsity, size(of)), limits)
   return kept
 }
 
 /** Rows that keep something after the first pass, in groups: tiles of one layer, those that lose everything included. */
-export function tw(of: readonly Matrix[], sparsity: number, limits: readonly number[], granularity: number) {
+export function tw(
+  of: readonly Matrix[],
+  sparsity: number,
+  limits: readonly number[],
+  by: Norm,
+  granularity: number,
+) {
   const kept = ones(of)
   const pass = (s: number): number => 1 - Math.sqrt(1 - s)
   const row = (m: Matrix): number[][] => range(m.rows).map((r) => range(m.cols).map((c) => r * m.cols + c))
-  pruneLowest(vectorsOf(of, row), kept, target(pass(sparsity), size(of)), limits.map(pass))
+  pruneLowest(vectorsOf(of, row, by), kept, target(pass(sparsity), size(of)), limits.map(pass))
   const tiles = of.map((m, k) => {
     const rows = range(m.rows).filter((r) => kept[k]![r * m.cols] === 1)
     return range(Math.ceil(rows.length / granularity)).map((t) =>
@@ -71,7 +100,7 @@ export function tw(of: readonly Matrix[], sparsity: number, limits: readonly num
   })
   const columns = (m: Matrix, k: number): number[][] =>
     tiles[k]!.flatMap((rows) => range(m.cols).map((c) => rows.map((r) => r * m.cols + c)))
-  pruneLowest(vectorsOf(of, columns), kept, target(sparsity, size(of)), limits)
+  pruneLowest(vectorsOf(of, columns, by), kept, target(sparsity, size(of)), limits)
   return { kept, tiles }
 }
 
@@ -80,9 +109,10 @@ export function tew(
   sparsity: number,
   delta: number,
   limits: readonly number[],
+  by: Norm,
   granularity: number,
 ) {
-  const { kept } = tw(of, sparsity + delta, limits, granularity)
+  const { kept } = tw(of, sparsity + delta, limits, by, granularity)
   const pruned = vectorsOf(of, (m, k) => range(m.e.length).flatMap((i) => (kept[k]![i] === 0 ? [[i]] : [])))
   const rest = of.map((m) => m.e.map(() => 0))
   for (const { layer, at } of [...pruned].sort((a, b) => a.score - b.score).slice(target(sparsity, size(of))))

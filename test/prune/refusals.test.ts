@@ -36,6 +36,11 @@ const codeOf = async (layers: Layers, options: object): Promise<string> =>
   (await refused(prune(layers, options as never))).code
 
 describe('options', () => {
+  test.each(['mean', 'toString', null, 2])('a norm that is none: %s', async (normalise) => {
+    const d = await refused(prune(two, { ...ew, normalise } as never))
+    expect([d.code, d.expected]).toEqual(['api/argument', 'root or length'])
+  })
+
   test.each([-0.1, 1, 1.5, Number.NaN, '0.5', undefined])('a sparsity of %s', async (sparsity) => {
     expect(await codeOf(two, { ...ew, sparsity })).toBe('prune/sparsity')
   })

@@ -219,3 +219,34 @@ describe('pictures', () => {
     }
   })
 })
+
+test('layers of equal weights lose equally by root, the one with long vectors everything by length', async () => {
+  // Normal weights (Box–Muller) of an attention matrix and of the two of a feed-forward network.
+  let seed = 12345
+  const random = (): number => (seed = (seed * 48271) % 2147483647) / 2147483647
+  const normal = (): number => Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random())
+  const layers = layersOf(
+    [
+      ['q', 96, 96],
+      ['up', 384, 96],
+      ['down', 96, 384],
+    ].map(([name, rows, cols]) => ({
+      name: name as string,
+      rows: rows as number,
+      cols: cols as number,
+      weights: Float32Array.from({ length: (rows as number) * (cols as number) }, normal),
+    })),
+  )
+  const pattern = tileWise({ granularity: 16 })
+  const sparsity = 0.75
+  const { report: root } = await prune(layers, { pattern, sparsity })
+  expect(root.normalise).toBe('root')
+  for (const { sparsity: s, keptOutputs } of root.layers) {
+    expect(Math.abs(s - sparsity)).toBeLessThan(0.2)
+    expect(keptOutputs).toBeGreaterThan(20)
+  }
+  const { report: length } = await prune(layers, { pattern, sparsity, normalise: 'length' })
+  expect(length.normalise).toBe('length')
+  expect(length.layers[2]).toMatchObject({ name: 'down', keptOutputs: 0, sparsity: 1 })
+  expect(root.retainedNorm).toBeGreaterThan(length.retainedNorm)
+})

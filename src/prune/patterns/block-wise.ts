@@ -1,6 +1,5 @@
 /** Blocks that are kept or pruned as a whole; those at the edges have what is left. */
 import { expectOptions } from '../../ast/expect-argument.ts'
-import { vectorScore } from '../scores.ts'
 import { elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
 import type { LayerShape, Pattern } from '../types.ts'
 import { checkParameter, INDEX_BYTES } from './parameters.ts'
@@ -43,7 +42,7 @@ export function blockWise(options: BlockWiseOptions): Pattern {
           const width = Math.min(options.cols, cols - (b % across) * options.cols)
           vectors.layers[v] = k
           vectors.sizes[v] = height * width
-          vectors.scores[v] = vectorScore(vectors.scores[v]!, height * width)
+          vectors.scores[v] = given.vectorScore(vectors.scores[v]!, height * width)
         }
       }
       const marks = lowestVectors(vectors, targetOf(sparsity, elementsOf(shapes)), roomsOf(given))

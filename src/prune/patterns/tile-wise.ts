@@ -3,7 +3,6 @@
  * passes prune about the same share of what they see.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
-import { vectorScore } from '../scores.ts'
 import { elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
 import { grouped, maskOf, positions } from '../tiles.ts'
 import type { LayerMasks, Pattern, Scored, Tile } from '../types.ts'
@@ -74,7 +73,7 @@ async function keptOutputs(given: Scored, target: number): Promise<Int32Array[]>
     for (let r = 0; r < rows; r++) {
       let sum = 0
       for (let i = r * cols; i < (r + 1) * cols; i++) sum += scores[i]! * scores[i]!
-      vectors.scores[v++] = vectorScore(sum, cols)
+      vectors.scores[v++] = given.vectorScore(sum, cols)
     }
   }
   const marks = lowestVectors(vectors, target, roomsOf(given, eachPass))
@@ -103,7 +102,7 @@ async function prunedInputs(
       vectors.sizes.fill(outputs.length, v, v + cols)
       vectors.layers.fill(k, v, v + cols)
       for (const r of outputs) addSquares(scores, r * cols, sums)
-      for (let c = 0; c < cols; c++) sums[c] = vectorScore(sums[c]!, outputs.length)
+      for (let c = 0; c < cols; c++) sums[c] = given.vectorScore(sums[c]!, outputs.length)
       v += cols
     }
   }

@@ -3,10 +3,9 @@
  * those four each output keeps its best n.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
-import { vectorScore } from '../scores.ts'
 import { best } from '../selection.ts'
 import { positions } from '../tiles.ts'
-import type { Pattern } from '../types.ts'
+import type { Pattern, Scored } from '../types.ts'
 import { bitsFor } from './n-of-m.ts'
 import { checkParameter, kept } from './parameters.ts'
 import { addSquares } from './tile-wise.ts'
@@ -32,12 +31,13 @@ export function vectorNOfM(options: VectorNOfMOptions): Pattern {
     text: `vnm(${v}, ${n}, ${m})`,
     sparsity: 1 - n / m,
     least: 1 - n / m,
-    async masks({ shapes, scores: read }) {
+    async masks(given) {
+      const { shapes } = given
       const masks: Uint8Array[] = []
       for (const [k, { rows, cols }] of shapes.entries()) {
-        const scores = await read(k, `${v}:${n}:${m}`)
+        const scores = await given.scores(k, `${v}:${n}:${m}`)
         const mask = new Uint8Array(rows * cols)
-        for (let r = 0; r < rows; r += v) keepOfRows(scores, cols, r, Math.min(rows, r + v), mask)
+        for (let r = 0; r < rows; r += v) keepOfRows(given, scores, cols, r, Math.min(rows, r + v), mask)
         masks.push(mask)
       }
       return { kept: masks }
@@ -49,7 +49,14 @@ export function vectorNOfM(options: VectorNOfMOptions): Pattern {
     },
   }
 
-  function keepOfRows(scores: Float32Array, cols: number, from: number, to: number, mask: Uint8Array): void {
+  function keepOfRows(
+    { vectorScore }: Pick<Scored, 'vectorScore'>,
+    scores: Float32Array,
+    cols: number,
+    from: number,
+    to: number,
+    mask: Uint8Array,
+  ): void {
     const sums = new Float64Array(cols)
     for (let r = from; r < to; r++) addSquares(scores, r * cols, sums)
     for (let c = 0; c < cols; c++) sums[c] = vectorScore(sums[c]!, to - from)
