@@ -39,6 +39,8 @@ export interface CommandSpec {
   readonly run: (call: Call) => Promise<number>
 }
 
+const DECIMAL = /^[+-]?\d*\.?\d+$/
+
 /** One call of a command. */
 export class Call {
   readonly command: string
@@ -116,24 +118,40 @@ export class Call {
 
   /** An integer in a range. */
   integer(name: string, least: number, most: number): number | undefined {
-    return this.#number(name, /^[+-]?\d+$/, least, most, 'an integer')
+    return this.#number(name, /^[+-]?\d+$/, least, most, `an integer from ${least} to ${most}`)
   }
 
   /** A number in a range, which may have a fraction. */
   decimal(name: string, least: number, most: number): number | undefined {
-    return this.#number(name, /^[+-]?\d*\.?\d+$/, least, most, 'a number')
+    return this.#number(name, DECIMAL, least, most, `a number from ${least} to ${most}`)
   }
 
-  #number(name: string, form: RegExp, least: number, most: number, what: string): number | undefined {
+  /** Any number: whoever takes it knows the range. */
+  number(name: string): number | undefined {
+    return this.#number(name, DECIMAL, -Infinity, Infinity, 'a number')
+  }
+
+  #number(name: string, form: RegExp, least: number, most: number, expected: string): number | undefined {
     const text = this.one(name)
     if (text === undefined) return undefined
     const value = form.test(text) ? Number(text) : Number.NaN
     if (value >= least && value <= most) return value
-    return misused({
-      command: this.command,
-      message: `--${name} ${text} is not possible`,
-      expected: `${what} from ${least} to ${most}`,
-    })
+    return misused({ command: this.command, message: `--${name} ${text} is not possible`, expected })
+  }
+
+  /** `NAME=N` pairs, each name once. */
+  numbers(name: string, value: string): Record<string, number> {
+    const out: [string, number][] = []
+    for (const [key, text] of this.pairs(name, value)) {
+      if (!DECIMAL.test(text))
+        misused({
+          command: this.command,
+          message: `--${name} ${key}=${text} is not possible`,
+          expected: `--${name} ${key}=${value}, a number`,
+        })
+      out.push([key, Number(text)])
+    }
+    return Object.fromEntries(out)
   }
 
   /** `NAME=VALUE` pairs, each name once. */

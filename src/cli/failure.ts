@@ -12,6 +12,10 @@ const HINTS: Readonly<Record<string, string>> = {
   'bind/missing-size': 'give it with --size NAME=N, or bind a tensor that has it with --bind NAME=PATH',
   'bind/missing-scalar': 'give it with --size NAME=VALUE',
   'bind/unknown-size': '--size takes the sizes and scalars of the kernel',
+  'prune/sparsity': 'it is what --sparsity says',
+  'prune/delta': 'choose a smaller --delta, or --pattern ew',
+  'prune/layers':
+    'layers are tensors of F64, F32, F16 or BF16 with two dimensions or more; --exclude leaves some out',
   'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and what its formats take from data',
 }
 

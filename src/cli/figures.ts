@@ -19,3 +19,16 @@ export const percent = (share: number): string =>
 /** For `JSON.stringify`: numbers that JSON has no word for are strings. */
 export const plainNumbers = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
+
+/** Columns side by side: the first to the left, numbers to the right, the last as it is. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, k) => Math.max(...rows.map((r) => r[k]!.length)))
+  return rows.map((r) =>
+    r
+      .map((cell, k) =>
+        k === 0 ? cell.padEnd(widths[k]!) : k === r.length - 1 ? cell : cell.padStart(widths[k]!),
+      )
+      .join('  ')
+      .trimEnd(),
+  )
+}

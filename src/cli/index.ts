@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
   emit: async () => (await import('./commands/emit.ts')).emit,
   explain: async () => (await import('./commands/explain.ts')).explain,
   format: async () => (await import('./commands/format.ts')).format,
+  prune: async () => (await import('./commands/prune.ts')).prune,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   calibrate: async () => (await import('./commands/calibrate.ts')).calibrate,
   tune: async () => (await import('./commands/tune.ts')).tune,

@@ -5,7 +5,7 @@ import { fileSource, withFile, writeFile } from './node-files.ts'
 import { openNpz } from './npz.ts'
 import { readNpzMatrix } from './npz-tensor.ts'
 import type { SparseMatrix } from './sparse-matrix.ts'
-import { type Weights, weightsOf } from './weights.ts'
+import { type Weights, type WeightsOptions, weightsOf } from './weights.ts'
 
 export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
 export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
@@ -30,7 +30,14 @@ export {
   toCoords,
   toStored,
 } from './sparse-matrix.ts'
-export { type WeightLayer, type Weights, type WeightTensor, weightsOf } from './weights.ts'
+export { maskPart, masksOf } from './weight-masks.ts'
+export {
+  type WeightLayer,
+  type Weights,
+  type WeightsOptions,
+  type WeightTensor,
+  weightsOf,
+} from './weights.ts'
 
 /**
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
@@ -47,7 +54,8 @@ export function readTensor(path: string, options: ReadOptions = {}): Promise<Ten
 }
 
 /** The tensors of a model's file, for reading again and again; nothing stays open. Throws `SptError` with codes `io/…`. */
-export const openWeights = async (path: string): Promise<Weights> => weightsOf(await fileSource(path))
+export const openWeights = async (path: string, options: WeightsOptions = {}): Promise<Weights> =>
+  weightsOf(await fileSource(path), options)
 
 /** The sparse matrix in an `.npz` as it is stored (csr, csc, bsr or coo), for `toStored`. */
 export function readSparse(path: string, options: ReadOptions = {}): Promise<SparseMatrix> {

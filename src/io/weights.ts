@@ -19,27 +19,36 @@ export interface WeightTensor {
   readonly shape: readonly number[]
 }
 
-/** A tensor of floats as a matrix: its first dimension, and all others as one. */
+/** A tensor of floats as a matrix of outputs and inputs: its first dimension, and all others as one. */
 export interface WeightLayer {
   readonly name: string
   readonly rows: number
   readonly cols: number
 }
 
+/** How layers lie in their file. */
+export interface WeightsOptions {
+  /** Inputs first: rows are the last dimension, columns all others (GPT-2's Conv1D, Flax). */
+  readonly transposed?: boolean
+}
+
 export interface Weights {
   /** The file's name, for diagnostics. */
   readonly name: string
   readonly tensors: readonly WeightTensor[]
+  readonly transposed: boolean
   /** Of the tensors, those of floats with two dimensions or more, and rows and columns more than one. */
   readonly layers: readonly WeightLayer[]
   /** What the file says of itself. */
   readonly metadata: ReadonlyMap<string, string>
-  /** The numbers of a layer, row-major, in an array of their own each time. Throws `io/no-layer`, `io/value-range`, `io/truncated`. */
+  /** The layer of that name. Throws `io/unknown-array`, `io/no-layer`. */
+  layer(name: string): WeightLayer
+  /** The numbers of a layer, row-major as a matrix, in an array of their own each time. Throws `io/no-layer`, `io/value-range`, `io/truncated`. */
   weights(layer: string): Promise<Float32Array>
   /** A tensor to be written as it is. Throws `io/unknown-array`. */
   part(tensor: string): SafetensorsPart
   /**
-   * A layer to be written with +0 where `kept`, which has a byte for each element, is 0, and else bit for bit as it is.
+   * A layer to be written with +0 where `kept`, which has a byte for each element of the matrix, is 0, and else bit for bit as it is.
    * Throws `io/no-layer`, `io/shape-mismatch`.
    */
   masked(layer: string, kept: Uint8Array): SafetensorsPart
@@ -96,10 +105,23 @@ const OPENERS: Readonly<Record<string, (source: ByteSource) => Promise<Opened>>>
   '.npz': ofNpz,
 }
 
-function layerOf({ name, type, shape }: WeightTensor): WeightLayer | null {
-  const [rows = 0, ...others] = shape
-  const cols = countOf(others) ?? 0
+function layerOf({ name, type, shape }: WeightTensor, transposed: boolean): WeightLayer | null {
+  const rows = shape.at(transposed ? -1 : 0) ?? 0
+  const cols = countOf(transposed ? shape.slice(0, -1) : shape.slice(1)) ?? 0
   return FLOATS.includes(type) && shape.length > 1 && rows > 1 && cols > 1 ? { name, rows, cols } : null
+}
+
+/** Side of what is turned at once, so that both sides stay in caches. */
+const TURNED = 32
+
+/** A matrix with its rows as columns. */
+export function transpose<T extends Float32Array | Uint8Array>(values: T, rows: number, cols: number): T {
+  const out = values.slice() as T
+  for (let r0 = 0; r0 < rows; r0 += TURNED)
+    for (let c0 = 0; c0 < cols; c0 += TURNED)
+      for (let r = r0; r < Math.min(rows, r0 + TURNED); r++)
+        for (let c = c0; c < Math.min(cols, c0 + TURNED); c++) out[c * rows + r] = values[r * cols + c]!
+  return out
 }
 
 /** The chunks with zeros where nothing is kept; `bytes` of an element. */
@@ -123,7 +145,10 @@ async function* zeroed(chunks: Chunks, kept: Uint8Array, bytes: number): AsyncGe
  * The tensors of a `.safetensors` file, of the files of a `.safetensors.index.json`, or of an `.npz` of dense arrays.
  * Throws `io/unknown-extension`, `io/kind` for matrices of scipy, and what opening the file throws.
  */
-export async function weightsOf(source: ByteSource): Promise<Weights> {
+export async function weightsOf(
+  source: ByteSource,
+  { transposed = false }: WeightsOptions = {},
+): Promise<Weights> {
   const { name: file } = source
   const ending = Object.keys(OPENERS).find((e) => file.toLowerCase().endsWith(e))
   const opened = await (ending === undefined
@@ -131,7 +156,7 @@ export async function weightsOf(source: ByteSource): Promise<Weights> {
     : OPENERS[ending]!(source))
   const { tensors, metadata } = opened
   const byName = new Map(tensors.map((t) => [t.name, t]))
-  const layers = new Map(tensors.flatMap((t) => layerOf(t) ?? []).map((l) => [l.name, l]))
+  const layers = new Map(tensors.flatMap((t) => layerOf(t, transposed) ?? []).map((l) => [l.name, l]))
   const tensorOf = (tensor: string) => byName.get(tensor) ?? unknownTensor(file, tensor, [...byName.keys()])
   const checkedLayer = (name: string) => {
     const { type, shape } = tensorOf(name)
@@ -140,7 +165,7 @@ export async function weightsOf(source: ByteSource): Promise<Weights> {
       fail({
         code: 'io/no-layer',
         message: `${file}#${name}, ${shape.join(' × ') || 'a scalar'} of ${type}, is no layer`,
-        expected: `${FLOATS.join(', ')} of two dimensions or more, the first and all others more than 1`,
+        expected: `${FLOATS.join(', ')} of two dimensions or more, the ${transposed ? 'last' : 'first'} and all others more than 1`,
       })
     )
   }
@@ -151,9 +176,15 @@ export async function weightsOf(source: ByteSource): Promise<Weights> {
   return {
     name: file,
     tensors,
+    transposed,
     layers: [...layers.values()],
     metadata,
-    weights: async (name) => opened.floats(checkedLayer(name).name),
+    layer: checkedLayer,
+    async weights(name) {
+      const { rows, cols } = checkedLayer(name)
+      const values = await opened.floats(name)
+      return transposed ? transpose(values, cols, rows) : values
+    },
     part,
     masked(name, kept) {
       const { rows, cols } = checkedLayer(name)
@@ -165,7 +196,8 @@ export async function weightsOf(source: ByteSource): Promise<Weights> {
         })
       const whole = part(name)
       const bytes = typeNamed(whole.type)!.bits / 8
-      return { ...whole, chunks: () => zeroed(whole.chunks(), kept, bytes) }
+      const inFile = () => (transposed ? transpose(kept, rows, cols) : kept)
+      return { ...whole, chunks: () => zeroed(whole.chunks(), inFile(), bytes) }
     },
   }
 }

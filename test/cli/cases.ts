@@ -97,13 +97,25 @@ space mul.some(most = 8) {
 `
 const MTX = '%%MatrixMarket matrix coordinate real general\n'
 
-/** A header and so many bytes of data, all 0. */
-function safetensors(header: string, data: number): Uint8Array {
-  const out = Buffer.alloc(8 + header.length + data)
+/** A header and its data, or so many bytes, all 0. */
+function safetensors(header: string, data: number | Uint8Array): Uint8Array {
+  const out = Buffer.concat([
+    Buffer.alloc(8 + header.length),
+    typeof data === 'number' ? Buffer.alloc(data) : data,
+  ])
   out.writeBigUInt64LE(BigInt(header.length))
   out.write(header, 8)
   return new Uint8Array(out)
 }
+
+/** Of a model with the one layer W, 3 × 4. */
+const ofW = (type: string, shape: string, data: number | Uint8Array, name = 'W'): Uint8Array =>
+  safetensors(
+    `{"${name}":{"dtype":"${type}","shape":[${shape}],"data_offsets":[0,${typeof data === 'number' ? data : data.length}]}}`,
+    data,
+  )
+const notFinite = (value: number): Uint8Array =>
+  new Uint8Array(Float32Array.of(1, 2, 3, 4, 5, value, 7, 8, 9, 10, 11, 12).buffer)
 
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'folder.spt': 'import "./"',
@@ -145,6 +157,18 @@ export const FILES: Readonly<Record<string, string | Uint8Array>> = {
     64,
   ),
   'cut.safetensors': safetensors('{"W":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]}}', 40),
+  'nan.safetensors': ofW('F32', '3,4', notFinite(Number.NaN)),
+  'infinite.safetensors': ofW('F32', '3,4', notFinite(Number.NEGATIVE_INFINITY)),
+  'ints.safetensors': ofW('I32', '3,4', 48),
+  'narrow.safetensors': ofW('F8_E4M3', '3,4', 12),
+  'turned.safetensors': ofW('F32', '4,3', 48),
+  'other.safetensors': ofW('F32', '3,4', 48, 'V'),
+  'steps.safetensors': ofW('BOOL', '3,4', Uint8Array.of(1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0)),
+  'many.safetensors': ofW('U8', '3,4', Uint8Array.of(1, 1, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0)),
+  'flat.safetensors': ofW('BOOL', '4,3', 12),
+  'others/mine.txt': 'x',
+  'none/masks.safetensors': safetensors('{}', 0),
+  'stage/masks.safetensors': ofW('BOOL', '3,4', 12, 'V'),
   'text.safetensors': 'this is no file of tensors',
   'away.safetensors.index.json': '{"weight_map":{"W":"../two.safetensors"}}',
   'a.xyz': 'x',
@@ -324,6 +348,76 @@ export const CASES: Readonly<Record<string, string>> = {
   'page over an input': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --html {a.mtx}',
   'page over the schedule': 'tune {mul.spt} --size d=3 --html {x.out} --out {x.out}',
   'tuned schedule in no folder': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --out {nowhere/fast.spt}',
+  // Pruning
+  'prune nothing': 'prune',
+  'prune in no pattern': 'prune {two.safetensors} --sparsity 0.5',
+  'prune in a pattern that is misspelt':
+    'prune {two.safetensors} --pattern tww --granularity 2 --sparsity 0.5',
+  'prune without a granularity': 'prune {two.safetensors} --pattern tw --sparsity 0.5',
+  'prune with another pattern its option':
+    'prune {two.safetensors} --pattern tw --granularity 2 --delta 0.1 --sparsity 0.5',
+  'prune elements with an option': 'prune {two.safetensors} --pattern ew --n 2 --sparsity 0.5',
+  'prune with a granularity of a word':
+    'prune {two.safetensors} --pattern tw --granularity all --sparsity 0.5',
+  'prune with a granularity of 0': 'prune {two.safetensors} --pattern tw --granularity 0 --sparsity 0.5',
+  'prune with a granularity of 65537':
+    'prune {two.safetensors} --pattern tw --granularity 65537 --sparsity 0.5',
+  'prune with a granularity of a half':
+    'prune {two.safetensors} --pattern tw --granularity 2.5 --sparsity 0.5',
+  'prune with no sparsity': 'prune {two.safetensors} --pattern ew',
+  'prune everything': 'prune {two.safetensors} --pattern ew --sparsity 1',
+  'prune less than nothing': 'prune {two.safetensors} --pattern ew --sparsity -0.5',
+  'prune percent': 'prune {two.safetensors} --pattern ew --sparsity 75%',
+  'prune another sparsity than of the pattern':
+    'prune {two.safetensors} --pattern nm --n 2 --m 4 --sparsity 0.75',
+  'prune with a delta beyond':
+    'prune {two.safetensors} --pattern tew --granularity 2 --delta 0.5 --sparsity 0.6',
+  'prune with a limit of a word': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --limit W=half',
+  'prune with a limit above 1': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --limit W=2',
+  'prune with a limit of nothing': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --limit W',
+  'prune with two limits of a layer':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --limit W=0.5 --limit W=0.6',
+  'prune with a layer that is not there': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --exclude w',
+  'prune with all layers excluded': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --exclude *',
+  'prune by a norm that is none':
+    'prune {two.safetensors} --pattern tw --granularity 2 --sparsity 0.5 --normalise lenght',
+  'prune a model of no layers': 'prune {ints.safetensors} --pattern ew --sparsity 0.5',
+  'prune a model of narrow floats': 'prune {narrow.safetensors} --pattern ew --sparsity 0.5',
+  'prune NaN': 'prune {nan.safetensors} --pattern tw --granularity 2 --sparsity 0.5',
+  'prune infinity': 'prune {infinite.safetensors} --pattern nm --n 2 --m 4',
+  'prune a file that is cut': 'prune {cut.safetensors} --pattern ew --sparsity 0.5',
+  'prune a matrix': 'prune {a.mtx} --pattern ew --sparsity 0.5',
+  'prune a sparse matrix': 'prune {graph.npz} --pattern ew --sparsity 0.5',
+  'prune a file that is not there': 'prune {tow.safetensors} --pattern ew --sparsity 0.5',
+  'prune by gradients of other layers':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --gradients {other.safetensors}',
+  'prune by gradients of another shape':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --gradients {turned.safetensors}',
+  'prune by gradients of integers':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --gradients {ints.safetensors}',
+  'prune by gradients that are NaN':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --gradients {nan.safetensors}',
+  'prune after nothing': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --after {stages}',
+  'prune after another model': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --after {stage}',
+  'prune after masks that lack a layer': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --after {none}',
+  'prune by masks of another model': 'prune {two.safetensors} --pattern ew --masks {other.safetensors}',
+  'prune by masks of floats': 'prune {two.safetensors} --pattern ew --masks {turned.safetensors}',
+  'prune by masks of another shape': 'prune {two.safetensors} --pattern ew --masks {flat.safetensors}',
+  'prune by masks with a 2': 'prune {two.safetensors} --pattern ew --masks {many.safetensors}',
+  'prune by masks that are not tile-wise':
+    'prune {two.safetensors} --pattern tw --granularity 2 --masks {steps.safetensors}',
+  'prune by masks and a sparsity':
+    'prune {two.safetensors} --pattern tw --granularity 2 --masks {steps.safetensors} --sparsity 0.5',
+  'prune by masks in blocks':
+    'prune {two.safetensors} --pattern bw --rows 2 --cols 2 --masks {steps.safetensors}',
+  'prune into the folder of the model': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --out {.}',
+  'prune into the model': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --out {two.safetensors}',
+  'prune into the stage before':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --after {stage} --out {stage}',
+  'prune into a file': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --out {a.mtx}',
+  'prune into a folder of others': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --out {others}',
+  'prune into no folder': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --out {nowhere/out}',
+  'prune into standard output': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --out /dev/stdout',
   // Schedules and devices
   'step not legal': 'run {threads.spt} --kernel mul --schedule illegal --bind A={a.mtx}',
   'step too late': 'run {threads.spt} --kernel mul --schedule late',

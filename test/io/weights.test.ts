@@ -196,6 +196,36 @@ describe('tensors of a model: as bytes, as numbers, and with zeros', () => {
   )
 })
 
+prop.prop([tensorsArb(['F32', 'F16', 'I64'])])('layers with inputs first', async (tensors) => {
+  const file = bytesSource('a.safetensors', await written(tensors))
+  const weights = await weightsOf(file, { transposed: true })
+  const asTheyLie = await weightsOf(bytesSource('a.safetensors', await written(tensors)))
+  for (const { name, type, shape, bytes } of tensors) {
+    const rows = shape.at(-1) ?? 0
+    const cols = product(shape.slice(0, -1))
+    if (!isFloat(type) || shape.length < 2 || rows < 2 || cols < 2) {
+      expect(await problem(async () => weights.layer(name))).toContain('io/no-layer')
+      continue
+    }
+    expect(weights.layer(name)).toEqual({ name, rows, cols })
+    const [width] = TYPES[type]!
+    const view = new DataView(bytes.buffer, bytes.byteOffset)
+    const expected = Float32Array.from({ length: rows * cols }, (_, at) => {
+      const [r, c] = [Math.floor(at / cols), at % cols]
+      return READ[type]!(view, (c * rows + r) * width)
+    })
+    expect(await weights.weights(name)).toEqual(expected)
+    const kept = Uint8Array.from(expected, (v) => (v > 0 ? 1 : 0))
+    const masked = await collect(weights.masked(name, kept).chunks())
+    const left = new DataView(masked.buffer, masked.byteOffset)
+    for (let at = 0; at < rows * cols; at++) {
+      const value = READ[type]!(view, at * width)
+      expect(READ[type]!(left, at * width)).toBe(value > 0 ? value : 0)
+    }
+    expect(await collect(weights.part(name).chunks())).toEqual(await collect(asTheyLie.part(name).chunks()))
+  }
+})
+
 const plain = (name: string, shape: readonly number[] = [2, 3]): Plain => ({
   name,
   type: 'F32',

@@ -6,6 +6,7 @@ import type { Generalised, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/text.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all-result.ts'
+import { table } from '../figures.ts'
 import { byFrequency, ms } from './tuned.ts'
 
 /** Mean of time / best, as factors multiply. */
@@ -93,19 +94,6 @@ function foundByCase({ cases }: TuneAllResult): string[][] {
     return [name, String(search?.trials.length ?? 0), time, point.join(', ') || (refused?.code ?? '')]
   })
   return [['', 'trials', 'best so far', ''], ...rows]
-}
-
-/** Columns side by side: the first to the left, numbers to the right, the last as it is. */
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, k) => Math.max(...rows.map((r) => r[k]!.length)))
-  return rows.map((r) =>
-    r
-      .map((cell, k) =>
-        k === 0 ? cell.padEnd(widths[k]!) : k === r.length - 1 ? cell : cell.padStart(widths[k]!),
-      )
-      .join('  ')
-      .trimEnd(),
-  )
 }
 
 function ending(kernel: Kernel, result: TuneAllResult): string {

@@ -1,0 +1,134 @@
+import { basename, join } from 'node:path'
+import { escaped, escapedLine } from '../../ast/render.ts'
+import { type Chunks, safetensorsChunks } from '../../io/index.ts'
+import { NORMS } from '../../prune/scores.ts'
+import { drawMasks, type Normalise, type Pruned, type PruneProgress, prune as pruned } from '../../prune.ts'
+import type { Call, CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { percent, plainNumbers } from '../figures.ts'
+import { type OutFolder, outFolder, writeFolder } from '../prune/folder.ts'
+import { checkGiven, withGiven } from '../prune/given.ts'
+import { givenMasks, type Model, masksAfter, NAMES, openModel, partsOf } from '../prune/model.ts'
+import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
+import { human } from '../prune/report.ts'
+
+const REPORT = 'report.json'
+const PICTURE = 'report.svg'
+/** All that a folder may have. */
+const WRITTEN = [...Object.values(NAMES), REPORT, PICTURE]
+
+export const prune: CommandSpec = {
+  name: 'prune',
+  args: 'WEIGHTS',
+  count: [1, 1],
+  summary: 'Prune the weights of a model in a pattern that kernels can use',
+  options: [
+    PATTERN,
+    ...PARAMETER_OPTIONS,
+    { flags: '--sparsity <S>', about: 'Of all layers together: 0.75; nm and vnm have their own' },
+    {
+      flags: '--normalise <N>',
+      about:
+        'How vectors of different lengths compare: root, by the root mean square, or length, by the norm / length (default: root)',
+    },
+    {
+      flags: '--gradients <FILE>',
+      about: 'Of the loss, under the same names: elements count |∂L/∂w · w|, not |w|',
+      file: 'read',
+    },
+    { flags: '--exclude <GLOB>', about: 'Layers that stay as they are: *.embeddings.*', repeats: true },
+    { flags: '--limit <GLOB=S>', about: 'The sparsity that a layer must not exceed', repeats: true },
+    { flags: '--after <DIR>', about: 'What an earlier call wrote: what it pruned counts as 0' },
+    {
+      flags: '--masks <FILE>',
+      about: 'Masks that are given, not chosen (.safetensors): refused where they are not of the pattern',
+      file: 'read',
+    },
+    { flags: '--transposed', about: "Layers are [inputs, outputs], as GPT-2's Conv1D and Flax have them" },
+    { flags: '--out <DIR>', about: 'Write the results into this folder (default: the report alone)' },
+    { flags: '--json', about: 'One JSON object instead of the report' },
+  ],
+  notes: [
+    PATTERN_NOTE,
+    `WEIGHTS: .safetensors, the .safetensors.index.json of several, or .npz. Tensors of floats with two dimensions or more are\nlayers; all else is copied. DIR gets, whole or not at all,\n${WRITTEN.join(', ')} (rest: of tew).`,
+  ],
+  examples: [
+    "spt prune model.safetensors --pattern tw --granularity 128 --sparsity 0.75 --exclude '*embeddings*' --out pruned",
+    'spt prune tuned.safetensors --after stage-25 --pattern tew --granularity 128 --delta 0.01 --sparsity 0.5 --out stage-50',
+    "spt prune model.npz --pattern bw --rows 32 --cols 32 --sparsity 0.5 --limit 'head*=0.2' --out pruned",
+    'spt prune model.safetensors --pattern tw --granularity 128 --masks mine.safetensors --out pruned',
+  ],
+  async run(call) {
+    const chosen = patternOf(call)
+    checkGiven(call, chosen)
+    const sparsity = call.number('sparsity')
+    const normalise = call.choice('normalise', Object.keys(NORMS) as Normalise[])
+    const options = {
+      pattern: chosen.pattern,
+      limits: call.numbers('limit', 'S'),
+      exclude: call.many('exclude'),
+      ...(sparsity !== undefined && { sparsity }),
+      ...(normalise && { normalise }),
+    }
+    const out = call.one('out')
+    const folder = out === undefined ? null : await outFolder(call.command, out, WRITTEN, readBy(call))
+    const model = await openModel(call)
+    const made = await masksFor(call, model, chosen, options)
+    if (folder) await write(call, folder, model, made)
+    call.io.progress?.('')
+    const { report } = made
+    call.io.out(
+      call.flag('json')
+        ? `${escaped(JSON.stringify(folder ? { ...report, out: folder.path } : report, plainNumbers))}\n`
+        : `${human(report)}${folder ? `wrote ${escapedLine(folder.path)}\n` : 'nothing is written: --out DIR\n'}`,
+    )
+    return EXIT.ok
+  },
+}
+
+const readBy = (call: Call) => [
+  ...call.args.map((path) => ({ typed: path, path })),
+  ...call.files('read'),
+  ...call.many('after').map((path) => ({ typed: `--after ${path}`, path: join(path, NAMES.masks) })),
+]
+
+async function masksFor(
+  call: Call,
+  model: Model,
+  chosen: ChosenPattern,
+  options: Omit<Parameters<typeof pruned>[1], 'after' | 'onProgress'>,
+): Promise<Pruned> {
+  const onProgress = ({ pass, layer, done, of }: PruneProgress): void =>
+    call.io.progress?.(`${pass}: ${done} of ${of}, ${escapedLine(layer)}`)
+  const given = call.one('masks')
+  if (given !== undefined) return withGiven(model.layers, await givenMasks(given, model), chosen, onProgress)
+  const stage = call.one('after')
+  const after = stage === undefined ? undefined : await masksAfter(stage, model)
+  return pruned(model.layers, { ...options, ...(after && { after }), onProgress })
+}
+
+async function write(call: Call, folder: OutFolder, model: Model, made: Pruned): Promise<void> {
+  const { report, masks, rest } = made
+  const parts = partsOf(model, made)
+  const title = `${basename(model.weights.name)} in ${report.pattern}, ${percent(report.sparsity)}`
+  const told = new Map([
+    ['pattern', report.pattern],
+    ['sparsity', String(report.sparsity)],
+  ])
+  const text = (of: () => string) => () => [new TextEncoder().encode(of())]
+  const files = new Map<string, () => Chunks>([
+    ...[...parts].map(
+      ([name, list]) =>
+        [
+          name,
+          () => {
+            call.io.progress?.(`writing ${name}`)
+            return safetensorsChunks(list, name === NAMES.weights ? model.weights.metadata : told)
+          },
+        ] as const,
+    ),
+    [REPORT, text(() => `${JSON.stringify(report, plainNumbers, 2)}\n`)],
+    [PICTURE, text(() => drawMasks({ shapes: model.layers.shapes, masks, ...(rest && { rest }) }, title))],
+  ])
+  await writeFolder(folder, files)
+}

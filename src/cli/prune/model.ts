@@ -1,0 +1,102 @@
+/** The files of a model as layers: weights, gradients, and masks that were made before. */
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fail } from '../../ast/diagnostic.ts'
+import {
+  fileSource,
+  maskPart,
+  masksOf,
+  openWeights,
+  type SafetensorsPart,
+  type Weights,
+} from '../../io/index.ts'
+import { typeNamed } from '../../io/safetensors-header.ts'
+import { matches } from '../../prune/globs.ts'
+import { keptIn, type Layers, type Mask, type Pruned } from '../../prune.ts'
+import type { Call } from '../command.ts'
+
+export const NAMES = { weights: 'weights.safetensors', masks: 'masks.safetensors', rest: 'rest.safetensors' }
+
+export interface Model {
+  readonly weights: Weights
+  readonly layers: Layers
+}
+
+/** @throws SptError `io/…` where the gradients are of other layers */
+export async function openModel(call: Call): Promise<Model> {
+  const options = { transposed: call.flag('transposed') }
+  const weights = await openWeights(call.args[0]!, options)
+  const types = new Map(weights.tensors.map((t) => [t.name, t.type]))
+  const shapes = weights.layers.map((l) => ({ ...l, valueBytes: typeNamed(types.get(l.name)!)!.bits / 8 }))
+  const layers: Layers = { shapes, weights: (k) => weights.weights(shapes[k]!.name) }
+  const path = call.one('gradients')
+  if (path === undefined) return { weights, layers }
+  const gradients = await openWeights(path, options)
+  const exclude = call.many('exclude')
+  const isExcluded = (name: string): boolean => exclude.some((glob) => matches(glob, name))
+  checkGradients(weights, gradients, (name) => !isExcluded(name))
+  return { weights, layers: { ...layers, gradients: (k) => gradients.weights(shapes[k]!.name) } }
+}
+
+/** Before anything is read: `io/unknown-array`, `io/no-layer`, `io/shape-mismatch`. */
+function checkGradients(weights: Weights, gradients: Weights, isPruned: (name: string) => boolean): void {
+  const shapeIn = (file: Weights, name: string): string => file.part(file.layer(name).name).shape.join(' × ')
+  for (const { name } of weights.layers.filter((l) => isPruned(l.name))) {
+    const [own, given] = [shapeIn(weights, name), shapeIn(gradients, name)]
+    if (own !== given)
+      fail({
+        code: 'io/shape-mismatch',
+        message: `the gradients ${gradients.name}#${name} are ${given}`,
+        expected: `${own}, as the layer in ${weights.name}`,
+      })
+  }
+}
+
+/** All that an earlier stage kept, tiles and rest, by layer. */
+export async function masksAfter(folder: string, { weights }: Model): Promise<readonly Mask[]> {
+  const masks = await masksIn(join(folder, NAMES.masks), weights)
+  const path = join(folder, NAMES.rest)
+  if (!(await stat(path).catch(() => null))) return masks
+  return keptIn({ masks, rest: await masksIn(path, weights) })
+}
+
+async function masksIn(path: string, weights: Weights): Promise<Mask[]> {
+  const masks = await masksOf(await fileSource(path), weights)
+  return weights.layers.map(
+    ({ name }) =>
+      masks.get(name) ??
+      fail({
+        code: 'io/unknown-array',
+        message: `${path} has no mask of the layer '${name}'`,
+        expected: `a mask of each layer of ${weights.name}`,
+        hint: 'masks of an earlier stage are of the same model',
+      }),
+  )
+}
+
+/** Masks that somebody gives: of some layers. */
+export const givenMasks = async (path: string, { weights }: Model): Promise<ReadonlyMap<string, Mask>> =>
+  masksOf(await fileSource(path), weights)
+
+/** What is written of a model, by the names of the files; a layer is put together when it is written. */
+export function partsOf(
+  { weights }: Model,
+  { masks, rest }: Pruned,
+): ReadonlyMap<string, readonly SafetensorsPart[]> {
+  const { layers } = weights
+  const place = new Map(layers.map((l, k) => [l.name, k]))
+  const held = (k: number): Mask => keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
+  const ofAll = (of: readonly Mask[]): SafetensorsPart[] => layers.map((l, k) => maskPart(weights, l, of[k]!))
+  return new Map([
+    [
+      NAMES.weights,
+      weights.tensors.map(({ name }) => {
+        const k = place.get(name)
+        const part = weights.part(name)
+        return k === undefined ? part : { ...part, chunks: () => weights.masked(name, held(k)).chunks() }
+      }),
+    ],
+    [NAMES.masks, ofAll(masks)],
+    ...(rest ? [[NAMES.rest, ofAll(rest)] as const] : []),
+  ])
+}

@@ -1,0 +1,130 @@
+/** The patterns of `spt prune`: what each is called, which options it takes, and what makes it. Help, checks and errors follow. */
+import {
+  blockWise,
+  elementWise,
+  type LayerShape,
+  type Mask,
+  nOfM,
+  type Pattern,
+  type Tile,
+  tileElementWise,
+  tilesOf,
+  tileVectorWise,
+  tileWise,
+  vectorNOfM,
+} from '../../prune.ts'
+import type { Call, OptionSpec } from '../command.ts'
+import { misused } from '../usage.ts'
+
+const PARAMETERS = {
+  granularity: ['G', 'outputs of a tile'],
+  delta: ['D', 'the share of all elements that is kept beside the tiles (0.01)'],
+  rows: ['R', 'outputs of a block'],
+  cols: ['C', 'inputs of a block'],
+  n: ['N', 'how many an output keeps'],
+  m: ['M', 'of how many neighbouring inputs'],
+  v: ['V', 'outputs that keep the same four of every m inputs'],
+} as const
+
+type Parameter = keyof typeof PARAMETERS
+type Values = Readonly<Partial<Record<Parameter, number>>>
+/** The tiles of a mask that somebody else made. @throws SptError where the pattern has no such masks */
+type Checks = (mask: Mask, layer: LayerShape, values: Values) => readonly Tile[] | null
+
+interface Choice {
+  readonly about: string
+  readonly takes: readonly Parameter[]
+  readonly make: (values: Values) => Pattern
+  readonly check?: Checks
+}
+
+const choice = <P extends Parameter>(
+  about: string,
+  takes: readonly P[],
+  make: (values: Readonly<Record<P, number>>) => Pattern,
+  check?: Checks,
+): Choice => ({
+  about,
+  takes,
+  make: (values) => make(values as Readonly<Record<P, number>>),
+  ...(check && { check }),
+})
+
+const PATTERNS: Readonly<Record<string, Choice>> = {
+  ew: choice(
+    'single elements',
+    [],
+    () => elementWise(),
+    () => null,
+  ),
+  tw: choice(
+    'tiles: whole outputs, then inputs of every G outputs that are left',
+    ['granularity'],
+    tileWise,
+    (mask, { name, rows, cols }, { granularity }) => tilesOf(mask, rows, cols, granularity!, name),
+  ),
+  tew: choice('tiles, and single elements beside them', ['granularity', 'delta'], tileElementWise),
+  tvw: choice('tiles, of whose inputs each output keeps two of every four', ['granularity'], tileVectorWise),
+  bw: choice('blocks', ['rows', 'cols'], blockWise),
+  nm: choice('of every m inputs each output keeps n', ['n', 'm'], nOfM),
+  vnm: choice('v outputs keep four of every m inputs, and each n of the four', ['v', 'n', 'm'], vectorNOfM),
+}
+
+const names = Object.keys(PATTERNS)
+const parameters = Object.keys(PARAMETERS) as Parameter[]
+const flags = (p: Parameter): string => `--${p} <${PARAMETERS[p][0]}>`
+
+export const PATTERN: OptionSpec = {
+  flags: '--pattern <P>',
+  about: `Which elements go together: ${names.join(', ')}`,
+}
+
+export const PARAMETER_OPTIONS: readonly OptionSpec[] = parameters.map((p) => ({
+  flags: flags(p),
+  about: `Of ${names.filter((n) => PATTERNS[n]!.takes.includes(p)).join(', ')}: ${PARAMETERS[p][1]}`,
+}))
+
+/** For help: a pattern on each line. */
+export const PATTERN_NOTE = `Patterns:\n${names
+  .map(
+    (n) =>
+      `  ${n.padEnd(5)}${PATTERNS[n]!.about} (${PATTERNS[n]!.takes.map(flags).join(' ') || 'no options'})`,
+  )
+  .join('\n')}`
+
+export interface ChosenPattern {
+  readonly pattern: Pattern
+  /** Of given masks. `null`: nobody says of a mask whether it is of this pattern. */
+  readonly check: ((mask: Mask, layer: LayerShape) => readonly Tile[] | null) | null
+}
+
+/** Those whose masks can be given. */
+export const CHECKED = names.filter((n) => PATTERNS[n]!.check)
+
+/** @throws UsageError, SptError `prune/parameter`, `prune/delta` */
+export function patternOf(call: Call): ChosenPattern {
+  const { command } = call
+  const name = call.choice('pattern', names)
+  if (name === undefined)
+    return misused({ command, message: 'a pattern is missing', expected: `--pattern ${names.join(', ')}` })
+  const { takes, make, check } = PATTERNS[name]!
+  const all = takes.map((p) => `--${p}`).join(' ')
+  for (const p of parameters)
+    if (call.one(p) !== undefined && !takes.includes(p))
+      misused({
+        command,
+        message: `--${p} is no option of ${name}`,
+        expected: all === '' ? `--pattern ${name} alone` : `${all}, which ${name} takes`,
+      })
+  const values: Values = Object.fromEntries(
+    takes.map((p) => [
+      p,
+      call.number(p) ??
+        misused({ command, message: `${name} needs --${p}`, expected: `${flags(p)}: ${PARAMETERS[p][1]}` }),
+    ]),
+  )
+  return {
+    pattern: make(values),
+    check: check ? (mask, layer) => check(mask, layer, values) : null,
+  }
+}

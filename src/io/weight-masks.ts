@@ -1,0 +1,61 @@
+/** Masks of a model's layers as a `.safetensors` file: BOOL tensors of the layers' names and shapes. */
+import { fail } from '../ast/diagnostic.ts'
+import type { ByteSource } from './byte-source.ts'
+import { openSafetensors } from './safetensors.ts'
+import type { SafetensorsPart } from './safetensors-write.ts'
+import { transpose, type WeightLayer, type Weights } from './weights.ts'
+
+const TYPES = ['BOOL', 'U8']
+
+/** A mask of a layer to be written as the layer lies in its file; `kept` has a byte for each element of the matrix. */
+export function maskPart(
+  weights: Weights,
+  { name, rows, cols }: WeightLayer,
+  kept: Uint8Array,
+): SafetensorsPart {
+  return {
+    ...weights.part(name),
+    type: TYPES[0]!,
+    chunks: () => [weights.transposed ? transpose(kept, rows, cols) : kept],
+  }
+}
+
+/**
+ * Masks by the names of layers, each with a byte for each element of the matrix: whether all are 0 or 1 is not looked at.
+ * Throws `io/no-layer` for the mask of what is no layer of `weights`, `io/kind` for other types, `io/shape-mismatch`.
+ */
+export async function masksOf(
+  source: ByteSource,
+  weights: Weights,
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  const file = await openSafetensors(source)
+  const layers = new Map(weights.layers.map((l) => [l.name, l]))
+  const shapes = new Map(weights.tensors.map((t) => [t.name, t.shape]))
+  const out = new Map<string, Uint8Array>()
+  for (const { name, type, shape } of file.entries.values()) {
+    const layer = layers.get(name)
+    if (!layer)
+      return fail({
+        code: 'io/no-layer',
+        message: `${file.name}#${name} is the mask of no layer of ${weights.name}`,
+        lookup: { name, candidates: [...layers.keys()] },
+      })
+    if (!TYPES.includes(type))
+      fail({
+        code: 'io/kind',
+        message: `${file.name}#${name} has elements of the type ${type}, and is no mask`,
+        expected: `${TYPES.join(' or ')}: 1 where an element is kept, 0 where it is pruned`,
+      })
+    const own = shapes.get(name)!
+    if (shape.join() !== own.join())
+      fail({
+        code: 'io/shape-mismatch',
+        message: `the mask ${file.name}#${name} is ${shape.join(' × ')}`,
+        expected: `${own.join(' × ')}, as the layer in ${weights.name}`,
+      })
+    const { values } = await file.dense(name, 'u8')
+    const { rows, cols } = layer
+    out.set(name, weights.transposed ? transpose(values as Uint8Array, cols, rows) : (values as Uint8Array))
+  }
+  return out
+}

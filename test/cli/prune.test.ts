@@ -1,0 +1,502 @@
+/** `spt prune`: files in, files out, against the masks that the library gives for the same numbers. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { fc, test as law } from '@fast-check/vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { npzChunks } from '../../src/io/index.ts'
+import {
+  blockWise,
+  elementWise,
+  keptIn,
+  type LayerValues,
+  layersOf,
+  nOfM,
+  type Pattern,
+  type Pruned,
+  prune,
+  tileElementWise,
+  tileVectorWise,
+  tileWise,
+  vectorNOfM,
+} from '../../src/prune.ts'
+import { runs } from '../support/cases.ts'
+import { wellFormed } from '../support/xml.ts'
+import { Folder, spt } from './support.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+
+interface Plain {
+  readonly type: string
+  readonly shape: readonly number[]
+  readonly bytes: Uint8Array
+}
+type Tensors = ReadonlyMap<string, Plain>
+const product = (shape: readonly number[]): number => shape.reduce((p, n) => p * n, 1)
+
+function written(tensors: Tensors, metadata?: Readonly<Record<string, string>>): Uint8Array {
+  const header: Record<string, unknown> = metadata ? { __metadata__: metadata } : {}
+  let at = 0
+  for (const [name, { type, shape, bytes }] of tensors) {
+    header[name] = { dtype: type, shape, data_offsets: [at, at + bytes.length] }
+    at += bytes.length
+  }
+  const text = Buffer.from(JSON.stringify(header))
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(text.length))
+  return Buffer.concat([length, text, ...[...tensors.values()].map((t) => t.bytes)])
+}
+
+function readBack(path: string): { readonly tensors: Tensors; readonly metadata: unknown } {
+  const all = readFileSync(path)
+  const data = 8 + Number(all.readBigUInt64LE())
+  const { __metadata__: metadata, ...header } = JSON.parse(all.subarray(8, data).toString())
+  const tensors = Object.entries(
+    header as Record<string, { dtype: string; shape: number[]; data_offsets: number[] }>,
+  )
+  return {
+    metadata,
+    tensors: new Map(
+      tensors.map(
+        ([
+          name,
+          {
+            dtype,
+            shape,
+            data_offsets: [from, to],
+          },
+        ]) => [name, { type: dtype, shape, bytes: new Uint8Array(all.subarray(data + from!, data + to!)) }],
+      ),
+    ),
+  }
+}
+
+/** Small integers, bit by bit: -0 among them. */
+const WRITE: Readonly<
+  Record<string, readonly [width: number, write: (b: Buffer, at: number, v: number) => void]>
+> = {
+  F64: [8, (b, at, v) => b.writeDoubleLE(v, at)],
+  F32: [4, (b, at, v) => b.writeFloatLE(v, at)],
+  F16: [
+    2,
+    (b, at, v) =>
+      b.writeUInt16LE(
+        (v < 0 || Object.is(v, -0) ? 0x8000 : 0) + [0, 0x3c00, 0x4000, 0x4200][Math.abs(v)]!,
+        at,
+      ),
+  ],
+  BF16: [
+    2,
+    (b, at, v) =>
+      b.writeUInt16LE(
+        (v < 0 || Object.is(v, -0) ? 0x8000 : 0) + [0, 0x3f80, 0x4000, 0x4040][Math.abs(v)]!,
+        at,
+      ),
+  ],
+}
+function floats(type: string, values: readonly number[]): Uint8Array {
+  const [width, write] = WRITE[type]!
+  const out = Buffer.alloc(width * values.length)
+  for (const [i, v] of values.entries()) write(out, i * width, v)
+  return out
+}
+const numbers = (n: number) =>
+  fc.array(fc.constantFrom(-3, -2, -1, -0, 0, 1, 2, 3), { minLength: n, maxLength: n })
+
+interface DrawnLayer {
+  readonly type: string
+  readonly shape: readonly number[]
+  readonly weights: readonly number[]
+  readonly gradients: readonly number[]
+}
+const layer: fc.Arbitrary<DrawnLayer> = fc
+  .tuple(
+    fc.constantFrom(...Object.keys(WRITE)),
+    fc.array(fc.integer({ min: 2, max: 5 }), { minLength: 2, maxLength: 4 }),
+  )
+  .chain(([type, shape]) =>
+    fc.record({
+      type: fc.constant(type),
+      shape: fc.constant(shape),
+      weights: numbers(product(shape)),
+      gradients: numbers(product(shape)),
+    }),
+  )
+
+const PATTERNS: readonly (readonly [string, Pattern, sparsity?: true])[] = [
+  ['ew', elementWise(), true],
+  ['tw --granularity 3', tileWise({ granularity: 3 }), true],
+  ['tew --granularity 2 --delta 0.1', tileElementWise({ granularity: 2, delta: 0.1 }), true],
+  ['tvw --granularity 2', tileVectorWise({ granularity: 2 }), true],
+  ['bw --rows 2 --cols 3', blockWise({ rows: 2, cols: 3 }), true],
+  ['nm --n 1 --m 3', nOfM({ n: 1, m: 3 })],
+  ['vnm --v 2 --n 2 --m 5', vectorNOfM({ v: 2, n: 2, m: 5 })],
+]
+
+/** A place of the file as one of the matrix. */
+function inMatrix(shape: readonly number[], transposed: boolean): (at: number) => number {
+  const rows = transposed ? shape.at(-1)! : shape[0]!
+  const cols = product(shape) / rows
+  return (at) => (transposed ? (at % rows) * cols + Math.floor(at / rows) : at)
+}
+
+function matrixOf(
+  name: string,
+  { type, shape, weights, gradients }: DrawnLayer,
+  transposed: boolean,
+  scored: boolean,
+): LayerValues {
+  const place = inMatrix(shape, transposed)
+  const turned = (values: readonly number[]): Float32Array => {
+    const out = new Float32Array(values.length)
+    values.forEach((v, at) => {
+      out[place(at)] = v
+    })
+    return out
+  }
+  const rows = transposed ? shape.at(-1)! : shape[0]!
+  return {
+    name,
+    rows,
+    cols: product(shape) / rows,
+    valueBytes: WRITE[type]![0],
+    weights: turned(weights),
+    ...(scored && { gradients: turned(gradients) }),
+  }
+}
+
+const OTHERS: Tensors = new Map([
+  ['bias', { type: 'F32', shape: [3], bytes: floats('F32', [1, -0, 2]) }],
+  ['ids', { type: 'I64', shape: [2, 2], bytes: new Uint8Array(32).fill(7) }],
+  ['row', { type: 'F16', shape: [1, 4, 1], bytes: new Uint8Array(8).fill(3) }],
+])
+
+/** What the folder must hold, and nothing else. */
+function holds(
+  out: string,
+  list: readonly DrawnLayer[],
+  transposed: boolean,
+  { masks, rest, report }: Pruned,
+): void {
+  expect(readdirSync(out).toSorted()).toEqual(
+    [
+      'masks.safetensors',
+      'report.json',
+      'report.svg',
+      ...(rest ? ['rest.safetensors'] : []),
+      'weights.safetensors',
+    ].toSorted(),
+  )
+  const { tensors, metadata } = readBack(`${out}/weights.safetensors`)
+  expect(metadata).toEqual({ format: 'pt' })
+  expect(tensors.size).toBe(list.length + OTHERS.size)
+  for (const [name, other] of OTHERS)
+    expect(tensors.get(name)).toEqual({ ...other, bytes: new Uint8Array(other.bytes) })
+  const bits = readBack(`${out}/masks.safetensors`).tensors
+  const beside = rest ? readBack(`${out}/rest.safetensors`).tensors : null
+  const kept = keptIn({ masks, ...(rest && { rest }) })
+  list.forEach(({ type, shape, weights }, k) => {
+    const place = inMatrix(shape, transposed)
+    const inFile = (mask: Uint8Array) => Uint8Array.from(mask, (_, at) => mask[place(at)]!)
+    expect(bits.get(`l${k}`)).toEqual({ type: 'BOOL', shape, bytes: inFile(masks[k]!) })
+    if (beside) expect(beside.get(`l${k}`)).toEqual({ type: 'BOOL', shape, bytes: inFile(rest![k]!) })
+    const left = weights.map((w, at) => (kept[k]![place(at)] === 1 ? w : 0))
+    expect(tensors.get(`l${k}`)).toEqual({ type, shape, bytes: new Uint8Array(floats(type, left)) })
+  })
+  expect(JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))).toEqual(report)
+  wellFormed(readFileSync(`${out}/report.svg`, 'utf8'))
+}
+
+const model = (list: readonly DrawnLayer[]): Uint8Array =>
+  written(
+    new Map([
+      ...list.map((l, k) => [`l${k}`, { ...l, bytes: floats(l.type, l.weights) }] as const),
+      ...OTHERS,
+    ]),
+    { format: 'pt' },
+  )
+
+law.prop(
+  [
+    fc.array(layer, { minLength: 1, maxLength: 4 }),
+    fc.constantFrom(...PATTERNS),
+    fc.constantFrom(0.5, 0.6, 0.75),
+    fc.record({
+      transposed: fc.boolean(),
+      scored: fc.boolean(),
+      normalise: fc.constantFrom<'root' | 'length' | undefined>(undefined, 'root', 'length'),
+      limited: fc.boolean(),
+      excluded: fc.boolean(),
+    }),
+  ],
+  { numRuns: runs(40) },
+)(
+  'what is written is what the library says, and a stage after it',
+  async (list, [text, pattern, free], sparsity, how) => {
+    const { transposed, scored, normalise } = how
+    const weights = folder.file('m.safetensors', model(list))
+    const gradients = folder.file(
+      'g.safetensors',
+      written(
+        new Map(
+          list.map((l, k) => [`l${k}`, { type: 'F32', shape: l.shape, bytes: floats('F32', l.gradients) }]),
+        ),
+      ),
+    )
+    const excluded = how.excluded && list.length > 1
+    const limited = how.limited && free
+    const layers = layersOf(list.map((l, k) => matrixOf(`l${k}`, l, transposed, scored)))
+    const options = {
+      pattern,
+      ...(free && { sparsity }),
+      ...(normalise && { normalise }),
+      ...(excluded && { exclude: ['l1'] }),
+      ...(limited && { limits: { 'l?': 0.6, l0: 0.55 } }),
+    }
+    const argv = [
+      'prune',
+      weights,
+      '--pattern',
+      ...text.split(' '),
+      ...(free ? ['--sparsity', String(sparsity)] : []),
+      ...(normalise ? ['--normalise', normalise] : []),
+      ...(excluded ? ['--exclude', 'l1'] : []),
+      ...(limited ? ['--limit', 'l?=0.6', '--limit', 'l0=.55'] : []),
+      ...(transposed ? ['--transposed'] : []),
+      ...(scored ? ['--gradients', gradients] : []),
+    ]
+    rmSync(folder.at('1'), { recursive: true, force: true })
+    expect(await spt([...argv, '--out', folder.at('1')])).toMatchObject({ code: 0, err: '' })
+    const first = await prune(layers, options)
+    holds(folder.at('1'), list, transposed, first)
+    expect(JSON.parse((await spt([...argv, '--json'])).out)).toEqual(first.report)
+    // What was there of an earlier call goes.
+    const stage = await spt([...argv, '--after', folder.at('1'), '--out', folder.at('2')])
+    expect(stage).toMatchObject({ code: 0, err: '' })
+    holds(folder.at('2'), list, transposed, await prune(layers, { ...options, after: keptIn(first) }))
+    expect(readdirSync(folder.path).filter((f) => f.startsWith('.'))).toEqual([])
+  },
+)
+
+law.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
+  numRuns: runs(20),
+})(
+  'masks that are given are kept as they are, where they are tile-wise',
+  async (list, transposed, granularity) => {
+    const weights = folder.file('m.safetensors', model(list))
+    const layers = layersOf(list.map((l, k) => matrixOf(`l${k}`, l, transposed, false)))
+    const pattern = tileWise({ granularity })
+    const made = await prune(layers, { pattern, sparsity: 0.5 })
+    const call = [
+      'prune',
+      weights,
+      '--pattern',
+      'tw',
+      '--granularity',
+      String(granularity),
+      ...(transposed ? ['--transposed'] : []),
+    ]
+    const [one, two] = [folder.at('given-1'), folder.at('given-2')]
+    expect(await spt([...call, '--sparsity', '0.5', '--out', one])).toMatchObject({ code: 0 })
+    const given = await spt([...call, '--masks', `${one}/masks.safetensors`, '--out', two])
+    expect(given).toMatchObject({ code: 0, err: '' })
+    holds(two, list, transposed, { ...made, report: JSON.parse(readFileSync(`${two}/report.json`, 'utf8')) })
+    const { layers: told } = JSON.parse(readFileSync(`${two}/report.json`, 'utf8'))
+    expect(told).toEqual(made.report.layers)
+  },
+)
+
+const W: DrawnLayer = {
+  type: 'F32',
+  shape: [4, 4],
+  weights: Array.from({ length: 16 }, (_, i) => (i % 7) - 3),
+  gradients: [],
+}
+const ew = ['--pattern', 'ew', '--sparsity', '0.5'] as const
+const pruned = async () =>
+  prune(layersOf([matrixOf('l0', W, false, false)]), { pattern: elementWise(), sparsity: 0.5 })
+
+test('layers that are given no masks are kept whole, and counted in no total', async () => {
+  const weights = folder.file('m.safetensors', model([W, W]))
+  const mask = Uint8Array.from({ length: 16 }, (_, i) => i % 2)
+  const masks = folder.file(
+    'some.safetensors',
+    written(new Map([['l1', { type: 'U8', shape: [4, 4], bytes: mask }]])),
+  )
+  const out = folder.at('some')
+  const { code, err } = await spt(['prune', weights, '--pattern', 'ew', '--masks', masks, '--out', out])
+  expect([code, err]).toEqual([0, ''])
+  const report = JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))
+  expect(report).toMatchObject({ elements: 16, kept: 8, sparsity: 0.5, layers: [{ name: 'l1' }] })
+  holds(out, [W, W], false, { masks: [new Uint8Array(16).fill(1), mask], report })
+})
+
+describe('other files', () => {
+  test('an archive of arrays', async () => {
+    const file = folder.file(
+      'm.npz',
+      Buffer.concat([
+        ...npzChunks({ l0: { values: Float32Array.from(W.weights), shape: W.shape, dtype: 'f32' } }),
+      ]),
+    )
+    expect(await spt(['prune', file, ...ew, '--out', folder.at('npz')])).toMatchObject({ code: 0, err: '' })
+    const { tensors } = readBack(folder.at('npz/weights.safetensors'))
+    const { masks } = await pruned()
+    expect([...tensors]).toEqual([
+      [
+        'l0',
+        {
+          type: 'F32',
+          shape: [4, 4],
+          bytes: new Uint8Array(
+            floats(
+              'F32',
+              W.weights.map((w, i) => (masks[0]![i] ? w : 0)),
+            ),
+          ),
+        },
+      ],
+    ])
+  })
+
+  test('several, in whose folder nothing is written', async () => {
+    folder.file('shards/a.safetensors', model([W]))
+    const index = folder.file(
+      'shards/m.safetensors.index.json',
+      JSON.stringify({
+        weight_map: Object.fromEntries(['l0', ...OTHERS.keys()].map((n) => [n, 'a.safetensors'])),
+      }),
+    )
+    const { code, err } = await spt(['prune', index, ...ew, '--out', folder.at('shards')])
+    expect([code, err]).toEqual([2, expect.stringContaining('which is read')])
+    expect(await spt(['prune', index, ...ew, '--out', folder.at('shards/out')])).toMatchObject({
+      code: 0,
+      err: '',
+    })
+    holds(folder.at('shards/out'), [W], false, await pruned())
+  })
+})
+
+describe('the folder', () => {
+  const weights = folder.file('whole.safetensors', model([W]))
+  const at = folder.at('kept')
+
+  test('keeps what others have in it', async () => {
+    folder.file('kept/mine.txt', 'mine')
+    const { code, err } = await spt(['prune', weights, ...ew, '--out', at])
+    expect([code, err, readdirSync(at)]).toEqual([1, expect.stringContaining('io/not-empty'), ['mine.txt']])
+    rmSync(folder.at('kept/mine.txt'))
+    mkdirSync(folder.at('kept/report.json'))
+    expect((await spt(['prune', weights, ...ew, '--out', at])).err).toContain('io/not-empty')
+    rmSync(at, { recursive: true })
+  })
+
+  test('is not the one that holds the model, by any name', async () => {
+    const inside = folder.file('stage/weights.safetensors', model([W]))
+    symlinkSync(folder.at('stage'), folder.at('link'))
+    mkdirSync(folder.at('elsewhere'))
+    symlinkSync(weights, folder.at('elsewhere/weights.safetensors'))
+    for (const [source, out] of [
+      [inside, 'stage'],
+      [inside, 'link'],
+      [folder.at('link/weights.safetensors'), 'stage'],
+      [folder.at('elsewhere/weights.safetensors'), 'elsewhere'],
+      [inside, '.'],
+    ] as const) {
+      const { code, err } = await spt(['prune', source, ...ew, '--out', folder.at(out)])
+      expect([source, code, err]).toEqual([source, 2, expect.stringContaining('which is read')])
+    }
+    expect(new Uint8Array(readFileSync(inside))).toEqual(new Uint8Array(model([W])))
+  })
+
+  test('may be a link to one, and is as it was after a failure', async () => {
+    expect(await spt(['prune', weights, ...ew, '--out', at])).toMatchObject({ code: 0 })
+    symlinkSync(at, folder.at('to-kept'))
+    expect(await spt(['prune', weights, ...ew, '--out', folder.at('to-kept')])).toMatchObject({ code: 0 })
+    holds(at, [W], false, await pruned())
+    // A name that no tensor of the format can have, which shows when it is written.
+    const bad = folder.file(
+      'bad.npz',
+      Buffer.concat([
+        ...npzChunks({
+          l0: { values: Float32Array.from(W.weights), shape: W.shape, dtype: 'f32' },
+          __metadata__: { values: Int32Array.of(1), shape: [1], dtype: 'i32' },
+        }),
+      ]),
+    )
+    const before = readdirSync(folder.path)
+    const { code, err } = await spt(['prune', bad, '--pattern', 'nm', '--n', '1', '--m', '4', '--out', at])
+    expect([code, err]).toEqual([1, expect.stringContaining('io/safetensors-tensor')])
+    holds(at, [W], false, await pruned())
+    expect(readdirSync(folder.path)).toEqual(before)
+  })
+
+  const script = fileURLToPath(new URL('../../dist/src/cli/prune/folder.js', import.meta.url))
+  test.skipIf(process.platform === 'win32').each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'is as it was after %s',
+    async (signal) => {
+      expect(existsSync(script), 'npm run build first').toBe(true)
+      const out = folder.at(`signal-${signal}`)
+      mkdirSync(out)
+      writeFileSync(`${out}/report.json`, 'before')
+      const before = readdirSync(folder.path)
+      const program = `import { outFolder, writeFolder } from ${JSON.stringify(script)}
+        const folder = await outFolder('prune', ${JSON.stringify(out)}, ['report.json'], [])
+        await writeFolder(folder, new Map([['report.json', async function* () {
+          yield new Uint8Array(1000)
+          console.log('writes')
+          await new Promise((done) => setTimeout(done, 60_000))
+        }]]))`
+      const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      await new Promise((done) => child.stdout.once('data', done))
+      expect(readdirSync(folder.path).length).toBe(before.length + 1)
+      const ended = new Promise((done) => child.once('exit', (_, by) => done(by)))
+      child.kill(signal)
+      expect(await ended).toBe(signal)
+      expect([readdirSync(folder.path), readFileSync(`${out}/report.json`, 'utf8')]).toEqual([
+        before,
+        'before',
+      ])
+    },
+  )
+})
+
+test('progress, and names that terminals would obey', async () => {
+  const lines: string[] = []
+  const evil = 'l\u001b[31m\n0'
+  const weights = folder.file(
+    'evil.safetensors',
+    written(new Map([[evil, { type: 'F32', shape: [4, 4], bytes: floats('F32', W.weights) }]])),
+  )
+  const host = { progress: (line: string) => void lines.push(line) }
+  const { code, out, err } = await spt(
+    [
+      'prune',
+      weights,
+      '--pattern',
+      'tw',
+      '--granularity',
+      '2',
+      '--sparsity',
+      '0.5',
+      '--out',
+      folder.at('evil'),
+    ],
+    host,
+  )
+  expect([code, err]).toEqual([0, ''])
+  expect(lines).toEqual([
+    'outputs: 1 of 1, l\\u001b[31m\\n0',
+    'inputs of tiles: 1 of 1, l\\u001b[31m\\n0',
+    'report: 1 of 1, l\\u001b[31m\\n0',
+    'writing weights.safetensors',
+    'writing masks.safetensors',
+    '',
+  ])
+  expect(folder.plain(out)).toMatch(
+    /^tw\(2\) for a sparsity of 50\.0 %\nlayer +outputs × inputs +sparsity +norm +outputs kept +tiles +bytes → in the pattern\nl\\u001b\[31m\\n0 +4 × 4 +50\.0 % +0\.\d{3} +\d +\d +64 bytes → \d+ bytes\ntogether +16 +50\.0 % .*\n.*\nwrote FOLDER\/evil\n$/,
+  )
+})
