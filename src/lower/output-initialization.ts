@@ -186,10 +186,15 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
   })
   const combines = (c: Expr): boolean =>
     w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters)
-  if (!bare || !where.every((c) => used.has(c) || combines(c))) return false
+  if (!bare || onDiagonal(target.index, iters) || !where.every((c) => used.has(c) || combines(c)))
+    return false
   for (const c of where) if (!used.has(c)) inside.add(c)
   return [...iters.values()].every((it) => runsFor(it, target.index, axes))
 }
+
+/** Whether an iterator says where in two dimensions: it visits a diagonal of them. */
+const onDiagonal = (index: readonly Expr[], iters: ReadonlyMap<string, Iter>): boolean =>
+  [...iters.keys()].some((name) => index.filter((e) => mentions(e, name)).length > 1)
 
 /** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
 function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {

@@ -14,7 +14,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { replay } from '../../src/schedule/state.ts'
 import { kernelOf } from '../elaborate/support.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
 
@@ -326,4 +326,60 @@ describe('what is summed up at all places of a permutation starts within its loo
     'tab[to] * 4 + tab2[to]',
     'to * 4 + to',
   ])('nor with a loop twice: %s', (index) => expect(summed(index, { twice: true })).toEqual(['M']))
+})
+
+test('a loop that two dimensions speak of reaches a diagonal', () => {
+  const buffers = [
+    buffer('tile', [4], 'in', { dtype: 'i32' }),
+    buffer('C', [4, 4], 'local'),
+    buffer('Y', [4, 4], 'out'),
+  ]
+  for (const index of [
+    ['t', tile],
+    [tile, 't'],
+    [tile, tile],
+    ['t', 't'],
+  ]) {
+    const body = [
+      loop('t', 4, [store(at('C', index), expr(1))], { nest: 'make' }),
+      loop('k', 4, [loop('l', 4, [store(at('Y', ['k', 'l']), at('C', ['k', 'l']))], { nest: 'use' })], {
+        nest: 'use',
+      }),
+    ]
+    const kernel = { ...kernel2('named', [], buffers, body), permutations: ['tile'] }
+    const d = refusal(() => replay(kernel, [{ kind: 'compute_at', nest: 'use', at: 't' }]))
+    expect(d.code).toBe('schedule/not-every-element')
+    expect(d.message).toContain('t stands for k and l')
+    const k = kernelOf(`kernel k(n: size) {
+  axis to = dense_fixed(4)
+  axis i = dense_fixed(4)
+  axis i2 = dense_fixed(4)
+  axis p = dense_fixed(n)
+  buffer A: f32[p] in
+  buffer tab: i32[to] in
+  buffer M: f32[i, i2] out
+  iterate sum [to, p] as RR { M[${index.map((x) => (x === 't' ? 'to' : 'tab[to]')).join(', ')}] += A[p] }
+}`)
+    const [nest] = k.body as readonly [Iteration]
+    const iters = nest.iters.map((it): Iter => (it.name === 'p' ? it : { ...it, kind: 'S' }))
+    const buffers2 = k.buffers.map((b) => (b.name.startsWith('tab') ? { ...b, distinct: true } : b))
+    expect(filled({ ...k, buffers: buffers2, body: [{ ...nest, iters }] })).toEqual(['M'])
+  }
+})
+
+test('all of a matrix is filled where sums are on its diagonal, and all of it is consumed', async () => {
+  const k = parseProgram(`kernel k(n: size) {
+  axis i = dense_fixed(n)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(3)
+  buffer A: i32[i, p] in
+  buffer C: i32[i, j] out
+  buffer Y: i32[i, j] out
+  iterate sum [i, p] as SR { C[i, i] += A[i, p] }
+  iterate act [i, j] as SS { Y[i, j] = C[i, j] + 1 }
+}
+schedule k.at { compute_at act at sum.i }`).kernel()
+  for (const n of [0, 1, 4])
+    await agreeOnAll(k.compilation, { tensors: { A: dense([n, 3], numbers(3 * n, n), 'i32') } })
+  expect(refusal(() => k.schedule('at')).code).toBe('schedule/not-every-element')
 })

@@ -169,6 +169,26 @@ function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
   return linear(terms.reduce<Expr>((e, t) => add(e, mul(placeOf(t.term), int(t.coefficient))), start))
 }
 
+/** A loop that says what two loops of the consumer stand for goes along a diagonal of what they run over. */
+export function checkDiagonal(
+  cx: Context,
+  chain: readonly For[],
+  around: readonly For[],
+  places: ReadonlyMap<string, Expr>,
+): void {
+  for (const loop of around) {
+    if (isSingle(loop)) continue
+    const by = chain.filter((l) => places.has(l.var) && mentions(places.get(l.var)!, loop.var))
+    if (by.length > 1)
+      cx.refuse({
+        code: 'not-every-element',
+        message: `${loop.name} stands for ${by.map((l) => l.name).join(' and ')}, which run over more than its iterations`,
+        loops: [loop, ...by],
+        hint: `leave ${chain[0]!.nest} a nest of its own`,
+      })
+  }
+}
+
 /** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */
 function enough(count: Expr, stride: number, extent: Expr): boolean {
   if (count.kind === 'const' && extent.kind === 'const')

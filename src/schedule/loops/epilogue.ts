@@ -20,7 +20,7 @@ import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { conditionKey } from '../redundant-guards.ts'
-import { checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
+import { checkDiagonal, checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 import { checkCombines, checkStartsInside, consumed, perfectChain } from './epilogue-updates.ts'
 
@@ -177,6 +177,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const open = chain.find((l) => !values.has(l.var))
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
+  checkDiagonal(cx, chain, [...at.path, loop, ...clones], places)
   // Iterations that met in what the consumer combines into meet there again.
   const met = chain.flatMap((l) => (l.reduce && !isIndependent(cx.kernel, l) ? [values.get(l.var)!] : []))
   const meets = (l: For): boolean => met.some((e) => mentions(e, l.var))
