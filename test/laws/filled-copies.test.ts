@@ -9,6 +9,7 @@ import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { refusal } from '../support/refusal.ts'
 import { panelsText, SORTED_TILES } from '../support/tile-formats.ts'
@@ -155,6 +156,117 @@ test('what is there for some of the elements that are copied together alone is r
   const said = refusal(() => parseProgram(some).kernel().schedule('s', 2, 2, 1, 1).compilation.loops)
   expect(said.code).toBe('schedule/guarded')
   expect(said.message).toContain('decides which of the elements that are copied together are there')
+})
+
+/** Copies of `w` elements together, of columns that tiles cut off, where sizes are multiples of `by`, if that is asked. */
+const cut = (w: number, by: number | null): string => {
+  const texts = (there: string) =>
+    `$[for k from 0 to ${w - 1}: if ($there == 1) { $D[$D.index(k)] = $S[$S.index(k)]; } else { $D[$D.index(k)] = 0; }]${there}`
+  return `instr run(D: i32[${w}] in shared, S: i32[${w}] in global) {
+  iterate copy [k] as S { D[k] = S[k] }
+  js \`$[for k from 0 to ${w - 1}: $D[$D.index(k)] = $S[$S.index(k)];]\`
+  wgsl \`$[for k from 0 to ${w - 1}: $D[$D.index(k)] = $S[$S.index(k)];]\`
+  filled js \`${texts(' /* asked */')}\`
+  filled wgsl \`${texts('')}\`
+}
+${panelsText()}
+kernel k(m: size, k: size, n: size) {
+  axis i = dense_fixed(m)
+  axis p = sparse_variable(i, k)
+  axis pd = dense_fixed(k)
+  axis f = dense_fixed(n)
+  buffer A: i32[i, p] in
+  buffer X: i32[pd, f] in
+  buffer C: i32[i, f] out
+  iterate sum [i, p, f] as SRS { C[i, f] += A[i, p] * X[p, f] }
+}
+schedule k.s(g, s, cols, stages) {
+  A as panels(g, s)
+  ${by === null ? '' : `require n % ${by} == 0`}
+  split f by cols -> (fo, fi)
+  reorder (io, fo, go, ii, fi, ko)
+  bind io to block.x, fo to block.y, ii to thread.x
+  cache_read X at go in shared padded 0 -> Xs
+  split Xs.fi by ${w} -> (fv, fl)
+  tensorize fl with run
+  pipeline go by stages
+}`
+}
+
+const cuts = fc.record({
+  w: fc.constantFrom(2, 4, 8),
+  tiles: fc.constantFrom(1, 2, 3),
+  runs: fc.nat(7),
+  m: fc.integer({ min: 1, max: 5 }),
+  k: fc.integer({ min: 1, max: 5 }),
+  g: fc.constantFrom(2, 4),
+  s: fc.constantFrom(1, 2, 3),
+  stages: fc.constantFrom(2, 3),
+  stored: fc.array(fc.tuple(fc.nat(4), fc.nat(4)), { maxLength: 12 }),
+})
+type Cut = typeof cuts extends fc.Arbitrary<infer T> ? T : never
+
+async function cutAgrees(device: Device, { w, tiles, runs: count, m, k, g, s, stages, stored }: Cut) {
+  const c = parseProgram(cut(w, w))
+    .kernel()
+    .schedule('s', g, s, tiles * w, stages).compilation
+  // Nothing divides tiles: only runs are whole.
+  const n = count * w
+  const at = [...new Map(stored.filter(([i, j]) => i < m && j < k).map((x) => [`${x}`, x])).values()]
+  const bound = bindInputs(c.kernel, {
+    tensors: {
+      A: coords(
+        [m, k],
+        [at.map((x) => x[0]), at.map((x) => x[1])],
+        Int32Array.from(at, (_, e) => e - 5),
+      ),
+      X: dense(
+        [k, n],
+        Int32Array.from({ length: k * n }, (_, e) => (e % 7) - 3),
+      ),
+    },
+    params: { m, k, n },
+  })
+  expect(
+    await agreeOnDevice(device, c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers),
+  ).toBe(true)
+  return c
+}
+
+test('runs at the edge that are there together: asked once each, on the cpu', async () => {
+  await fc.assert(
+    fc.asyncProperty(cuts, async (drawn) => {
+      const c = await cutAgrees(createCpuDevice(), drawn)
+      // No element of a run is asked for by itself.
+      const conditions = [...text(c).matchAll(/if \(([^;{]*) == 1\)/g)].map((x) => x[1]!)
+      expect(conditions.length).toBeGreaterThan(0)
+      expect(conditions.length % drawn.w).toBe(0)
+      for (let k = 0; k < conditions.length; k += drawn.w)
+        expect(new Set(conditions.slice(k, k + drawn.w)).size).toBe(1)
+    }),
+    { numRuns: runs(30) },
+  )
+}, 600_000)
+
+test('the same on webgpu', async () => {
+  const device = await createNodeWebGpu()
+  await fc.assert(
+    fc.asyncProperty(cuts, async (drawn) => void (await cutAgrees(device, drawn))),
+    { numRuns: runs(4) },
+  )
+  await device.dispose()
+}, 600_000)
+
+test.each([2, 4, 8])('runs of %i that may be cut off are refused', (w) => {
+  const loops = (by: number | null) => () =>
+    void parseProgram(cut(w, by))
+      .kernel()
+      .schedule('s', 2, 2, 2 * w, 2).compilation.loops
+  expect(loops(w)).not.toThrow()
+  expect(loops(2 * w)).not.toThrow()
+  expect(refusal(loops(null)).code).toBe('schedule/guarded')
+  expect(refusal(loops(w / 2)).code).toBe('schedule/guarded')
+  expect(refusal(loops(w + 1)).code).toBe('schedule/guarded')
 })
 
 test.each([
