@@ -101,13 +101,14 @@ export interface Referee {
 }
 
 /**
- * Everyone enters and is checked; the fastest of each side and the standard choice are measured.
+ * Everyone enters and is checked; those within `close` of the fastest of each side, and the standard choice, are measured.
  * @throws DeviceLost
  */
 export async function compete(
   contestants: readonly Contestant[],
   standard: string | null,
   referee: Referee,
+  close = CLOSE,
 ): Promise<readonly Entry[]> {
   const entries: Entry[] = []
   const running = new Map<number, Running>()
@@ -146,7 +147,7 @@ export async function compete(
       for (const [k, e] of entries.entries()) {
         const r = running.get(k)
         if (!r || e.side !== side || e.result !== 'ok' || e.scouted === null) continue
-        if (e.scouted > CLOSE * fastest && e.name !== standard) continue
+        if (e.scouted > close * fastest && e.name !== standard) continue
         try {
           entries[k] = { ...e, times: both(e.times, await r.measure(e.scouted)) }
         } catch (error) {

@@ -53,6 +53,7 @@ export async function bindFirst(
   formats: Formats,
   make: (ready: Ready) => CoordTensor | StoredTensor,
   others: readonly Tensor[],
+  params: Readonly<Record<string, number>> = {},
 ): Promise<OurRun> {
   const asked = await on.ready(candidate)
   const { source } = asked
@@ -61,9 +62,9 @@ export async function bindFirst(
   if (first === undefined || names.length < others.length)
     throw new Error(`${source.name} has too few inputs`)
   const rest = Object.fromEntries(others.map((t, k) => [names[k]!, t]))
-  const ready = await on.decided(asked, { [first]: tensor, ...rest })
+  const ready = await on.decided(asked, { [first]: tensor, ...rest }, params)
   const built = await formats.of(ready.compiled, () => on.build(ready, tensor))
-  return on.prepare(ready, built, tensor, rest)
+  return on.prepare(ready, built, tensor, rest, params)
 }
 
 /** The output of a run of `bindRows`, where it has the structure of A, in the order of A's nonzeros. */

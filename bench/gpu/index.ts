@@ -18,6 +18,7 @@ import { products } from './suites/products.ts'
 import { sampledBlocks } from './suites/sampled-blocks.ts'
 import { samples } from './suites/samples.ts'
 import { softmax } from './suites/softmax.ts'
+import { tileWise } from './suites/tile-wise.ts'
 import { spmv } from './suites/vectors.ts'
 import { webgpu } from './suites/webgpu.ts'
 
@@ -32,6 +33,7 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'block-sparse': blockSparse,
   'sampled-blocks': sampledBlocks,
   ...Object.fromEntries(GROUPED.map((g) => [g.suite, overGroups(g)])),
+  'tile-wise': tileWise,
   gemm,
   webgpu,
 }
@@ -42,6 +44,7 @@ const TAKES: Readonly<Record<string, DataKind>> = {
     ['cora-graph', 'spmm', 'sddmm', 'spmv', 'softmax', 'webgpu'].map((suite) => [suite, 'matrices'] as const),
   ),
   'block-sparse': 'blocks',
+  'tile-wise': 'layers',
   ...Object.fromEntries(GROUPED.map((g) => [g.suite, g.kind])),
 }
 
@@ -66,7 +69,8 @@ export async function bench(names: readonly string[], options: Options): Promise
       if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
       try {
         // First of all: data of a suite take up to a minute to make.
-        await (suite === webgpu ? session.webgpu() : session.cuda())
+        const isWeb = suite === webgpu || (suite === tileWise && options.layers?.on === 'webgpu')
+        await (isWeb ? session.webgpu() : session.cuda())
         await suite(session)
       } catch (error) {
         complete = false

@@ -1,16 +1,18 @@
-/** What `--matrices` names: matrices, sizes of blocks, or groups, each for the suites that have such data. */
+/** What `--matrices` names: matrices, sizes of blocks or layers, or groups, each for the suites that have such data. */
 import { fail } from '../../src/ast/diagnostic.ts'
 import type { GroupKind } from '../families/groups.ts'
 import { groupKind } from './groups.ts'
 import { sources } from './matrix.ts'
 
-export type DataKind = 'matrices' | 'blocks' | GroupKind
+export type DataKind = 'matrices' | 'blocks' | 'layers' | GroupKind
 
 /** `b=16` */
 export const BLOCK_SIZE = /^b=(\d+)$/
+/** `3072x768`, outputs and inputs, or with columns of activations: `3072x768x12800` */
+export const LAYER_SIZE = /^([1-9]\d{0,5})x([1-9]\d{0,5})(?:x([1-9]\d{0,6}))?$/
 
 const kindOf = (name: string): DataKind =>
-  BLOCK_SIZE.test(name) ? 'blocks' : (groupKind(name) ?? 'matrices')
+  BLOCK_SIZE.test(name) ? 'blocks' : LAYER_SIZE.test(name) ? 'layers' : (groupKind(name) ?? 'matrices')
 
 /** Of what was asked for, the names that can be matrices. */
 export const matricesOf = (asked: readonly string[]): readonly string[] =>

@@ -21,8 +21,7 @@ import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import { type Candidate, kernelOf, programOf } from './candidates.ts'
 import { axesOf, inputs, outputOf } from './declared.ts'
 import { CompileClock, type Preparation, preparationOf } from './preparation.ts'
-import { median } from './statistics.ts'
-import { BACK_TO_BACK, COPIES, repeatsFor, SCOUT, type Times, WARM_UPS } from './timing.ts'
+import { measureBy, scoutBy, type Times } from './timing.ts'
 
 export interface Ready {
   readonly candidate: Candidate
@@ -236,28 +235,12 @@ export class OurRun {
   }
 
   /** Microseconds of a few runs; of one where that takes long. */
-  async scout(): Promise<number> {
-    const once = await this.#timed({ warmups: 0, repeats: 1 })
-    if (once > SCOUT.long) return once
-    return this.#timed({ warmups: SCOUT.warmUps, repeats: SCOUT.repeats })
+  scout(): Promise<number> {
+    return scoutBy((options) => this.samples(options))
   }
 
-  async measure(scouted: number): Promise<Times> {
-    const repeats = repeatsFor(scouted)
-    const event = await this.#timed({ warmups: WARM_UPS, repeats })
-    return {
-      event,
-      flushed: await this.#timed({ warmups: SCOUT.warmUps, repeats: Math.ceil(repeats / 2), flush: true }),
-      backToBack:
-        event < BACK_TO_BACK.below
-          ? await this.#timed({ warmups: COPIES, repeats: BACK_TO_BACK.repeats, batch: COPIES })
-          : null,
-      repeats,
-    }
-  }
-
-  async #timed(options: MeasureOptions): Promise<number> {
-    return median(await this.samples(options))
+  measure(scouted: number): Promise<Times> {
+    return measureBy((options) => this.samples(options), scouted)
   }
 
   /** Microseconds. */

@@ -16,6 +16,13 @@ import { messageOf, OurDevice } from './ours.ts'
 import type { Preparation } from './preparation.ts'
 import { line, writeProgress } from './report.ts'
 
+export interface LayersAsked {
+  readonly sparsities: readonly number[]
+  /** Whether the sparsity is looked for from which on pruned layers are faster. */
+  readonly breakEven: boolean
+  readonly on: 'cuda' | 'webgpu'
+}
+
 export interface Options {
   readonly data: string
   readonly quick: boolean
@@ -24,6 +31,8 @@ export interface Options {
   readonly schedules: readonly string[]
   readonly matrices: readonly string[]
   readonly widths: readonly number[]
+  /** What is asked of pruned layers. */
+  readonly layers?: LayersAsked
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   /** Arguments for Node that run the same again: to go on after a fault. Without them a fault ends the run. */

@@ -1,4 +1,6 @@
 /** How runs are timed, the same for ours and for peers. Times are in microseconds. */
+
+import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import type { PeerStream, PeerTimer } from '../peers/stream.ts'
 import { median } from './statistics.ts'
 
@@ -24,6 +26,29 @@ const PATIENCE = 40_000
 
 export const repeatsFor = (us: number): number =>
   us <= PATIENCE ? 50 : Math.max(10, Math.floor((50 * PATIENCE) / us))
+
+/** Microseconds of runs of ours, one by one or the means of batches. */
+export type Samples = (options: MeasureOptions) => Promise<readonly number[]>
+
+/** Microseconds of a few runs; of one where that takes long. */
+export async function scoutBy(samples: Samples): Promise<number> {
+  const once = median(await samples({ warmups: 0, repeats: 1 }))
+  if (once > SCOUT.long) return once
+  return median(await samples({ warmups: SCOUT.warmUps, repeats: SCOUT.repeats }))
+}
+
+export async function measureBy(samples: Samples, scouted: number): Promise<Times> {
+  const repeats = repeatsFor(scouted)
+  const event = median(await samples({ warmups: WARM_UPS, repeats }))
+  const cold = { warmups: SCOUT.warmUps, repeats: Math.ceil(repeats / 2), flush: true }
+  const back = { warmups: COPIES, repeats: BACK_TO_BACK.repeats, batch: COPIES }
+  return {
+    event,
+    flushed: median(await samples(cold)),
+    backToBack: event < BACK_TO_BACK.below ? median(await samples(back)) : null,
+    repeats,
+  }
+}
 
 /** A call of a library, scouted and measured as our launches are. */
 export class PeerRun {

@@ -47,18 +47,19 @@ export class CuBlas {
     return this.#library.version
   }
 
-  /** A call of C [m, n] = A [m, k] B [k, n]. */
+  /** A call of C [m, n] = A [m, k] B, where B is [k, n], or [n, k] that is taken `transposed`. */
   gemm(
     arithmetic: Arithmetic,
     [m, n, k]: readonly [number, number, number],
     A: Memory,
     B: Memory,
     C: Memory,
+    layout: 'stored' | 'transposed' = 'stored',
   ): () => void {
     const type = TYPE[arithmetic]
     const args = [
       this.#library.handle,
-      0,
+      layout === 'stored' ? 0 : 1,
       0,
       n,
       m,
@@ -66,7 +67,7 @@ export class CuBlas {
       this.#one,
       B.address,
       type,
-      n,
+      layout === 'stored' ? n : k,
       A.address,
       type,
       k,

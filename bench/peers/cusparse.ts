@@ -1,43 +1,8 @@
 /** cuSPARSE's generic interface: sparse × vector, sparse × dense and sampled dense × dense, row-major, 32-bit indices. */
 import type { Csr } from '../gpu/matrix.ts'
+import { PROTOTYPES } from './cusparse-prototypes.ts'
 import { Library, StatusError } from './library.ts'
 import type { Memory, PeerStream } from './stream.ts'
-
-const PROTOTYPES = {
-  cusparseCreate: 'void *',
-  cusparseDestroy: 'uintptr_t',
-  cusparseGetVersion: 'uintptr_t, void *',
-  cusparseSetStream: 'uintptr_t, uintptr_t',
-  cusparseCreateCsr:
-    'void *, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t, int32_t',
-  cusparseCreateBsr:
-    'void *, int64_t, int64_t, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t, int32_t, int32_t',
-  cusparseCreateBlockedEll:
-    'void *, int64_t, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t',
-  cusparseCreateDnMat: 'void *, int64_t, int64_t, int64_t, uintptr_t, int32_t, int32_t',
-  cusparseCreateDnVec: 'void *, int64_t, uintptr_t, int32_t',
-  cusparseDestroySpMat: 'uintptr_t',
-  cusparseDestroyDnMat: 'uintptr_t',
-  cusparseDestroyDnVec: 'uintptr_t',
-  cusparseSpMV_bufferSize:
-    'uintptr_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
-  cusparseSpMV_preprocess:
-    'uintptr_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
-  cusparseSpMV:
-    'uintptr_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
-  cusparseSpMM_bufferSize:
-    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
-  cusparseSpMM_preprocess:
-    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
-  cusparseSpMM:
-    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
-  cusparseSDDMM_bufferSize:
-    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
-  cusparseSDDMM_preprocess:
-    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
-  cusparseSDDMM:
-    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
-} as const
 
 const INDEX_32 = 2
 const BASE_0 = 0
@@ -74,6 +39,8 @@ export interface Dense {
 /** One sparse matrix's arrays in device memory. */
 export interface CsrMemory {
   readonly of: Pick<Csr, 'rows' | 'columns'> & { readonly nonzeros: number }
+  /** Of the values; f32 if left out. */
+  readonly type?: Element
   readonly indptr: Memory
   readonly indices: Memory
   readonly values: Memory
@@ -102,13 +69,15 @@ export class CuSparse {
     return this.#library.version
   }
 
-  upload(A: Csr): CsrMemory {
+  /** `bits`: the values in f16. */
+  upload(A: Csr, bits?: Uint16Array): CsrMemory {
     const { stream } = this.#library
     return {
+      ...(bits ? { type: 'f16' as const } : {}),
       of: { rows: A.rows, columns: A.columns, nonzeros: A.indices.length },
       indptr: stream.upload(A.indptr),
       indices: stream.upload(A.indices),
-      values: stream.upload(A.values),
+      values: stream.upload(bits ?? A.values),
     }
   }
 
@@ -136,9 +105,9 @@ export class CuSparse {
     return this.#prepared('SpMV', head, a, vectors, 'cusparseDestroyDnVec')
   }
 
-  /** C = A B in f32. */
+  /** C = A B in the type of A's values, sums in f32. */
   spmm(A: CsrMemory, B: Dense, C: Dense, algorithm: keyof typeof CSR_ALGORITHMS): Prepared {
-    return this.#spmm(this.#csr(A), B, C, 'f32', CSR_ALGORITHMS[algorithm])
+    return this.#spmm(this.#csr(A), B, C, A.type ?? 'f32', CSR_ALGORITHMS[algorithm])
   }
 
   /** The same for blocks of f16, sums in f32: block e holds `values[e]`, row-major. */
@@ -265,7 +234,7 @@ export class CuSparse {
     }
   }
 
-  #csr({ of, indptr, indices, values }: CsrMemory): bigint {
+  #csr({ of, type = 'f32', indptr, indices, values }: CsrMemory): bigint {
     return this.#library.create(
       'cusparseCreateCsr',
       of.rows,
@@ -277,7 +246,7 @@ export class CuSparse {
       INDEX_32,
       INDEX_32,
       BASE_0,
-      TYPE.f32,
+      TYPE[type],
     )
   }
 

@@ -24,6 +24,14 @@ export interface GroupCase extends PythonCase {
   readonly type: string
 }
 
+/** A layer: weights in f16 [outputs, inputs] at `FILE-values`, and with zeros at `FILE-2of4`; two layers have no file. */
+export interface LayerCase extends PythonCase {
+  readonly what: 'dense' | '2:4' | 'network'
+  readonly outputs: number
+  readonly inputs: number
+  readonly columns: number
+}
+
 /** A case of blocks. */
 export interface BlockCase extends PythonCase {
   readonly size: number

@@ -5,10 +5,9 @@ import type { Case } from '../../bench/gpu/case.ts'
 import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
 import type { Session } from '../../bench/gpu/session.ts'
 import { productsOf } from '../../bench/gpu/suites/gemm.ts'
-import type { Arithmetic } from '../../bench/peers/cublas.ts'
-import type { Memory } from '../../bench/peers/stream.ts'
 import { toBf16, toF16 } from '../../src/ir/half.ts'
 import { devices } from '../../src/node.ts'
+import { HostBlas } from './host-blas.ts'
 import { HostStream } from './host-stream.ts'
 
 const SHAPE = [6, 5, 40] as const
@@ -25,43 +24,6 @@ class Untimed extends OurDevice {
     const run = await super.prepare(...args)
     run.measure = async () => ({ event: 1, flushed: 1, backToBack: null, repeats: 1 })
     return run
-  }
-}
-
-/** Loops in float64, rounded once and then multiplied by `factor`. */
-class HostBlas {
-  readonly stream: HostStream
-  readonly factor: number
-
-  constructor(stream: HostStream, factor: number) {
-    this.stream = stream
-    this.factor = factor
-  }
-
-  gemm(
-    arithmetic: Arithmetic,
-    [m, n, k]: readonly [number, number, number],
-    A: Memory,
-    B: Memory,
-    C: Memory,
-  ) {
-    const half = arithmetic === 'f16' || arithmetic === 'bf16' ? arithmetic : null
-    const read = (x: Memory): Float32Array => {
-      const { buffer } = this.stream.bytes(x)
-      return half ? widen(new Uint16Array(buffer), half) : new Float32Array(buffer)
-    }
-    const round = half === 'f16' ? toF16 : half === 'bf16' ? toBf16 : Math.fround
-    return () => {
-      const [a, b] = [read(A), read(B)]
-      const { buffer } = this.stream.bytes(C)
-      const out = half ? new Uint16Array(buffer) : new Float32Array(buffer)
-      for (let i = 0; i < m; i++)
-        for (let j = 0; j < n; j++) {
-          let sum = 0
-          for (let p = 0; p < k; p++) sum += a[i * k + p]! * b[p * n + j]!
-          out[i * n + j] = round(sum * this.factor)
-        }
-    }
   }
 }
 

@@ -2,7 +2,7 @@
  * Block-sparse × dense in f16 with f32 sums, A 4096², against PyTorch's BSR product and a Triton kernel, both tuned (a
  * Python program, started once for all cases), and cuSPARSE's block formats.
  */
-import { type Dtype, dense, type StoredTensor, type ValueArray } from '../../../src/node.ts'
+import { dense, type StoredTensor } from '../../../src/node.ts'
 import type { PythonResult } from '../../peers/python.ts'
 import { type BlockMatrix, type Blocks, blockedEll, blockMatrices, halves, rowsOf, widen } from '../blocks.ts'
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
@@ -12,6 +12,7 @@ import { inputs, structured } from '../declared.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import { Formats } from '../formats.ts'
 import type { OurDevice } from '../ours.ts'
+import { valuesAs } from '../pruned-layers.ts'
 import type { Session } from '../session.ts'
 import { blockCase, blockPeers, blockSizes, DENSITIES, SIZE, WIDTHS } from './block-cases.ts'
 
@@ -171,13 +172,6 @@ function ourBlocks(
     return on.prepare(ready, built, first, rest)
   }
   return ours(candidate.text, bind, (run) => checkProduct(run, expected), withTypes)
-}
-
-/** f16 bits as the type that a kernel declares. */
-function valuesAs(dtype: Dtype, bits: Uint16Array): [ValueArray, Dtype] {
-  if (dtype === 'f16') return [bits, 'f16']
-  if (dtype === 'f32') return [widen(bits), 'f32']
-  throw new Error(`operands of ${dtype} are not measured here`)
 }
 
 function asDeclared(axes: number, m: Blocks, { csr, bits }: ReturnType<typeof rowsOf>) {

@@ -89,7 +89,7 @@ function make(shape: Shape, dtype: Type): Operands {
 }
 
 /** A dense matrix as one by rows. */
-function full(rows: number, columns: number, values: Float32Array): Csr {
+export function full(rows: number, columns: number, values: Float32Array): Csr {
   const indptr = Int32Array.from({ length: rows + 1 }, (_, r) => r * columns)
   const indices = Int32Array.from({ length: rows * columns }, (_, e) => e % columns)
   return { name: 'dense', rows, columns, indptr, indices, values }

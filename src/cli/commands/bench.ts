@@ -15,9 +15,19 @@ export const bench: CommandSpec = {
     { flags: '--data <FOLDER>', about: 'Where the matrices lie (default: data)' },
     {
       flags: '--matrices <NAMES>',
-      about: 'Only these, by name, with commas between them; families too (road, voxels, road:100000:7)',
+      about:
+        'Only these, by name, with commas between them; families too (road, voxels, road:100000:7), and sizes of layers (3072x768)',
     },
     { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 32,128,512)' },
+    { flags: '--sparsities <NUMBERS>', about: 'Of pruned layers (tile-wise; default: 0.75,0.875)' },
+    {
+      flags: '--break-even',
+      about: 'Look for the sparsity from which on pruned layers are faster than dense ones (tile-wise)',
+    },
+    {
+      flags: '--device <D>',
+      about: 'Where pruned layers run: cuda (default), or webgpu, against our dense product (tile-wise)',
+    },
     {
       flags: '--schedule <S>',
       about: 'FILE.spt:kernel.schedule(1, 2), instead of the usual candidates',
@@ -68,12 +78,36 @@ export const bench: CommandSpec = {
         message: '--matrices names none',
         expected: 'names with commas between them: cora,pubmed',
       })
+    const sparsities = words(call.one('sparsities') ?? '0.75,0.875').map(Number)
+    if (sparsities.length === 0 || sparsities.some((x) => !(x >= 0 && x < 1)))
+      misused({
+        command: call.command,
+        message: `--sparsities ${call.one('sparsities')} is not possible`,
+        expected: 'numbers from 0 on and below 1 with commas between them',
+      })
+    const on = call.one('device') ?? 'cuda'
+    if (on !== 'cuda' && on !== 'webgpu')
+      misused({
+        command: call.command,
+        message: `--device ${on} is not possible`,
+        lookup: { name: on, candidates: ['cuda', 'webgpu'] },
+        expected: 'cuda or webgpu',
+      })
+    const asked = ['sparsities', 'device'].filter((name) => call.one(name) !== undefined)
+    if (call.flag('break-even')) asked.push('break-even')
+    if (asked.length > 0 && call.args.length > 0 && !call.args.includes('tile-wise'))
+      misused({
+        command: call.command,
+        message: `--${asked[0]} is of pruned layers, which ${call.args.join(', ')} does not have`,
+        expected: 'suite tile-wise among those that run',
+      })
     // Without the usual folder there are still synthetic matrices.
     const data = call.one('data')
     const right = await measure(call.args, {
       data: data === undefined ? 'data' : await folderAt(data),
       matrices,
       widths,
+      layers: { sparsities, breakEven: call.flag('break-even'), on },
       schedules: call.many('schedule'),
       quick: call.flag('quick'),
       minutes: call.integer('minutes', 1, MOST_MINUTES) ?? 20,

@@ -1,0 +1,182 @@
+/** Pruned layers with our kernels on the CPU, and loops in the libraries' place. */
+import { fc, test as law } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
+import { widen } from '../../bench/gpu/blocks.ts'
+import type { Case } from '../../bench/gpu/case.ts'
+import { PRECISION } from '../../bench/gpu/expected.ts'
+import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
+import { Activations, ExpectedLayer, Layer } from '../../bench/gpu/pruned-layers.ts'
+import type { LayersAsked, Session } from '../../bench/gpu/session.ts'
+import { tileWise } from '../../bench/gpu/suites/tile-wise.ts'
+import { breakEven } from '../../bench/gpu/suites/tile-wise-break-even.ts'
+import type { CsrMemory, Dense } from '../../bench/peers/cusparse.ts'
+import { toF16 } from '../../src/ir/half.ts'
+import { devices } from '../../src/node.ts'
+import { tileWise as tiles } from '../../src/prune.ts'
+import { runs } from '../support/cases.ts'
+import { HostBlas } from './host-blas.ts'
+import { HostStream } from './host-stream.ts'
+
+const TW = 'tile-wise.spt:pruned_linear_f16.cpu'
+const OWN = 'tile-wise.spt:pruned_linear_f16.auto'
+const BLOCKS = 'block-sparse-f16.spt:block_spmm_f16.cpu(64)'
+
+/** Takes as long as there are weights left, in units of `unit` of them all. */
+class Weighed extends OurDevice {
+  unit = 1
+
+  override async prepare(...args: Parameters<OurDevice['prepare']>): Promise<OurRun> {
+    const run = await super.prepare(...args)
+    const first = args[2]
+    const of = first.shape.reduce((n, x) => n * x, 1)
+    const event = (first.values?.length ?? of) / of / this.unit
+    run.measure = async () => ({ event, flushed: event, backToBack: null, repeats: 1 })
+    return run
+  }
+}
+
+/** Rows of single elements, in f16. */
+const hostSparse = (stream: HostStream, off: number) => ({
+  upload: (A: { readonly indptr: Int32Array; readonly indices: Int32Array }, bits: Uint16Array) => ({
+    type: 'f16',
+    indptr: stream.upload(A.indptr),
+    indices: stream.upload(A.indices),
+    values: stream.upload(bits),
+  }),
+  release: (A: CsrMemory) => stream.free(A.indptr, A.indices, A.values),
+  spmm: (A: CsrMemory, B: Dense, C: Dense) => ({
+    facts: { 'preprocessing ms': 1, workspace: 0 },
+    enqueue: () => {
+      const [indptr, indices] = [stream.ints(A.indptr), stream.ints(A.indices)]
+      const [a, b] = [A.values, B.memory].map((x) => widen(new Uint16Array(stream.bytes(x).buffer)))
+      const out = new Uint16Array(stream.bytes(C.memory).buffer)
+      for (let r = 0; r < C.rows; r++)
+        for (let f = 0; f < C.columns; f++) {
+          let sum = off
+          for (let e = indptr[r]!; e < indptr[r + 1]!; e++) sum += a![e]! * b![indices[e]! * C.columns + f]!
+          out[r * C.columns + f] = toF16(sum)
+        }
+    },
+    free() {},
+  }),
+})
+
+interface Run {
+  readonly cases: readonly Case[]
+  readonly said: readonly string[]
+}
+
+async function run(
+  work: (s: Session) => Promise<void>,
+  sizes: readonly string[],
+  asked: Partial<LayersAsked> = {},
+  { unit = 1, off = 0, schedules = [OWN, BLOCKS, 'transpose.spt:transpose_f16.auto'] } = {},
+): Promise<Run> {
+  const stream = new HostStream()
+  // Nothing here is so large that it takes 256 MiB to flush a cache.
+  const cpu = await devices.cpu()
+  const device = new Weighed(Object.assign(cpu, { limits: { ...cpu.limits, maxBufferBytes: 2 ** 20 } }))
+  device.unit = unit
+  const done: Case[] = []
+  const said: string[] = []
+  const session = {
+    cuda: async () => device,
+    webgpu: async () => device,
+    stream: async () => stream,
+    cublas: async () => new HostBlas(stream, 1 + off),
+    cusparse: async () => hostSparse(stream, off),
+    options: {
+      schedules,
+      quick: false,
+      matrices: sizes,
+      layers: { sparsities: [0.75], breakEven: false, on: 'cuda', ...asked },
+    },
+    cases: done,
+    ceilings: undefined,
+    culprits: new Map(),
+    late: () => false,
+    has: () => false,
+    say: (text: string) => void said.push(text),
+    done: async (c: Case) => void done.push(c),
+  } as unknown as Session
+  await work(session)
+  expect(stream.live.size).toBe(0)
+  await device.close()
+  return { cases: done, said }
+}
+
+const outcomes = (c: Case): string[] => c.entries.map((e) => `${e.name} ${e.result} ${e.note}`.trim())
+const DENSE = ['cuBLAS, W X ok', 'cuBLAS, X Wᵀ ok']
+const CSR = ['DEFAULT', 'ALG1', 'ALG2', 'ALG3'].map((a) => `cuSPARSE CSR ${a}`)
+
+test('every pattern has its kernel and its mask, and what is compared is right', async () => {
+  const { cases, said } = await run(tileWise, ['160x48x24', '48x160x24'])
+  const one = cases.filter((c) => c.data === '160 × 48, M = 24')
+  expect(one.map((c) => [c.suite, c.at, ...outcomes(c)])).toEqual([
+    ['tile-wise-tw', '75 %', ...DENSE, `${OWN} ok`],
+    ['tile-wise-bw', '75 %', ...DENSE, `${BLOCKS} ok`],
+    ['tile-wise-dense', '75 %', ...DENSE, `${OWN} ok`],
+    ['tile-wise-ceiling', '75 %', 'cuBLAS, 16 inputs ok', `${OWN} ok`],
+    ['tile-wise-csr', '75 %', ...CSR.map((n) => `${n} ok`), `${OWN} ok`],
+  ])
+  // Everyone is measured, not only the fastest.
+  expect(cases.every((c) => c.suite === 'tile-wise-ffn' || c.entries.every((e) => e.times !== null))).toBe(
+    true,
+  )
+  expect(cases.at(-1)).toMatchObject({ suite: 'tile-wise-ffn', data: '48 → 160 → 48, M = 24', at: '75 %' })
+  expect(outcomes(cases.at(-1)!)).toEqual([`${OWN} twice, between transpose.spt:transpose_f16.auto ok`])
+  expect(said).toContain('tile-wise-tvw is left out: kernels/ has no schedule of it')
+  expect(said.at(-1)).toMatch(/75 % +tile-wise-tw +\S+ \(/)
+})
+
+test('libraries that err are found out; a sparsity that a pattern cannot have is said', async () => {
+  const { cases, said } = await run(tileWise, ['64x32x16'], { sparsities: [0.25] }, { off: 0.05 })
+  const peers = cases.flatMap((c) => c.entries.filter((e) => e.side === 'peer'))
+  expect(peers.length).toBeGreaterThan(0)
+  expect(new Set(peers.map((e) => e.result))).toEqual(new Set(['wrong']))
+  expect(said.some((t) => t.includes('is left out: prune/'))).toBe(false)
+})
+
+law.prop([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: runs(2) })(
+  'where tiles begin to be faster is found to 2 %, and what is chosen is held against the dense product',
+  async (unit) => {
+    // The library takes 1, tiles as much of 1 / unit as is left of them.
+    const layer = new Layer({ outputs: 300, inputs: 64, columns: 4 }, 3)
+    const both = [OWN, TW]
+    const { cases, said } = await run((s) => breakEven(s, [layer]), [], {}, { unit, schedules: both })
+    const [, at] = /faster than dense cuBLAS from (\S+) % on/.exec(said.join('\n')) ?? []
+    // A mask is below its sparsity by less than a column of a tile.
+    expect(Math.abs(Number(at) / 100 - (1 - unit))).toBeLessThan(0.02 + 0.02)
+    expect(said.join('\n')).toMatch(/what is chosen takes \S+ of dense cuBLAS's time at worst \(0 %\), more/)
+    expect(cases.length).toBeGreaterThan(5)
+  },
+)
+
+test('on WebGPU tiles are held against our dense product', async () => {
+  const asked = ['tile-wise.spt:pruned_linear.auto', 'gemm.spt:gemm.auto']
+  const { cases } = await run(tileWise, ['96x40x20'], { on: 'webgpu' }, { schedules: asked })
+  expect(cases.map((c) => [c.suite, ...c.entries.map((e) => `${e.side} ${e.name} ${e.result}`)])).toEqual([
+    ['tile-wise-webgpu', `peer dense ${asked[1]} ok`, `ours ${asked[0]} ok`],
+  ])
+})
+
+test('a bias that is left out, or added where there is none, is found', async () => {
+  const layer = new Layer({ outputs: 20, inputs: 12, columns: 8 }, 5)
+  const X = new Activations(layer.size, 6)
+  const kept = await layer.pruned(tiles({ granularity: 4 }), 0.5)
+  const expected = new ExpectedLayer(kept, X, layer)
+  const Y = new Float32Array(20 * 8)
+  for (let r = 0; r < 20; r++)
+    for (let e = kept.csr.indptr[r]!; e < kept.csr.indptr[r + 1]!; e++)
+      for (let f = 0; f < 8; f++)
+        Y[r * 8 + f]! += kept.csr.values[e]! * X.values[kept.csr.indices[e]! * 8 + f]!
+  const biased = Y.map((y, at) => y + layer.bias[Math.floor(at / 8)]!)
+  const right = (isBiased: boolean, values: Float32Array): boolean =>
+    expected.of(isBiased).check(values, PRECISION.f16).ok
+  expect([right(false, Y), right(true, biased), right(true, Y), right(false, biased)]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ])
+})
