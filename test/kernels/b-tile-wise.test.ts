@@ -1,0 +1,336 @@
+/** Layers that are pruned in tiles: masks of the pruner and made by hand, against a plain loop and the reference. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { coords, type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
+import { isTileWise, layersOf, prune, tileWise } from '../../src/prune.ts'
+import { decoder } from '../../src/storage/values.ts'
+import { runs, sample } from '../support/cases.ts'
+import { interpreted } from '../support/interpreted.ts'
+import { integers, type KernelCase, kernelSuite, matrix, patterns } from '../support/kernels.ts'
+
+const FILE = 'kernels/tile-wise.spt'
+
+kernelSuite({
+  file: FILE,
+  onlyCuda: ['wgmma', 'dense'],
+  alsoWith: [
+    ['pruned_linear_f16', 'wgmma', 128, 256, 2, 8, 1],
+    ['pruned_linear_f16', 'wgmma', 64, 128, 4],
+    ['pruned_linear_f16', 'dense', 128, 128, 4, 8, 1, 8],
+  ],
+  // Any pattern: inputs that some of a tile keep are zeros in the others.
+  cases: () =>
+    patterns().map((p, c): KernelCase => {
+      const m = [1, 33, 0, 7][c % 4]!
+      return {
+        name: `${p.name}, m = ${m}`,
+        inputs: {
+          tensors: {
+            W: matrix(p, integers(p.rows.length, 2)),
+            X: integers(p.n * m, 3),
+            b: integers(p.m, 4),
+          },
+          params: { m, low: [0, -2, Number.NEGATIVE_INFINITY][c % 3]! },
+        },
+        exact: true,
+      }
+    }),
+})
+
+/** Weights n × k, what of them is kept, biases; X comes by k and m. */
+interface Layer {
+  readonly n: number
+  readonly k: number
+  readonly weights: Int32Array
+  readonly mask: Uint8Array
+  readonly bias: Int32Array
+}
+interface Drawn {
+  /** Outputs of a tile. */
+  readonly g: number
+  readonly layer: Promise<Layer>
+  readonly m: number
+  readonly low: number
+  readonly seed: number
+  /** Of schedules: inputs of a list, columns of a block and of a thread, outputs of a thread. */
+  readonly s: number
+  readonly cols: number
+  readonly high: number
+  readonly wide: number
+}
+
+const numbers = (n: number, seed: number): Int32Array =>
+  Int32Array.from({ length: n }, (_, k) => ((Math.imul(seed + 1, 2654435761 + 40503 * k) >>> 9) % 7) - 3)
+
+const KINDS = {
+  integers: (n: number, seed: number) => numbers(n, seed),
+  ties: (n: number) => new Int32Array(n).fill(2),
+  zeros: (n: number) => new Int32Array(n),
+}
+
+/** As the pruner does it, of layers of one kind of values. */
+async function byPruner(n: number, k: number, g: number, sparsity: number, weights: Int32Array) {
+  const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
+  const { masks } = await prune(list, { pattern: tileWise({ granularity: g }), sparsity })
+  return masks[0]!
+}
+
+/** Outputs that keep something, g together; each tile keeps some inputs, or all of them. Those that keep none are pruned. */
+function byHand(
+  n: number,
+  k: number,
+  g: number,
+  outputs: readonly boolean[],
+  inputs: readonly number[],
+): Uint8Array {
+  const mask = new Uint8Array(n * k)
+  let place = 0
+  for (let j = 0; j < n; j++) {
+    if (!outputs[j]) continue
+    const keeps = inputs[Math.floor(place++ / g)]!
+    for (let p = 0; p < k; p++) mask[j * k + p] = keeps === 0xffff ? 1 : (keeps >> (p % 16)) & 1
+  }
+  return mask
+}
+
+const drawn: fc.Arbitrary<Drawn> = fc
+  .record({
+    g: fc.constantFrom(2, 4, 8),
+    n: fc.nat(21),
+    k: fc.nat(19),
+    m: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 13 })),
+    kind: fc.constantFrom<keyof typeof KINDS>('integers', 'integers', 'ties', 'zeros'),
+    sparsity: fc.constantFrom(0, 0.25, 0.5, 0.75, 0.9, 0.999),
+    // All of them pruned; one tile full, one empty; any.
+    outputs: fc.array(fc.constantFrom(true, true, false), { minLength: 21, maxLength: 21 }),
+    inputs: fc.array(fc.oneof(fc.constantFrom(0xffff, 0), fc.nat(0xfffe)), { minLength: 11, maxLength: 11 }),
+    hand: fc.constantFrom('none', 'all', 'product', 'pruner', 'pruner'),
+    low: fc.constantFrom(0, 0, -2, Number.NEGATIVE_INFINITY),
+    seed: fc.nat(1000),
+    s: fc.constantFrom(1, 2, 3, 4),
+    cols: fc.constantFrom(4, 8),
+    high: fc.constantFrom(1, 2),
+    wide: fc.constantFrom(1, 2, 4),
+  })
+  .map(({ n, k, kind, sparsity, outputs, inputs, hand, ...d }) => {
+    const weights = KINDS[kind](n * k, d.seed)
+    const masked = async (): Promise<Uint8Array> => {
+      if (hand === 'pruner' && n * k > 0) return byPruner(n, k, d.g, sparsity, weights)
+      if (hand === 'none' || hand === 'all') return new Uint8Array(n * k).fill(hand === 'all' ? 1 : 0)
+      return byHand(n, k, d.g, outputs, inputs)
+    }
+    const layer = masked().then((mask) => ({ n, k, weights, mask, bias: numbers(n, d.seed + 2) }))
+    return { ...d, layer }
+  })
+
+/** max(low, (W ⊙ mask) X + b), of what is kept alone. */
+function expected({ n, k, weights, mask, bias }: Layer, X: Float32Array, m: number, low: number): number[] {
+  return Array.from({ length: n * m }, (_, at) => {
+    const [j, i] = [Math.floor(at / m), at % m]
+    let sum = bias[j]!
+    for (let p = 0; p < k; p++) if (mask[j * k + p] === 1) sum += weights[j * k + p]! * X[p * m + i]!
+    return Math.max(sum, low) + 0
+  })
+}
+
+/** What is kept, as coordinates: zeros that are kept are there. */
+function kept({ n, k, weights, mask }: Layer) {
+  const at = [...mask.keys()].filter((e) => mask[e] === 1)
+  return coords(
+    [n, k],
+    [Int32Array.from(at, (e) => Math.floor(e / k)), Int32Array.from(at, (e) => e % k)],
+    Float32Array.from(at, (e) => weights[e]!),
+  )
+}
+
+const inputsOf = (layer: Layer, X: Float32Array, m: number, low: number) => ({
+  tensors: { W: kept(layer), X: dense([layer.k, m], X), b: dense([layer.n], Float32Array.from(layer.bias)) },
+  params: { m, low },
+})
+
+/** The layer with its outputs in another order. */
+function permuted({ n, k, weights, mask, bias }: Layer, order: readonly number[]): Layer {
+  const rows = <T extends Int32Array | Uint8Array>(x: T, width: number, into: T): T => {
+    for (const [to, j] of order.entries()) into.set(x.subarray(j * width, (j + 1) * width), to * width)
+    return into
+  }
+  return {
+    n,
+    k,
+    weights: rows(weights, k, new Int32Array(n * k)),
+    mask: rows(mask, k, new Uint8Array(n * k)),
+    bias: rows(bias, 1, new Int32Array(n)),
+  }
+}
+
+/** Tiles in another order, and outputs inside of them. */
+function reordered(mask: Uint8Array, n: number, k: number, g: number): number[] {
+  const all = Array.from({ length: n }, (_, j) => j)
+  const holds = (j: number): boolean => mask.subarray(j * k, (j + 1) * k).includes(1)
+  const whole = all.filter(holds)
+  const tiles = Array.from({ length: Math.ceil(whole.length / g) }, (_, t) => whole.slice(t * g, t * g + g))
+  // The last stays the last, which may have fewer.
+  const last = tiles.at(-1)?.length === g ? [] : tiles.splice(-1)
+  return [...tiles.reverse(), ...last]
+    .flatMap((t) => t.reverse())
+    .concat(all.filter((j) => !holds(j)).reverse())
+}
+
+let program: SptProgram
+const present: Device[] = []
+beforeAll(async () => {
+  program = await load(FILE)
+  present.push(await devices.cpu(), await devices.webgpu())
+})
+afterAll(async () => {
+  for (const d of present) await d.dispose()
+})
+
+test('a tensor in tiles is the weights that are kept, exactly', async () => {
+  await fc.assert(
+    fc.asyncProperty(drawn, async ({ g, layer: given, s }) => {
+      const layer = await given
+      expect(isTileWise(layer.mask, layer.n, layer.k, g)).toBe(true)
+      const back = program.format('tile_wise', g, s).convert(kept(layer)).toCoords()
+      const found = new Float32Array(layer.n * layer.k)
+      back.values!.forEach((x, e) => {
+        found[back.coords[0]![e]! * layer.k + back.coords[1]![e]!]! += Number(x)
+      })
+      expect([...found]).toEqual(Array.from(layer.weights, (w, e) => w * layer.mask[e]! + 0))
+    }),
+    { numRuns: runs(100) },
+  )
+})
+
+test('the sparsest tiles come last, and what is pruned is in none that holds something but the last', async () => {
+  await fc.assert(
+    fc.asyncProperty(drawn, async ({ g, layer: given, s }) => {
+      const layer = await given
+      const [part] = program.format('tile_wise', g, s).convert(kept(layer)).parts
+      const { indptr } = part!.tensor.arrays.go as { indptr: Int32Array }
+      const lengths = Array.from({ length: indptr.length - 1 }, (_, t) => indptr[t + 1]! - indptr[t]!)
+      expect(lengths).toEqual([...lengths].sort((a, b) => b - a))
+      const outputs = Array.from({ length: layer.n }, (_, j) => j).filter((j) =>
+        layer.mask.subarray(j * layer.k, (j + 1) * layer.k).includes(1),
+      )
+      expect(lengths.filter((l) => l > 0).length).toBe(Math.ceil(outputs.length / g))
+    }),
+    { numRuns: runs(40) },
+  )
+})
+
+const KERNELS = ['pruned_linear', 'pruned_linear_f16'] as const
+
+/** All of Y on a device, compared with the reference as well where there is one to compare with. */
+async function outputs(
+  device: Device,
+  kernel: string,
+  schedule: 'cpu' | 'gpu',
+  d: Drawn,
+  all: readonly { readonly layer: Layer; readonly X: Float32Array; readonly finite: boolean }[],
+): Promise<number[][]> {
+  const args = schedule === 'cpu' ? [d.g, d.cols] : [d.g, d.s, d.cols, d.high, d.wide]
+  const compiled = await program
+    .kernel(kernel)
+    .schedule(schedule, ...args)
+    .compile(device)
+  try {
+    const found: number[][] = []
+    for (const { layer, X, finite } of all) {
+      const prepared = await compiled.prepare(inputsOf(layer, X, d.m, d.low))
+      try {
+        if (finite) expect((await prepared.verify()).maxAbsoluteError).toBe(0)
+        else await prepared.run()
+        const { dtype, values } = await prepared.read('Y')
+        const read = decoder(dtype)
+        found.push(Array.from(values!, (x) => (read ? read(x) : Number(x)) + 0))
+      } finally {
+        prepared.free()
+      }
+    }
+    return found
+  } finally {
+    compiled.release()
+  }
+}
+
+async function agrees(device: Device, kernel: string, schedule: 'cpu' | 'gpu', d: Drawn): Promise<void> {
+  const layer = await d.layer
+  const { n, k, mask } = layer
+  const { m, low, g } = d
+  const X = Float32Array.from(numbers(k * m, d.seed + 1))
+  const Y = expected(layer, X, m, low)
+  // What nobody keeps may be anything.
+  const unread = Float32Array.from(X, (x, at) =>
+    mask.some((e, w) => e === 1 && w % k === Math.floor(at / m)) ? x : Number.NaN,
+  )
+  // A column of its own.
+  const column = Float32Array.from(X, (x, at) => (at % m === d.seed % Math.max(m, 1) ? Number.NaN : x))
+  const order = reordered(mask, n, k, g)
+  const other = permuted(layer, order)
+  const [plain, hidden, columns, moved] = await outputs(device, kernel, schedule, d, [
+    { layer, X, finite: true },
+    { layer, X: unread, finite: false },
+    { layer, X: column, finite: false },
+    { layer: other, X, finite: true },
+  ])
+  expect(plain).toEqual(Y)
+  expect(hidden).toEqual(Y)
+  const others = (values: number[]): number[] => values.filter((_, at) => at % m !== d.seed % m)
+  expect(others(columns!)).toEqual(others(Y))
+  expect(moved).toEqual(order.flatMap((j) => Y.slice(j * m, (j + 1) * m)))
+  for (let j = 0; j < n; j++)
+    if (!mask.subarray(j * k, (j + 1) * k).includes(1))
+      expect(plain!.slice(j * m, (j + 1) * m)).toEqual(
+        new Array<number>(m).fill(Math.max(low, layer.bias[j]!)),
+      )
+}
+
+describe.each(KERNELS)('%s is what a plain loop computes', (kernel) => {
+  test.each(['cpu', 'gpu'] as const)(
+    'on the cpu, scheduled for %s',
+    async (schedule) => {
+      await fc.assert(
+        fc.asyncProperty(drawn, (d) => agrees(present[0]!, kernel, schedule, d)),
+        { numRuns: runs(25) },
+      )
+    },
+    300_000,
+  )
+
+  test('on webgpu', async () => {
+    await fc.assert(
+      fc.asyncProperty(drawn, (d) => agrees(present[1]!, kernel, 'gpu', d)),
+      { numRuns: runs(5) },
+    )
+  }, 300_000)
+})
+
+/** Schedules for instructions that no device here has, of others in every run. */
+test.each(
+  sample(
+    [
+      ['wgmma', [64, 64, 3, 8, 1], 70, 83, 24],
+      ['wgmma', [64, 64, 2], 128, 70, 64],
+      ['wgmma', [128, 64, 3, 8, 1], 131, 60, 8],
+      ['dense', [64, 64, 3, 8, 1, 8], 70, 80, 24],
+      ['dense', [64, 64, 2], 64, 128, 64],
+    ] as const,
+    2,
+  ),
+)(
+  '%s(%j), every step of it interpreted',
+  async (schedule, args, n, k, m) => {
+    const [g] = args
+    const weights = numbers(n * k, 1)
+    const mask = await byPruner(n, k, g, 0.6, weights)
+    const layer = { n, k, weights, mask, bias: numbers(n, 3) }
+    const X = Float32Array.from(numbers(k * m, 2))
+    const Y = interpreted(
+      program.kernel('pruned_linear_f16').schedule(schedule, ...args),
+      inputsOf(layer, X, m, 0),
+    ).get('Y')!
+    expect(Array.from(Y, (y) => Number(y) + 0)).toEqual(expected(layer, X, m, 0))
+  },
+  300_000,
+)
