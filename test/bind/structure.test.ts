@@ -70,6 +70,23 @@ test('bound for the axis, for the tensor, or by an input', async () => {
   }
 })
 
+test('a list that no tensor is over, with its parents or without, whatever is random', async () => {
+  const text = `kernel gathered(m: size, n: size) {
+    axis g = dense_fixed(m)
+    axis r = sparse_variable(g, n)
+    axis i = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y: f32[g] out
+    iterate sum [g, r] as SR { Y[g] += X[r] }
+  }`
+  const X = { kind: 'dense', shape: [3], values: Float32Array.of(1, 2, 4), dtype: 'f32' } as const
+  for (const seed of [undefined, 1])
+    await expect(run(text, { X }, seed)).rejects.toThrow('bind/no-structure: axis r has no structure')
+  const prepared = await run(text, { X, r: U })
+  await prepared.run()
+  expect([...(await prepared.read('Y')).values!]).toEqual([3, 4])
+})
+
 test('dense axes take no structure from buffers that have none yet', async () => {
   const text = `kernel k(m: size, n: size) {
     axis f = dense_fixed(2)
