@@ -1,5 +1,5 @@
 /** What contestants have in common: one of ours is bound and checked, a library is called on poisoned memory. */
-import type { CoordTensor, StoredTensor, Tensor } from '../../src/node.ts'
+import { type CoordTensor, coords, type StoredTensor, type Tensor } from '../../src/node.ts'
 import type { Memory, PeerStream } from '../peers/stream.ts'
 import { widen } from './blocks.ts'
 import type { Candidate } from './candidates.ts'
@@ -46,7 +46,7 @@ export const bindRows = (
   others: readonly Tensor[],
 ): Promise<OurRun> => bindFirst(on, candidate, formats, (ready) => rowsFor(ready, A), others)
 
-/** The same for a first input that is made for the kernel. */
+/** The same for a first input that is made for the kernel. `held`: coordinates that sets have which its format takes. */
 export async function bindFirst(
   on: OurDevice,
   candidate: Candidate,
@@ -54,6 +54,7 @@ export async function bindFirst(
   make: (ready: Ready) => CoordTensor | StoredTensor,
   others: readonly Tensor[],
   params: Readonly<Record<string, number>> = {},
+  held?: () => readonly Int32Array[],
 ): Promise<OurRun> {
   const asked = await on.ready(candidate)
   const { source } = asked
@@ -61,9 +62,11 @@ export async function bindFirst(
   const [first, ...names] = inputs(source).map((b) => b.name)
   if (first === undefined || names.length < others.length)
     throw new Error(`${source.name} has too few inputs`)
-  const rest = Object.fromEntries(others.map((t, k) => [names[k]!, t]))
+  const rest: Record<string, Tensor> = Object.fromEntries(others.map((t, k) => [names[k]!, t]))
   const ready = await on.decided(asked, { [first]: tensor, ...rest }, params)
-  const built = await formats.of(ready.compiled, () => on.build(ready, tensor))
+  const sets = new Map(setsOf(ready, first).map((name) => [name, held?.() ?? []]))
+  for (const [name, coordinates] of sets) rest[name] = coords(tensor.shape, coordinates, null)
+  const built = await formats.of(ready.compiled, () => on.build(ready, tensor, sets))
   return on.prepare(ready, built, tensor, rest, params)
 }
 
@@ -79,6 +82,12 @@ export async function elementsOf(
   const slots = built.parts ? await formats.slots(ready.compiled, find) : null
   return run.elements(output.name, nonzeros(A), slots)
 }
+
+/** Sets that the format of a tensor takes. */
+const setsOf = ({ compiled }: Ready, name: string): string[] =>
+  compiled.compilation.kernel.reformats
+    .filter((r) => r.buffers.some((b) => b.name === name))
+    .flatMap((r) => r.instance.given.flatMap((g) => (g.kind === 'set' ? [g.name] : [])))
 
 const rowsFor = ({ source }: Ready, A: Csr): StoredTensor =>
   structured(source, [A.rows, A.columns], A, A.values, 'f32')

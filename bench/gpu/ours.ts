@@ -115,7 +115,11 @@ export class OurDevice {
   }
 
   /** Brings `tensor` into the format that the kernel stores its first input in; the kernel has been decided. */
-  async build(ready: Ready, tensor: CoordTensor | StoredTensor): Promise<Built> {
+  async build(
+    ready: Ready,
+    tensor: CoordTensor | StoredTensor,
+    sets: ReadonlyMap<string, readonly Int32Array[]> = new Map(),
+  ): Promise<Built> {
     const { compiled, source } = ready
     const name = inputs(source)[0]!.name
     const formatted = compiled.compilation.kernel.reformats.some((r) =>
@@ -126,9 +130,9 @@ export class OurDevice {
     try {
       from = await this.upload(tensor, source)
       // The first conversion compiles its kernels.
-      if (this.times) (await convertFor(compiled, name, from)).free()
+      if (this.times) (await convertFor(compiled, name, from, { sets })).free()
       const start = performance.now()
-      const parts = await convertFor(compiled, name, from)
+      const parts = await convertFor(compiled, name, from, { sets })
       return { parts, milliseconds: performance.now() - start, bytes: parts.bytes }
     } catch (error) {
       if (!(error instanceof SptError)) throw error

@@ -53,6 +53,8 @@ export interface Kept {
   readonly csr: Csr
   /** The same values as f16. */
   readonly bits: Uint16Array
+  /** Rows and columns of what is in no tile's rest: of all, where the pattern has none. */
+  held(): readonly [Int32Array, Int32Array]
 }
 
 /** Weights [outputs, inputs] and a bias, normal ones. */
@@ -73,7 +75,8 @@ export class Layer {
   async pruned(pattern: Pattern, sparsity: number): Promise<Kept> {
     const { outputs: rows, inputs: cols } = this.size
     const layers = layersOf([{ name: 'layer', rows, cols, weights: this.values }])
-    return this.#only(keptIn(await prune(layers, { pattern, sparsity }))[0]!)
+    const pruned = await prune(layers, { pattern, sparsity })
+    return this.#only(keptIn(pruned)[0]!, pruned.masks[0]!)
   }
 
   /** All of them. */
@@ -81,7 +84,7 @@ export class Layer {
     return this.#only(new Uint8Array(this.bits.length).fill(1))
   }
 
-  #only(mask: Mask): Kept {
+  #only(mask: Mask, regular: Mask = mask): Kept {
     const { outputs: rows, inputs: columns } = this.size
     const count = mask.reduce((n, kept) => n + kept, 0)
     const [indptr, indices, bits] = [new Int32Array(rows + 1), new Int32Array(count), new Uint16Array(count)]
@@ -94,7 +97,11 @@ export class Layer {
         }
       indptr[r + 1] = at
     }
-    return { csr: { name: 'layer', rows, columns, indptr, indices, values: widen(bits) }, bits }
+    const held = (): [Int32Array, Int32Array] => {
+      const at = Int32Array.from(regular.keys()).filter((e) => regular[e] === 1)
+      return [at.map((e) => Math.floor(e / columns)), at.map((e) => e % columns)]
+    }
+    return { csr: { name: 'layer', rows, columns, indptr, indices, values: widen(bits) }, bits, held }
   }
 }
 
@@ -164,7 +171,7 @@ export async function bindLayer(
   on: OurDevice,
   candidate: Candidate,
   formats: Formats,
-  { csr, bits }: Kept,
+  { csr, bits, held }: Kept,
   X: Uint16Array,
   bias: Float32Array,
   low = -Infinity,
@@ -184,6 +191,7 @@ export async function bindLayer(
     (ready) => structured(ready.source, [rows, columns], csr, values, dtype),
     others,
     Object.fromEntries(scalars),
+    held,
   )
 }
 

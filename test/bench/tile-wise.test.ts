@@ -1,21 +1,28 @@
 /** Pruned layers with our kernels on the CPU, and loops in the libraries' place. */
 import { fc, test as law } from '@fast-check/vitest'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { widen } from '../../bench/gpu/blocks.ts'
+import { parseCandidate } from '../../bench/gpu/candidates.ts'
 import type { Case } from '../../bench/gpu/case.ts'
+import { checkProduct } from '../../bench/gpu/contestants.ts'
 import { PRECISION } from '../../bench/gpu/expected.ts'
+import { Formats } from '../../bench/gpu/formats.ts'
 import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
-import { Activations, ExpectedLayer, Layer } from '../../bench/gpu/pruned-layers.ts'
+import { Activations, bindLayer, ExpectedLayer, Layer } from '../../bench/gpu/pruned-layers.ts'
 import type { LayersAsked, Session } from '../../bench/gpu/session.ts'
 import { tileWise } from '../../bench/gpu/suites/tile-wise.ts'
 import { breakEven } from '../../bench/gpu/suites/tile-wise-break-even.ts'
 import type { CsrMemory, Dense } from '../../bench/peers/cusparse.ts'
 import { toF16 } from '../../src/ir/half.ts'
 import { devices } from '../../src/node.ts'
-import { tileWise as tiles } from '../../src/prune.ts'
+import { tileElementWise, tileWise as tiles } from '../../src/prune.ts'
+import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { HostBlas } from './host-blas.ts'
 import { HostStream } from './host-stream.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
 
 const TW = 'tile-wise.spt:pruned_linear_f16.cpu'
 const OWN = 'tile-wise.spt:pruned_linear_f16.auto'
@@ -158,6 +165,37 @@ test('on WebGPU tiles are held against our dense product', async () => {
   expect(cases.map((c) => [c.suite, ...c.entries.map((e) => `${e.side} ${e.name} ${e.result}`)])).toEqual([
     ['tile-wise-webgpu', `peer dense ${asked[1]} ok`, `ours ${asked[0]} ok`],
   ])
+})
+
+test('a format that takes a set gets what lies in tiles, and its rest the other elements', async () => {
+  const path = folder.file(
+    'tew.spt',
+    `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/tile-wise.spt"
+format tew(g, m: set) over (j, k) {
+  part tiles = tile_wise(g, 1) where (held(m))
+  part rest = csr
+}
+schedule pruned_linear_f16.tew(g = 8) {
+  W as tew(g, kept)
+}`,
+  )
+  const device = new OurDevice(await devices.cpu())
+  const layer = new Layer({ outputs: 30, inputs: 24, columns: 5 }, 7)
+  const X = new Activations(layer.size, 8)
+  const kept = await layer.pruned(tileElementWise({ granularity: 8, delta: 0.1 }), 0.5)
+  const [rows, columns] = kept.held()
+  expect([rows.length, columns.length]).toEqual([rows.length, rows.length])
+  expect(kept.bits.length - rows.length).toBeGreaterThan(60)
+  const formats = new Formats()
+  const candidate = parseCandidate(`${path}:pruned_linear_f16.tew`)
+  const run = await bindLayer(device, candidate, formats, kept, X.bits, layer.bias)
+  expect(await checkProduct(run, new ExpectedLayer(kept, X, layer).of(true))).toMatchObject({ problem: '' })
+  const { parts } = await run.built.parts!.download()
+  expect(parts.map((p) => p.values?.length)).toEqual([expect.any(Number), kept.bits.length - rows.length])
+  run.free()
+  await formats.free()
+  await device.close()
 })
 
 test('a bias that is left out, or added where there is none, is found', async () => {
