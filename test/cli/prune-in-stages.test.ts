@@ -1,0 +1,79 @@
+/**
+ * `examples/prune-in-stages.py`: what a loop of PyTorch does with `spt prune`, with stubs of torch and safetensors
+ * (`stubs/`), so that the protocol of files is tried and no training. Needs `npm run build`; skipped without python3.
+ */
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { delimiter } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, test } from 'vitest'
+import { fileSource, maskPart, masksOf, openWeights } from '../../src/io/index.ts'
+import {
+  keptIn,
+  layersOf,
+  type Mask,
+  type Pattern,
+  prune,
+  tileElementWise,
+  tileWise,
+} from '../../src/prune.ts'
+import { Folder } from './support.ts'
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const folder = new Folder()
+afterAll(() => folder.remove())
+
+const hasPython = spawnSync('python3', ['--version']).status === 0
+const stages = [25, 50, 75]
+
+const layersIn = async (path: string) => {
+  const weights = await openWeights(path)
+  const values = weights.layers.map(async (l) => ({ ...l, weights: await weights.weights(l.name) }))
+  return { weights, list: await Promise.all(values) }
+}
+/** Whether all that is pruned is 0, and not all else. */
+const isHeld = (values: Float32Array, kept: Mask): boolean =>
+  values.every((v, i) => kept[i] === 1 || v === 0) && values.some((v) => v !== 0)
+
+describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no python3', () => {
+  test.each<readonly [string, Pattern]>([
+    ['tw --granularity 8', tileWise({ granularity: 8 })],
+    ['tew --granularity 4 --delta 0.05', tileElementWise({ granularity: 4, delta: 0.05 })],
+  ])('each stage prunes what was trained with the one before held: %s', async (text, pattern) => {
+    const out = folder.at(pattern.name)
+    const python = ['--out', out, '--steps', '2', '--pattern', ...text.split(' ')]
+    const command = `'${process.execPath}' '${here('../../dist/src/cli/main.js')}'`
+    const path = [here('stubs'), process.env.PYTHONPATH].filter(Boolean).join(delimiter)
+    const ran = spawnSync(
+      'python3',
+      [here('../../examples/prune-in-stages.py'), '--spt', command, ...python],
+      {
+        encoding: 'utf8',
+        env: { ...process.env, PYTHONPATH: path, PYTHONDONTWRITEBYTECODE: '1' },
+      },
+    )
+    expect([ran.status, ran.stderr]).toEqual([0, ''])
+    expect(readdirSync(out).toSorted()).toEqual(
+      [...stages.flatMap((s) => [String(s), `trained-${s}.safetensors`]), 'pruned.safetensors'].toSorted(),
+    )
+    let after: readonly Mask[] | undefined
+    for (const s of stages) {
+      const { weights, list } = await layersIn(`${out}/trained-${s}.safetensors`)
+      // Training changed everything, and what the stage before pruned is 0 still.
+      for (const [k, l] of list.entries()) if (after) expect(isHeld(l.weights, after[k]!)).toBe(true)
+      const made = await prune(layersOf(list), { pattern, sparsity: s / 100, ...(after && { after }) })
+      for (const [name, masks] of [
+        ['masks', made.masks],
+        ['rest', made.rest],
+      ] as const) {
+        if (!masks) continue
+        const file = await masksOf(await fileSource(`${out}/${s}/${name}.safetensors`), weights)
+        expect(list.map((l) => file.get(l.name))).toEqual(masks)
+        expect(list.map((l, k) => maskPart(weights, l, masks[k]!).type)).toEqual(list.map(() => 'BOOL'))
+      }
+      after = keptIn(made)
+    }
+    const { list } = await layersIn(`${out}/pruned.safetensors`)
+    expect(list.map((l, k) => isHeld(l.weights, after![k]!))).toEqual([true, true])
+  })
+})

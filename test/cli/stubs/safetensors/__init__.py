@@ -1,0 +1,1 @@
+"""As much of safetensors as examples/prune-in-stages.py asks for."""
