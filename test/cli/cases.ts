@@ -410,6 +410,7 @@ export const CASES: Readonly<Record<string, string>> = {
   'prune by masks with a 2': 'prune {two.safetensors} --pattern ew --masks {many.safetensors}',
   'prune by masks that are not tile-wise':
     'prune {two.safetensors} --pattern tw --granularity 2 --masks {steps.safetensors}',
+  'prune NaN by masks': 'prune {nan.safetensors} --pattern ew --masks {steps.safetensors}',
   'prune by masks and a sparsity':
     'prune {two.safetensors} --pattern tw --granularity 2 --masks {steps.safetensors} --sparsity 0.5',
   'prune by masks in blocks':

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
+import { outFolder, writeFolder } from '../../src/cli/prune/folder.ts'
 import { npzChunks } from '../../src/io/index.ts'
 import {
   blockWise,
@@ -236,15 +237,12 @@ law.prop(
   async (list, [text, pattern, free], sparsity, how) => {
     const { transposed, scored, normalise } = how
     const weights = folder.file('m.safetensors', model(list))
-    const gradients = folder.file(
-      'g.safetensors',
-      written(
-        new Map(
-          list.map((l, k) => [`l${k}`, { type: 'F32', shape: l.shape, bytes: floats('F32', l.gradients) }]),
-        ),
-      ),
-    )
     const excluded = how.excluded && list.length > 1
+    // Of layers that are pruned: nobody asks for others.
+    const scores = list.flatMap(({ shape, gradients: g }, l) =>
+      excluded && l === 1 ? [] : [[`l${l}`, { type: 'F32', shape, bytes: floats('F32', g) }] as const],
+    )
+    const gradients = folder.file('g.safetensors', written(new Map(scores)))
     const limited = how.limited && free
     const layers = layersOf(list.map((l, k) => matrixOf(`l${k}`, l, transposed, scored)))
     const options = {
@@ -430,6 +428,19 @@ describe('the folder', () => {
     expect([code, err]).toEqual([1, expect.stringContaining('io/safetensors-tensor')])
     holds(at, [W], false, await pruned())
     expect(readdirSync(folder.path)).toEqual(before)
+  })
+
+  test('keeps what others put there meanwhile', async () => {
+    const out = folder.at('meanwhile')
+    mkdirSync(out)
+    const place = await outFolder('prune', out, ['report.json'], [])
+    const before = readdirSync(folder.path)
+    const chunks = () => {
+      writeFileSync(`${out}/mine.txt`, 'mine')
+      return [new Uint8Array(3)]
+    }
+    await expect(writeFolder(place, new Map([['report.json', chunks]]))).rejects.toThrow('io/not-empty')
+    expect([readdirSync(folder.path), readdirSync(out)]).toEqual([before, ['mine.txt']])
   })
 
   const script = fileURLToPath(new URL('../../dist/src/cli/prune/folder.js', import.meta.url))
