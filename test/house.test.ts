@@ -36,8 +36,9 @@ test('no operator is named in src', () => {
     'every',
     'lanes',
     'swizzled',
-    // A pattern that weights are pruned in; also the kernels that run such layers.
+    // Patterns that weights are pruned in; also the kernels that run such layers.
     'tile-wise',
+    'tile-element-wise',
     // Operations on whole columns; also an instruction of `kernels/`.
     'bulk',
   ])

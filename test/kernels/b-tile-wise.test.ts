@@ -1,12 +1,13 @@
 /** Layers that are pruned in tiles: masks of the pruner and made by hand, against a plain loop and the reference. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
+import { type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
 import { isTileWise, layersOf, prune, tileWise } from '../../src/prune.ts'
 import { decoder } from '../../src/storage/values.ts'
 import { runs, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, patterns } from '../support/kernels.ts'
+import { byHand, expected, KINDS, kept, type Layer, numbers } from './b-pruned-layers.ts'
 
 const FILE = 'kernels/tile-wise.spt'
 
@@ -37,14 +38,6 @@ kernelSuite({
     }),
 })
 
-/** Weights n × k, what of them is kept, biases; X comes by k and m. */
-interface Layer {
-  readonly n: number
-  readonly k: number
-  readonly weights: Int32Array
-  readonly mask: Uint8Array
-  readonly bias: Int32Array
-}
 interface Drawn {
   /** Outputs of a tile. */
   readonly g: number
@@ -59,38 +52,11 @@ interface Drawn {
   readonly wide: number
 }
 
-const numbers = (n: number, seed: number): Int32Array =>
-  Int32Array.from({ length: n }, (_, k) => ((Math.imul(seed + 1, 2654435761 + 40503 * k) >>> 9) % 7) - 3)
-
-const KINDS = {
-  integers: (n: number, seed: number) => numbers(n, seed),
-  ties: (n: number) => new Int32Array(n).fill(2),
-  zeros: (n: number) => new Int32Array(n),
-}
-
 /** As the pruner does it, of layers of one kind of values. */
 async function byPruner(n: number, k: number, g: number, sparsity: number, weights: Int32Array) {
   const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
   const { masks } = await prune(list, { pattern: tileWise({ granularity: g }), sparsity })
   return masks[0]!
-}
-
-/** Outputs that keep something, g together; each tile keeps some inputs, or all of them. Those that keep none are pruned. */
-function byHand(
-  n: number,
-  k: number,
-  g: number,
-  outputs: readonly boolean[],
-  inputs: readonly number[],
-): Uint8Array {
-  const mask = new Uint8Array(n * k)
-  let place = 0
-  for (let j = 0; j < n; j++) {
-    if (!outputs[j]) continue
-    const keeps = inputs[Math.floor(place++ / g)]!
-    for (let p = 0; p < k; p++) mask[j * k + p] = keeps === 0xffff ? 1 : (keeps >> (p % 16)) & 1
-  }
-  return mask
 }
 
 const drawn: fc.Arbitrary<Drawn> = fc
@@ -122,26 +88,6 @@ const drawn: fc.Arbitrary<Drawn> = fc
     const layer = masked().then((mask) => ({ n, k, weights, mask, bias: numbers(n, d.seed + 2) }))
     return { ...d, layer }
   })
-
-/** max(low, (W ⊙ mask) X + b), of what is kept alone. */
-function expected({ n, k, weights, mask, bias }: Layer, X: Float32Array, m: number, low: number): number[] {
-  return Array.from({ length: n * m }, (_, at) => {
-    const [j, i] = [Math.floor(at / m), at % m]
-    let sum = bias[j]!
-    for (let p = 0; p < k; p++) if (mask[j * k + p] === 1) sum += weights[j * k + p]! * X[p * m + i]!
-    return Math.max(sum, low) + 0
-  })
-}
-
-/** What is kept, as coordinates: zeros that are kept are there. */
-function kept({ n, k, weights, mask }: Layer) {
-  const at = [...mask.keys()].filter((e) => mask[e] === 1)
-  return coords(
-    [n, k],
-    [Int32Array.from(at, (e) => Math.floor(e / k)), Int32Array.from(at, (e) => e % k)],
-    Float32Array.from(at, (e) => weights[e]!),
-  )
-}
 
 const inputsOf = (layer: Layer, X: Float32Array, m: number, low: number) => ({
   tensors: { W: kept(layer), X: dense([layer.k, m], X), b: dense([layer.n], Float32Array.from(layer.bias)) },
