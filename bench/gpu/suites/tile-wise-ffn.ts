@@ -55,8 +55,8 @@ export async function networks(
       try {
         const on = await s.cuda()
         const entries = await compete(
-          field.candidates.flatMap((c) =>
-            transposes.candidates.map((t) => network.contestant(on, c, t, formats)),
+          pairsOf(field.candidates, transposes.candidates).map(([c, turn]) =>
+            network.contestant(on, c, turn, formats),
           ),
           null,
           s,
@@ -79,11 +79,18 @@ export async function networks(
   }
 }
 
+/** All layers with the first transposition, the first layer with all of these. */
+const pairsOf = (layers: readonly Candidate[], turns: readonly Candidate[]): [Candidate, Candidate][] => [
+  ...turns.slice(0, 1).flatMap((turn) => layers.map((c): [Candidate, Candidate] => [c, turn])),
+  ...turns.slice(1).flatMap((turn) => layers.slice(0, 1).map((c): [Candidate, Candidate] => [c, turn])),
+]
+
 class Network {
   readonly #layers: readonly [Layer, Layer]
   readonly #kept: readonly [Kept, Kept]
   readonly #X: Activations
   readonly #rows: Int32Array
+  #expected: readonly Row[] | undefined
 
   constructor(layers: readonly [Layer, Layer], kept: readonly [Kept, Kept], X: Activations) {
     this.#layers = layers
@@ -158,34 +165,46 @@ class Network {
     }
   }
 
-  /** Some rows in float64, the hidden ones rounded as they are stored. */
   #check(got: ArrayLike<number>): Verdict {
     if (!(got instanceof Uint16Array)) throw new Error('results are not f16')
     const Y = widen(got)
-    const [{ size, bias }, second] = this.#layers
-    const p = PRECISION.f16
+    const width = this.#layers[0].size.inputs
     const tally = new Tally()
-    for (const row of this.#rows) {
-      const x = this.#X.values.subarray(row * size.inputs, (row + 1) * size.inputs)
-      const hidden = product(this.#kept[0], x, bias)
-      const h = Float64Array.from(hidden.want, (v) => Math.max(0, v))
-      // What the hidden ones are off by at most goes through the second layer.
-      const off = h.map((v, j) => allowed(size.inputs, p) * hidden.scale[j]! + p.output * v)
-      const { want, scale } = product(this.#kept[1], h, second.bias)
-      const through = product(
-        this.#kept[1],
-        off,
-        second.bias.map(() => 0),
-      ).scale
-      for (let o = 0; o < size.inputs; o++) {
-        const bound = allowed(size.outputs, p) * scale[o]! + p.output * Math.abs(want[o]!) + through[o]!
-        tally.add(() => `element (${row}, ${o})`, Y[row * size.inputs + o]!, want[o]!, scale[o]!, bound)
-      }
-    }
+    this.#expected ??= Array.from(this.#rows, (row) => this.#row(row))
+    for (const { row, want, scale, bound } of this.#expected)
+      for (let o = 0; o < width; o++)
+        tally.add(() => `element (${row}, ${o})`, Y[row * width + o]!, want[o]!, scale[o]!, bound[o]!)
     const missing = tally.problem === '' ? Y.findIndex(Number.isNaN) : -1
     if (missing >= 0) tally.problem = `element ${missing} is not written`
     return tally.verdict
   }
+
+  /** A row in float64. What the hidden ones are off by, stored in f16, goes through the second layer. */
+  #row(row: number): Row {
+    const [{ size, bias }, second] = this.#layers
+    const p = PRECISION.f16
+    const x = this.#X.values.subarray(row * size.inputs, (row + 1) * size.inputs)
+    const hidden = product(this.#kept[0], x, bias)
+    const h = hidden.want.map((v) => Math.max(0, v))
+    const off = h.map((v, j) => allowed(size.inputs, p) * hidden.scale[j]! + p.output * v)
+    const { want, scale } = product(this.#kept[1], h, second.bias)
+    const through = product(
+      this.#kept[1],
+      off,
+      second.bias.map(() => 0),
+    ).scale
+    const bound = want.map(
+      (v, o) => allowed(size.outputs, p) * scale[o]! + p.output * Math.abs(v) + through[o]!,
+    )
+    return { row, want, scale, bound }
+  }
+}
+
+interface Row {
+  readonly row: number
+  readonly want: Float64Array
+  readonly scale: Float64Array
+  readonly bound: Float64Array
 }
 
 /** A transposition of `values`. */
