@@ -30,7 +30,10 @@ function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
   return sameExpr(end, old.extent) || provesBelow(end, old.extent, [old])
 }
 
-/** A table is loaded within its length: beyond it (the last of even slices, say) there are no coordinates, nor in the padding of a list. */
+/**
+ * A table is loaded within its length: before it and beyond it (the last of even slices, say) there are no coordinates, nor in
+ * the padding of a list.
+ */
 function tableConditions(e: Expr, part: FormatInstance): Expr[] {
   const out: Expr[] = []
   walkExpr(e, (x) => {
@@ -40,6 +43,7 @@ function tableConditions(e: Expr, part: FormatInstance): Expr[] {
     const axis = index.kind === 'var' ? part.axes.find((a) => a.name === index.name) : undefined
     const within =
       axis && (sameExpr(axis.extent, table.length) || sameExpr(add(axis.extent, int(1)), table.length))
+    if (mayBeNegative(index) && !provesBelow(int(0), index, part.axes)) out.push(ge(index, int(0)))
     if (!within) out.push(lt(index, table.length))
     const list = part.lists.find((l) => l.axis.name === table.name)
     if (list) out.push(...isListed(x, list))
