@@ -219,9 +219,12 @@ export async function fileSource(path: string): Promise<ByteSource> {
   }
 }
 
-/** Writes the chunks, one after the other. Throws `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`. */
-export function writeFile(path: string, chunks: Chunks): Promise<void> {
-  return guarded(path, 'write', async () => {
+/**
+ * Writes the chunks, one after the other. `name`: what errors call the file. Throws `io/not-found`, `io/is-folder`,
+ * `io/permission`, `io/no-space`, `io/write`.
+ */
+export function writeFile(path: string, chunks: Chunks, name = path): Promise<void> {
+  return guarded(name, 'write', async () => {
     const handle = await open(fromUrl(path), 'w')
     try {
       for await (const chunk of chunks) {

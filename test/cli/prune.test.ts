@@ -443,6 +443,14 @@ describe('the folder', () => {
     expect([readdirSync(folder.path), readdirSync(out)]).toEqual([before, ['mine.txt']])
   })
 
+  test('is called by its own name where a file of it cannot be written', async () => {
+    const out = folder.at('named')
+    const place = await outFolder('prune', out, [], [])
+    const before = readdirSync(folder.path)
+    await expect(writeFolder(place, new Map([['no/file', () => []]]))).rejects.toThrow(`'${out}/no'`)
+    expect(readdirSync(folder.path)).toEqual(before)
+  })
+
   const script = fileURLToPath(new URL('../../dist/src/cli/prune/folder.js', import.meta.url))
   test.skipIf(process.platform === 'win32').each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     'is as it was after %s',

@@ -94,7 +94,7 @@ export async function writeFolder(
   for (const s of SIGNALS) process.on(s, ended)
   try {
     await guarded(path, 'write', () => mkdir(made))
-    for (const [name, chunks] of files) await writeFile(join(made, name), chunks())
+    for (const [name, chunks] of files) await writeFile(join(made, name), chunks(), join(path, name))
     await guarded(path, 'write', async () => exchange(folder, made))
   } catch (error) {
     remove()
