@@ -3,7 +3,7 @@ import type { Pattern } from '../../src/prune.ts'
 import { CSR_ALGORITHMS } from '../peers/cusparse.ts'
 import type { Memory, PeerStream } from '../peers/stream.ts'
 import { widen } from './blocks.ts'
-import type { Candidate } from './candidates.ts'
+import { type Candidate, type Field, fieldOf, parseCandidate } from './candidates.ts'
 import type { Case, Contestant } from './case.ts'
 import { floor } from './ceilings.ts'
 import { checkProduct, ours, peer, withTypes } from './contestants.ts'
@@ -37,6 +37,26 @@ export async function keptOf(
     s.say(`${pattern.text} at ${percent(sparsity)} is left out: ${messageOf(error)}`)
     return undefined
   }
+}
+
+/** Fields whose kernels may be called alike, but not their schedules. */
+const FIELDS = ['tw', 'tew', 'tvw', 'bw', 'dense'].map((name) => `tile-wise-${name}`)
+
+/**
+ * What is timed in one of these. Of what was asked for, that is what it has a schedule of that name for; names that
+ * none has go by their file, and with files that none has everything is timed.
+ */
+export function layerField(suite: string, asked: readonly string[]): Field {
+  const own = fieldOf(suite, []).candidates
+  const all = FIELDS.flatMap((field) => fieldOf(field, []).candidates)
+  const isMine = (c: Candidate): boolean => {
+    const same = (['schedule', 'file'] as const).find((key) => all.some((o) => o[key] === c[key]))
+    return same === undefined || own.some((o) => o[same] === c[same])
+  }
+  return fieldOf(
+    suite,
+    asked.filter((text) => isMine(parseCandidate(text))),
+  )
 }
 
 /** Candidates with one mask; formats are built once for all that share a kernel. */

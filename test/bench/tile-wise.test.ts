@@ -1,12 +1,15 @@
 /** Pruned layers with our kernels on the CPU, and loops in the libraries' place. */
+import { readFileSync } from 'node:fs'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
+import { checkSchedules } from '../../bench/gpu/asked.ts'
 import { widen } from '../../bench/gpu/blocks.ts'
-import { parseCandidate } from '../../bench/gpu/candidates.ts'
+import { fieldOf, parseCandidate } from '../../bench/gpu/candidates.ts'
 import type { Case } from '../../bench/gpu/case.ts'
 import { checkProduct } from '../../bench/gpu/contestants.ts'
 import { PRECISION } from '../../bench/gpu/expected.ts'
 import { Formats } from '../../bench/gpu/formats.ts'
+import { layerField } from '../../bench/gpu/layer-contestants.ts'
 import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
 import { Activations, bindLayer, ExpectedLayer, Layer } from '../../bench/gpu/pruned-layers.ts'
 import type { LayersAsked, Session } from '../../bench/gpu/session.ts'
@@ -25,6 +28,7 @@ const folder = new Folder()
 afterAll(() => folder.remove())
 
 const TW = 'tile-wise.spt:pruned_linear_f16.cpu'
+const SINGLE = 'tile-element-wise.spt:pruned_linear_f16.tew_cpu'
 const OWN = 'tile-wise.spt:pruned_linear_f16.auto'
 const BLOCKS = 'block-sparse-f16.spt:block_spmm_f16.cpu(64)'
 
@@ -77,7 +81,7 @@ async function run(
   work: (s: Session) => Promise<void>,
   sizes: readonly string[],
   asked: Partial<LayersAsked> = {},
-  { unit = 1, off = 0, schedules = [OWN, BLOCKS, 'transpose.spt:transpose_f16.auto'] } = {},
+  { unit = 1, off = 0, schedules = [OWN, TW, SINGLE, BLOCKS, 'transpose.spt:transpose_f16.auto'] } = {},
 ): Promise<Run> {
   const stream = new HostStream()
   // Nothing here is so large that it takes 256 MiB to flush a cache.
@@ -120,20 +124,41 @@ test('every pattern has its kernel and its mask, and what is compared is right',
   const { cases, said } = await run(tileWise, ['160x48x24', '48x160x24'])
   const one = cases.filter((c) => c.data === '160 × 48, M = 24')
   expect(one.map((c) => [c.suite, c.at, ...outcomes(c)])).toEqual([
-    ['tile-wise-tw', '75 %', ...DENSE, `${OWN} ok`],
+    ['tile-wise-tw', '75 %', ...DENSE, `${OWN} ok`, `${TW} ok`],
+    ['tile-wise-tew', '75 %', ...DENSE, `${SINGLE} ok`],
     ['tile-wise-bw', '75 %', ...DENSE, `${BLOCKS} ok`],
-    ['tile-wise-dense', '75 %', ...DENSE, `${OWN} ok`],
-    ['tile-wise-ceiling', '75 %', 'cuBLAS, 16 inputs ok', `${OWN} ok`],
-    ['tile-wise-csr', '75 %', ...CSR.map((n) => `${n} ok`), `${OWN} ok`],
+    ['tile-wise-dense', '75 %', ...DENSE, `${TW} ok`],
+    ['tile-wise-ceiling', '75 %', 'cuBLAS, 16 inputs ok', `${OWN} ok`, `${TW} ok`],
+    ['tile-wise-csr', '75 %', ...CSR.map((n) => `${n} ok`), `${OWN} ok`, `${TW} ok`],
   ])
   // Everyone is measured, not only the fastest.
   expect(cases.every((c) => c.suite === 'tile-wise-ffn' || c.entries.every((e) => e.times !== null))).toBe(
     true,
   )
   expect(cases.at(-1)).toMatchObject({ suite: 'tile-wise-ffn', data: '48 → 160 → 48, M = 24', at: '75 %' })
-  expect(outcomes(cases.at(-1)!)).toEqual([`${OWN} twice, between transpose.spt:transpose_f16.auto ok`])
+  expect(outcomes(cases.at(-1)!)).toEqual(
+    [OWN, TW].map((c) => `${c} twice, between transpose.spt:transpose_f16.auto ok`),
+  )
   expect(said).toContain('tile-wise-tvw is left out: kernels/ has no schedule of it')
   expect(said.at(-1)).toMatch(/75 % +tile-wise-tw +\S+ \(/)
+})
+
+test('candidates are there, and what is asked for takes the place of those with its name, else of its file', async () => {
+  const fields = Object.keys(JSON.parse(readFileSync('bench/candidates.json', 'utf8'))).filter((f) =>
+    f.startsWith('tile-wise-'),
+  )
+  const texts = fields.flatMap((f) => fieldOf(f, []).candidates.map((c) => c.text))
+  expect(texts.length).toBeGreaterThan(20)
+  await checkSchedules(texts, ['tile-wise'], ['tile-wise'])
+  const names = (suite: string, ...asked: string[]): string[] =>
+    layerField(suite, asked).candidates.map((c) => c.text)
+  const wide = 'tile-wise.spt:pruned_linear_f16.wgmma(128,64,5)'
+  const rows = ['tile-wise-tw', 'tile-wise-tew', 'tile-wise-bw', 'tile-wise-dense']
+  const usual = rows.map((r) => names(r))
+  expect(rows.map((r) => names(r, wide))).toEqual([[wide], ...usual.slice(1)])
+  expect(rows.map((r) => names(r, TW))).toEqual([[TW], usual[1], usual[2], [TW]])
+  const own = 'mine.spt:pruned_linear_f16.mine'
+  expect(rows.map((r) => names(r, own))).toEqual([[own], [own], usual[2], [own]])
 })
 
 test('libraries that err are found out; a sparsity that a pattern cannot have is said', async () => {

@@ -1,9 +1,8 @@
 /** From which sparsity on tiles are faster than the dense product, and whether what is chosen is ever slower than that. */
 import { tileWise } from '../../../src/prune.ts'
-import { fieldOf } from '../candidates.ts'
 import { type Case, compete, type Entry, standardOf } from '../case.ts'
 import { Formats } from '../formats.ts'
-import { keptOf, LayerPeers, leastOf, OurLayer } from '../layer-contestants.ts'
+import { keptOf, LayerPeers, layerField, leastOf, OurLayer } from '../layer-contestants.ts'
 import { Activations, GRANULARITY, type Layer, percent, sizeName } from '../pruned-layers.ts'
 import type { Session } from '../session.ts'
 import { comparable, type Times } from '../timing.ts'
@@ -82,7 +81,7 @@ function ratioOf(c: Case, own: Times | undefined): number | undefined {
 async function one(s: Session, layer: Layer, X: Activations, sparsity: number): Promise<Case | undefined> {
   const kept = await keptOf(s, layer, tileWise({ granularity: GRANULARITY }), sparsity)
   if (!kept) return undefined
-  const field = fieldOf('tile-wise-tw', s.options.schedules)
+  const field = layerField('tile-wise-tw', s.options.schedules)
   const on = await s.cuda()
   const own = new OurLayer(layer, X, kept)
   const libraries = new LayerPeers(s, await s.stream(), layer, X)

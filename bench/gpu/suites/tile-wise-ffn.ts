@@ -12,7 +12,7 @@ import { Chain } from '../chain.ts'
 import { inputs } from '../declared.ts'
 import { allowed, PRECISION, Tally, type Verdict } from '../expected.ts'
 import { Formats } from '../formats.ts'
-import { keptOf, leastOf } from '../layer-contestants.ts'
+import { keptOf, layerField, leastOf } from '../layer-contestants.ts'
 import type { OurDevice, OurRun } from '../ours.ts'
 import {
   Activations,
@@ -38,7 +38,7 @@ export async function networks(
   python: readonly PythonResult[],
 ): Promise<void> {
   const transposes = fieldOf('tile-wise-transpose', s.options.schedules)
-  const field = fieldOf('tile-wise-tw', s.options.schedules)
+  const field = layerField('tile-wise-tw', s.options.schedules)
   for (const pair of networksOf(layers)) {
     const { size } = pair[0]
     const name = networkName(size.inputs, size.outputs, size.columns)

@@ -11,10 +11,10 @@ import {
   tileVectorWise,
 } from '../../../src/prune.ts'
 import type { PythonResult } from '../../peers/python.ts'
-import { type Field, fieldOf } from '../candidates.ts'
+import type { Field } from '../candidates.ts'
 import { type Contestant, compete, type Entry } from '../case.ts'
 import { Formats } from '../formats.ts'
-import { keptInputs, keptOf, LayerPeers, leastOf, OurLayer } from '../layer-contestants.ts'
+import { keptInputs, keptOf, LayerPeers, layerField, leastOf, OurLayer } from '../layer-contestants.ts'
 import { overview } from '../layer-table.ts'
 import {
   Activations,
@@ -56,7 +56,7 @@ export async function tileWise(s: Session): Promise<void> {
   const layers = sizes.map((size, k) => new Layer(size, (Date.now() + 7 * k) & 0xffff))
   s.say('every layer is pruned for itself; no two have a mask in common')
   for (const { suite } of ROWS)
-    if (fieldOf(suite, s.options.schedules).candidates.length === 0)
+    if (layerField(suite, s.options.schedules).candidates.length === 0)
       s.say(`${suite} is left out: kernels/ has no schedule of it`)
   const python = await layerPeers(s, layers)
   for (const layer of layers) {
@@ -91,7 +91,7 @@ async function one(
   try {
     enter('dense', libraries.dense)
     for (const row of ROWS) {
-      const field = fieldOf(row.suite, s.options.schedules)
+      const field = layerField(row.suite, s.options.schedules)
       const kept = field.candidates.length > 0 && (await keptOf(s, layer, row.pattern, sparsity))
       if (!kept) continue
       const [own, built] = [new OurLayer(layer, X, kept), new Formats()]
