@@ -62,7 +62,8 @@ export async function tileWise(s: Session): Promise<void> {
   for (const layer of layers) {
     const X = new Activations(layer.size, Date.now() & 0xffff)
     for (const sparsity of layersAsked(s.options).sparsities) {
-      if (s.late()) return
+      // What has been measured is still in the table.
+      if (s.late()) break
       if (!s.has(TW.suite, sizeName(layer.size), percent(sparsity))) await one(s, layer, X, sparsity, python)
     }
   }
