@@ -26,7 +26,7 @@ export interface GroupCase extends PythonCase {
 
 /** A layer: weights in f16 [outputs, inputs] at `FILE-values`, and with zeros at `FILE-2of4`; two layers have no file. */
 export interface LayerCase extends PythonCase {
-  readonly what: 'dense' | '2:4' | 'network'
+  readonly what: 'dense' | '2:4' | '2:4 searched' | 'network'
   readonly outputs: number
   readonly inputs: number
   readonly columns: number

@@ -28,24 +28,35 @@ export const networksOf = (layers: readonly Layer[]): readonly (readonly [Layer,
       .map((second) => [first, second] as const),
   )
 
-/** All of it in one process: it takes seconds to start. */
+/** 2:4 by processes of its own: an instruction that the chip does not have ends whatever else a process has there. */
 export async function layerPeers(s: Session, layers: readonly Layer[]): Promise<readonly PythonResult[]> {
   const halved: (Kept | undefined)[] = []
   for (const layer of layers) halved.push(await keptOf(s, layer, nOfM({ n: 2, m: 4 }), HALF))
-  return pythonPeers('tile_wise.py', s, (folder) => [
-    ...layers.flatMap(({ size, bits }, k): LayerCase[] => {
+  const dense = await pythonPeers('tile_wise.py', s, (folder) => [
+    ...layers.map(({ size, bits }, k): LayerCase => {
       const file = join(folder, String(k))
       writeFileSync(`${file}-values`, bits)
-      const kept = halved[k]
-      if (!kept) return [{ id: idOf(size, 'dense'), file, what: 'dense', ...size }]
-      writeFileSync(`${file}-2of4`, scattered(kept, size))
-      return (['dense', '2:4'] as const).map((what) => ({ id: idOf(size, what), file, what, ...size }))
+      return { id: idOf(size, 'dense'), file, what: 'dense', ...size }
     }),
     ...networksOf(layers).map(([{ size }]): LayerCase => {
       const id = networkName(size.inputs, size.outputs, size.columns)
       return { id, file: '', what: 'network', ...size }
     }),
   ])
+  const half: PythonResult[] = []
+  for (const what of ['2:4', '2:4 searched'] as const) {
+    const found = await pythonPeers('tile_wise.py', s, (folder) =>
+      layers.flatMap(({ size }, k): LayerCase[] => {
+        const kept = halved[k]
+        if (!kept) return []
+        const file = join(folder, String(k))
+        writeFileSync(`${file}-2of4`, scattered(kept, size))
+        return [{ id: idOf(size, '2:4'), file, what, ...size }]
+      }),
+    )
+    half.push(...found)
+  }
+  return [...dense, ...half]
 }
 
 const idOf = (size: LayerSize, what: LayerCase['what']): string => `${sizeName(size)}, ${what}`
