@@ -25,7 +25,8 @@ const MOST_SUMS = 64
  * the element is updated where the next one has another, and at the end. For loops over elements that are sorted by
  * what they combine into: a thread's share of the nonzeros, most of which are of one row.
  *
- * `by 4` computes the values of four iterations before it combines them: their loads are under way together.
+ * `by 4` computes the values of four iterations before it combines them: their loads are under way together. `by 1` is what it
+ * does without.
  *
  * Where `s` runs over a share of the positions of compressed rows, rows that lie within one share need no atomic update.
  * `within t`: the shares of a block meet in shared memory first. `-> K`: what a share (or a block) has of a row that began
@@ -66,7 +67,8 @@ export const accumulate = primitive({
         hint: `split ${segments.inner[0]!.name} and bring the outer part around ${over.name}`,
       })
     const by = step.by ?? 1
-    if (step.by !== undefined) checkBatches(cx, over, segments, by)
+    checkFactor(cx, by, 1, 'the number of values at a time', over)
+    if (by > 1) checkBatches(cx, over, segments, by)
     const shares = sharesOf(over, found.path, segments, cx.kernel.buffers)
     const mode: Accumulate =
       typeof shares === 'string'
@@ -107,7 +109,6 @@ for p in 0..p_count  reduce  @accumulate
 
 /** Batches divide the loop, which holds nothing but the reduction. */
 function checkBatches(cx: Context, over: For, segments: Segments, by: number): void {
-  checkFactor(cx, by, 2, 'the number of values at a time', over)
   const extent = checkConstantExtent(cx, over, 'values at a time need a constant extent')
   const perfect = isPerfect(over, segments)
   if (extent % by === 0 && by <= MOST_SUMS && perfect) return

@@ -33,13 +33,15 @@ export const cluster = primitive({
         loops: [loop],
         hint: `bind ${loop.name} to block.x first`,
       })
-    if (!Number.isInteger(step.by) || step.by < 2 || step.by > MOST_BLOCKS)
+    if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_BLOCKS)
       cx.refuse({
         code: 'bad-factor',
         message: `the number of blocks in a cluster is ${step.by}`,
         loops: [loop],
-        expected: `a whole number from 2 to ${MOST_BLOCKS}`,
+        expected: `a whole number from 1 to ${MOST_BLOCKS}`,
       })
+    // A block by itself is what there is without clusters.
+    if (step.by === 1) return { body: cx.kernel.body }
     if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
       cx.refuse({
         code: 'not-whole',

@@ -17,7 +17,7 @@ const MOST_STAGES = 16
 /**
  * `pipeline ko by n`: the copies into shared memory that an iteration of `ko` begins with are made `n - 1` iterations
  * ahead, while others are computed; there is room for the copies of `n` iterations. The meaning stays that of the
- * plain loop.
+ * plain loop, which it is for one stage.
  *
  * Refused where the loop has no such copies, or they read what it writes.
  */
@@ -28,14 +28,15 @@ export const pipeline = primitive({
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'pipeline')
-    if (!Number.isInteger(step.by) || step.by < 2 || step.by > MOST_STAGES)
+    if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_STAGES)
       cx.refuse({
         code: 'bad-factor',
         message: `the number of stages is ${step.by}`,
         loops: [loop],
-        expected: `a whole number from 2 to ${MOST_STAGES}`,
+        expected: `a whole number from 1 to ${MOST_STAGES}`,
       })
     checkCopies(cx, loop)
+    if (step.by === 1) return { body: cx.kernel.body }
     const mode = { kind: 'pipeline', stages: step.by } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },

@@ -17,7 +17,8 @@ import { rowProduct } from '../samples.ts'
  * shorter one too). What stands at one place of two lots is then a first and a last: where iterations are in order of how
  * long they take, blocks of threads that share a multiprocessor have equally much to do together.
  *
- * The same iterations run, in another order, which must be free; so a loop may be bound before it turns.
+ * The same iterations run, in another order, which must be free; so a loop may be bound before it turns. A lot of one iteration
+ * is the same backwards.
  */
 export const serpentine = primitive({
   word: 'serpentine',
@@ -25,9 +26,10 @@ export const serpentine = primitive({
   given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
-    checkFactor(cx, step.by, 2, 'the number of iterations before a serpentine turns', loop)
+    checkFactor(cx, step.by, 1, 'the number of iterations before a serpentine turns', loop)
     if (loop.mode.kind !== 'bind') checkSerial(cx, loop, 'serpentine')
     checkOrderFree(cx, loop, 'serpentine')
+    if (step.by === 1) return { body: cx.kernel.body }
     const at = variable(loop.var)
     const lot = div(at, int(step.by))
     const first = mul(lot, int(step.by))

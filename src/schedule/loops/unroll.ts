@@ -16,7 +16,8 @@ const WHOLE_LIMIT = 1024
  * `unroll f` repeats the body for each value of a constant loop, `unroll j by 4` four times a round for any
  * loop, with the rest after it. The order stays: always legal for a serial loop. `unroll j by 4 predicated`: the last
  * round is whole as well, so that its reads are in flight together; beyond the end they repeat the round's first
- * iteration, and what they would change stays. That is so where the body changes registers only; others ask.
+ * iteration, and what they would change stays. That is so where the body changes registers only; others ask. By 1 the body is
+ * there once, as in the loop.
  */
 export const unroll = primitive({
   word: 'unroll',
@@ -30,7 +31,7 @@ export const unroll = primitive({
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'unroll')
-    if (step.by !== undefined) checkFactor(cx, step.by, 2, 'the factor of an unroll', loop)
+    if (step.by !== undefined) checkFactor(cx, step.by, 1, 'the factor of an unroll', loop)
     else if (checkConstantExtent(cx, loop, 'unrolling whole needs a constant extent') > WHOLE_LIMIT)
       cx.refuse({
         code: 'too-many-copies',
