@@ -39,6 +39,7 @@ test('no operator is named in src', () => {
     // Patterns that weights are pruned in; also the kernels that run such layers.
     'tile-wise',
     'tile-element-wise',
+    'tile-vector-wise',
     // Operations on whole columns; also an instruction of `kernels/`.
     'bulk',
   ])

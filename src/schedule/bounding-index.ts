@@ -22,6 +22,23 @@ export interface Bounding<A> {
 }
 
 /**
+ * What a sum adds of arrays that are known to be below a constant, once each; also within the place in a table that it loads,
+ * where no condition asks of it: whatever they hold then is a place in the table.
+ */
+function addends(e: Expr, bounded: (x: Load) => boolean, asked: readonly Expr[]): readonly Load[] {
+  const terms = [...linear(e).terms.values()].map((t) => t.term)
+  const alone = (x: Load, term: Expr): boolean =>
+    terms.every((y) => y === term || !someExpr(y, (z) => keyOf(z) === keyOf(x)))
+  return terms.flatMap((x) => {
+    if (x.kind !== 'load') return []
+    if (bounded(x)) return alone(x, x) ? [x] : []
+    if (x.index.length !== 1) return []
+    const unasked = (y: Load): boolean => !asked.some((g) => someExpr(g, (z) => keyOf(z) === keyOf(y)))
+    return addends(x.index[0]!, bounded, asked).filter((y) => alone(y, x) && unasked(y))
+  })
+}
+
+/**
  * Accesses to the buffer inside of a loop, with a loop for each element of an array that is a term of an index and known to be
  * below a constant. Its iterations are those that name an element of the buffer.
  */
@@ -37,15 +54,6 @@ export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
         const found = x.kind === 'load' && [...held].find(([, y]) => keyOf(y) === keyOf(x))
         return found ? variable(found[0]) : undefined
       })
-    const index = access.index.map((e, k) => {
-      const terms = [...linear(e).terms.values()].map((t) => t.term)
-      for (const [n, x] of terms.entries()) {
-        const again = (y: Expr): boolean => keyOf(y) === keyOf(x)
-        const apart = terms.every((y) => y === x || !someExpr(y, again))
-        if (x.kind === 'load' && endOf(x) !== undefined && apart) held.set(`@${k}.${n}`, x)
-      }
-      return named(e)
-    })
     const inside = [...at.path, at.loop, ...access.path]
     const end = (leaf: Expr): Expr | undefined => {
       if (leaf.kind === 'load') return cx.buffer(leaf.buffer).below
@@ -54,6 +62,14 @@ export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
       return own ? int(endOf(own)!) : inside.findLast((l) => l.var === leaf.name)?.extent
     }
     const facts = new Facts({ sizes: cx.kernel.facts, end })
+    // What always holds decides nothing.
+    const asks = (g: Expr): boolean => !facts.implies(g)
+    const asked = access.path.flatMap((l) => l.guards.filter(asks))
+    const index = access.index.map((e, k) => {
+      for (const [n, x] of addends(e, (l) => endOf(l) !== undefined, asked).entries())
+        held.set(`@${k}.${n}`, x)
+      return named(e)
+    })
     const loops = [...held].map(([name, x]): For => {
       const leaving = index.flatMap((e, k) =>
         mentions(e, name) && !facts.below(e, buffer.shape[k]!) ? [lt(e, buffer.shape[k]!)] : [],
@@ -64,7 +80,7 @@ export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
     // What says that the element exists is said of each that could be named.
     const said = new Set(loops.flatMap((l) => l.guards.map(boundKey)))
     const path = access.path.map((l) => {
-      const guards = l.guards.filter((g) => !said.has(boundKey(named(g))))
+      const guards = l.guards.filter((g) => asks(g) && !said.has(boundKey(named(g))))
       return guards.length === l.guards.length ? l : stmt<For>({ ...l, guards })
     })
     return { access: { ...access, index, path: [...path, ...loops] }, held }

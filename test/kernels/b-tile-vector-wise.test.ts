@@ -1,0 +1,179 @@
+/** Tiles of whose inputs each output keeps two of every four, against a plain loop and the reference. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
+import { layersOf, prune, tileVectorWise } from '../../src/prune.ts'
+import { decoder } from '../../src/storage/values.ts'
+import { runs } from '../support/cases.ts'
+import { interpreted } from '../support/interpreted.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
+import { refusal } from '../support/refusal.ts'
+import { expected, KINDS, kept, type Layer, numbers } from './b-pruned-layers.ts'
+
+const FILE = 'kernels/tile-vector-wise.spt'
+
+interface Drawn {
+  readonly layer: Layer
+  readonly m: number
+  readonly low: number
+  readonly seed: number
+  /** Of schedules: outputs of a tile, inputs of a list, columns of a block and of a thread, outputs of a thread. */
+  readonly g: number
+  readonly s: number
+  readonly cols: number
+  readonly high: number
+  readonly wide: number
+}
+
+/** Of each four inputs of a tile outputs keep two at most, and each is kept by one of the first two outputs, if there are two. */
+function maskOf(
+  n: number,
+  k: number,
+  g: number,
+  outputs: readonly boolean[],
+  inputs: readonly number[],
+  any: number,
+) {
+  const whole = Array.from({ length: n }, (_, j) => j).filter((j) => outputs[j])
+  const mask = new Uint8Array(n * k)
+  for (let t = 0; t * g < whole.length; t++) {
+    const tile = whole.slice(t * g, t * g + g)
+    const all = Array.from({ length: k }, (_, p) => p).filter((p) => (inputs[t]! >> (p % 16)) & 1)
+    // One output alone has no more than two of each four: these are all that there are.
+    const list = tile.length === 1 ? all.slice(0, 2) : all
+    for (const [r, j] of tile.entries()) {
+      for (const [at, p] of list.entries()) {
+        const chance =
+          r < 2 ? (at % 4) >> 1 === r % 2 || tile.length === 1 : ((any >> ((at + r) % 13)) & 1) === 1
+        const before = list.slice(at - (at % 4), at).filter((q) => mask[j * k + q] === 1).length
+        if (chance && before < 2) mask[j * k + p] = 1
+      }
+      // No output of a tile that has inputs is pruned.
+      if (list.length > 0 && !mask.subarray(j * k, (j + 1) * k).includes(1)) mask[j * k + list[0]!] = 1
+    }
+  }
+  return mask
+}
+
+const drawn: fc.Arbitrary<Drawn> = fc
+  .record({
+    g: fc.constantFrom(2, 4, 8),
+    n: fc.nat(21),
+    k: fc.nat(19),
+    m: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 13 })),
+    kind: fc.constantFrom<keyof typeof KINDS>('integers', 'integers', 'ties', 'zeros'),
+    outputs: fc.array(fc.constantFrom(true, true, false), { minLength: 21, maxLength: 21 }),
+    inputs: fc.array(fc.oneof(fc.constantFrom(0xffff, 0), fc.nat(0xfffe)), { minLength: 11, maxLength: 11 }),
+    any: fc.nat(0x1fff),
+    low: fc.constantFrom(0, -2, Number.NEGATIVE_INFINITY),
+    seed: fc.nat(1000),
+    s: fc.constantFrom(4, 8, 16),
+    cols: fc.constantFrom(4, 8),
+    high: fc.constantFrom(1, 2),
+    wide: fc.constantFrom(1, 2, 4),
+  })
+  .map(({ n, k, kind, outputs, inputs, any, ...d }) => {
+    const mask = maskOf(n, k, d.g, outputs, inputs, any)
+    return { ...d, layer: { n, k, weights: KINDS[kind](n * k, d.seed), mask, bias: numbers(n, d.seed + 2) } }
+  })
+
+const inputsOf = (layer: Layer, X: Float32Array, m: number, low: number) => ({
+  tensors: { W: kept(layer), X: dense([layer.k, m], X), b: dense([layer.n], Float32Array.from(layer.bias)) },
+  params: { m, low },
+})
+
+let program: SptProgram
+const present: Device[] = []
+beforeAll(async () => {
+  program = await load(FILE)
+  present.push(await devices.cpu(), await devices.webgpu())
+})
+afterAll(async () => {
+  for (const d of present) await d.dispose()
+})
+
+test('what is stored is the weights that are kept, exactly; of four inputs two values and four bits an output', () => {
+  fc.assert(
+    fc.property(drawn, ({ g, s, layer }) => {
+      const made = program.format('tile_vector_wise', g, s).convert(kept(layer))
+      const back = made.toCoords()
+      const found = new Float32Array(layer.n * layer.k)
+      back.values!.forEach((x, e) => {
+        found[back.coords[0]![e]! * layer.k + back.coords[1]![e]!]! += Number(x)
+      })
+      expect([...found]).toEqual(Array.from(layer.weights, (w, e) => w * layer.mask[e]! + 0))
+      const { values, arrays } = made.parts[0]!.tensor
+      const lists = arrays.go!.indptr!.at(-1)!
+      expect(values!.length).toBe((lists * g * s) / 2)
+      expect(arrays.q!.indices!.length).toBe(Math.ceil((lists * g * s) / 32))
+    }),
+    { numRuns: runs(60) },
+  )
+})
+
+async function agrees(device: Device, schedule: 'tvw_cpu' | 'tvw_gpu', d: Drawn): Promise<void> {
+  const { layer, m, low } = d
+  const { k } = layer
+  const X = Float32Array.from(numbers(k * m, d.seed + 1))
+  const args = schedule === 'tvw_cpu' ? [d.g, d.s, d.cols] : [d.g, d.s, d.cols, d.high, d.wide]
+  const compiled = await program
+    .kernel('pruned_linear_f16')
+    .schedule(schedule, ...args)
+    .compile(device)
+  const prepared = await compiled.prepare(inputsOf(layer, X, m, low))
+  expect((await prepared.verify()).maxAbsoluteError).toBe(0)
+  const { dtype, values } = await prepared.read('Y')
+  const read = decoder(dtype)!
+  expect(Array.from(values!, (y) => read(y) + 0)).toEqual(expected(layer, X, m, low))
+  prepared.free()
+  compiled.release()
+}
+
+test.each(['tvw_cpu', 'tvw_gpu'] as const)(
+  '%s is what a plain loop computes, on the cpu',
+  async (schedule) => {
+    await fc.assert(
+      fc.asyncProperty(drawn, (d) => agrees(present[0]!, schedule, d)),
+      { numRuns: runs(25) },
+    )
+  },
+  300_000,
+)
+
+test('on webgpu', async () => {
+  await fc.assert(
+    fc.asyncProperty(drawn, (d) => agrees(present[1]!, 'tvw_gpu', d)),
+    { numRuns: runs(4) },
+  )
+}, 300_000)
+
+test('masks of the pruner, on sparse tensor cores: every step interpreted, and the text compiles', async () => {
+  const [n, k, m] = [64, 83, 64]
+  // Magnitudes that differ: ties would drop the same inputs from all outputs of a tile.
+  const weights = Int32Array.from({ length: n * k }, (_, e) => ((e * 37) % 41) - 20 || 3)
+  const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
+  const made = await prune(list, { pattern: tileVectorWise({ granularity: 32 }), sparsity: 0.5 })
+  const layer = { n, k, weights, mask: made.masks[0]!, bias: numbers(n, 3) }
+  const X = Float32Array.from(numbers(k * m, 2))
+  const scheduled = program.kernel('pruned_linear_f16').schedule('tvw_mma', 32, 64, 64, 32, 32, 3)
+  const Y = interpreted(scheduled, inputsOf(layer, X, m, 0)).get('Y')!
+  expect(Array.from(Y, (y) => Number(y) + 0)).toEqual(expected(layer, X, m, 0))
+  if (!noNvcc)
+    expect(
+      compileTogether(
+        [scheduled, program.kernel('pruned_linear_f16').schedule('tvw_mma')].flatMap((x) =>
+          x.emit('cuda').map((t) => t.text),
+        ),
+      ),
+    ).toBe('')
+}, 300_000)
+
+test('three of four are refused, and lists that end within four', () => {
+  const mask = Uint8Array.of(1, 1, 1, 0, 1, 0, 0, 1)
+  const layer = { n: 2, k: 4, weights: numbers(8, 1), mask, bias: numbers(2, 2) }
+  expect(refusal(() => program.format('tile_vector_wise', 2, 4).convert(kept(layer))).code).toBe('bind/width')
+  const cut = refusal(
+    () => void program.kernel('pruned_linear_f16').schedule('tvw_gpu', 4, 6, 4, 1, 1).compilation.loops,
+  )
+  expect(cut.code).toBe('schedule/not-bounded')
+})
