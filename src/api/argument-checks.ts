@@ -130,22 +130,27 @@ export function checkTensor(
     'dense and coords take lists of numbers too',
   )
   if (kind === 'coords') {
-    expectArgument(
-      Array.isArray(coords) && coords.every((c) => c instanceof Int32Array),
-      `the coordinates of ${name}`,
-      coords,
-      'one Int32Array for each dimension',
-    )
+    const columns = 'one Int32Array for each dimension'
+    expectArgument(Array.isArray(coords), `the coordinates of ${name}`, coords, columns)
+    for (const [d, c] of (coords as readonly unknown[]).entries())
+      expectArgument(
+        c instanceof Int32Array,
+        `the coordinates of ${name} in dimension ${d}`,
+        c,
+        'an Int32Array',
+      )
     checkEntries(shape, coords as readonly Int32Array[], values as ValueArray | null)
   }
   if (kind === 'dense') checkDense(shape, values as ValueArray)
   if (kind === 'stored')
-    expectArgument(
-      isRecord(arrays) && Object.values(arrays).every(isRecord),
-      `the arrays of ${name}`,
-      arrays,
-      'arrays by axis: { j: { indptr, indices } }',
-    )
+    expectLevels(`the arrays of ${name}`, arrays, (axis) => `the arrays of axis ${axis} of ${name}`)
+}
+
+/** Arrays by axis. @throws SptError `api/argument` */
+export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
+  expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')
+  for (const [axis, own] of Object.entries(arrays as object))
+    expectArgument(isRecord(own), of(axis), own, '{ indptr, indices }, or what the axis has of them')
 }
 
 /** One coordinate a dimension, and one value (`null`: a pattern), for each entry. @throws SptError `tensor/…` */

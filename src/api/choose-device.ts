@@ -6,7 +6,7 @@ import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
 import { costModel } from '../search/model/trained.ts'
-import { expectArgument, isRecord } from './argument-checks.ts'
+import { expectArgument, expectEach, isRecord } from './argument-checks.ts'
 
 /** A device, or one of a kind. */
 export type ChosenFor =
@@ -40,13 +40,14 @@ export function checkDeviceFacts(
     processors,
     'an integer that is positive: 132',
   )
-  expectArgument(
-    features === undefined || (Array.isArray(features) && features.every((f) => typeof f === 'string')),
+  if (features === undefined) return
+  expectEach(
     'features of the device',
     features,
-    "texts: ['f16', 'subgroup_size(32)']",
+    (f) => typeof f === 'string',
+    'text',
+    "'f16' or 'subgroup_size(32)'",
   )
-  if (!features) return
   checkFeatures(
     features,
     [...questions].flatMap((q) => (q.kind === 'has' ? [wordOf(q.feature)] : [])),

@@ -10,6 +10,7 @@ import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../i
 import type { TensorReport } from '../pictures/format-figures.ts'
 import type { PictureOptions } from '../pictures/picture/index.ts'
 import { listOf, setOf } from '../run/bind/format-inputs.ts'
+import { checkOrder } from '../storage/convert.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
 import { coordsOfDense } from '../storage/stored-coords.ts'
@@ -126,7 +127,7 @@ export class SptFormat extends Uncloneable {
 
   /**
    * Ready-made arrays of all parts as a tensor of this shape: validated, not copied.
-   * @throws SptError `api/argument` (parts in number), and as ready-made arrays are refused: `bind/…`
+   * @throws SptError `api/argument` (parts in number), `bind/shape` (dimensions in number), and as ready-made arrays are refused: `bind/…`
    */
   fromParts(
     shape: readonly number[],
@@ -136,15 +137,15 @@ export class SptFormat extends Uncloneable {
     expectArgument(Array.isArray(shape), 'the shape', shape, 'the extent of each dimension')
     checkShape(shape)
     const instance = this.#for(shape.length)
-    const wanted = instance.parts.length
-    expectArgument(
-      Array.isArray(parts) && parts.length === wanted && parts.every(isRecord),
-      'the parts',
-      parts,
-      `${wanted} part(s): ${instance.parts.map((p) => p.label || p.instance.text).join(', ')}`,
-    )
-    const arrays = parts.map(({ tensor, tables = {} }, k) => {
+    checkOrder(shape, instance)
+    const wanted = instance.parts.map((p) => p.label || p.instance.text)
+    const number = `${wanted.length === 1 ? '1 part' : `${wanted.length} parts`}: ${wanted.join(', ')}`
+    expectArgument(Array.isArray(parts), 'the parts', parts, number)
+    expectArgument(parts.length === wanted.length, 'the number of parts', parts.length, number)
+    const arrays = parts.map((part, k) => {
       const what = `part ${instance.parts[k]!.label || k}`
+      expectArgument(isRecord(part), what, part, 'its tensor, and its tables by name: { tensor, tables }')
+      const { tensor, tables = {} } = part
       checkTensor(what, tensor, `the tensor of ${what}`)
       expectArgument(
         tensor.kind === 'stored',
@@ -152,8 +153,9 @@ export class SptFormat extends Uncloneable {
         tensor,
         'arrays, as stored makes them',
       )
-      const ofTables = isRecord(tables) && Object.values(tables).every((t) => t instanceof Int32Array)
-      expectArgument(ofTables, `the tables of ${what}`, tables, 'an Int32Array by name')
+      expectArgument(isRecord(tables), `the tables of ${what}`, tables, 'an Int32Array by name')
+      for (const [name, t] of Object.entries(tables))
+        expectArgument(t instanceof Int32Array, `${name} of ${what}`, t, 'an Int32Array')
       return { tensor, tables: new Map(Object.entries(tables)) }
     })
     return new ConvertedTensor(partsFromArrays(instance, arrays, givenFor(instance, shape, data)))

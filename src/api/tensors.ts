@@ -14,7 +14,7 @@ import {
   checkWithin,
   coordinatesOf,
   expectArgument,
-  isRecord,
+  expectLevels,
   isTyped,
   numbersOf,
 } from './argument-checks.ts'
@@ -104,7 +104,7 @@ export function stored(
   dtype?: Dtype,
 ): StoredTensor {
   checkShape(shape)
-  expectArgument(isRecord(arrays), 'the arrays', arrays, 'arrays by axis: { j: { indptr, indices } }')
+  expectLevels('the arrays', arrays, (axis) => `the arrays of axis ${axis}`)
   const array = values === null ? null : typed(values, 'a stored tensor', dtype)
   return { kind: 'stored', shape, arrays, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
@@ -113,8 +113,14 @@ export function stored(
  * Indices of an axis that is `packed bits`: fields of 32-bit words, the first in the lowest bits.
  * @throws SptError `api/argument`
  */
-export function packIndices(indices: ArrayLike<number>, bits: number): Int32Array {
+export function packIndices(indices: readonly number[] | ValueArray, bits: number): Int32Array {
   checkBits(bits)
+  expectArgument(
+    Array.isArray(indices) || isTyped(indices),
+    'the indices',
+    indices,
+    'a list of integers, or a typed array',
+  )
   for (let k = 0; k < indices.length; k++)
     expectArgument(
       Number.isInteger(indices[k]) && indices[k]! >= 0 && indices[k]! < 2 ** bits,
@@ -128,6 +134,7 @@ export function packIndices(indices: ArrayLike<number>, bits: number): Int32Arra
 /** The first `count` indices of packed ones. @throws SptError `api/argument` */
 export function unpackIndices(words: Int32Array, bits: number, count: number): Int32Array {
   checkBits(bits)
+  expectArgument(words instanceof Int32Array, 'the words', words, 'an Int32Array, as packIndices makes them')
   const most = words.length * (32 / bits)
   expectArgument(
     Number.isInteger(count) && count >= 0 && count <= most,

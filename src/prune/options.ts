@@ -48,12 +48,8 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
     pattern,
     'a pattern, such as tileWise({ granularity: 128 })',
   )
-  expectArgument(
-    Array.isArray(exclude) && exclude.every((g) => typeof g === 'string'),
-    'exclude',
-    exclude,
-    'a list of names',
-  )
+  expectArgument(Array.isArray(exclude), 'exclude', exclude, 'a list of names')
+  for (const g of exclude) expectArgument(typeof g === 'string', 'a name in exclude', g, 'a string')
   expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
   expectArgument(
     typeof normalise === 'string' && Object.hasOwn(NORMS, normalise),

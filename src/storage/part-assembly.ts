@@ -9,6 +9,7 @@ import type { Dtype } from '../ir/dtype.ts'
 import { add, binary, type Expr, ge, int, not, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
+import { queriesIn } from '../ir/print-queries.ts'
 import { evaluateQueries, positiveIn } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
@@ -139,7 +140,6 @@ function* mapped<C extends Column>(
   const { engine } = frame
   const { instance } = part
   const { lists } = instance
-  const inputs = frame.names()
   const coordinates = new Map<string, Expr>()
   for (const [k, name] of instance.order.entries())
     coordinates.set(name, engine.materialize(frame, `@${name}`, instance.map[k]!, proved.range))
@@ -154,7 +154,7 @@ function* mapped<C extends Column>(
     const low = binary('lt', e, int(0))
     return extent === undefined ? [low] : [low, ge(e, frame.sized(extent, `@extent ${name}`))]
   }
-  const refusal = { frame, part, inputs, coordinates, extents, back: [], dims }
+  const refusal = { frame, part, coordinates, extents, back: [], dims }
   const above = new Set(lists.flatMap((l) => l.under))
   // Lists are built of what lies within their axes.
   if (lists.length > 0 && !proved.range) {
@@ -195,8 +195,6 @@ function* mapped<C extends Column>(
 interface Refusal<C extends Column> {
   readonly frame: Frame<C>
   readonly part: PartInstance
-  /** Coordinates and queries. */
-  readonly inputs: readonly string[]
   readonly coordinates: ReadonlyMap<string, Expr>
   readonly extents: ReadonlyMap<string, number>
   readonly back: readonly Expr[]
@@ -204,20 +202,25 @@ interface Refusal<C extends Column> {
 }
 
 function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
-  const { frame, inputs, extents } = r
+  const { frame, extents } = r
   const names = [...r.coordinates.keys()]
-  const exprs = [...inputs.map((n) => variable(n)), ...r.coordinates.values()]
+  const dims = r.dims.map((d) => d.name)
+  const exprs = [...dims.map((n) => variable(n)), ...r.coordinates.values()]
   const values = yield* frame.engine.valuesAt(frame, exprs, entry)
-  const to = values.slice(inputs.length)
+  const to = values.slice(dims.length)
   const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
   const extent = extents.get(names[k]!)
   const name = names[k]!
   const { order, map, lists } = r.part.instance
   const written = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
   const { span } = written
+  const asked = queriesIn(written, r.part.instance)
+  const own = asked.map(({ name }) => variable(name))
+  const answers = own.length > 0 ? yield* frame.engine.valuesAt(frame, own, entry) : []
+  const where = asked.map(({ text }, d) => `${text} is ${answers[d]}`).join(' and ')
   return fail({
     code: 'format/map-range',
-    message: `at ${pointOf(inputs, values.slice(0, inputs.length))} the coordinate on ${names[k]} is ${to[k]}`,
+    message: `at ${pointOf(dims, values.slice(0, dims.length))}${where && `, where ${where},`} the coordinate on ${names[k]} is ${to[k]}`,
     ...(span ? { span } : {}),
     expected:
       extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${names[k]} being ${extent}`,

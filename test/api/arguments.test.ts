@@ -140,6 +140,8 @@ beforeAll(async () => {
     of(csr, 'convert', A, {}),
     of(csr, 'svg', A, {}, {}),
     of(csr, 'fromParts', [3, 4], stored.parts, {}),
+    of(api, 'packIndices', [0, 3, 1], 2),
+    of(api, 'unpackIndices', api.packIndices([0, 3, 1], 2), 2, 3),
     ['a part', csr, (part: Loose) => csr.fromParts([3, 4], [part]), stored.parts[0]],
     ['the tensor of a part', csr, (tensor: Loose) => csr.fromParts([3, 4], [{ tensor, tables: {} }]), B],
     of(p.format('csf'), 'ofOrder', 3),

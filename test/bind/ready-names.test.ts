@@ -2,8 +2,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coords, dense, devices, load, type SptError, stored, type Tensor } from '../../src/node.ts'
+import { bindingIn, bindingOf } from '../../src/run/bind/binding-names.ts'
 import { runs } from '../support/cases.ts'
 import { ROW_SUMS } from '../support/product.ts'
+import { refusal } from '../support/refusal.ts'
 
 const program = await load(`import "sparsetile/kernels/formats.spt"
 format transposed over (i, j) {
@@ -245,4 +247,23 @@ test('lists come under any name: their own, others, and each other’s', () => {
   const own = arraysOf('rows', 'cols')
   expect(arraysOf('r', 'c')).toEqual(own)
   expect(arraysOf('cols', 'rows')).toEqual(own)
+})
+
+test('a name that nothing has: those that can be bound are listed, by what texts call them', () => {
+  const kernel = program.kernel('k1')
+  const beside = { ordered: ['row'], kept: ['held'], tiles: ['jo'], transposed: [], columns: [] } as const
+  for (const [name, own] of Object.entries(beside)) {
+    const { kernel: k } = kernel.as('A', name).compilation
+    const refused = refusal(() => bindingOf(k, 'nothing_has_it'))
+    expect(refused.code).toBe('bind/unknown-name')
+    const listed = refused.lookup!.candidates
+    expect(refused.expected).toBe(`one of ${listed.join(', ')}`)
+    expect(listed).toEqual(expect.arrayContaining(['A', ...own]))
+    expect(new Set(listed).size).toBe(listed.length)
+    for (const x of listed) expect(bindingIn(k, x), x).not.toBeNull()
+    // The places of a table have no name.
+    const inside = k.axes.map((a) => a.name).filter((a) => !listed.includes(a))
+    expect(inside.length).toBe(name === 'ordered' || name === 'tiles' ? 1 : 0)
+    for (const x of inside) expect(bindingIn(k, x)).toBeNull()
+  }
 })

@@ -13,7 +13,7 @@ import {
   givenOf,
   storedAxis,
 } from './caller-tensors.ts'
-import { isOfFormat, tableInText, underOwnNames } from './ready-made-names.ts'
+import { isOfFormat, nameInText, tableInText, underOwnNames } from './ready-made-names.ts'
 
 export interface Dimension {
   /** Of the axis; for a list, its own. */
@@ -47,7 +47,9 @@ export function bindingOf(
   const found = bindingIn(kernel, name, tensor)
   if (found) return found
   const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
-  const candidates = [...new Set([...names, ...allAxesOf(kernel).keys(), ...besides])]
+  const tables = kernel.buffers.filter((b) => b.table).map((b) => nameInText(kernel, b))
+  const axes = [...allAxesOf(kernel).keys()].filter((a) => !isOfTable(kernel, a))
+  const candidates = [...new Set([...names, ...axes, ...tables, ...besides])]
   return fail({
     code: 'bind/unknown-name',
     message: `kernel ${kernel.name} has no buffer or axis ${name}`,
@@ -82,7 +84,7 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
       given.kind === 'list' ? [{ name, extent: length }] : over(given.of.from.map((a) => a.name))
     return { kind: given.kind, dimensions }
   }
-  const axis = axes.get(name)
+  const axis = isOfTable(kernel, name) ? undefined : axes.get(name)
   const table =
     kernel.buffers.find((b) => b.table && b.name === name) ?? (axis ? undefined : tableInText(kernel, name))
   // How long a list or mask of a format is, the axes above it say, whose arrays come with it.
@@ -99,6 +101,10 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
   }
   return null
 }
+
+/** Whether an axis is there for the positions of a format's table alone: no text has a name for it. */
+const isOfTable = ({ buffers }: Kernel1, axis: string): boolean =>
+  buffers.some((b) => b.table && b.mask === undefined && b.axes.at(-1) === axis)
 
 /** The axes of what is bound by coordinates: a tensor's as declared, or the chain down to an axis. */
 export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] {

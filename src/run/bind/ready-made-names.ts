@@ -29,6 +29,14 @@ export function tableInText(kernel: Kernel1, name: string): Buffer1 | undefined 
   return found && kernel.buffers.find((b) => b.table && b.name === found[1])
 }
 
+/** What the text of a format calls a table: the name by which one of several parts has it is as it is. */
+export function nameInText(kernel: Kernel1, table: Buffer1): string {
+  const texts = namesInTexts(kernel, (i) => i.beside).flatMap(([text, name]) =>
+    name === table.name ? [text] : [],
+  )
+  return texts.find((text) => tableInText(kernel, text)?.name === table.name) ?? table.name
+}
+
 /** The axes of a buffer by their names, and by those that the text of a format has for them. */
 function axesByName(kernel: Kernel1, b: Buffer1): ReadonlyMap<string, string> {
   const texts = namesInTexts(kernel, (i) => i.names).filter(([, axis]) => b.axes.includes(axis))

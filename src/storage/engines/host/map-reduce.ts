@@ -103,7 +103,8 @@ function put(from: Float64Array, to: Int32Array, lo: number, n: number): number 
 }
 
 function beyond(frame: F, e: Expr, entry: number, found: number, what: string): never {
-  const names = frame.names().filter((n) => !n.startsWith('@'))
+  // What queries answer has no name in a text.
+  const names = frame.names().filter((n) => !/^@|#/.test(n))
   const at = names.map((n) => frame.column(n)![entry]!)
   return fail({
     code: 'format/map-range',

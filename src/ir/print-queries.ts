@@ -1,0 +1,54 @@
+/** Queries as the texts of formats have them: `rank(j by i / 2)`. */
+import { type Expr, variable } from './expr.ts'
+import { mentions, rewriteExpr } from './expr-tree.ts'
+import type { FormatInstance } from './format.ts'
+import { exprPrinter, plainConstant } from './print-expr.ts'
+import { asFields, declarationOf, mapQuery, type Query, sourceOf } from './queries.ts'
+
+const print = exprPrinter(plainConstant)
+
+type Asking = Pick<FormatInstance, 'queries' | 'lists'>
+
+/** The queries with integers for answers that an expression of a part mentions. */
+export const queriesIn = (
+  e: Expr,
+  part: Asking,
+): readonly { readonly name: string; readonly text: string }[] => {
+  const texts = queryTexts(part)
+  return part.queries.flatMap((q) =>
+    declarationOf(q).dtype === undefined && mentions(e, q.name)
+      ? [{ name: q.name, text: texts.get(q.name)! }]
+      : [],
+  )
+}
+
+/** By the names of queries; of others in their operands the text is there too. */
+function queryTexts({
+  queries,
+  lists,
+}: Pick<FormatInstance, 'queries' | 'lists'>): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  const written = (e: Expr): Expr =>
+    rewriteExpr(e, (x) => {
+      const text = x.kind === 'var' ? texts.get(x.name) : undefined
+      return text === undefined ? undefined : variable(text)
+    })
+  for (const q of queries) {
+    const list = lists.find((l) => l.position === q.name)
+    texts.set(q.name, list ? `position(${list.axis.name})` : textOf(mapQuery(q, written, (name) => name)))
+  }
+  return texts
+}
+
+function textOf(q: Query): string {
+  const { of, by } = asFields(q) as { readonly of?: Expr | readonly Expr[]; readonly by?: readonly Expr[] }
+  const all = (es: readonly Expr[]): string => es.map((e) => print(e)).join(', ')
+  const asked = of === undefined ? '' : 'kind' in of ? print(of) : all(of)
+  const sort = sourceOf(q, 'sort')
+  if (sort !== undefined) return `${sort}[${asked}]`
+  const source = sourceOf(q, 'list') ?? sourceOf(q, 'set')
+  const operands = [...(source === undefined ? [] : [source]), ...(asked === '' ? [] : [asked])].join(', ')
+  const grouped = by === undefined || by.length === 0 ? '' : `by ${all(by)}`
+  const inside = [operands, grouped].filter((x) => x !== '').join(' ')
+  return inside === '' && by === undefined ? q.kind : `${q.kind}(${inside})`
+}
