@@ -18,6 +18,8 @@ export function typeErrors(paths) {
     noEmit: true,
     incremental: false,
     noUnusedLocals: false,
+    // So that `../examples/` is what it is to a notebook.
+    rootDirs: ['..', up],
     paths: Object.fromEntries(Object.entries(EXPORTED).map(([name, file]) => [name, [`${up}/${file}`]])),
   }
   const config = join(folder, 'tsconfig.json')
