@@ -105,6 +105,12 @@ class Interpreter {
           else otherwise()
         }
       }
+      case 'while': {
+        const [cond, body] = [this.#exprs.of(s.cond), this.#block(s.body)]
+        return () => {
+          for (this.#exprs.begin(); cond() !== 0; this.#exprs.begin()) body()
+        }
+      }
       case 'store': {
         const value = this.#exprs.of(s.value)
         const write = this.#writer(s, s.value.dtype)
@@ -136,7 +142,6 @@ class Interpreter {
         // What orders asynchronous instructions: here everything is done when it is said.
         return () => {}
       case 'let':
-      case 'while':
       case 'vector_load':
       case 'vector_store':
         throw new InternalError(`${s.kind} does not occur in Stage II`)

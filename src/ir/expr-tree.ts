@@ -182,6 +182,9 @@ function ofOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): Readonl
 
 export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
 
+export const mentionsAny = (e: Expr, names: { has(name: string): boolean }): boolean =>
+  [...freeVars(e)].some((v) => names.has(v))
+
 /** Whether it reads memory. */
 export const readsMemory = (e: Expr): boolean => buffersRead(e).size > 0
 

@@ -63,8 +63,11 @@ export type LoopMode =
       readonly predicated?: boolean | undefined
     }
   | { readonly kind: 'vectorize' }
-  /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
-  | { readonly kind: 'pipeline'; readonly stages: number }
+  /**
+   * Copies into shared memory exist for `stages` iterations at a time, made ahead of their use; `continued`: also into the
+   * next iterations of the serial loop around.
+   */
+  | { readonly kind: 'pipeline'; readonly stages: number; readonly continued?: true | undefined }
   | {
       readonly kind: 'accumulate'
       readonly by: number
@@ -152,7 +155,7 @@ export interface Barrier {
   readonly span?: Span | undefined
 }
 
-/** Stage III: `while (cond) body`, made by searches. */
+/** `while (cond) body`: Stage III, made by searches, and before by pipelines that go on. */
 export interface While {
   readonly kind: 'while'
   readonly cond: Expr

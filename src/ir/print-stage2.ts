@@ -36,7 +36,7 @@ export function printMode(mode: LoopMode): string {
     case 'vectorize':
       return '  @vectorize'
     case 'pipeline':
-      return `  @pipeline(${mode.stages})`
+      return `  @pipeline(${mode.stages}${mode.continued ? ', continued' : ''})`
     case 'accumulate':
       return `  @accumulate${accumulateText(mode)}`
     case 'instr':

@@ -3,12 +3,12 @@
  * from memory (rows that are gathered) are loaded an iteration before the copies start, into registers: nobody waits for one
  * load to begin the next. Those that are the same in all iterations are loaded once, before the loop.
  */
-import { renameBound } from '../ir/bindings.ts'
+import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
-import { children, evaluationGuard, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
+import { conjuncts, type Expr, int, type Load, load, not, variable } from '../ir/expr.ts'
+import { children, evaluationGuard, freeVars, mentions, someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { alloc, local, store, when, whenAll } from '../ir/statement-builders.ts'
+import { local, store, when, whenAll } from '../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
 
@@ -19,8 +19,8 @@ export interface AddressesAhead {
   /** The copies with their addresses from registers. */
   readonly copies: Body
   readonly registers: readonly Buffer[]
-  /** Loads what the copies of the loop's iteration `at` need. */
-  readonly fill: (at: Expr) => Body
+  /** Loads, where `within` holds, what the copies need that have these expressions in place of variables. */
+  readonly fill: (within: Expr, at?: ReadonlyMap<string, Expr>) => Body
 }
 
 interface Address {
@@ -39,52 +39,48 @@ interface Use {
 }
 
 /**
- * `copies` are those that an iteration of `loop` starts, for the iteration `ahead` of it, where `known` holds. `stable`
- * says which buffers the loop does not change.
+ * Those that change with the iteration, as `moving` says, of copies that run where `known` holds. `stable` says which buffers
+ * do not change meanwhile.
  */
 export function addressesAhead(
   copies: Body,
-  loop: For,
-  ahead: Expr,
   known: readonly Expr[],
+  moving: (a: Load) => boolean,
   stable: (buffer: string) => boolean,
   names: Names,
 ): AddressesAhead {
-  const moving = (u: Use): boolean => mentions(u.load, loop.var)
-  const { kept, replaced } = inRegisters(copies, known, moving, [], stable, names)
-  const fill = (at: Expr): Body => {
-    const now = new Map<string, Expr>([[loop.var, at]])
-    const within = lt(substitute(ahead, now), loop.extent)
-    return kept.map((k): Stmt => {
-      const moved = rewriteStmts(filling(k, names), {
-        expr: (e) => (e.kind === 'var' ? now.get(e.name) : undefined),
-      })
-      return when(within, moved)
-    })
-  }
+  const { kept, replaced } = inRegisters(copies, known, (u) => moving(u.load), [], stable, names)
+  const fill = (within: Expr, at?: ReadonlyMap<string, Expr>): Body =>
+    kept.map((k) => when(within, at ? substituteStmts(filling(k, names), at) : filling(k, names)))
   return { copies: replaced, registers: kept.map((k) => k.registers), fill }
 }
 
 export interface AddressesOnce {
   /** The copies with their addresses from registers. */
   readonly copies: Body
-  /** What allocates and fills these before the loop. */
-  readonly setup: Body
+  readonly registers: readonly Buffer[]
+  readonly fill: () => Body
 }
 
-/** The addresses that do not change with the loop, but within a copy of an iteration. */
+/**
+ * The addresses that do not change with the loop, but within a copy of an iteration, or from one iteration of the loop `over`
+ * to the next.
+ */
 export function addressesOnce(
   copies: Body,
   loop: For,
   stable: (buffer: string) => boolean,
   names: Names,
+  over?: For,
 ): AddressesOnce {
   const fixed = ({ load, path }: Use): boolean =>
-    !mentions(load, loop.var) && path.some((l) => mentions(load, l.var))
+    !mentions(load, loop.var) &&
+    (path.some((l) => mentions(load, l.var)) || (over !== undefined && mentions(load, over.var)))
   const { kept, replaced } = inRegisters(copies, [], fixed, [loop], stable, names)
   return {
     copies: replaced,
-    setup: kept.flatMap((k) => [alloc(k.registers), ...filling(k, names)]),
+    registers: kept.map((k) => k.registers),
+    fill: () => kept.flatMap((k) => filling(k, names)),
   }
 }
 

@@ -38,7 +38,7 @@ export class Varying {
     // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
     do {
       this.#changed = false
-      this.#list(body, NONE)
+      this.#list(body, NONE, NONE)
     } while (this.#changed)
   }
 
@@ -116,19 +116,25 @@ export class Varying {
     }
   }
 
-  #list(body: Body, control: Axes): void {
-    for (const s of body) this.#statement(s, control)
+  /** `always`: what decides also of stores that run in threads that sit out. */
+  #list(body: Body, control: Axes, always: Axes): void {
+    for (const s of body) this.#statement(s, control, always)
   }
 
-  #statement(s: Stmt, control: Axes): void {
-    if (s.kind === 'for') this.#list(s.body, new Set([...control, ...this.#loop(s)]))
-    else if (s.kind === 'if' || s.kind === 'while') {
-      const inner = new Set([...control, ...this.of(s.cond)])
-      for (const body of bodiesOf(s)) this.#list(body, inner)
+  #statement(s: Stmt, control: Axes, always: Axes): void {
+    if (s.kind === 'for') {
+      const all = new Set([...control, ...this.#loop(s)])
+      this.#list(s.body, all, boundTo(s, 'thread') ? always : new Set([...always, ...this.of(s.extent)]))
+    } else if (s.kind === 'if' || s.kind === 'while') {
+      const cond = this.of(s.cond)
+      for (const body of bodiesOf(s))
+        this.#list(body, new Set([...control, ...cond]), new Set([...always, ...cond]))
     } else if (s.kind === 'let') this.#add(s.name, [...control, ...this.of(s.value)])
-    else
+    else {
+      const decides = s.kind === 'store' && s.unconditional ? always : control
       for (const { buffer } of targetsOf(s))
-        if (this.#registers.has(buffer)) this.#add(buffer, [...control, ...this.ofStmt(s)])
+        if (this.#registers.has(buffer)) this.#add(buffer, [...decides, ...this.ofStmt(s)])
+    }
   }
 
   /** What the loop decides by threads about what its body leaves behind: a thread may sit out. */

@@ -157,7 +157,7 @@ export class Conditions {
         if (s.kind === 'let' && !conjuncts(cond).every(holdsOnFirst)) refuseUntold(cond)
         // What is pending does not know of it, and stays together with what follows.
         out.push(s)
-      } else if (s.kind === 'instr' || (s.kind === 'store' && s.unconditional)) {
+      } else if (onlyRunsAlways(s)) {
         // A thread that sits out has started its share of the copies, too: it ends its group, waits, and counts.
         flush()
         out.push(s)
@@ -213,6 +213,14 @@ const alwaysRuns = (s: Stmt): boolean =>
   s.kind === 'instr' ||
   (s.kind === 'store' && s.unconditional === true) ||
   bodiesOf(s).some((b) => b.some(alwaysRuns))
+
+/** Whether all of it runs whatever is said around it; conditions of its own are still asked. */
+function onlyRunsAlways(s: Stmt): boolean {
+  if (s.kind === 'instr') return true
+  if (s.kind === 'store') return s.unconditional === true
+  const inside = bodiesOf(s).flat()
+  return inside.length > 0 && inside.every(onlyRunsAlways)
+}
 
 /** Lanes of a row meet alone: their neighbours may be elsewhere. */
 const meetingInRows = (body: Body): Body =>

@@ -34,3 +34,12 @@ export const refuseConditions = (loop: For, instr: Instr): never =>
       'a pipelined loop all iterations of which run, or copies of boxes at addresses that one load says',
     hint: 'copy by threads, or by an instruction that is waited for in groups',
   })
+
+/** Blocks of a cluster that copy for each other agree on rounds of one loop, not on what comes after it. */
+export const refuseCluster = (loop: For): never =>
+  fail({
+    code: 'schedule/not-one-sequence',
+    message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected: 'no cluster, or a pipeline that ends with its loop',
+  })

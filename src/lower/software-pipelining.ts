@@ -20,38 +20,51 @@
  * What threads copied in groups they see of each other after they met once more, at the end of the round.
  */
 
+import { Facts } from '../analysis/integers/facts.ts'
+import { type PipelineSequence, pipelineSequence } from '../analysis/pipeline-sequence.ts'
 import { copiesIn } from '../analysis/shared-memory-copies.ts'
+import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { allocatedIn, boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
+import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { bodyAt } from '../ir/clone-loops.ts'
-import { loopsOf } from '../ir/definitions.ts'
+import { copyOf } from '../ir/clone-loops.ts'
+import { loopsOf, replaceLoop } from '../ir/definitions.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
-import { substitute } from '../ir/expr-tree.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
-import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
-import { alloc, when, whenAll } from '../ir/statement-builders.ts'
-import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { alloc, forLoop, when, whenAll } from '../ir/statement-builders.ts'
+import { type Body, type Rewriter, rewriteStmts, stmt } from '../ir/tree.ts'
 import { addressesAhead, addressesOnce } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-commit-wait.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
-import { canRunUnconditionally, refuseConditions } from './pipeline-predication.ts'
+import { splitCopy } from './copy-in-flight.ts'
+import { inEveryThread, PipelineCursor } from './pipeline-cursor.ts'
+import { canRunUnconditionally, refuseCluster, refuseConditions } from './pipeline-predication.ts'
+import { guardsInside } from './thread-guards.ts'
+import { tileValues } from './tile-values.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
-
-/** Elements that a thread holds between the start and the end of its copies. */
-const MOST_REGISTERS = 64
 
 export function pipelineLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const memory = allocatedIn(kernel.body)
+  const facts = new Facts({ sizes: kernel.facts })
   // Each statement of the kernel is a launch, and what became of one loop stays in one.
-  const nests = kernel.body.map((s): Stmt => {
+  const nests = kernel.body.map((nest): Stmt => {
+    const s = allThreadsPipelining(nest)
     const preheaders: Preheader[] = []
     const pipelined: Rewriter = {
       stmt: (x) => {
         if (x.kind !== 'for' || x.mode.kind !== 'pipeline') return undefined
-        const expanded = expandLoop(x, x.mode.stages, s, memory, names)
+        const sequence = x.mode.continued && sequenceOf(s, x.var)
+        const expanded = expandLoop(x, x.mode.stages, sequence, {
+          top: s,
+          memory,
+          buffers: kernel.buffers,
+          facts,
+          names,
+        })
         preheaders.push(...expanded.preheaders)
         return expanded.body
       },
@@ -62,29 +75,61 @@ export function pipelineLoops(kernel: Kernel2): Kernel2 {
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
 }
 
+/** All threads of a block go through the rounds of a pipeline that goes on, whatever there is for them to compute. */
+function allThreadsPipelining(nest: Stmt): Stmt {
+  return loopsOf([nest]).reduce((top, { mode, var: name }) => {
+    if (mode.kind !== 'pipeline' || !mode.continued) return top
+    const { over, loop } = sequenceOf(top, name)
+    return replaceLoop([top], over.var, (l) => guardsInside(l, loop, copiesIn(loop).statements))[0]!
+  }, nest)
+}
+
+/** @throws SptError `schedule/not-one-sequence` where the steps after `pipeline` made it none */
+function sequenceOf(top: Stmt, name: string): PipelineSequence {
+  const found = pipelineSequence([top], name)
+  if ('over' in found) return found
+  const loop = found.loops.at(-1)!
+  return fail({
+    code: 'schedule/not-one-sequence',
+    message: found.message,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected: found.expected,
+  })
+}
+
 interface Expanded {
   readonly body: Body
   readonly preheaders: readonly Preheader[]
 }
 
-/** `top`: the nest that the loop is in. `memory`: what is allocated, in shared memory and registers. */
+interface Surroundings {
+  /** The nest that the loop is in. */
+  readonly top: Stmt
+  /** What is allocated, in shared memory and registers. */
+  readonly memory: ReadonlySet<string>
+  readonly buffers: readonly Buffer[]
+  readonly facts: Facts
+  readonly names: Names
+}
+
 function expandLoop(
   loop: For,
   stages: number,
-  top: Stmt,
-  memory: ReadonlySet<string>,
-  names: Names,
+  sequence: PipelineSequence | undefined,
+  { top, memory, buffers: stored, facts, names }: Surroundings,
 ): Expanded {
   const { statements, buffers } = copiesIn(loop)
   const serial = { kind: 'serial' } as const
   if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], preheaders: [] }
+  const cursor = sequence && new PipelineCursor(sequence, loop, stages, top, stored, names)
   const staged = new Set(buffers.map((b) => b.name))
-  const written = writesOf(loop.body)
+  const written = writesOf((sequence?.over ?? loop).body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
-  const once = addressesOnce(statements, loop, stable, names)
-  const copies = { ...loop, body: once.copies }
-  const at = (iteration: Expr): Body =>
-    inStage(bodyAt(copies, iteration, names), staged, mod(iteration, int(stages)))
+  const tile = sequence && tileValues(statements, loop, sequence.over, facts, names)
+  const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
+  const enter = (): Body => [...(tile?.fill ?? []), ...once.fill()]
+  const copiesAt = (values: ReadonlyMap<string, Expr>, number: Expr): Body =>
+    inStage(copyOf(substituteStmts(once.copies, values), names), staged, mod(number, int(stages)))
 
   const rest = loop.body.filter(
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
@@ -95,15 +140,9 @@ function expandLoop(
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => endTogether(x, i)))
       if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) refuseConditions(loop, i)
-      return new TransactionBarrier(
-        i,
-        own,
-        stages,
-        loop,
-        top,
-        names,
-        blockInvariantCopies(own, loop, top, memory),
-      )
+      const together = blockInvariantCopies(own, loop, top, memory)
+      if (together && cursor) refuseCluster(loop)
+      return new TransactionBarrier(i, own, stages, loop, top, names, together, cursor !== undefined)
     })
   const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)
   const ordered = statements.every((s) => asynchronousInstrs(s).length > 0) ? orderedInstr(rest) : undefined
@@ -111,48 +150,78 @@ function expandLoop(
   const commit = groups.map(commitGroup)
   const wait = groups.map((i) => waitGroup(i, distance - 1))
   // Rounds that are counted are all copied.
-  const guardsAt = (iteration: Expr): readonly Expr[] =>
-    (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, new Map([[loop.var, iteration]])))
-  const inRound = (iteration: Expr, body: Body): Body =>
-    body.length === 0 ? [] : whenAll([lt(iteration, loop.extent), ...guardsAt(iteration)], body)
-  const started = (iteration: Expr, body: Body): Body => [
-    ...barriers.flatMap((c) => [c.expect(iteration), ...c.release(iteration)]),
-    ...barriers.reduce((b, c) => c.start(b, iteration), body),
+  const guardsAt = (values: ReadonlyMap<string, Expr>): readonly Expr[] =>
+    (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, values))
+  const inLoop = (iteration: Expr): ReadonlyMap<string, Expr> => new Map([[loop.var, iteration]])
+  const inRound = (values: ReadonlyMap<string, Expr>, body: Body): Body =>
+    body.length === 0
+      ? []
+      : whenAll([cursor?.exists ?? lt(values.get(loop.var)!, loop.extent), ...guardsAt(values)], body)
+  const started = (number: Expr, body: Body): Body => [
+    ...barriers.flatMap((c) => [c.expect(number), ...c.release(number)]),
+    ...barriers.reduce((b, c) => c.start(b, number), body),
   ]
-  const prologue = Array.from({ length: distance }, (_, k) => [
-    ...inRound(int(k), started(int(k), at(int(k)))),
-    ...commit,
-  ]).flat()
 
-  const now = variable(loop.var)
-  const ahead = add(now, int(distance))
-  const later = at(ahead)
-  const addresses = addressesAhead(later, loop, ahead, guardsAt(ahead), stable, names)
+  const iteration = variable(loop.var)
+  const after = add(iteration, int(distance))
+  const [now, ahead] = cursor ? [cursor.number(iteration), cursor.number(after)] : [iteration, after]
+  const next = cursor?.at ?? inLoop(after)
+  const first = cursor?.begin(enter()) ?? enter()
+  const copied = (values: ReadonlyMap<string, Expr>, number: Expr): Body => [
+    ...inRound(values, started(number, copiesAt(values, number))),
+    ...commit,
+  ]
+  const prologue = cursor
+    ? [
+        eachOf(names.fresh('round'), distance, (k) => [
+          ...copied(next, cursor.number(k)),
+          ...cursor.advance(enter()),
+        ]),
+      ]
+    : Array.from({ length: distance }, (_, k) => copied(inLoop(int(k)), int(k))).flat()
+  const later = copiesAt(next, ahead)
+  const moving = cursor?.moves ?? ((a: Expr): boolean => mentions(a, loop.var))
+  const addresses = addressesAhead(later, guardsAt(next), moving, stable, names)
+  const fill = (at: Expr): Body =>
+    cursor
+      ? inEveryThread(addresses.fill(cursor.exists))
+      : addresses.fill(lt(substitute(after, inLoop(at)), loop.extent), inLoop(at))
   const moved = addresses.copies.map((s, k) => splitCopy(s, later[k]!, names))
   const start = [
     ...inRound(
-      ahead,
+      next,
       started(
         ahead,
         moved.map((m) => m.start),
       ),
     ),
     ...commit,
-    ...addresses.fill(add(now, int(1))),
   ]
+  const end = inRound(
+    next,
+    moved.flatMap((m) => (m.end ? [m.end] : [])),
+  )
+  const advance = [...(cursor?.advance(enter()) ?? []), ...fill(add(iteration, int(1)))]
   const compute = [
     ...barriers.map((c) => c.wait(now)),
     ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
     ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
   ]
-  const body = [
+  // What ends copies is of the round that the cursor is at.
+  const late = cursor !== undefined && end.length > 0
+  const begun = late ? start : [...start, ...advance]
+  const setup = [
     ...buffers.map((b) => alloc(Object.freeze({ ...b, shape: [int(stages), ...b.shape] }))),
     ...barriers.flatMap((c) => c.setup),
-    ...once.setup,
+    ...[...(tile?.registers ?? []), ...once.registers].map((b) => alloc(b)),
+    ...first,
     ...prologue,
     ...addresses.registers.map((b) => alloc(b)),
-    ...addresses.fill(int(0)),
+    ...fill(int(0)),
     ...wait,
+  ]
+  const body = [
+    ...(cursor ? [] : setup),
     stmt<For>({
       ...loop,
       mode: serial,
@@ -160,20 +229,28 @@ function expandLoop(
       body: [
         ...moved.flatMap((m) => (m.inFlight ? [alloc(m.inFlight)] : [])),
         // Computing that does not wait for itself starts first.
-        ...(asynchronousIn(rest).length > 0 ? [...compute, ...start] : [...start, ...compute]),
-        ...inRound(
-          ahead,
-          moved.flatMap((m) => (m.end ? [m.end] : [])),
-        ),
+        ...(asynchronousIn(rest).length > 0 ? [...compute, ...begun] : [...begun, ...compute]),
+        ...end,
+        ...(late ? advance : []),
         ...wait,
         ...(barriers.length > 0 && !ordered ? [BLOCK_BARRIER] : []),
       ],
     }),
     ...(ordered ? [waitGroup(ordered, 0)] : []),
-    ...barriers.flatMap((c) => c.end(loop.extent)),
+    ...(cursor?.end() ?? barriers.flatMap((c) => c.end(loop.extent))),
   ]
-  return { body, preheaders: barriers.flatMap((c) => c.preheaders) }
+  return {
+    body,
+    preheaders: [
+      ...barriers.flatMap((c) => c.preheaders),
+      ...(cursor?.preheaders(setup, [BLOCK_BARRIER]) ?? []),
+    ],
+  }
 }
+
+/** A loop of so many iterations. */
+const eachOf = (name: string, count: number, body: (k: Expr) => Body): Stmt =>
+  forLoop(name, int(count), body(variable(name)))
 
 /** The accesses to `buffers`, in one of their stages. */
 const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
@@ -201,84 +278,4 @@ function asynchronousIn(body: Body): readonly Instr[] {
     mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],
   )
   return all.filter((i, k) => all.findLastIndex((x) => endTogether(x, i)) === k)
-}
-
-/** A copy as its start and, where it can be taken apart, its end; `inFlight` keeps the elements in between. */
-interface SplitCopy {
-  readonly start: Stmt
-  readonly end?: Stmt
-  readonly inFlight?: Buffer
-}
-
-/** `plain` is the copy with addresses that stay what they are until it ends. */
-function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
-  const shape = inFlightShape(copy)
-  if (!shape) return { start: copy }
-  const to = firstStore(copy)!
-  const inFlight: Buffer = Object.freeze({
-    name: names.fresh(`${to.buffer}_ahead`),
-    dtype: to.value.dtype,
-    scope: 'register',
-    role: 'local',
-    shape: shape.length > 0 ? shape.map(int) : [int(1)],
-    fill: 0,
-    accumulate: to.value.dtype,
-  })
-  const rename = new Map([...boundVarsOf([plain])].map((v) => [v, names.fresh(v)]))
-  const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: inFlight.name, index: at }))
-  const end = eachStore(renameBound([plain], rename)[0]!, [], (s, at) =>
-    stmt({ ...s, value: load(inFlight.name, at, inFlight.dtype) }),
-  )
-  return { start, end: withoutChoice(end), inFlight }
-}
-
-/**
- * The extents of the loops in a copy, the same around all of its stores; nothing where a thread cannot hold what it
- * copies, or an instruction does it.
- */
-function inFlightShape(copy: Stmt): readonly number[] | undefined {
-  const shapes = new Set<string>()
-  let shape: readonly number[] = []
-  let plain = true
-  walkStmts([copy], (s, path) => {
-    if (s.kind === 'for')
-      plain &&= s.extent.kind === 'const' && s.mode.kind !== 'bind' && s.mode.kind !== 'instr'
-    else if (s.kind === 'store') {
-      shape = path.map((l) => (l.extent.kind === 'const' ? l.extent.value : 0))
-      shapes.add(`${s.buffer} ${shape}`)
-    } else plain &&= s.kind === 'if'
-  })
-  const size = shape.reduce((a, b) => a * b, 1)
-  return plain && shapes.size === 1 && size > 0 && size <= MOST_REGISTERS ? shape : undefined
-}
-
-function firstStore(copy: Stmt): Store | undefined {
-  let found: Store | undefined
-  walkStmts([copy], (s) => {
-    if (s.kind === 'store') found ??= s
-  })
-  return found
-}
-
-/** The statement with its loops unrolled and each store replaced; `at` are the loops around it. */
-function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly Expr[]) => Store): Stmt {
-  if (s.kind === 'store') return f(s, around.length > 0 ? around : [int(0)])
-  if (s.kind !== 'for')
-    return withBodies(
-      s,
-      bodiesOf(s).map((b) => b.map((x) => eachStore(x, around, f))),
-    )
-  const body = s.body.map((x) => eachStore(x, [...around, variable(s.var)], f))
-  const mode = s.mode.kind === 'serial' ? ({ kind: 'unroll', factor: null } as const) : s.mode
-  return stmt<For>({ ...s, mode, body })
-}
-
-/** Of branches that do the same, one. */
-function withoutChoice(s: Stmt): Stmt {
-  if (s.kind === 'if' && s.else.length > 0 && sameStmts(s.then, s.else) && s.then.length === 1)
-    return withoutChoice(s.then[0]!)
-  return withBodies(
-    s,
-    bodiesOf(s).map((b) => b.map(withoutChoice)),
-  )
 }

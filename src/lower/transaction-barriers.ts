@@ -60,7 +60,10 @@ export class TransactionBarrier {
   /** What the blocks of a cluster copy alike, and a barrier for each stage, on which they say that it is free. */
   readonly #multicast: { readonly copies: BlockInvariantCopies; readonly free: Buffer } | undefined
 
-  /** `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. */
+  /**
+   * `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. `numbered`: whoever asks
+   * numbers the rounds of all runs of the loop on end.
+   */
   constructor(
     instr: Instr,
     copies: Body,
@@ -69,6 +72,7 @@ export class TransactionBarrier {
     top: Stmt,
     names: Names,
     multicast?: BlockInvariantCopies,
+    numbered = false,
   ) {
     const barriers = (name: string): Buffer => local(names.fresh(name), 'u32', 'shared', [stages, WORDS])
     this.#instr = instr
@@ -78,7 +82,8 @@ export class TransactionBarrier {
     this.#barriers = barriers('arrived')
     const around = findLoop([top], loop.var)?.path ?? []
     this.#outermost = around.find((l) => l.mode.kind !== 'bind')
-    const before = this.#outermost && local(names.fresh('rounds'), 'i32', 'register', [1])
+    const before =
+      this.#outermost && !numbered ? local(names.fresh('rounds'), 'i32', 'register', [1]) : undefined
     this.#earlierRounds = before
     this.#setup = [
       ...this.#initialized(this.#barriers, 1),

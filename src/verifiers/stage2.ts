@@ -75,6 +75,11 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         verifyBody(s.then, here, cx)
         verifyBody(s.else, here, cx)
         break
+      case 'while':
+        // Rounds of a pipeline that goes on, found.
+        invariant(s.cond.dtype === 'bool', `${describe(s)}: the condition is ${s.cond.dtype}`)
+        verifyBody(s.body, here, cx)
+        break
       case 'store':
         break
       case 'reduce':

@@ -101,7 +101,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         here.vars.delete(s.var)
         break
       case 'while':
-        invariant(cx.reached('searches'), `${cx.where}: while occurs before searches are lowered`)
+        invariant(s.cond.dtype === 'bool', `${cx.where}: a condition of type ${s.cond.dtype}`)
         verifyBody(s.body, here, cx)
         break
       case 'if':

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { Names } from '../../src/ir/bound-names.ts'
 import { lt, variable } from '../../src/ir/expr.ts'
+import { mentions } from '../../src/ir/expr-tree.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { addressesAhead } from '../../src/lower/address-prefetch.ts'
 import { at, loop, store } from '../../src/schedule/build.ts'
@@ -13,9 +14,13 @@ test('an address that one copy asks about element by element is left to all of i
       guards: bound ? [lt(variable(v), variable(bound))] : [],
     })
   const held = (...copies: Stmt[]): readonly string[] =>
-    addressesAhead(copies, loop('p', 'm', []), variable('p'), [], () => true, new Names()).registers.map(
-      (b) => b.name,
-    )
+    addressesAhead(
+      copies,
+      [],
+      (a) => mentions(a, 'p'),
+      () => true,
+      new Names(),
+    ).registers.map((b) => b.name)
 
   expect(held(copy('Xs', 'X', 'e'), copy('Ys', 'Y', 'f', 'n'))).toEqual(['list_next'])
   // Whether the row is listed is not known before `f` is.

@@ -143,6 +143,43 @@ export const dealtSteps = ({ a, b, ordered, stages, grid }: Dealt): string => `
     cache_write C at round in shared -> Cs
     ${stages > 0 ? `pipeline po by ${stages}` : ''}`
 
+/** Blocks of threads take tiles one after the other, and copies go on from tile to tile. */
+export function continuedSteps(
+  { kernel, a, b, ordered, stages, grid, again }: Continued,
+  continued = true,
+): string {
+  const product = kernel === 'product'
+  const [row, k, inner] = product ? ['io', 'po', 'pr'] : ['i', 'j', 'bk']
+  const column = 'jt'
+  return `
+    ${product ? 'require m % 4 == 0\nrequire n % 8 == 0\nrequire k % 4 == 0' : 'require d % 8 == 0'}
+    ${product ? 'split i by 4 -> (io, ii)' : ''}
+    split ${product ? 'ii' : 'bi'} by 2 -> (wi, ir)
+    split ${product ? 'j' : 'f'} by 8 -> (jo, ji)
+    split ji by 4 -> (jt, jr)
+    ${product ? 'split p by 4 -> (po, pr)' : ''}
+    reorder (${row}, jo, wi, ${ordered ? '' : 'jr, '}${k}, jt, ir, ${ordered ? 'jr, ' : ''}${inner})
+    fuse (${row}, jo) -> tile
+    split tile by ${grid} -> (round, block)
+    reorder (block, round)
+    ${again ? 'split round by 2 -> (turn, round)' : ''}
+    bind block to block.x, wi to thread.y${ordered ? '' : ', jr to thread.x'}
+    cache_write C at ${ordered ? 'wi' : 'jr'} in ${ordered ? 'acc' : 'register'}
+    cache_read A at ${k} in tile -> As
+    cache_read B at ${k} in tile -> Bs
+    ${isBox(a) ? `split As.wi by 2 -> (ac, ar)\ntensorize ar with ${a}` : ''}
+    ${a === 'later' ? `tensorize As.${inner} with later` : ''}
+    ${b === 'plain' ? '' : `split Bs.${column} by 4 -> (bc, bv)`}
+    ${isBox(b) ? `split Bs.${inner} by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with ${b}` : ''}
+    ${b === 'later' ? 'tensorize bv with later' : ''}
+    ${ordered ? 'tensorize sum.ir with multiply' : ''}
+    cache_write C at round in shared -> Cs
+    pipeline ${k} by ${stages}${continued ? ' over round' : ''}`
+}
+
+/** `again`: in turns, each of which begins anew. */
+export type Continued = Steps & { readonly grid: number }
+
 export type Dealt = Omit<Nested, 'again'> & { readonly grid: number }
 
 export type Nested = Omit<Steps, 'kernel'>

@@ -402,10 +402,12 @@ function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): Lo
       const leaves = free.filter((x) => loopsOf(x.body).length === 0)
       const l = leaves.length > 0 ? c.pick(leaves) : any()
       const outer = `${l.nest}.${l.var}_a`
+      const around = loops.findLast((x) => x !== l && loopsOf(x.body).includes(l) && x.mode.kind === 'serial')
+      const goingOn = around && c.chance(50) ? { over: ref(around) } : {}
       return [
         split(l, c.pick([2, 4, 3])),
         { kind: 'cache_read', buffer: touched(l, 'read', buffers), at: outer, scope: 'shared', ...layout(c) },
-        { kind: 'pipeline', loop: outer, by: 2 + c.below(3) },
+        { kind: 'pipeline', loop: outer, by: 2 + c.below(3), ...goingOn },
       ]
     }
     case 'cache_write': {

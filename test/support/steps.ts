@@ -75,7 +75,8 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
       const copying = loops.findIndex((l) =>
         l.body.some((s) => s.kind === 'alloc' && s.buffer.scope === 'shared'),
       )
-      return { kind: 'pipeline', loop: name(copying < 0 || b! % 4 === 0 ? a! : copying), by: 2 + (c! % 3) }
+      const loop = name(copying < 0 || b! % 4 === 0 ? a! : copying)
+      return { kind: 'pipeline', loop, by: 2 + (c! % 3), ...(e! % 3 === 0 ? { over: name(f!) } : {}) }
     }
     case 'accumulate': {
       const over = loops.findIndex((l) => typeof segmentsOf(l) !== 'string')

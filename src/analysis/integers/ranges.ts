@@ -1,5 +1,6 @@
 /** Bounds and signs of integer expressions, by what is known of names and arrays where they stand. */
 import { boundVarsOf } from '../../ir/bindings.ts'
+import { allocations } from '../../ir/definitions.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { children, perExpr, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer } from '../../ir/loops.ts'
@@ -130,7 +131,8 @@ export function registersOf(
 ): (e: Expr) => Register {
   const natural = new Set(params.filter((p) => p.kind === 'size').map((p) => p.name))
   for (const v of boundVarsOf(body)) natural.add(v)
-  const index = new Set(buffers.filter((b) => b.role === 'index').map((b) => b.name))
+  const held = allocations(body).values()
+  const index = new Set([...buffers, ...held].filter((b) => b.role === 'index').map((b) => b.name))
   const data = new Set(params.flatMap((p) => (p.kind === 'size' ? [] : [p.name])))
   const isData = (e: Expr): boolean =>
     e.kind === 'load' ? !index.has(e.buffer) : e.kind === 'var' && data.has(e.name)

@@ -1,5 +1,6 @@
 /** Software pipelining: copies are made stages ahead of their use, in a ring of buffers (`pipeline`). */
 
+import { pipelineSequence } from '../../analysis/pipeline-sequence.ts'
 import { copiesIn } from '../../analysis/shared-memory-copies.ts'
 import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import type { For } from '../../ir/loops.ts'
@@ -17,14 +18,19 @@ const MOST_STAGES = 16
 /**
  * `pipeline ko by n`: the copies into shared memory that an iteration of `ko` begins with are made `n - 1` iterations
  * ahead, while others are computed; there is room for the copies of `n` iterations. The meaning stays that of the
- * plain loop, which it is for one stage.
+ * plain loop, which it is for one stage. `over round`: copies go on into the next iterations of `round`, the serial
+ * loop around, of which all iterations of `ko` are one sequence.
  *
- * Refused where the loop has no such copies, or they read what it writes.
+ * Refused where the loop has no such copies, or they read what it writes, or `round` does over which they go on.
  */
 export const pipeline = primitive({
   word: 'pipeline',
-  takes: [arg.loop('loop'), 'by', arg.integer('by')],
-  given: (loop: LoopRef, by: number) => ({ loop, by }),
+  takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('over', arg.loop('over'))],
+  given: (loop: LoopRef, by: number, more?: { readonly over?: LoopRef }) => ({
+    loop,
+    by,
+    ...arg.options('pipeline', more, ['over']),
+  }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'pipeline')
@@ -36,8 +42,10 @@ export const pipeline = primitive({
         expected: `a whole number from 1 to ${MOST_STAGES}`,
       })
     checkCopies(cx, loop)
+    if (step.over !== undefined) checkSequence(cx, loop, cx.loop(step.over).loop)
     if (step.by === 1) return { body: cx.kernel.body }
-    const mode = { kind: 'pipeline', stages: step.by } as const
+    const continued = step.over !== undefined && ({ continued: true } as const)
+    const mode = { kind: 'pipeline', stages: step.by, ...continued } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
   example: {
@@ -71,4 +79,18 @@ function checkCopies(cx: Context, loop: For): void {
     loops: [loop],
     hint: `cache_read … at ${loop.name} in shared first`,
   })
+}
+
+/** All iterations of the loop in all of `over` are one sequence. */
+function checkSequence(cx: Context, loop: For, over: For): void {
+  const found = pipelineSequence(cx.kernel.body, loop.var)
+  if (!('over' in found)) cx.refuse({ code: 'not-one-sequence', ...found })
+  else if (found.over.var !== over.var)
+    cx.refuse({
+      code: 'not-one-sequence',
+      message: `${found.over.name} is the innermost serial loop around ${loop.name}, not ${over.name}`,
+      loops: [over, found.over, loop],
+      expected: 'the serial loop around, with nothing but loops bound to threads in between',
+      hint: `bind ${found.over.name} first, or go on over ${found.over.name}`,
+    })
 }

@@ -1,0 +1,96 @@
+/**
+ * Pipelines that go on: whether the iterations of a loop in all iterations of the serial loop around are one sequence, in
+ * which copies can be made ahead. What decides of an iteration of the loop around which rounds it has is then known before it
+ * begins, to all threads alike.
+ */
+
+import { invariant } from '../ast/diagnostic.ts'
+import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { findLoop } from '../ir/definitions.ts'
+import type { Expr } from '../ir/expr.ts'
+import { mentionsAny, readsAny } from '../ir/expr-tree.ts'
+import { AXES_OF_BLOCK, boundTo } from '../ir/hardware-axes.ts'
+import type { For } from '../ir/loops.ts'
+import { printExpr } from '../ir/print-stage2.ts'
+import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
+import { conditionsAround } from './dominating-conditions.ts'
+import { copiesIn } from './shared-memory-copies.ts'
+
+export interface PipelineSequence {
+  /** The serial loop around. */
+  readonly over: For
+  /** The loop itself. */
+  readonly loop: For
+  /** Where all of these hold, an iteration of it has the rounds of the loop, else none. */
+  readonly conditions: readonly Expr[]
+}
+
+/** Why it is none. */
+export interface NoSequence {
+  readonly message: string
+  /** The loop itself is the last. */
+  readonly loops: readonly For[]
+  readonly expected: string
+}
+
+/** Of a loop of `body`, with the innermost around that is not bound. */
+export function pipelineSequence(body: Body, name: string): PipelineSequence | NoSequence {
+  const found = findLoop(body, name)
+  invariant(found, () => `no loop ${name}`)
+  const { loop, path } = found
+  const at = path.findLastIndex((l) => l.mode.kind !== 'bind')
+  const over = path[at]
+  if (over?.mode.kind !== 'serial')
+    return {
+      message: over
+        ? `${over.name}, the loop around ${loop.name}, is not serial`
+        : `no serial loop is around ${loop.name}`,
+      loops: over ? [over, loop] : [loop],
+      expected: 'a serial loop around, with nothing but loops bound to threads in between',
+    }
+  const between = path.slice(at + 1)
+  const threads = new Set<string>([
+    ...AXES_OF_BLOCK,
+    ...path.flatMap((l) => (boundTo(l, 'thread') ? [l.var] : [])),
+  ])
+  // Threads that such a guard leaves out make copies too.
+  const inside = new Set(between.flatMap((l) => l.guards.filter((g) => mentionsAny(g, threads))))
+  const around = conditionsAround(over.body, loop, between).map((x) => x.cond)
+  const conditions = [...over.guards, ...around.filter((x) => !inside.has(x))]
+  const own = [over.extent, ...conditions, loop.extent].find((e) => mentionsAny(e, threads))
+  if (own)
+    return {
+      message: `threads may disagree on ${printExpr(own)}, which says what rounds of ${loop.name} there are`,
+      loops: [over, loop],
+      expected: 'as many rounds for all threads of a block, under conditions that all of them see alike',
+    }
+  const { statements } = copiesIn(loop)
+  const hidden = new Set(between.map((l) => l.var))
+  const placed = expressionsIn(statements).find((e) => mentionsAny(e, hidden))
+  if (placed ?? loop.guards.some((g) => mentionsAny(g, hidden)))
+    return {
+      message: `what ${loop.name} copies depends on loops between it and ${over.name}`,
+      loops: [over, ...between, loop],
+      expected: 'copies for all threads of the block',
+    }
+  const written = writesOf(over.body)
+  const said = [over.extent, ...conditions, loop.extent, ...loop.guards]
+  const changed =
+    accessesOf(statements).find((a) => a.mode === 'read' && written.has(a.buffer))?.buffer ??
+    [...written].find((b) => said.some((e) => readsAny(e, new Set([b]))))
+  if (changed !== undefined)
+    return {
+      message: `${loop.name} reads ${changed} for its copies, which ${over.name} writes`,
+      loops: [over, loop],
+      expected: `copies of what ${over.name} does not write`,
+    }
+  return { over, loop, conditions }
+}
+
+function expressionsIn(body: Body): readonly Expr[] {
+  const out: Expr[] = []
+  walkStmts(body, (s) => {
+    out.push(...exprsOf(s))
+  })
+  return out
+}

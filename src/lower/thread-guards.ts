@@ -1,0 +1,34 @@
+/**
+ * Guards of bound loops, inside of them. Invariant reached: around a loop that all threads of a block have to run alike stands no
+ * guard that only some of them pass; what else is in the guarded loops stands under it by itself.
+ */
+
+import type { Expr } from '../ir/expr.ts'
+import { mentionsAny } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { whenAll } from '../ir/statement-builders.ts'
+import { type Body, bodiesOf, someStmt, stmt, withBodies } from '../ir/tree.ts'
+
+/** `over` with the guards that threads may disagree on brought into `loop`, beside what `alone` names. */
+export function guardsInside(over: For, loop: For, alone: Body): For {
+  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === loop)
+  const within = (list: Body, guards: readonly Expr[], threads: ReadonlySet<string>): Body =>
+    list.flatMap((s): Body => {
+      if (s.kind === 'alloc' || alone.includes(s)) return [s]
+      if (s === loop) return [stmt({ ...loop, body: within(loop.body, guards, threads) })]
+      if (!holds(s)) return whenAll(guards, [s])
+      if (s.kind !== 'for')
+        return [
+          withBodies(
+            s,
+            bodiesOf(s).map((b) => within(b, guards, threads)),
+          ),
+        ]
+      const known = boundTo(s, 'thread') ? new Set([...threads, s.var]) : threads
+      const own = s.guards.filter((g) => mentionsAny(g, known))
+      const body = within(s.body, [...guards, ...own], known)
+      return [stmt({ ...s, guards: s.guards.filter((g) => !own.includes(g)), body })]
+    })
+  return stmt({ ...over, body: within(over.body, [], new Set()) })
+}

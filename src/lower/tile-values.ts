@@ -1,0 +1,98 @@
+/**
+ * Loop-invariant code motion for pipelines that go on: what copies compute of the iteration of the loop around alone, quotients
+ * and what is loaded, is computed once for each and kept in registers.
+ */
+
+import type { Facts } from '../analysis/integers/facts.ts'
+import { allocatedIn, boundVarsOf } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { type Expr, int, load } from '../ir/expr.ts'
+import {
+  children,
+  evaluationGuard,
+  freeVars,
+  mentions,
+  mentionsAny,
+  readsMemory,
+  rewriteExpr,
+  someExpr,
+} from '../ir/expr-tree.ts'
+import { AXES_OF_BLOCK } from '../ir/hardware-axes.ts'
+import type { Buffer, For } from '../ir/loops.ts'
+import { local, store } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
+import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../ir/tree.ts'
+
+/** Values that a thread holds. */
+const MOST = 16
+
+export interface TileValues {
+  /** The copies with the values from registers. */
+  readonly copies: Body
+  readonly registers: readonly Buffer[]
+  readonly fill: Body
+}
+
+/** Of `copies` in `loop`, of which each iteration of `over` has some. What reads memory is something that all rounds ask for. */
+export function tileValues(copies: Body, loop: For, over: For, known: Facts, names: Names): TileValues {
+  const own = new Set([loop.var, ...boundVarsOf(copies)])
+  const memory = allocatedIn(copies)
+  const isOne = (e: Expr): boolean =>
+    e.dtype === 'i32' &&
+    mentions(e, over.var) &&
+    !mentionsAny(e, own) &&
+    !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
+    isCostly(e) &&
+    // Of a register nobody knows what divides it.
+    known.divisor(e) === 1
+  const found = new Map<string, Expr>()
+  // What reads nothing may be computed whether or not copies ask.
+  const visit = (e: Expr, always: boolean): void => {
+    if (!isOne(e) || (!always && readsMemory(e))) {
+      for (const [k, x] of children(e).entries()) visit(x, always && !evaluationGuard(e, k))
+    } else found.set(keyOf(e), e)
+  }
+  // A condition on threads and rounds of a copy says who makes it, not whether anybody does.
+  const byThreads = (e: Expr): boolean =>
+    !readsMemory(e) && [...freeVars(e)].every((v) => own.has(v) || THREADS.has(v))
+  const visitAll = (body: Body, always: boolean): void => {
+    for (const s of body) {
+      const conditions = s.kind === 'for' ? s.guards : s.kind === 'if' ? [s.cond] : []
+      const asked = s.kind === 'for' ? [s.extent] : exprsOf(s)
+      for (const e of asked) visit(e, always)
+      if (s.kind === 'for') for (const e of s.guards) visit(e, false)
+      const some = s.kind !== 'for' || (s.extent.kind === 'const' && s.extent.value > 0)
+      const runs = always && some && conditions.every(byThreads)
+      bodiesOf(s).forEach((b, k) => {
+        visitAll(b, runs && k === 0)
+      })
+    }
+  }
+  visitAll(copies, true)
+  // One may be part of another.
+  const registers = new Map<string, Buffer>()
+  const fromRegisters = (e: Expr): Expr | undefined => {
+    const register = isCostly(e) ? registers.get(keyOf(e)) : undefined
+    return register && load(register.name, [int(0)], 'i32')
+  }
+  const inside = (e: Expr): number => 1 + Math.max(0, ...children(e).map(inside))
+  const values = [...found.values()].slice(0, MOST).toSorted((a, b) => inside(a) - inside(b))
+  const fill = values.map((e) => {
+    const register = local(names.fresh(`${over.var}_value`), 'i32')
+    const value = rewriteExpr(e, fromRegisters)
+    registers.set(keyOf(value), register)
+    return store(register.name, [int(0)], value)
+  })
+  return {
+    copies: rewriteStmts(copies, { expr: fromRegisters }),
+    registers: [...registers.values()],
+    fill,
+  }
+}
+
+const THREADS: ReadonlySet<string> = new Set(AXES_OF_BLOCK)
+
+const isCostly = (e: Expr): boolean =>
+  e.kind === 'load' ||
+  e.kind === 'search' ||
+  (e.kind === 'binary' && (e.op === 'div' || e.op === 'mod') && e.b.kind !== 'const')

@@ -1,0 +1,364 @@
+/** Pipelines that go on into the next tiles: nothing changes, whatever tiles there are and however many rounds each has. */
+import { fc } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
+import { devices } from '../../src/node.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
+import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { runs, sample } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
+import { gatherBy } from './counted-gathers.ts'
+import {
+  type Continued,
+  continuedSteps,
+  copiesOf,
+  inputsOf,
+  scheduledBy,
+  stepsOf,
+} from './counted-products.ts'
+
+const TEXT = `
+kernel layer(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer bias: f32[j] in
+  buffer T: f32[i, j] local
+  buffer C: f32[i, j] out
+  iterate sum [i, j, p] as SSR { T[i, j] += A[i, p] * B[p, j] }
+  iterate after [i, j] as SS { C[i, j] = max(2 * T[i, j] + bias[j], 0) }
+}
+schedule layer.tiles(rows, cols) {
+  split sum.i by 2 * rows -> (io, ii)
+  split ii by 2 -> (it, ir)
+  split sum.j by 2 * cols -> (jo, ji)
+  split ji by 2 -> (jt, jr)
+}
+// Blocks take tiles one after the other; the last may be cut off, and so may the last round.
+schedule layer.blocks(rows, cols, depth, stages, grid) {
+  use tiles(rows, cols)
+  split p by depth -> (po, pi)
+  reorder (io, jo, it, jt, po, pi, ir, jr)
+  compute_at after at jt
+  cache_write T at jt in register
+  fuse (io, jo) -> tile
+  split tile by grid -> (round, block)
+  reorder (block, round)
+  bind block to block.x, it to thread.y, jt to thread.x
+  cache_read A at po in shared padded 0 -> As
+  cache_read B at po in shared padded 0 -> Bs
+  pipeline po by stages over round
+}
+// Results leave through shared memory. One block has all tiles, in two loops.
+schedule layer.through(rows, cols, depth, stages, grid) {
+  use tiles(rows, cols)
+  split p by depth -> (po, pi)
+  reorder (io, jo, it, jt, po, pi, ir, jr)
+  compute_at after at jt
+  cache_write T at jt in register
+  fuse (io, jo) -> tile
+  split tile by grid -> (again, round)
+  bind it to thread.y, jt to thread.x
+  cache_write C at round in shared -> Cs
+  cache_read A at po in shared -> As
+  cache_read B at po in shared padded 0 -> Bs
+  pipeline po by stages over round
+}
+// One thread; one of two operands is copied.
+schedule layer.alone(rows, cols, depth, stages, grid) {
+  use tiles(rows, cols)
+  split p by depth -> (po, pi)
+  reorder (io, jo, po, it, jt, pi, ir, jr)
+  compute_at after at jo
+  cache_write T at jo in register
+  cache_read B at po in shared -> Bs
+  pipeline po by stages over jo
+}
+
+kernel gather(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+// Rows with any number of rounds, or none.
+schedule gather.rows(rows, cols, depth, stages, grid) {
+  split j by depth -> (jo, ji)
+  split f by 2 * cols -> (fo, fi)
+  reorder (i, fo, fi, jo, ji)
+  fuse (i, fo) -> tile
+  split tile by grid -> (round, block)
+  reorder (block, round)
+  bind block to block.x, fi to thread.x
+  cache_write C at fi in register
+  cache_read A at jo in shared padded 0 -> As
+  cache_read B at jo in shared padded 0 -> Bs
+  pipeline jo by stages over round
+}
+schedule gather.runs(rows, cols, depth, stages, grid) {
+  split i by grid -> (io, ii)
+  split f by cols -> (fo, fi)
+  reorder (io, fo, fi, ii, j)
+  bind io to block.x, fo to block.y, fi to thread.x
+  cache_write C at ii in register
+  cache_read A at j in shared -> As
+  cache_read B at j in shared -> Bs
+  pipeline j by stages over ii
+}
+`
+const program = parseProgram(TEXT)
+
+const whole = (rows: number, cols: number, seed: number): Tensor =>
+  dense(
+    [rows, cols],
+    Float32Array.from({ length: rows * cols }, (_, e) => ((e * 31 + seed) % 9) - 4),
+  )
+
+/** Of rows and columns some are empty, at the ends too. */
+function inputsFor(kernel: string, m: number, n: number, k: number, seed: number): Inputs {
+  if (kernel === 'layer')
+    return {
+      tensors: {
+        A: whole(m, k, seed),
+        B: whole(k, n, seed + 3),
+        bias: dense([n], whole(1, n, seed).values!),
+      },
+      params: { m, n, k },
+    }
+  const cells = Array.from({ length: m * n }, (_, e) => e).filter(
+    (e) => (e * 7919 + seed) % 5 < 3 && (Math.floor(e / n) * 5 + seed) % 4 !== 0,
+  )
+  const A = coords(
+    [m, n],
+    [cells.map((e) => Math.floor(e / n)), cells.map((e) => e % n)],
+    cells.map((e) => (e % 7) - 3),
+  )
+  return { tensors: { A, B: whole(n, k, seed) }, params: { m, n, d: k } }
+}
+
+const CASES = [
+  ['layer', 'blocks'],
+  ['layer', 'through'],
+  ['layer', 'alone'],
+  ['gather', 'rows'],
+  ['gather', 'runs'],
+] as const
+
+test('copies for the next tiles change no result, and race with nothing', async () => {
+  const device = createCpuDevice()
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...CASES),
+      fc.record({
+        rows: fc.integer({ min: 1, max: 2 }),
+        cols: fc.integer({ min: 1, max: 3 }),
+        depth: fc.integer({ min: 1, max: 3 }),
+        stages: fc.integer({ min: 2, max: 5 }),
+        grid: fc.integer({ min: 1, max: 4 }),
+      }),
+      fc.record({ m: fc.nat(9), n: fc.integer({ min: 1, max: 9 }), k: fc.nat(9), seed: fc.nat(100) }),
+      async ([kernel, name], { rows, cols, depth, stages, grid }, { m, n, k, seed }) => {
+        const { compilation: c } = program.kernel(kernel).schedule(name, rows, cols, depth, stages, grid)
+        const bound = bindInputs(c.kernel, inputsFor(kernel, m, n, k, seed))
+        const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+        agreeOnStages(c, bound, expected)
+        expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
+      },
+    ),
+    { numRuns: runs(12) },
+  )
+}, 300_000)
+
+test('copies for the next tiles on WebGPU', async () => {
+  const device = await devices.webgpu()
+  for (const [kernel, name] of sample(CASES, 2)) {
+    const compiled = await program.kernel(kernel).schedule(name, 2, 2, 2, 3, 2).compile(device)
+    for (const [m, n, k] of [
+      [9, 8, 7],
+      [5, 3, 0],
+    ] as const) {
+      const prepared = await compiled.prepare(inputsFor(kernel, m, n, k, 3))
+      expect((await prepared.verify()).problems, `${kernel}.${name} ${m} ${n} ${k}`).toEqual([])
+      prepared.free()
+    }
+  }
+  await device.dispose()
+}, 300_000)
+
+const continued = fc.record<Continued>({
+  kernel: fc.constantFrom('product', 'blocks'),
+  a: fc.constantFrom('bulk', 'later', 'plain'),
+  b: fc.constantFrom('bulk', 'later', 'plain'),
+  ordered: fc.boolean(),
+  stages: fc.constantFrom(2, 3, 4, 5),
+  grid: fc.integer({ min: 1, max: 7 }),
+  again: fc.boolean(),
+})
+
+test('copies that take their time arrive before they are used, in whatever tile that is', () => {
+  fc.assert(
+    fc.property(
+      continued,
+      fc.integer({ min: 1, max: 5 }),
+      fc.integer({ min: 1, max: 3 }),
+      fc.nat(5),
+      fc.nat(1000),
+      (made, rows, columns, rounds, seed) => {
+        const { inputs, C } = inputsOf(made.kernel, rows, rounds, seed, 8 * columns)
+        const copies = copiesOf(scheduledBy(made.kernel, continuedSteps(made)), inputs, C, seed)
+        const alone = copiesOf(scheduledBy(made.kernel, continuedSteps(made, false)), inputs, C, seed)
+        expect(copies).toBe(alone)
+      },
+    ),
+    { numRuns: runs(10) },
+  )
+}, 300_000)
+
+test('copies for the next tile are under way while results leave', () => {
+  const steps = { kernel: 'blocks', a: 'bulk', b: 'later', ordered: true, stages: 4, grid: 2 } as const
+  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false })).emit('cuda')[0]!.text
+  const events =
+    /expect\(|bulk\(|later\(|copied|[^_]wait\(\d\)|arrived\(\(|multiply\(|started|done\(\d\)|for \(int \w+|C\[/g
+  const all = [...text.matchAll(events)].map((m) => m[0].trim())
+  const start = ['expect(', 'bulk(', 'later(', 'copied']
+  const product = ['arrived((', 'multiply(', 'multiply(', 'started', 'done(1)']
+  expect(all).toEqual([
+    ...['for (int round_5', ...start, 'wait(2)'],
+    ...['for (int round', 'for (int j', ...product, ...start, 'wait(2)'],
+    ...['done(0)', 'for (int round_4', 'C['],
+  ])
+})
+
+test('what a tile has for all of its copies is computed once', () => {
+  const steps = { kernel: 'blocks', a: 'bulk', b: 'bulk', ordered: true, stages: 3, grid: 2 } as const
+  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false })).emit('cuda')[0]!.text
+  const copies = text.split('\n').filter((l) => l.includes('bulk('))
+  expect(copies).toHaveLength(4)
+  for (const l of copies) expect(l).not.toMatch(/j_indptr\[|part/)
+})
+
+const refused = (f: () => unknown, message: string): void => {
+  const d = refusal(f)
+  expect([d.code, d.message]).toEqual(['schedule/not-one-sequence', expect.stringContaining(message)])
+  expect(d.span).toBeDefined()
+  expect(d.expected).toBeDefined()
+}
+
+test.each([
+  [
+    'reorder (io, jo, it, jt, po, pi, ir, jr)\nbind io to block.x, jo to block.y, it to thread.y, jt to thread.x',
+    'jo',
+    'no serial loop is around po',
+  ],
+  [
+    'reorder (io, jo, it, jt, po, pi, ir, jr)\nbind io to block.x, jt to thread.x',
+    'jo',
+    'it is the innermost serial loop around po, not jo',
+  ],
+  [
+    'reorder (it, io, jo, jt, po, pi, ir, jr)\nbind it to thread.y, jt to thread.x',
+    'io',
+    'jo is the innermost serial loop around po, not io',
+  ],
+])('a loop around that rounds do not go on over: %#', (order, over, message) => {
+  const text = `schedule layer.tested {
+    use tiles(2, 2)
+    split p by 2 -> (po, pi)
+    ${order}
+    cache_read B at po in shared padded 0 -> Bs
+    pipeline po by 2 over ${over}
+  }`
+  const kernel = parseProgram(`${TEXT}\n${text}`).kernel('layer')
+  refused(() => kernel.schedule('tested'), message)
+})
+
+test('rounds that threads may disagree on', () => {
+  const text = `schedule gather.tested {
+    split i by 2 -> (round, row)
+    reorder (row, round, j, f)
+    bind row to thread.y
+    cache_read A at j in shared -> As
+    pipeline j by 2 over round
+  }`
+  const kernel = parseProgram(`${TEXT}\n${text}`).kernel('gather')
+  refused(() => kernel.schedule('tested'), 'threads may disagree on ')
+})
+
+test('copies of what the loop around writes', () => {
+  const text = `
+    kernel twice(m: size, k: size) {
+      axis i = dense_fixed(m)
+      axis p = dense_fixed(k)
+      axis q = dense_fixed(k)
+      buffer A: f32[i, p] in
+      buffer B: f32[p, q] in
+      buffer P: f32[i, p] local
+      buffer C: f32[i, q] out
+      iterate double [i, p] as SS { P[i, p] = 2 * A[i, p] }
+      iterate sum [i, q, p] as SSR { C[i, q] += P[i, p] * B[p, q] }
+    }
+    schedule twice.tested {
+      compute_at double at sum.i
+      split sum.p by 2 -> (po, pi)
+      reorder (po, sum.q, pi)
+      cache_read P at po in shared padded 0 -> Ps
+      pipeline po by 2 over i
+    }`
+  refused(
+    () => parseProgram(text).kernel('twice').schedule('tested'),
+    'po reads P for its copies, which i writes',
+  )
+})
+
+test('copies that are of one row of threads', () => {
+  const by = (over: string) => (): unknown =>
+    gatherBy(`
+    require m % 4 == 0
+    require d % 4 == 0
+    split i by 2 -> (io, ii)
+    split f by 4 -> (fo, fi)
+    reorder (io, fo, ii, j, bi, k, fi)
+    bind ii to thread.y
+    cache_write C at ii in register
+    cache_read B at j in tile -> Bs
+    tensorize Bs.k with bulk
+    pipeline j by 2 ${over}`)
+  expect(by('')).not.toThrow()
+  refused(by('over fo'), 'what j copies depends on loops between it and fo')
+})
+
+test('what the steps after it made of the loop around', () => {
+  const text = `schedule layer.tested {
+    use blocks(2, 2, 2, 2, 2)
+    require m == 8
+    require n == 8
+    unroll round
+  }`
+  const kernel = parseProgram(`${TEXT}\n${text}`).kernel('layer').schedule('tested')
+  refused(() => kernel.emit('cuda'), 'round, the loop around po, is not serial')
+})
+
+test('copies that blocks of a cluster make for each other', () => {
+  const steps = stepsOf({
+    kernel: 'product',
+    a: 'bulk',
+    b: 'bulk',
+    ordered: true,
+    again: true,
+    stages: 0,
+    cluster: 2,
+  })
+  const kernel = scheduledBy('product', `${steps}\npipeline po by 3 over ios`)
+  refused(() => kernel.emit('cuda'), 'blocks of a cluster copy for each other in po')
+})
