@@ -4,7 +4,16 @@ import { transformSync } from 'esbuild'
 import { withMutants } from './mutants.mjs'
 
 /** What tests and sources find beside them. */
-const BESIDE = ['kernels', 'data', 'docs', 'node_modules', 'package.json', 'README.md', 'ARCHITECTURE.md']
+const BESIDE = [
+  'kernels',
+  'data',
+  'docs',
+  'node_modules',
+  'package.json',
+  'README.md',
+  'ARCHITECTURE.md',
+  'examples',
+]
 
 /** Writes `src`, `test`, `bench` and `scripts` as JavaScript below `folder`. */
 export function build(folder, mutants) {
