@@ -1,7 +1,18 @@
 /** The caller's view of a kernel: tensors over the axes they were declared over, before formats replaced these. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import {
+  type Axis,
+  chainTo,
+  isAttached,
+  isDenseChain,
+  isFused,
+  isGathered,
+  isStored,
+  parentOf,
+  type StoredAxis,
+} from '../../ir/axis.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
+import { walkStmts1 } from '../../ir/stage1-tree.ts'
 
 export { allAxesOf } from '../../ir/stage1-tree.ts'
 
@@ -89,4 +100,24 @@ export function givenOf(
   return new Map(
     kernel.reformats.flatMap((of) => of.instance.given.map((g) => [g.name, { kind: g.kind, of }] as const)),
   )
+}
+
+/** Axes that iterations run over and that no tensor is over, the last of each chain: lists, patterns alone. */
+export function axesWithoutTensor(kernel: Kernel1): readonly string[] {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const used = new Set<string>()
+  const add = (name: string): void => {
+    const a = axes.get(name)
+    if (isFused(a)) for (const m of a.members) add(m)
+    else if (isAttached(a) || isGathered(a)) add(a.base)
+    else used.add(name)
+  }
+  walkStmts1(kernel.body, (s) => {
+    if (s.kind === 'iterate') for (const x of s.iters) add(x.axis)
+  })
+  const covered = new Set(kernel.buffers.flatMap((b) => b.axes))
+  return leafChains(kernel.axes).flatMap((chain) => {
+    const last = chain.findLast((a) => used.has(a))
+    return last === undefined || covered.has(last) ? [] : [last]
+  })
 }

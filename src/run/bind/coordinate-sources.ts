@@ -18,6 +18,7 @@ import { axesOfBinding } from './binding-names.ts'
 import {
   allAxesOf,
   asDeclared,
+  axesWithoutTensor,
   callerTensor,
   callerTensors,
   isStructured,
@@ -86,7 +87,7 @@ export function randomSources(
   const newDense = new Map<string, Tensor>()
   const tensors = callerTensors(kernel)
   // Structure first: one source for each chain that nothing bound says anything about.
-  const used = new Set(tensors.flatMap((t) => t.axes))
+  const used = new Set([...tensors.flatMap((t) => t.axes), ...axesWithoutTensor(kernel)])
   for (const chain of leafChains([...axes.values()])) {
     const leaf = chain.findLast((a) => used.has(a))
     if (leaf === undefined || !isStructured(axes, leaf)) continue

@@ -1,10 +1,15 @@
 /** Required inputs: what has to be bound, and the coordinates of what is stored sparse. */
 import { fail, SptError } from '../../ast/diagnostic.ts'
-import { type Axis, chainTo, isAttached, isFused, isGathered } from '../../ir/axis.ts'
+import { chainTo } from '../../ir/axis.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { allAxesOf, type CallerTensor, callerTensors, isStructured, leafChains } from './caller-tensors.ts'
+import {
+  allAxesOf,
+  axesWithoutTensor,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+} from './caller-tensors.ts'
 import type { Source } from './types.ts'
 
 const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
@@ -65,36 +70,18 @@ export function requireStructure(
       hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense one`,
     })
   }
-  requireLists(kernel, new Set([...given, ...kernel.buffers.map((b) => b.axes)].flat()))
+  if (seed === undefined) requireLists(kernel, new Set(given.flat()))
 }
 
-/** Axes that no tensor is over, as lists are. */
+/** Lists, and patterns that are run over alone. */
 function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
   const axes = allAxesOf(kernel)
-  const used = axesRunOver(kernel, axes)
-  for (const chain of leafChains(kernel.axes)) {
-    const open = chain.findLast((a) => isStructured(axes, a) && used.has(a) && !given.has(a))
-    if (open === undefined) continue
+  const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))
+  if (open !== undefined)
     fail({
       code: 'bind/no-structure',
       message: `axis ${open} has no structure: nothing that is bound says which coordinates it holds`,
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
-      hint: `bind ${open} to coordinates; where it holds none, to lists that are empty`,
+      hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random ones`,
     })
-  }
-}
-
-/** The stored axes that iterations run over. */
-function axesRunOver(kernel: Kernel1, axes: ReadonlyMap<string, Axis>): ReadonlySet<string> {
-  const used = new Set<string>()
-  const add = (name: string): void => {
-    const a = axes.get(name)
-    if (isFused(a)) for (const m of a.members) add(m)
-    else if (isAttached(a) || isGathered(a)) add(a.base)
-    else used.add(name)
-  }
-  walkStmts1(kernel.body, (s) => {
-    if (s.kind === 'iterate') for (const x of s.iters) add(x.axis)
-  })
-  return used
 }
