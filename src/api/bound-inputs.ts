@@ -39,6 +39,13 @@ export interface RunInputs {
   readonly statistics?: Readonly<Record<string, number>>
 }
 
+/** What can be bound, by its outer form alone. @throws SptError `api/argument` */
+export function expectInputs(inputs: RunInputs): void {
+  expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
+  expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
+  expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
+}
+
 /** Values as tensors, checked for what they are. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
 export function valuesIn(
   kernel: Kernel1,
@@ -48,8 +55,7 @@ export function valuesIn(
   readonly params: Readonly<Record<string, number>>
   readonly seed: number | undefined
 } {
-  expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
-  expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
+  expectInputs(inputs)
   const { params: scalars = {}, seed, statistics = {} } = inputs
   expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
   const [statistic] = Object.keys(statistics)
@@ -75,7 +81,6 @@ export function valuesIn(
     'an integer, or none for no random data',
   )
   const { tensors: given = {} } = inputs
-  expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
   const tensors = byName<Tensor>()
   const flat: [string, Bare][] = []
   for (const [name, value] of Object.entries(given)) {

@@ -12,7 +12,7 @@ import { type CostModel, costModel, type ModelledDevice } from '../search/model/
 import type { Resident } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
-import { type RunInputs, valuesIn } from './bound-inputs.ts'
+import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
 import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
 import { expectedTimes } from './expected-times.ts'
@@ -97,6 +97,7 @@ export async function broughtQuestion<K extends Schedulable<K>>(
 export function factsFor(asking: Asking, source: Compilation['source'], given: ChoiceInputs): Facts {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
   const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
+  expectInputs(inputs)
   const { tensors = {} } = inputs
   expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
   expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')

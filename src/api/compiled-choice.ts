@@ -5,7 +5,7 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import { usedByChoice } from '../schedule/used-data.ts'
-import { type RunInputs, valuesIn } from './bound-inputs.ts'
+import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import type { Chosen } from './choice-conditions.ts'
 import {
   answer,
@@ -120,6 +120,7 @@ export class CompiledChoice extends CompiledKernel {
 
   /** Formats of the schedules that were not chosen may take lists and sets beside. */
   #takenBy({ kernel }: ChosenKernel<Compilable>, { inputs }: Question<Compilable>): RunInputs {
+    expectInputs(inputs)
     const { tensors = {} } = inputs
     const used = usedByChoice(this.#open.choice)
     return { ...inputs, tensors: takenBy(kernel.compilation.kernel, tensors, used) }

@@ -3,7 +3,7 @@
  * What limits a kernel, by terms of its loops (`model/terms.ts`), times a correction that was learned on generated families
  * of matrices (`bench/train-model.ts`).
  */
-import { type RunInputs, valuesIn } from '../api/bound-inputs.ts'
+import { expectInputs, type RunInputs, valuesIn } from '../api/bound-inputs.ts'
 import { besideDeclared, checkBound } from '../api/format-data.ts'
 import { Kernel } from '../api/kernel.ts'
 import { declaredOf, sizesOf } from '../api/statistics.ts'
@@ -62,6 +62,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
       hint: 'calibrate it (spt calibrate), search without a prior, or give a `model`',
     })
   const { source } = kernel
+  expectInputs(inputs)
   const { tensors = {} } = inputs
   const used = kernel.takenData
   checkBound(kernel.compilation.kernel, Object.keys(tensors), used)

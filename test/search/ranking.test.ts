@@ -58,7 +58,7 @@ kernel product(m: size, n: size, d: size) {
 space product.blocks {
   rows in 1, 2 .. 32
   cols in 1, 2 .. 32 where (cols <= longest(j) + d)
-  by in 1, 2, 4, 8, 16
+  by in 0, 2, 4, 8, 16
   only where (cuda)
   reorder (i, f, j)
   split i by rows -> (io, ii)
