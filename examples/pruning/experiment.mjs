@@ -24,6 +24,7 @@ async function main() {
       tasks: { type: 'string', default: Object.keys(TASKS).join() },
       patterns: { type: 'string', default: Object.keys(PATTERNS).join() },
       stages: { type: 'string', default: '0.5,0.65,0.75,0.85,0.9,0.95' },
+      limit: { type: 'string' },
       workers: { type: 'string', default: '2' },
       out: { type: 'string' },
     },
@@ -36,11 +37,12 @@ async function main() {
     for (const name of given)
       if (!(name in known)) throw new Error(`there is no ${name}; there are ${Object.keys(known).join(', ')}`)
   const stages = values.stages.split(',').map(Number)
+  const limit = values.limit === undefined ? undefined : Number(values.limit)
   const seeds = values.seeds.split(',').map(Number)
-  const jobs = seeds.flatMap((seed) => tasks.map((task) => ({ task, seed, patterns, stages })))
+  const jobs = seeds.flatMap((seed) => tasks.map((task) => ({ task, seed, patterns, stages, limit })))
   const rows = []
   const write = () => {
-    const said = { stages, patterns, tasks: tasks.map((t) => ({ task: t, ...TASKS[t] })) }
+    const said = { stages, patterns, limit, tasks: tasks.map((t) => ({ task: t, ...TASKS[t] })) }
     const order = (r) => [tasks.indexOf(r.task), patterns.indexOf(r.pattern), r.seed]
     rows.sort((a, b) => order(a).reduce((d, x, k) => d || x - order(b)[k], 0))
     if (values.out) writeFileSync(values.out, [said, ...rows].map((r) => `${JSON.stringify(r)}\n`).join(''))

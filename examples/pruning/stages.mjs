@@ -34,8 +34,9 @@ function stagesOf(name, stages) {
  * Results of one network, a row for each pattern: with every sparsity the share of the norm that is kept, and the accuracy before and after
  * training on.
  * @param task of `network.mjs`
+ * @param what `limit`: the sparsity that no layer exceeds
  */
-export async function runs(task, seed, { patterns, stages, first, between }) {
+export async function runs(task, seed, { patterns, stages, first, between, limit = 1 }) {
   const network = await task.network(seed)
   await network.train(first)
   const trained = { state: await network.state(), accuracy: await network.accuracy() }
@@ -52,19 +53,24 @@ export async function runs(task, seed, { patterns, stages, first, between }) {
       figures.accuracy.push(short(await network.accuracy()))
     }
     if (PATTERNS[name] === null) for (const s of stages) await tuned(s)
-    else await pruned(network, PATTERNS[name], stagesOf(name, stages), tuned)
+    else await pruned(network, PATTERNS[name], stagesOf(name, stages), tuned, limit)
     out.push({ pattern: name, seed, trained: trained.accuracy, ...figures })
   }
   return out
 }
 
-async function pruned(network, pattern, stages, tuned) {
+async function pruned(network, pattern, stages, tuned, limit) {
   const stage = async (now) => {
     await network.prune(keptIn(now))
     await tuned(now.sparsity, now.report)
     return layersOf(await network.layers())
   }
-  const last = await pruneInStages(layersOf(await network.layers()), { pattern, stages, between: stage })
+  const last = await pruneInStages(layersOf(await network.layers()), {
+    pattern,
+    stages,
+    between: stage,
+    limits: { '*': limit },
+  })
   await stage({ ...last, report: last.reports.at(-1), sparsity: stages.at(-1) })
 }
 
