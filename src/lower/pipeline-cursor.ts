@@ -85,20 +85,18 @@ export class PipelineCursor {
     return lt(held(this.#tile), this.#sequence.over.extent)
   }
 
-  /** Whether the address is another one for each round. */
-  moves = (a: Load): boolean => someExpr(a, (x) => x.kind === 'load' && x.buffer === this.#slice.name)
+  /** Whether the address, which is not the cursor itself, is another one for each round. */
+  moves = (a: Load): boolean =>
+    a.buffer !== this.#slice.name && someExpr(a, (x) => x.kind === 'load' && x.buffer === this.#slice.name)
 
   /** The number of the k-th round of this iteration. */
   number = (k: Expr): Expr => add(held(this.#first), k)
 
-  /** Before the loop over which the sequence goes, and before all that repeats it. `start`: the copies before the first round. */
-  preheaders(setup: Body, meet: Body): readonly Preheader[] {
-    const { over } = this.#sequence
-    const begin = [alloc(this.#first), set(this.#first, int(0))]
-    const again = this.#outermost === over.var ? [] : meet
+  /** Before the loop over which the sequence goes, and, where rounds are numbered, before all that repeats it. */
+  preheaders(setup: Body): readonly Preheader[] {
     return [
-      { loop: this.#outermost, statements: begin },
-      { loop: over.var, statements: [...again, ...setup] },
+      { loop: this.#outermost, statements: [alloc(this.#first), set(this.#first, int(0))] },
+      { loop: this.#sequence.over.var, statements: setup },
     ]
   }
 

@@ -123,7 +123,7 @@ function expandLoop(
   if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], preheaders: [] }
   const cursor = sequence && new PipelineCursor(sequence, loop, stages, top, stored, names)
   const staged = new Set(buffers.map((b) => b.name))
-  const written = writesOf((sequence?.over ?? loop).body)
+  const written = writesOf(loop.body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const tile = sequence && tileValues(statements, loop, sequence.over, facts, names)
   const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
@@ -241,10 +241,7 @@ function expandLoop(
   ]
   return {
     body,
-    preheaders: [
-      ...barriers.flatMap((c) => c.preheaders),
-      ...(cursor?.preheaders(setup, [BLOCK_BARRIER]) ?? []),
-    ],
+    preheaders: [...barriers.flatMap((c) => c.preheaders), ...(cursor?.preheaders(setup) ?? [])],
   }
 }
 

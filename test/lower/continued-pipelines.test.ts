@@ -106,15 +106,28 @@ schedule gather.rows(rows, cols, depth, stages, grid) {
   cache_read B at jo in shared padded 0 -> Bs
   pipeline jo by stages over round
 }
+// Threads may have nothing to compute, and copy nevertheless.
 schedule gather.runs(rows, cols, depth, stages, grid) {
   split i by grid -> (io, ii)
-  split f by cols -> (fo, fi)
-  reorder (io, fo, fi, ii, j)
+  split f by 1 + cols -> (fo, fi)
+  split j by depth -> (jo, ji)
+  reorder (io, fo, fi, ii, jo, ji)
   bind io to block.x, fo to block.y, fi to thread.x
   cache_write C at ii in register
+  cache_read A at jo in shared padded 0 -> As
+  cache_read B at jo in shared padded 0 -> Bs
+  pipeline jo by stages over ii
+}
+// The one thread there is may have nothing to compute.
+schedule gather.one(rows, cols, depth, stages, grid) {
+  split f by 1 + cols -> (fo, ft)
+  split ft by 1 + cols -> (fa, fb)
+  reorder (fo, i, fb, fa, j)
+  fuse (i, fb) -> tile
+  bind fo to block.x, fa to thread.x
+  cache_write C at fa in register
   cache_read A at j in shared -> As
-  cache_read B at j in shared -> Bs
-  pipeline j by stages over ii
+  pipeline j by stages over tile
 }
 `
 const program = parseProgram(TEXT)
@@ -153,6 +166,7 @@ const CASES = [
   ['layer', 'alone'],
   ['gather', 'rows'],
   ['gather', 'runs'],
+  ['gather', 'one'],
 ] as const
 
 test('copies for the next tiles change no result, and race with nothing', async () => {
@@ -176,7 +190,21 @@ test('copies for the next tiles change no result, and race with nothing', async 
         expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
       },
     ),
-    { numRuns: runs(12) },
+    { numRuns: runs(14) },
+  )
+}, 300_000)
+
+test('threads with nothing to compute copy for the others', async () => {
+  const device = createCpuDevice()
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 2, max: 4 }), fc.nat(100), async (stages, seed) => {
+      // Three threads, of which one has a column; all have an element of A.
+      const { compilation: c } = program.kernel('gather').schedule('runs', 1, 2, 3, stages, 3)
+      const bound = bindInputs(c.kernel, inputsFor('gather', 8, 9, 1, seed))
+      const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+      expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
+    }),
+    { numRuns: runs(3) },
   )
 }, 300_000)
 
@@ -204,6 +232,7 @@ const continued = fc.record<Continued>({
   stages: fc.constantFrom(2, 3, 4, 5),
   grid: fc.integer({ min: 1, max: 7 }),
   again: fc.boolean(),
+  through: fc.boolean(),
 })
 
 test('copies that take their time arrive before they are used, in whatever tile that is', () => {
@@ -225,9 +254,24 @@ test('copies that take their time arrive before they are used, in whatever tile 
   )
 }, 300_000)
 
+test('turns begin when all threads have ended the one before', () => {
+  const turns = fc.record({ rows: fc.integer({ min: 3, max: 5 }), stages: fc.integer({ min: 2, max: 4 }) })
+  fc.assert(
+    fc.property(turns, fc.integer({ min: 1, max: 4 }), fc.nat(1000), ({ rows, stages }, rounds, seed) => {
+      const { inputs, C } = inputsOf('product', rows, rounds, seed, 8)
+      const boxes = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true } as const
+      const steps = continuedSteps({ ...boxes, stages, grid: 1, again: true, through: false })
+      expect(copiesOf(scheduledBy('product', steps), inputs, C, seed)).toBe(rows * rounds * 6)
+    }),
+    { numRuns: runs(4) },
+  )
+}, 300_000)
+
 test('copies for the next tile are under way while results leave', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'later', ordered: true, stages: 4, grid: 2 } as const
-  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false })).emit('cuda')[0]!.text
+  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false, through: true })).emit(
+    'cuda',
+  )[0]!.text
   const events =
     /expect\(|bulk\(|later\(|copied|[^_]wait\(\d\)|arrived\(\(|multiply\(|started|done\(\d\)|for \(int \w+|C\[/g
   const all = [...text.matchAll(events)].map((m) => m[0].trim())
@@ -242,7 +286,9 @@ test('copies for the next tile are under way while results leave', () => {
 
 test('what a tile has for all of its copies is computed once', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'bulk', ordered: true, stages: 3, grid: 2 } as const
-  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false })).emit('cuda')[0]!.text
+  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false, through: true })).emit(
+    'cuda',
+  )[0]!.text
   const copies = text.split('\n').filter((l) => l.includes('bulk('))
   expect(copies).toHaveLength(4)
   for (const l of copies) expect(l).not.toMatch(/j_indptr\[|part/)
