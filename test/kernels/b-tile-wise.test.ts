@@ -13,10 +13,11 @@ const FILE = 'kernels/tile-wise.spt'
 
 kernelSuite({
   file: FILE,
-  onlyCuda: ['wgmma', 'dense'],
+  onlyCuda: ['wgmma', 'dense', 'persistent'],
   alsoWith: [
     ['pruned_linear_f16', 'wgmma', 128, 256, 2, 8, 1],
     ['pruned_linear_f16', 'wgmma', 64, 128, 4],
+    ['pruned_linear_f16', 'persistent', 128, 132, 128, 5, 50, 8, 1],
     ['pruned_linear_f16', 'dense', 128, 128, 4, 8, 1, 8],
   ],
   // Any pattern: inputs that some of a tile keep are zeros in the others.
