@@ -17,8 +17,8 @@ import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
 import type { UsedData } from '../schedule/used-data.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
 import type { ValueArray } from '../storage/tensor.ts'
-import { checkDevice, expectArgument, isRecord } from './argument-checks.ts'
-import { type RunInputs, valuesIn } from './bound-inputs.ts'
+import { checkDevice, expectArgument } from './argument-checks.ts'
+import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
 import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { withRandom } from './drawn-inputs.ts'
@@ -80,9 +80,9 @@ export class Workspace extends Uncloneable {
     this.#options = checkedOptions(device, options)
     this.#residents = new WorkspaceResidents(device, this.#options.convertThere)
     this.#source = kernel.source
+    expectInputs(inputs)
     const { statistics: _, ...bound } = inputs
     const { tensors: all = {} } = bound
-    expectArgument(isRecord(all), 'tensors', all, 'tensors or values by name')
     const declared = declaredOf(this.#source, all)
     const { tensors, params, seed } = valuesIn(this.#source, { ...bound, tensors: declared })
     this.#beside = byName(Object.entries(all).filter(([name]) => !Object.hasOwn(declared, name)))

@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { checkLayers, keptIn } from './layers.ts'
 import { CHOICES, checkedSparsity, type PruneChoices } from './options.ts'
-import { prune } from './prune.ts'
+import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 
 /** What was pruned in a stage. */

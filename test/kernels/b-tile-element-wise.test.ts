@@ -1,13 +1,25 @@
 /** Tiles and single elements beside them, by the pruner and by hand, against a plain loop and the reference. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
+import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
 import { keptIn, layersOf, prune, tileElementWise } from '../../src/prune.ts'
-import { decoder } from '../../src/storage/values.ts'
 import { runs } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
-import { byHand, expected, KINDS, kept, type Layer, numbers } from './b-pruned-layers.ts'
+import {
+  byHand,
+  DRAWN,
+  expected,
+  inputsOf,
+  KINDS,
+  kept,
+  keptWeights,
+  type Layer,
+  numbers,
+  outputsOn,
+  unread,
+  weightsIn,
+} from './b-pruned-layers.ts'
 
 const FILE = 'kernels/tile-element-wise.spt'
 
@@ -44,24 +56,14 @@ async function byPruner(
 
 const drawn: fc.Arbitrary<Drawn> = fc
   .record({
-    g: fc.constantFrom(2, 4, 8),
-    n: fc.nat(21),
-    k: fc.nat(19),
-    m: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 13 })),
-    kind: fc.constantFrom<keyof typeof KINDS>('integers', 'integers', 'ties', 'zeros'),
+    ...DRAWN,
     sparsity: fc.constantFrom(0, 0.25, 0.5, 0.75),
     delta: fc.constantFrom(0, 0.01, 0.05, 0.2),
-    outputs: fc.array(fc.constantFrom(true, true, false), { minLength: 21, maxLength: 21 }),
-    inputs: fc.array(fc.oneof(fc.constantFrom(0xffff, 0), fc.nat(0xfffe)), { minLength: 11, maxLength: 11 }),
     // Of each twentieth weight, whether it is among the rest: all of them, none, or any.
     more: fc.oneof(fc.constantFrom(0, 0xfffff), fc.nat(0xfffff)),
     pruner: fc.boolean(),
     low: fc.constantFrom(0, -2, Number.NEGATIVE_INFINITY),
-    seed: fc.nat(1000),
     s: fc.constantFrom(1, 2, 3, 4),
-    cols: fc.constantFrom(4, 8),
-    high: fc.constantFrom(1, 2),
-    wide: fc.constantFrom(1, 2, 4),
   })
   .map(({ n, k, kind, sparsity, delta, outputs, inputs, more, pruner, ...d }) => {
     const weights = KINDS[kind](n * k, d.seed)
@@ -77,15 +79,11 @@ const drawn: fc.Arbitrary<Drawn> = fc
     return { ...d, masked }
   })
 
-const inputsOf = ({ layer, tiles }: Masked, X: Float32Array, m: number, low: number) => ({
-  tensors: {
-    W: kept(layer),
-    X: dense([layer.k, m], X),
-    b: dense([layer.n], Float32Array.from(layer.bias)),
-    kept: coords([layer.n, layer.k], kept({ ...layer, mask: tiles }).coords, null),
-  },
-  params: { m, low },
-})
+const maskedInputs = ({ layer, tiles }: Masked, X: Float32Array, m: number, low: number) => {
+  const { tensors, params } = inputsOf(layer, X, m, low)
+  const { coords: at } = kept({ ...layer, mask: tiles })
+  return { tensors: { ...tensors, kept: coords([layer.n, layer.k], at, null) }, params }
+}
 
 let program: SptProgram
 const present: Device[] = []
@@ -101,14 +99,10 @@ test('both parts together are the weights that are kept, exactly; tiles have wha
   await fc.assert(
     fc.asyncProperty(drawn, async ({ g, s, masked }) => {
       const { layer, tiles } = await masked
-      const { W, kept: set } = inputsOf({ layer, tiles }, new Float32Array(0), 0, 0).tensors
+      const { W, kept: set } = maskedInputs({ layer, tiles }, new Float32Array(0), 0, 0).tensors
       const made = program.format('tile_element_wise', g, s, 'kept').convert(W, { kept: set })
       const back = made.toCoords()
-      const found = new Float32Array(layer.n * layer.k)
-      back.values!.forEach((x, e) => {
-        found[back.coords[0]![e]! * layer.k + back.coords[1]![e]!]! += Number(x)
-      })
-      expect([...found]).toEqual(Array.from(layer.weights, (w, e) => w * layer.mask[e]! + 0))
+      expect(weightsIn(back, layer)).toEqual(keptWeights(layer))
       const rest = layer.mask.filter((x, e) => x === 1 && tiles[e] === 0).length
       expect(made.parts[1]!.tensor.values!.length).toBe(rest)
     }),
@@ -123,28 +117,21 @@ async function agrees(
   d: Drawn,
 ): Promise<void> {
   const masked = await d.masked
-  const { n, k, mask } = masked.layer
+  const { n, k } = masked.layer
   const { m, low } = d
   const X = Float32Array.from(numbers(k * m, d.seed + 1))
-  const unread = Float32Array.from(X, (x, at) =>
-    mask.some((e, w) => e === 1 && w % k === Math.floor(at / m)) ? x : Number.NaN,
-  )
   const args = schedule === 'tew_cpu' ? [d.g, d.cols] : [d.g, d.s, d.cols, d.high, d.wide]
-  const compiled = await program
-    .kernel(kernel)
-    .schedule(schedule, ...args)
-    .compile(device)
   const Y = expected(masked.layer, X, m, low)
-  for (const x of [X, unread]) {
-    const prepared = await compiled.prepare(inputsOf(masked, x, m, low))
-    if (x === X) expect((await prepared.verify()).maxAbsoluteError).toBe(0)
-    else await prepared.run()
-    const { dtype, values } = await prepared.read('Y')
-    const read = decoder(dtype)
-    expect(Array.from(values!, (y) => (read ? read(y) : Number(y)) + 0)).toEqual(Y)
-    prepared.free()
-  }
-  compiled.release()
+  const found = await outputsOn(
+    device,
+    program,
+    [kernel, schedule, ...args],
+    [
+      { inputs: maskedInputs(masked, X, m, low), finite: true },
+      { inputs: maskedInputs(masked, unread(masked.layer, X, m), m, low), finite: false },
+    ],
+  )
+  expect(found).toEqual([Y, Y])
   expect(Y.length).toBe(n * m)
 }
 
@@ -175,7 +162,7 @@ test('on tensor cores, every step interpreted', async () => {
   const layer = { n, k, weights, mask, bias: numbers(n, 3) }
   const X = Float32Array.from(numbers(k * m, 2))
   const scheduled = program.kernel('pruned_linear_f16').schedule('tew_wgmma', 64, 64, 3, 8, 1, 2, 2, 2)
-  const Y = interpreted(scheduled, inputsOf({ layer, tiles }, X, m, 0)).get('Y')!
+  const Y = interpreted(scheduled, maskedInputs({ layer, tiles }, X, m, 0)).get('Y')!
   expect(Array.from(Y, (y) => Number(y) + 0)).toEqual(expected(layer, X, m, 0))
 }, 300_000)
 

@@ -1,14 +1,24 @@
 /** Tiles of whose inputs each output keeps two of every four, against a plain loop and the reference. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
+import { type Device, devices, load, type SptProgram } from '../../src/node.ts'
 import { layersOf, prune, tileVectorWise } from '../../src/prune.ts'
-import { decoder } from '../../src/storage/values.ts'
 import { runs } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { refusal } from '../support/refusal.ts'
-import { expected, KINDS, kept, type Layer, numbers } from './b-pruned-layers.ts'
+import {
+  DRAWN,
+  expected,
+  inputsOf,
+  KINDS,
+  kept,
+  keptWeights,
+  type Layer,
+  numbers,
+  outputsOn,
+  weightsIn,
+} from './b-pruned-layers.ts'
 
 const FILE = 'kernels/tile-vector-wise.spt'
 
@@ -57,30 +67,15 @@ function maskOf(
 
 const drawn: fc.Arbitrary<Drawn> = fc
   .record({
-    g: fc.constantFrom(2, 4, 8),
-    n: fc.nat(21),
-    k: fc.nat(19),
-    m: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 13 })),
-    kind: fc.constantFrom<keyof typeof KINDS>('integers', 'integers', 'ties', 'zeros'),
-    outputs: fc.array(fc.constantFrom(true, true, false), { minLength: 21, maxLength: 21 }),
-    inputs: fc.array(fc.oneof(fc.constantFrom(0xffff, 0), fc.nat(0xfffe)), { minLength: 11, maxLength: 11 }),
+    ...DRAWN,
     any: fc.nat(0x1fff),
     low: fc.constantFrom(0, -2, Number.NEGATIVE_INFINITY),
-    seed: fc.nat(1000),
     s: fc.constantFrom(4, 8, 16),
-    cols: fc.constantFrom(4, 8),
-    high: fc.constantFrom(1, 2),
-    wide: fc.constantFrom(1, 2, 4),
   })
   .map(({ n, k, kind, outputs, inputs, any, ...d }) => {
     const mask = maskOf(n, k, d.g, outputs, inputs, any)
     return { ...d, layer: { n, k, weights: KINDS[kind](n * k, d.seed), mask, bias: numbers(n, d.seed + 2) } }
   })
-
-const inputsOf = (layer: Layer, X: Float32Array, m: number, low: number) => ({
-  tensors: { W: kept(layer), X: dense([layer.k, m], X), b: dense([layer.n], Float32Array.from(layer.bias)) },
-  params: { m, low },
-})
 
 let program: SptProgram
 const present: Device[] = []
@@ -97,11 +92,7 @@ test('what is stored is the weights that are kept, exactly; of four inputs two v
     fc.property(drawn, ({ g, s, layer }) => {
       const made = program.format('tile_vector_wise', g, s).convert(kept(layer))
       const back = made.toCoords()
-      const found = new Float32Array(layer.n * layer.k)
-      back.values!.forEach((x, e) => {
-        found[back.coords[0]![e]! * layer.k + back.coords[1]![e]!]! += Number(x)
-      })
-      expect([...found]).toEqual(Array.from(layer.weights, (w, e) => w * layer.mask[e]! + 0))
+      expect(weightsIn(back, layer)).toEqual(keptWeights(layer))
       const { values, arrays } = made.parts[0]!.tensor
       const lists = arrays.go!.indptr!.at(-1)!
       expect(values!.length).toBe((lists * g * s) / 2)
@@ -116,17 +107,9 @@ async function agrees(device: Device, schedule: 'tvw_cpu' | 'tvw_gpu', d: Drawn)
   const { k } = layer
   const X = Float32Array.from(numbers(k * m, d.seed + 1))
   const args = schedule === 'tvw_cpu' ? [d.g, d.s, d.cols] : [d.g, d.s, d.cols, d.high, d.wide]
-  const compiled = await program
-    .kernel('pruned_linear_f16')
-    .schedule(schedule, ...args)
-    .compile(device)
-  const prepared = await compiled.prepare(inputsOf(layer, X, m, low))
-  expect((await prepared.verify()).maxAbsoluteError).toBe(0)
-  const { dtype, values } = await prepared.read('Y')
-  const read = decoder(dtype)!
-  expect(Array.from(values!, (y) => read(y) + 0)).toEqual(expected(layer, X, m, low))
-  prepared.free()
-  compiled.release()
+  const all = [{ inputs: inputsOf(layer, X, m, low), finite: true }]
+  const found = await outputsOn(device, program, ['pruned_linear_f16', schedule, ...args], all)
+  expect(found).toEqual([expected(layer, X, m, low)])
 }
 
 test.each(['tvw_cpu', 'tvw_gpu'] as const)(

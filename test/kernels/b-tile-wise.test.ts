@@ -1,13 +1,25 @@
 /** Layers that are pruned in tiles: masks of the pruner and made by hand, against a plain loop and the reference. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
+import { type Device, devices, load, type SptProgram } from '../../src/node.ts'
 import { isTileWise, layersOf, prune, tileWise } from '../../src/prune.ts'
-import { decoder } from '../../src/storage/values.ts'
 import { runs, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, patterns } from '../support/kernels.ts'
-import { byHand, expected, KINDS, kept, type Layer, numbers } from './b-pruned-layers.ts'
+import {
+  byHand,
+  DRAWN,
+  expected,
+  inputsOf,
+  KINDS,
+  kept,
+  keptWeights,
+  type Layer,
+  numbers,
+  outputsOn,
+  unread,
+  weightsIn,
+} from './b-pruned-layers.ts'
 
 const FILE = 'kernels/tile-wise.spt'
 
@@ -62,22 +74,11 @@ async function byPruner(n: number, k: number, g: number, sparsity: number, weigh
 
 const drawn: fc.Arbitrary<Drawn> = fc
   .record({
-    g: fc.constantFrom(2, 4, 8),
-    n: fc.nat(21),
-    k: fc.nat(19),
-    m: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 13 })),
-    kind: fc.constantFrom<keyof typeof KINDS>('integers', 'integers', 'ties', 'zeros'),
+    ...DRAWN,
     sparsity: fc.constantFrom(0, 0.25, 0.5, 0.75, 0.9, 0.999),
-    // All of them pruned; one tile full, one empty; any.
-    outputs: fc.array(fc.constantFrom(true, true, false), { minLength: 21, maxLength: 21 }),
-    inputs: fc.array(fc.oneof(fc.constantFrom(0xffff, 0), fc.nat(0xfffe)), { minLength: 11, maxLength: 11 }),
     hand: fc.constantFrom('none', 'all', 'product', 'pruner', 'pruner'),
     low: fc.constantFrom(0, 0, -2, Number.NEGATIVE_INFINITY),
-    seed: fc.nat(1000),
     s: fc.constantFrom(1, 2, 3, 4),
-    cols: fc.constantFrom(4, 8),
-    high: fc.constantFrom(1, 2),
-    wide: fc.constantFrom(1, 2, 4),
   })
   .map(({ n, k, kind, sparsity, outputs, inputs, hand, ...d }) => {
     const weights = KINDS[kind](n * k, d.seed)
@@ -89,11 +90,6 @@ const drawn: fc.Arbitrary<Drawn> = fc
     const layer = masked().then((mask) => ({ n, k, weights, mask, bias: numbers(n, d.seed + 2) }))
     return { ...d, layer }
   })
-
-const inputsOf = (layer: Layer, X: Float32Array, m: number, low: number) => ({
-  tensors: { W: kept(layer), X: dense([layer.k, m], X), b: dense([layer.n], Float32Array.from(layer.bias)) },
-  params: { m, low },
-})
 
 /** The layer with its outputs in another order. */
 function permuted({ n, k, weights, mask, bias }: Layer, order: readonly number[]): Layer {
@@ -139,11 +135,7 @@ test('a tensor in tiles is the weights that are kept, exactly', async () => {
       const layer = await given
       expect(isTileWise(layer.mask, layer.n, layer.k, g)).toBe(true)
       const back = program.format('tile_wise', g, s).convert(kept(layer)).toCoords()
-      const found = new Float32Array(layer.n * layer.k)
-      back.values!.forEach((x, e) => {
-        found[back.coords[0]![e]! * layer.k + back.coords[1]![e]!]! += Number(x)
-      })
-      expect([...found]).toEqual(Array.from(layer.weights, (w, e) => w * layer.mask[e]! + 0))
+      expect(weightsIn(back, layer)).toEqual(keptWeights(layer))
     }),
     { numRuns: runs(100) },
   )
@@ -168,59 +160,28 @@ test('the sparsest tiles come last, and what is pruned is in none that holds som
 
 const KERNELS = ['pruned_linear', 'pruned_linear_f16'] as const
 
-/** All of Y on a device, compared with the reference as well where there is one to compare with. */
-async function outputs(
-  device: Device,
-  kernel: string,
-  schedule: 'cpu' | 'gpu',
-  d: Drawn,
-  all: readonly { readonly layer: Layer; readonly X: Float32Array; readonly finite: boolean }[],
-): Promise<number[][]> {
-  const args = schedule === 'cpu' ? [d.g, d.cols] : [d.g, d.s, d.cols, d.high, d.wide]
-  const compiled = await program
-    .kernel(kernel)
-    .schedule(schedule, ...args)
-    .compile(device)
-  try {
-    const found: number[][] = []
-    for (const { layer, X, finite } of all) {
-      const prepared = await compiled.prepare(inputsOf(layer, X, d.m, d.low))
-      try {
-        if (finite) expect((await prepared.verify()).maxAbsoluteError).toBe(0)
-        else await prepared.run()
-        const { dtype, values } = await prepared.read('Y')
-        const read = decoder(dtype)
-        found.push(Array.from(values!, (x) => (read ? read(x) : Number(x)) + 0))
-      } finally {
-        prepared.free()
-      }
-    }
-    return found
-  } finally {
-    compiled.release()
-  }
-}
-
 async function agrees(device: Device, kernel: string, schedule: 'cpu' | 'gpu', d: Drawn): Promise<void> {
   const layer = await d.layer
   const { n, k, mask } = layer
   const { m, low, g } = d
   const X = Float32Array.from(numbers(k * m, d.seed + 1))
   const Y = expected(layer, X, m, low)
-  // What nobody keeps may be anything.
-  const unread = Float32Array.from(X, (x, at) =>
-    mask.some((e, w) => e === 1 && w % k === Math.floor(at / m)) ? x : Number.NaN,
-  )
   // A column of its own.
   const column = Float32Array.from(X, (x, at) => (at % m === d.seed % Math.max(m, 1) ? Number.NaN : x))
   const order = reordered(mask, n, k, g)
   const other = permuted(layer, order)
-  const [plain, hidden, columns, moved] = await outputs(device, kernel, schedule, d, [
-    { layer, X, finite: true },
-    { layer, X: unread, finite: false },
-    { layer, X: column, finite: false },
-    { layer: other, X, finite: true },
-  ])
+  const args = schedule === 'cpu' ? [g, d.cols] : [g, d.s, d.cols, d.high, d.wide]
+  const [plain, hidden, columns, moved] = await outputsOn(
+    device,
+    program,
+    [kernel, schedule, ...args],
+    [
+      { inputs: inputsOf(layer, X, m, low), finite: true },
+      { inputs: inputsOf(layer, unread(layer, X, m), m, low), finite: false },
+      { inputs: inputsOf(layer, column, m, low), finite: false },
+      { inputs: inputsOf(other, X, m, low), finite: true },
+    ],
+  )
   expect(plain).toEqual(Y)
   expect(hidden).toEqual(Y)
   const others = (values: number[]): number[] => values.filter((_, at) => at % m !== d.seed % m)

@@ -27,11 +27,8 @@ const TEXTS = ['js', 'wgsl']
   )
   .join('\n  ')
 
-const PROGRAM = `instr pair(D: i32[2] in shared, S: i32[2] in global) {
-  iterate copy [k] as S { D[k] = S[k] }
-  ${TEXTS}
-}
-${panelsText()}
+/** A product whose A can come in panels. */
+const PANELS = `${panelsText()}
 kernel k(m: size, k: size, n: size) {
   axis i = dense_fixed(m)
   axis p = sparse_variable(i, k)
@@ -41,7 +38,13 @@ kernel k(m: size, k: size, n: size) {
   buffer X: i32[pd, f] in
   buffer C: i32[i, f] out
   iterate sum [i, p, f] as SRS { C[i, f] += A[i, p] * X[p, f] }
+}`
+
+const PROGRAM = `instr pair(D: i32[2] in shared, S: i32[2] in global) {
+  iterate copy [k] as S { D[k] = S[k] }
+  ${TEXTS}
 }
+${PANELS}
 schedule k.s(g, s, fs, stages) {
   A as panels(g, s)
   require n % (2 * fs) == 0
@@ -169,17 +172,7 @@ const cut = (w: number, by: number | null): string => {
   filled js \`${texts(' /* asked */')}\`
   filled wgsl \`${texts('')}\`
 }
-${panelsText()}
-kernel k(m: size, k: size, n: size) {
-  axis i = dense_fixed(m)
-  axis p = sparse_variable(i, k)
-  axis pd = dense_fixed(k)
-  axis f = dense_fixed(n)
-  buffer A: i32[i, p] in
-  buffer X: i32[pd, f] in
-  buffer C: i32[i, f] out
-  iterate sum [i, p, f] as SRS { C[i, f] += A[i, p] * X[p, f] }
-}
+${PANELS}
 schedule k.s(g, s, cols, stages) {
   A as panels(g, s)
   ${by === null ? '' : `require n % ${by} == 0`}

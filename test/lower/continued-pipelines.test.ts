@@ -18,23 +18,13 @@ import {
   continuedSteps,
   copiesOf,
   inputsOf,
+  LAYER,
   scheduledBy,
   stepsOf,
 } from './counted-products.ts'
 
 const TEXT = `
-kernel layer(m: size, n: size, k: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis p = dense_fixed(k)
-  buffer A: f32[i, p] in
-  buffer B: f32[p, j] in
-  buffer bias: f32[j] in
-  buffer T: f32[i, j] local
-  buffer C: f32[i, j] out
-  iterate sum [i, j, p] as SSR { T[i, j] += A[i, p] * B[p, j] }
-  iterate after [i, j] as SS { C[i, j] = max(2 * T[i, j] + bias[j], 0) }
-}
+${LAYER}
 schedule layer.tiles(rows, cols) {
   split sum.i by 2 * rows -> (io, ii)
   split ii by 2 -> (it, ir)

@@ -16,6 +16,21 @@ export const KINDS = `${DECLARED}${DECLARED.slice(
   .replace('instr bulk', 'instr single')
   .replace('$bytes);', '$bytes); /* single */')}`
 
+/** A product and what comes after each complete sum. */
+export const LAYER = `
+kernel layer(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer bias: f32[j] in
+  buffer T: f32[i, j] local
+  buffer C: f32[i, j] out
+  iterate sum [i, j, p] as SSR { T[i, j] += A[i, p] * B[p, j] }
+  iterate after [i, j] as SS { C[i, j] = max(2 * T[i, j] + bias[j], 0) }
+}`
+
 const KERNELS = `
 kernel product(m: size, n: size, k: size) {
   axis i = dense_fixed(m)

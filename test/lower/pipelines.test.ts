@@ -11,6 +11,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { runs, sample } from '../support/cases.ts'
+import { LAYER } from './counted-products.ts'
 
 const TEXT = `
 kernel product(m: size, n: size, k: size) {
@@ -75,18 +76,7 @@ schedule product.exact(rows, cols, stages) {
 }
 
 // What comes after a complete sum, at the end of each tile.
-kernel layer(m: size, n: size, k: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis p = dense_fixed(k)
-  buffer A: f32[i, p] in
-  buffer B: f32[p, j] in
-  buffer bias: f32[j] in
-  buffer T: f32[i, j] local
-  buffer C: f32[i, j] out
-  iterate sum [i, j, p] as SSR { T[i, j] += A[i, p] * B[p, j] }
-  iterate after [i, j] as SS { C[i, j] = max(2 * T[i, j] + bias[j], 0) }
-}
+${LAYER}
 schedule layer.tiles(rows, cols, depth, stages) {
   split sum.i by 4 * rows -> (io, ii)
   split ii by 2 * rows -> (ih, iq)

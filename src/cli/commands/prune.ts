@@ -10,7 +10,7 @@ import { type OutFolder, outFolder, writeFolder } from '../prune/folder.ts'
 import { checkGiven, withGiven } from '../prune/given.ts'
 import { givenMasks, type Model, masksAfter, NAMES, openModel, partsOf } from '../prune/model.ts'
 import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
-import { human } from '../prune/report.ts'
+import { human } from '../prune/prune-report.ts'
 
 const REPORT = 'report.json'
 const PICTURE = 'report.svg'
