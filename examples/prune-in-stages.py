@@ -4,7 +4,7 @@ Prunes a network in stages, and trains it after each with what is pruned held at
     pip install torch safetensors
     python prune-in-stages.py --out stages --pattern tw --granularity 128
 
-Options that are not its own are those of `spt prune`. `network` and `batch` are where yours go. Of a stage at 25 % it writes
+Options that are not its own are those of `spt prune`, in each stage; `--limit-at 25 '0.*=0.1'` is `--limit` in that one alone. `network` and `batch` are where yours go. Of a stage at 25 % it writes
 stages/trained-25.safetensors, which spt prune reads with the masks of the stage before, and stages/25, which spt prune writes;
 stages/pruned.safetensors is what comes out at the end.
 """
@@ -68,12 +68,21 @@ def train(model, steps, kept):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    # No abbreviations: --limit is an option of spt prune.
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("--out", type=Path, default=Path("stages"))
     parser.add_argument("--stages", type=int, nargs="+", default=[25, 50, 75], help="sparsities, in percent")
+    parser.add_argument(
+        "--limit-at", nargs=2, action="append", default=[], metavar=("STAGE", "GLOB=S"), help="a limit of one stage"
+    )
     parser.add_argument("--steps", type=int, default=200, help="of training, before the first stage and after each")
     parser.add_argument("--spt", default="npx spt", help="the command")
     own, options = parser.parse_known_args()
+    wrong = [stage for stage, _ in own.limit_at if stage not in map(str, own.stages)]
+    if wrong:
+        parser.error(f"--limit-at {wrong[0]}: there is no such stage")
     command = [*shlex.split(own.spt), "prune", *(options or ["--pattern", "tw", "--granularity", "128"])]
     own.out.mkdir(parents=True, exist_ok=True)
 
@@ -82,7 +91,8 @@ def main():
     train(model, own.steps, {})
     stage = None
     for percent in own.stages:
-        kept, stage = prune(model, percent, stage, own.out, command)
+        limits = [word for at, limit in own.limit_at if at == str(percent) for word in ("--limit", limit)]
+        kept, stage = prune(model, percent, stage, own.out, [*command, *limits])
         hold(model, kept)
         train(model, own.steps, kept)
     save(model, own.out / "pruned.safetensors")

@@ -1,6 +1,6 @@
 /** sparsetile/prune: weights of layers → masks in a pattern. */
 export { keptIn, type LayerValues, layersOf } from './prune/layers.ts'
-export type { PruneChoices, PruneOptions } from './prune/options.ts'
+export type { Limits, PruneChoices, PruneOptions } from './prune/options.ts'
 export { type BlockWiseOptions, blockWise } from './prune/patterns/block-wise.ts'
 export { elementWise } from './prune/patterns/element-wise.ts'
 export { type NOfMOptions, nOfM } from './prune/patterns/n-of-m.ts'
@@ -10,6 +10,12 @@ export { type TileWiseOptions, tileWise } from './prune/patterns/tile-wise.ts'
 export { type VectorNOfMOptions, vectorNOfM } from './prune/patterns/vector-n-of-m.ts'
 export { drawMasks, type MasksDrawn } from './prune/picture.ts'
 export { prune } from './prune/prune-layers.ts'
-export { type PrunedInStages, pruneInStages, type Stage, type StagesOptions } from './prune/stages.ts'
+export {
+  type PrunedInStages,
+  pruneInStages,
+  type Stage,
+  type StageChoice,
+  type StagesOptions,
+} from './prune/stages.ts'
 export { isTileWise, tilesOf } from './prune/tiles.ts'
 export type * from './prune/types.ts'

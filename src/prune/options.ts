@@ -6,12 +6,14 @@ import { checkLayers, checkMasks } from './layers.ts'
 import { NORMS } from './scores.ts'
 import type { Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
+/** The sparsity that layers must not exceed, by name, with `*` and `?`; the least of several. */
+export type Limits = Readonly<Record<string, number>>
+
 export interface PruneChoices {
   readonly pattern: Pattern
   /** Layers that stay as they are, and are counted in no total: names, with `*` and `?`. */
   readonly exclude?: readonly string[]
-  /** The sparsity that layers must not exceed, by name, with `*` and `?`; the least of several. */
-  readonly limits?: Readonly<Record<string, number>>
+  readonly limits?: Limits
   /** How vectors and blocks of different sizes compare (default: root). */
   readonly normalise?: Normalise
   readonly onProgress?: (progress: PruneProgress) => void
@@ -42,15 +44,9 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
   checkLayers(layers)
   expectOptions('prune', options, [...CHOICES, 'sparsity', 'after'])
   const { pattern, exclude = [], limits = {}, normalise = 'root', after, onProgress } = options
-  expectArgument(
-    isRecord(pattern) && typeof pattern.masks === 'function',
-    'pattern',
-    pattern,
-    'a pattern, such as tileWise({ granularity: 128 })',
-  )
+  checkPattern(pattern)
   expectArgument(Array.isArray(exclude), 'exclude', exclude, 'a list of names')
   for (const g of exclude) expectArgument(typeof g === 'string', 'a name in exclude', g, 'a string')
-  expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
   expectArgument(
     typeof normalise === 'string' && Object.hasOwn(NORMS, normalise),
     'normalise',
@@ -80,6 +76,15 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
   }
 }
 
+/** @throws SptError `api/argument` */
+export const checkPattern = (pattern: unknown): void =>
+  expectArgument(
+    isRecord(pattern) && typeof pattern.masks === 'function',
+    'pattern',
+    pattern,
+    'a pattern, such as tileWise({ granularity: 128 })',
+  )
+
 /** Sparsities are written with few digits. */
 const NEAR = 1e-9
 
@@ -99,11 +104,13 @@ export function checkedSparsity(pattern: Pattern, sparsity: number | undefined):
   return asked
 }
 
-function limitsOf(
+/** Of each layer. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
+export function limitsOf(
   { text, least = 0 }: Pattern,
-  limits: Readonly<Record<string, number>>,
+  limits: Limits,
   names: readonly string[],
 ): readonly number[] {
+  expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
   const out = names.map(() => 1)
   for (const [glob, limit] of Object.entries(limits)) {
     if (!(limit >= least - NEAR && limit <= 1))

@@ -1,10 +1,23 @@
 /** Pruning in stages, with training between them: what a stage prunes counts as 0 in the next. */
 import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { checkLayers, keptIn } from './layers.ts'
-import { CHOICES, checkedSparsity, type PruneChoices } from './options.ts'
+import {
+  CHOICES,
+  checkedSparsity,
+  checkPattern,
+  type Limits,
+  limitsOf,
+  type PruneChoices,
+} from './options.ts'
 import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
+
+/** A sparsity with limits that are of this stage alone, beside those of all: the least counts. */
+export interface StageChoice {
+  readonly sparsity: number
+  readonly limits?: Limits
+}
 
 /** What was pruned in a stage. */
 export interface Stage extends Pruned {
@@ -13,7 +26,7 @@ export interface Stage extends Pruned {
 
 export interface StagesOptions extends PruneChoices {
   /** Sparsities that rise. */
-  readonly stages: readonly number[]
+  readonly stages: readonly (number | StageChoice)[]
   /** Called after every stage but the last: the same layers with other values, or nothing where they stay. */
   readonly between?: (stage: Stage) => Promise<Layers> | Promise<void>
 }
@@ -26,25 +39,49 @@ export interface PrunedInStages extends Pruned {
 /** @throws SptError `prune/stages` and as `prune` does */
 export async function pruneInStages(layers: Layers, options: StagesOptions): Promise<PrunedInStages> {
   expectOptions('pruneInStages', options, [...CHOICES, 'stages', 'between'])
-  const { stages, between, ...choices } = options
-  expectArgument(Array.isArray(stages), 'stages', stages, 'a list of sparsities')
-  if (stages.length === 0 || stages.some((s, k) => k > 0 && !(s > stages[k - 1]!)))
-    fail({
-      code: 'prune/stages',
-      message: `stages of sparsity ${stages.join(', ')}`,
-      expected: 'at least one, each greater than the one before',
-    })
-  for (const s of stages) checkedSparsity(options.pattern, s)
+  const { stages: given, between, ...choices } = options
+  const stages = stagesOf(given)
+  checkLayers(layers)
+  checkPattern(choices.pattern)
+  // Of all before the first: hours of training may lie between them.
+  const names = layers.shapes.map((s) => s.name)
+  for (const { sparsity } of stages) checkedSparsity(choices.pattern, sparsity)
+  for (const limits of [choices.limits ?? {}, ...stages.map((s) => s.limits)])
+    limitsOf(choices.pattern, limits, names)
   const reports: PruneReport[] = []
   let now = layers
   let last: Pruned | undefined
-  for (const [k, sparsity] of stages.entries()) {
-    last = await prune(now, { ...choices, sparsity, ...(last && { after: keptIn(last) }) })
+  for (const [k, { sparsity, limits: own }] of stages.entries()) {
+    const limits = leastOf(choices.limits ?? {}, own)
+    last = await prune(now, { ...choices, limits, sparsity, ...(last && { after: keptIn(last) }) })
     reports.push(last.report)
     if (k < stages.length - 1) now = sameLayers((await between?.({ ...last, sparsity })) ?? now, layers)
   }
   return { ...last!, reports }
 }
+
+/** @throws SptError `api/argument`, `api/unknown-option`, `prune/stages` where they do not rise */
+function stagesOf(given: StagesOptions['stages']): readonly Required<StageChoice>[] {
+  expectArgument(Array.isArray(given), 'stages', given, 'a list of sparsities')
+  const stages = given.map((stage) => {
+    if (typeof stage !== 'object') return { sparsity: stage, limits: {} }
+    expectOptions('a stage', stage, ['sparsity', 'limits'])
+    return { limits: {}, ...stage }
+  })
+  if (stages.length === 0 || stages.some((s, k) => k > 0 && !(s.sparsity > stages[k - 1]!.sparsity)))
+    fail({
+      code: 'prune/stages',
+      message: `stages of sparsity ${stages.map((s) => show(s.sparsity)).join(', ')}`,
+      expected: 'at least one, each greater than the one before',
+    })
+  return stages
+}
+
+/** Both, and the less of what both have. */
+const leastOf = (all: Limits, own: Limits): Limits => ({
+  ...all,
+  ...Object.fromEntries(Object.entries(own).map(([glob, s]) => [glob, Math.min(s, all[glob] ?? s)])),
+})
 
 function sameLayers(given: Layers, { shapes }: Layers): Layers {
   checkLayers(given)

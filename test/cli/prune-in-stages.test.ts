@@ -41,7 +41,8 @@ describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no p
     ['tew --granularity 4 --delta 0.05', tileElementWise({ granularity: 4, delta: 0.05 })],
   ])('each stage prunes what was trained with the one before held: %s', async (text, pattern) => {
     const out = folder.at(pattern.name)
-    const python = ['--out', out, '--steps', '2', '--pattern', ...text.split(' ')]
+    const limited = ['--limit-at', '50', '0.*=0.3', '--limit', '*=0.9']
+    const python = ['--out', out, '--steps', '2', ...limited, '--pattern', ...text.split(' ')]
     const main = here('../../dist/src/cli/main.js')
     const log = folder.at(`${pattern.name}.log`)
     const wrapper = folder.file(
@@ -82,7 +83,13 @@ describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no p
       const { weights, list } = await layersIn(`${out}/trained-${s}.safetensors`)
       // Training changed everything, and what the stage before pruned is 0 still.
       for (const [k, l] of list.entries()) if (after) expect(isHeld(l.weights, after[k]!)).toBe(true)
-      const made = await prune(layersOf(list), { pattern, sparsity: s / 100, ...(after && { after }) })
+      const limits = { '*': 0.9, ...(s === 50 && { '0.*': 0.3 }) }
+      const made = await prune(layersOf(list), {
+        pattern,
+        sparsity: s / 100,
+        limits,
+        ...(after && { after }),
+      })
       for (const [name, masks] of [
         ['masks', made.masks],
         ['rest', made.rest],

@@ -176,6 +176,25 @@ describe('stages', () => {
     )
   })
   test.each([
+    [{ sparsity: 0.5, limits: { '*': 1.5 } }, 'prune/limit'],
+    [{ sparsity: 0.5, limits: { 'third.*': 0.5 } }, 'prune/unknown-layer'],
+    [{ sparsity: 0.5, limits: 0.5 }, 'api/argument'],
+    [{ sparsity: 0.5, limit: {} }, 'api/unknown-option'],
+    [{ limits: {} }, 'prune/stages'],
+    [{ sparsity: 1 }, 'prune/sparsity'],
+  ])('what is wrong with a later stage is said before the first: %j', async (stage, code) => {
+    let done = 0
+    const between = async (): Promise<void> => void done++
+    const work = pruneInStages(two, { pattern, stages: [0.25, stage as never], between })
+    expect([(await refused(work)).code, done]).toEqual([code, 0])
+  })
+  test.each([
+    [{ pattern: 'tw' }, 'api/argument'],
+    [{ pattern, limits: 'x' }, 'api/argument'],
+  ])('%j', async (wrong, code) => {
+    expect((await refused(pruneInStages(two, { stages: [0.5], ...wrong } as never))).code).toBe(code)
+  })
+  test.each([
     ['fewer', layersOf([layer('first.weight')])],
     ['more', layersOf([layer('first.weight'), layer('second.weight', 4, 4), layer('c')])],
     ['of other names', layersOf([layer('first.weight'), layer('third.weight', 4, 4)])],

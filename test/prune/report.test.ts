@@ -109,10 +109,25 @@ describe('stages', () => {
     drawn(),
     fc.uniqueArray(fc.integer({ min: 0, max: 90 }), { minLength: 1, maxLength: 3 }),
     fc.constantFrom(...patterns),
+    // Of a stage, for all layers or the first; of some none.
+    fc.array(fc.option(fc.tuple(fc.constantFrom('*', 'layer.0'), fc.constantFrom(0.2, 0.6, 0.9))), {
+      minLength: 3,
+      maxLength: 3,
+    }),
   ])(
-    'each is what pruning after the one before gives, of the layers that were given between them',
-    async ({ list, layers, exclude, limits }, percents, pattern) => {
+    'each is what pruning after the one before gives, of the layers that were given between them, within its limits',
+    async ({ list, layers, exclude, limits }, percents, pattern, own) => {
       const stages = percents.sort((a, b) => a - b).map((p) => p / 100)
+      const given = stages.map((sparsity, k) =>
+        own[k] ? { sparsity, limits: Object.fromEntries([own[k]]) } : sparsity,
+      )
+      const limitsIn = (k: number): Record<string, number> =>
+        Object.fromEntries(
+          list.map(({ name }) => {
+            const [glob, limit] = own[k] ?? ['*', 1]
+            return [name, Math.min(limits[name] ?? 1, glob === '*' || glob === name ? limit : 1)]
+          }),
+        )
       // Training turns importance around.
       const tuned = (k: number): Layers =>
         layersOf(
@@ -128,14 +143,14 @@ describe('stages', () => {
         seen.push(stage)
         return tuned(seen.length)
       }
-      const made = await pruneInStages(layers, { pattern, stages, between, exclude, limits })
+      const made = await pruneInStages(layers, { pattern, stages: given, between, exclude, limits })
       let after: readonly Uint8Array[] | undefined
       for (const [k, sparsity] of stages.entries()) {
         const one = await prune(k === 0 ? layers : tuned(k), {
           pattern,
           sparsity,
           exclude,
-          limits,
+          limits: limitsIn(k),
           ...(after && { after }),
         })
         const { masks, rest, report } = k < stages.length - 1 ? seen[k]! : made
