@@ -2,14 +2,17 @@
  * Pruning the twelve layers of a BERT-base encoder, 72 matrices with 85 million normal weights:
  * `npm run build && node dist/bench/prune.js [--layers 12] [--json PATH]`. The model is written to the temporary folder, and
  * `spt prune` runs on it in a process for each pattern, so that its peak memory is its own: reading, masks, report, and
- * writing all of its files.
+ * writing all of its files. With `--build` instead: how long the host takes to bring a layer of [768, 3072] that is pruned to 75 %
+ * into tiles for kernels, `[--rounds 20]`.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { main } from '../src/cli/index.ts'
 import { type SafetensorsPart, safetensorsChunks, writeFile } from '../src/io/index.ts'
-import { child, count, isMain, option, table, writeJson } from './support.ts'
+import { coords, load } from '../src/node.ts'
+import { layersOf, prune as pruned, tileWise } from '../src/prune.ts'
+import { child, count, isMain, median, option, table, writeJson } from './support.ts'
 
 const PATTERNS = [
   'tw --granularity 128',
@@ -140,7 +143,34 @@ async function measure(layers: number): Promise<PruneFigure[]> {
   }
 }
 
-if (isMain(import.meta.url)) {
+/** Milliseconds of each conversion, the first of the process included. */
+async function build(rounds: number): Promise<number[]> {
+  const [rows, cols] = [HIDDEN, INNER]
+  const weights = normal(rows * cols, 1)
+  const layers = layersOf([{ name: 'w', rows, cols, weights }])
+  const { masks } = await pruned(layers, {
+    pattern: tileWise({ granularity: 128 }),
+    sparsity: Number(SPARSITY),
+  })
+  const at = Int32Array.from([...masks[0]!.keys()].filter((e) => masks[0]![e] === 1))
+  const places = [at.map((e) => Math.floor(e / cols)), at.map((e) => e % cols)]
+  const values = Float32Array.from(at, (e) => weights[e]!)
+  const format = (await load('import "sparsetile/kernels/tile-wise.spt"')).format('tile_wise(128, 64)')
+  return Array.from({ length: rounds }, () => {
+    // Nothing is known of a tensor that is new.
+    const W = coords([rows, cols], places, values)
+    const start = performance.now()
+    format.convert(W)
+    return performance.now() - start
+  })
+}
+
+if (isMain(import.meta.url) && process.argv.includes('--build')) {
+  const [first, ...others] = await build(count('rounds', 20))
+  const figures = { first: first!, median: median(others), least: Math.min(...others) }
+  console.log(table(['first ms', 'median ms', 'least ms'], [Object.values(figures)]))
+  writeJson(figures)
+} else if (isMain(import.meta.url)) {
   const path = option('prune')
   if (path) await prune(path, option('pattern')!, option('out')!)
   else {

@@ -189,6 +189,17 @@ describe('intermediate results', () => {
     expect(HOST.fits(frameOf(100_000, 100_000), e)).toBe(false)
     expect(HOST.fits(frameOf(6, 6), e)).toBe(true)
   })
+
+  it('are asked about where elements of a table, or what lies beyond it, are as large', () => {
+    const loads = (fill: number, ...table: number[]): boolean => {
+      const frame = frameOf(100_000, 6)
+      frame.tables.set('t', Int32Array.from(table))
+      frame.fills.set('t', fill)
+      return HOST.fits(frame, div(add(mul(load('t', [i!], 'i32'), n!), j!), n!))
+    }
+    expect([loads(6, 5, 3), loads(6, -5, 3)]).toEqual([true, true])
+    expect([loads(6, 5, 99_999), loads(6, -99_999, 3), loads(99_999, 5, 3)]).toEqual([false, false, false])
+  })
 })
 
 test('what occurs in several places is computed once', () => {

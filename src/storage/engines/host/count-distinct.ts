@@ -1,12 +1,13 @@
 /**
  * Counts and ranks of distinct tuples in groups. Entries whose keys are in order are swept; groups that stand together
- * are counted in a window; only what is left is ordered first.
+ * are counted in a window, tuples of which there are few different ones in a table; only what is left is ordered first.
  */
 import { changes, largest } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
 import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 import { rankSegments } from './segment-ranks.ts'
+import { countInTable, fitsTable, rankInTable } from './tuple-table.ts'
 
 /** Keys that are not negative. */
 export interface Keys {
@@ -67,8 +68,13 @@ export function countDistinct({
     return out
   }
   const keys = [...by, ...of]
-  const { order, columns } = lexicographic(keys, keys.map(largest))
-  sweepRuns(columns.slice(0, by.length), columns.slice(by.length), order, out)
+  const most = keys.map(largest)
+  if (isSorted(keys)) sweepRuns(by, of, null, out)
+  else if (fitsTable(most, n)) countInTable(by, of, most, out)
+  else {
+    const { order, columns } = lexicographic(keys, most)
+    sweepRuns(columns.slice(0, by.length), columns.slice(by.length), order, out)
+  }
   return out
 }
 
@@ -156,7 +162,9 @@ const extentOf = (column: Int32Array, most: number | null): number =>
 function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: number): Int32Array {
   const out = borrow(n, 'entries')
   const keys = [...by, ...of]
-  const { order, columns } = lexicographic(keys, keys.map(largest))
+  const most = keys.map(largest)
+  if (!isSorted(keys) && fitsTable(most, n)) return rankInTable(by, of, most, out)
+  const { order, columns } = lexicographic(keys, most)
   const group = by.length > 0 ? changes(columns.slice(0, by.length)) : new Uint8Array(n)
   const object = changes(columns.slice(by.length))
   let rank = 0

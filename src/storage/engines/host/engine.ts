@@ -13,6 +13,7 @@ import { sortedPrefix } from '../../sort-elision.ts'
 import type { Level } from '../../storage.ts'
 import { decoder, newValues as valuesArray } from '../../values.ts'
 import * as queries from './attribute-columns.ts'
+import { fits } from './extremes.ts'
 import * as reading from './level-iteration.ts'
 import * as scans from './level-scans.ts'
 import { findInLevel } from './locate-in-level.ts'
@@ -57,7 +58,7 @@ export const HOST: Engine<TypedArray> = {
     return variable(name)
   },
   valuesAt: (frame, exprs, entry) => ready(maps.valuesAt(frame, exprs, entry)),
-  fits: maps.fits,
+  fits,
   fillsTables: true,
   bindNumbers(frame, name, values, dtype) {
     const read = decoder(dtype)

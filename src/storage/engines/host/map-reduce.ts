@@ -1,5 +1,4 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and the commonest ones in one pass. */
-import { intervalOf } from '../../../analysis/integers/interval.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
@@ -15,10 +14,11 @@ import {
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import { type Expr, int, isZero, variable } from '../../../ir/expr.ts'
-import { children, freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
+import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { pointOf } from '../../coordinate-text.ts'
 import { undecided } from './decided-conditions.ts'
+import { extremes } from './extremes.ts'
 
 export type F = Frame<TypedArray>
 
@@ -184,18 +184,6 @@ function offset(out: Int32Array, table: Int32Array, index: Int32Array, low: Int3
   return true
 }
 
-/** Whether no intermediate result overflows, whatever the columns hold within their bounds. */
-export function fits(frame: F, e: Expr): boolean {
-  let all = true
-  const go = (x: Expr): ReturnType<typeof intervalOf> => {
-    const own = intervalOf(x, children(x).map(go), (name) => frame.range(name))
-    all &&= own.fits
-    return own
-  }
-  go(e)
-  return all
-}
-
 /** Values at one entry. */
 export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): number[] {
   const { steps, outputs } = programOf(frame, exprs)
@@ -278,16 +266,5 @@ export function bounds(frame: F, e: Expr): readonly [number, number] {
     if (a < lo) lo = a
     if (b > hi) hi = b
   })
-  return [lo, hi]
-}
-
-function extremes(x: Int32Array | Float64Array, from: number, to: number): readonly [number, number] {
-  let lo = 0
-  let hi = 0
-  for (let k = from; k < to; k++) {
-    const v = x[k]!
-    if (v < lo) lo = v
-    else if (v > hi) hi = v
-  }
   return [lo, hi]
 }

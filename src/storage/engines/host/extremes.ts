@@ -1,0 +1,40 @@
+/** What columns and tables hold at least and at most, and what follows of expressions over them. */
+import { type Interval, interval, intervalOf } from '../../../analysis/integers/interval.ts'
+import type { TypedArray } from '../../../ir/arrays.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import { children } from '../../../ir/expr-tree.ts'
+import type { Frame } from '../../column-engine.ts'
+
+/** Least and greatest element of a range, both including 0. */
+export function extremes(x: Int32Array | Float64Array, from: number, to: number): readonly [number, number] {
+  let lo = 0
+  let hi = 0
+  for (let k = from; k < to; k++) {
+    const v = x[k]!
+    if (v < lo) lo = v
+    else if (v > hi) hi = v
+  }
+  return [lo, hi]
+}
+
+/** Whether no intermediate result overflows, whatever the columns hold within their bounds; of tables what they hold counts. */
+export function fits(frame: Frame<TypedArray>, e: Expr): boolean {
+  let all = true
+  const go = (x: Expr): Interval => {
+    const operands = children(x).map(go)
+    const table = x.kind === 'load' ? frame.tables.get(x.buffer) : undefined
+    const own =
+      x.kind === 'load' && table instanceof Int32Array
+        ? elementsOf(table, frame.fills.get(x.buffer) ?? 0)
+        : intervalOf(x, operands, (name) => frame.range(name))
+    all &&= own.fits
+    return own
+  }
+  go(e)
+  return all
+}
+
+function elementsOf(table: Int32Array, fill: number): Interval {
+  const [lo, hi] = extremes(table, 0, table.length)
+  return interval(Math.min(lo, fill), Math.max(hi, fill))
+}
