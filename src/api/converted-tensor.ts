@@ -1,5 +1,5 @@
 /** A tensor in a format: its parts as arrays, and what they cost. */
-import { namesBeside } from '../ir/format-tables.ts'
+import { arraysBeside } from '../ir/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import { arraysOf, shapeOf } from '../storage/storage.ts'
@@ -17,7 +17,10 @@ export interface ConvertedPart {
   readonly axes: readonly string[]
   /** Arrays by axis (of each, also where there are none), values by position: what a kernel takes as the part's buffer. */
   readonly tensor: StoredTensor
-  /** Permutations and lists that lead from positions to coordinates, and the bits of a mask, by name. */
+  /**
+   * Permutations and lists that lead from positions to coordinates, and the bits of a mask, by the names that they are bound by:
+   * those of the format's text; lists that came with the data under theirs.
+   */
   readonly tables: Readonly<Record<string, Int32Array>>
 }
 
@@ -71,6 +74,8 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
     format: part.instance.text,
     axes: storage.axes.map((a) => a.name),
     tensor: { kind: 'stored', shape, arrays: arraysOf(storage.levels), values, dtype },
-    tables: Object.fromEntries(namesBeside(part.instance).map((name) => [name, tables.get(name)!])),
+    tables: Object.fromEntries(
+      arraysBeside(part.instance).map(({ name, bound }) => [bound, tables.get(name)!]),
+    ),
   }
 }

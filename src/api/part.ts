@@ -1,6 +1,8 @@
 /** One part of a tensor that is stored in several: its names, for steps that are made for each. */
+
+import { labelled } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { axisOf, iterationsOver, labelled, type StoredPart } from '../schedule/parts.ts'
+import { axisOf, iterationsOver, type StoredPart } from '../schedule/parts.ts'
 import { Uncloneable } from './uncloneable.ts'
 
 export class Part extends Uncloneable {

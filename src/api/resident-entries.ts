@@ -3,7 +3,7 @@
 import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { namesBeside } from '../ir/format-tables.ts'
+import { arraysBeside } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { withArrays } from '../run/bind/update-values.ts'
@@ -44,9 +44,8 @@ export function residentsOf(
         // Kernels change `inout` tensors; and where arrays are packed, they have copies.
         bindings[buffer] = storedOf(part, (await values(buffer)) ?? part.values, tensor.dtype)
         const { instance } = part.part
-        for (const name of namesBeside(instance)) {
-          const given = instance.tables.some((t) => t.name === name && t.of === 'list')
-          const own = given ? undefined : part.tables.get(name)
+        for (const { name, isGiven } of arraysBeside(instance)) {
+          const own = isGiven ? undefined : part.tables.get(name)
           if (own) bindings[name] = { kind: 'dense', shape: [own.length], values: own, dtype: 'i32' }
         }
       }

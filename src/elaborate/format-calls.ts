@@ -1,6 +1,7 @@
 /** Functions of formats and compositions: queries, `segments` and `size`. */
 import type * as Ast from '../ast/nodes.ts'
 import { variable } from '../ir/expr.ts'
+import { segmentsOf } from '../ir/format-tables.ts'
 import { QUERY_WORDS, wordsThat } from '../ir/queries.ts'
 import type { Names } from './expressions.ts'
 import { type FormatScope, integersAt, queriesAt } from './format-place.ts'
@@ -52,7 +53,7 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
 
 function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
   const list = e.args.length === 1 && !e.by && givenName(p, e.args[0]!, 'list', 'segments')
-  if (list !== false) return list === null ? null : plain(variable(`${list}_segments`, 'i32', e.span))
+  if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'i32', e.span))
   return p.report.error({
     code: 'check/query-arguments',
     message: 'segments is not written like this',

@@ -60,7 +60,7 @@ export interface Format {
   readonly queries: readonly Query[]
   /**
    * Parents first, otherwise as declared. In extents and widths a name of `over` is the extent of that
-   * dimension, and `LIST_segments` the number of segments of a list parameter. `order` has the declared order,
+   * dimension, and `segmentsOf` a list parameter the number of its segments. `order` has the declared order,
    * which `map` and `inverse` follow.
    */
   readonly axes: readonly StoredAxis[]
@@ -204,7 +204,10 @@ export interface FormatInstance {
   readonly order: readonly string[]
   /** Format axis name → name in the kernel. */
   readonly names: ReadonlyMap<string, string>
-  /** As the format's text calls what it keeps beside axes (orders, lists, its mask) → name in the kernel. */
+  /**
+   * As the format's text calls what it keeps beside axes (orders, lists, its mask) → name in the kernel. Where a list or set
+   * among the data has that name, instead of the text's another one (`held_2`), the same in every kernel.
+   */
   readonly beside: ReadonlyMap<string, string>
   readonly sorts: readonly Sort[]
   readonly queries: readonly Query[]

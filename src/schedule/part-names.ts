@@ -4,11 +4,12 @@ import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printLoop } from '../ast/print.ts'
 import { loopsOf } from '../ir/definitions.ts'
+import { labelled } from '../ir/format-tables.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf } from '../ir/stage1-tree.ts'
-import { axisOf, iterationsOver, labelled, type StoredPart } from './parts.ts'
+import { axisOf, iterationsOver, type StoredPart } from './parts.ts'
 
 /** A kernel as it is before a step. */
 export interface Program {

@@ -73,9 +73,6 @@ export function iterationsOver({ formats }: StoredPart, kernel: Kernel1): readon
   return iterationsOf(kernel.body).filter((it) => it.iters.some((x) => own.has(x.axis)))
 }
 
-/** `name_label`, or the name where there is one part. */
-export const labelled = (name: string, label: string): string => (label === '' ? name : `${name}_${label}`)
-
 function storedPart(buffer: string, levels: readonly Level[]): StoredPart {
   const parts = levels.map((l) => l.reformat.instance.parts[l.part]!)
   const labels = parts.map((p) => p.label).filter((l) => l !== '')

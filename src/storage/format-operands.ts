@@ -1,5 +1,6 @@
 /** Operands of formats: the sizes, lists and sets that they take from the data next to coordinates. */
 import type { Dtype } from '../ir/dtype.ts'
+import { segmentsOf } from '../ir/format-tables.ts'
 import type { ValueArray } from './tensor.ts'
 
 export interface FormatOperands {
@@ -18,9 +19,6 @@ export interface EntryValues {
   readonly values: ValueArray
   readonly dtype: Dtype
 }
-
-/** The name of the size that counts the segments of a list. */
-export const segmentsOf = (list: string): string => `${list}_segments`
 
 /** The same with the numbers of segments of all lists among the sizes. */
 export function withSegments(given: FormatOperands): FormatOperands {

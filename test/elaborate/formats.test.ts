@@ -77,7 +77,7 @@ describe('descriptions', () => {
     const vbr = description('vbr')
     expect(vbr.params.map((p) => p.kind)).toEqual(['list', 'list'])
     expect(vbr.queries.map((q) => q.kind === 'find' && q.list)).toEqual(['rows', 'cols'])
-    expect(keyOf(vbr.axes[0]!.extent)).toBe('rows_segments:i32')
+    expect(keyOf(vbr.axes[0]!.extent)).toBe('segments of rows:i32')
     expect(keyOf(vbr.map[2]!)).toBe('(sub i:i32 rows[find_1:i32])')
     expect(keyOf(vbr.inverse[1]!)).toBe('(add cols[jo:i32] ji:i32)')
   })

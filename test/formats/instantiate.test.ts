@@ -6,6 +6,7 @@ import type { StoredAxis } from '../../src/ir/axis.ts'
 import { ceildiv, div, int, mod, variable } from '../../src/ir/expr.ts'
 import { freeVars } from '../../src/ir/expr-tree.ts'
 import type { Format, Instance, PartTree } from '../../src/ir/format.ts'
+import { segmentsOf } from '../../src/ir/format-tables.ts'
 import { keyOf } from '../../src/ir/structural-equality.ts'
 import { programOf } from '../../src/schedule/language.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'
@@ -228,7 +229,7 @@ describe('arguments', () => {
     expect(cut.given).toEqual([{ name: 'steps', kind: 'list' }])
     const part = cut.parts[0]!.instance
     expect(part.tables).toMatchObject([{ name: 'rows', of: 'list', source: 'steps', fill: variable('m') }])
-    expect(part.axes[0]!.extent).toEqual(variable('steps_segments'))
+    expect(part.axes[0]!.extent).toEqual(variable(segmentsOf('steps')))
     expect(part.queries).toMatchObject([{ kind: 'find', list: 'steps' }])
     expect(of('format x(own: list) over (i, j) { part cut(own) }').given).toEqual([
       { name: 'own', kind: 'list' },

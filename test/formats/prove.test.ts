@@ -31,6 +31,7 @@ import {
   variable,
 } from '../../src/ir/expr.ts'
 import type { FormatInstance, Sort } from '../../src/ir/format.ts'
+import { segmentsOf } from '../../src/ir/format-tables.ts'
 import type { Query } from '../../src/ir/queries.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
@@ -158,16 +159,16 @@ describe('maps', () => {
           of: 'list',
           source: 'rows',
           under: [],
-          length: add(v('rows_segments'), int(1)),
+          length: add(v(segmentsOf('rows')), int(1)),
           fill: v('m'),
         },
       ],
       map: [v('k#0'), sub(v('i'), start), v('j')],
       inverse: [add(load('rows', [v('x0')], 'i32'), v('x1')), v('x2')],
-      extents: [v('rows_segments'), v('m'), v('n')],
+      extents: [v(segmentsOf('rows')), v('m'), v('n')],
     }
     expect(proofs(cut)).toEqual([true, true])
-    expect(proofs({ ...cut, extents: [v('rows_segments'), sub(v('m'), int(1)), v('n')] })[1]).toBe(false)
+    expect(proofs({ ...cut, extents: [v(segmentsOf('rows')), sub(v('m'), int(1)), v('n')] })[1]).toBe(false)
     // A segment ends after what is found in it: by one at least, and maybe no more.
     const left = sub(load('rows', [add(v('k#0'), int(1))], 'i32'), v('i'))
     for (const [less, proved] of [

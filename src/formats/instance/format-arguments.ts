@@ -3,6 +3,7 @@ import { fail, type Span } from '../../ast/diagnostic.ts'
 import { constant, type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
+import { segmentsOf } from '../../ir/format-tables.ts'
 
 export interface SpanOption {
   readonly span?: Span | undefined
@@ -26,7 +27,7 @@ export const spanOf = (...spans: readonly (Span | undefined)[]): { span?: Span }
 }
 
 /** The number of segments of a list. */
-export const segments = (list: string): Expr => variable(`${list}_segments`)
+export const segments = (list: string): Expr => variable(segmentsOf(list))
 
 /**
  * One argument for each parameter: a constant, a variable (the name of a list or set; a size measured further

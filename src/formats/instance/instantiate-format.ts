@@ -19,7 +19,8 @@ import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
 import { checkFields } from '../../ir/packed-fields.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
-import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
+import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
+import { type NamesBeside, namesBeside } from './names-beside.ts'
 import {
   extentScope,
   type Scope,
@@ -44,23 +45,32 @@ export function instantiateFormat(
   over: readonly StoredAxis[],
   rename: (name: string) => string = (name) => name,
 ): FormatInstance {
-  return formatInstance(format, bindArguments(format, args, rename), over, rename, rename)
+  const bound = bindArguments(format, args, rename)
+  const data = new Set([...bound.given.values()].map((g) => g.name))
+  const beside = namesBeside(format, '', data, rename)
+  return formatInstance(format, bound, over, { axis: rename, beside, query: rename })
 }
 
-/** `rename` gives axes and tables their names, `fresh` queries, which occur nowhere in a kernel. */
+/** Where names come from: of axes, of what is beside them, and of queries, which occur nowhere in a kernel. */
+export interface NamesInKernel {
+  readonly axis: (name: string) => string
+  readonly beside: NamesBeside
+  readonly query: (name: string) => string
+}
+
 export function formatInstance(
   format: Format,
   args: Arguments,
   over: readonly StoredAxis[],
-  rename: (name: string) => string,
-  fresh: (name: string) => string,
+  names: NamesInKernel,
   at: SpanOption = {},
 ): FormatInstance {
+  const { beside, query: fresh } = names
   checkOver(format, over, at)
-  const axisNames = new Map(format.order.map((n) => [n, rename(n)]))
+  const axisNames = new Map(format.order.map((n) => [n, names.axis(n)]))
   const named = (axis: string): string => axisNames.get(axis) ?? axis
-  const tables = tablesOf(format, args, over, rename, named)
-  const mask = format.mask === undefined ? undefined : rename(format.mask)
+  const tables = tablesOf(format, args, over, beside.inKernel, named)
+  const mask = format.mask === undefined ? undefined : beside.inKernel(format.mask)
   const inTable = (axis: string): string => tables.get(axis)?.name ?? named(axis)
   const outer: Scope = {
     ...scopeOf(format, args, over),
@@ -100,8 +110,8 @@ export function formatInstance(
     order: format.order.map(named),
     names: axisNames,
     beside: new Map([
-      ...[...tables].flatMap(([text, t]) => (t.of === 'list' ? [] : [[text, t.name] as const])),
-      ...(mask === undefined ? [] : [[format.mask!, mask] as const]),
+      ...[...tables].flatMap(([text, t]) => (t.of === 'list' ? [] : [[beside.told(text), t.name] as const])),
+      ...(mask === undefined ? [] : [[beside.told(format.mask!), mask] as const]),
     ]),
     sorts,
     queries,
@@ -155,7 +165,7 @@ function tablesOf(
   format: Format,
   args: Arguments,
   over: readonly StoredAxis[],
-  rename: (name: string) => string,
+  rename: NamesBeside['inKernel'],
   named: (axis: string) => string,
 ): ReadonlyMap<string, Table> {
   const extent = (dim: string): Expr => over[format.over.indexOf(dim)]!.extent
@@ -174,11 +184,11 @@ function tablesOf(
   for (const [param, { name, kind }] of args.given) {
     if (kind !== 'list') continue
     out.set(param, {
-      name: rename(param),
+      name: rename(param, name),
       of: 'list',
       source: name,
       under: [],
-      length: add(variable(`${name}_segments`), int(1)),
+      length: add(segments(name), int(1)),
       fill: extent(cutBy(format, param)),
     })
   }

@@ -17,6 +17,7 @@ import { keyOf } from '../../ir/structural-equality.ts'
 import { withFilledBlocks } from './filled-blocks.ts'
 import { type Arguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
+import { namesBeside } from './names-beside.ts'
 import { cutToRanges } from './ranges.ts'
 import { type Asking, type Planned, type PlannedLeaf, planParts } from './rules.ts'
 import { translate, translateQueries } from './translate-names.ts'
@@ -33,8 +34,8 @@ export interface InstantiateUse {
 
 /**
  * All parts of a format or composition, over `over`, one axis for each of its dimensions. `rename(name, label)` is
- * asked once for each axis, table, measured size and query of each part, and gives a name that is unique in the
- * kernel.
+ * asked for each axis, table and measured size of each part, and gives a name that is unique in the kernel: `name_label` where
+ * that is free. Tables have names that nothing among the data has.
  *
  * What asks nothing of the data is tried on small samples, so that a wrong description is refused here.
  *
@@ -54,6 +55,8 @@ export function instantiate(
   )
   const open = new OpenSizes()
   const plan = planParts(ofOrder(use.format, over.length), args, over, (name) => open.declare(name), at)
+  const given = givenOf(plan.bound, at)
+  const data = new Set(given.map((g) => g.name))
   const leaves = leavesOf(plan.tree)
   const labels = labelsOf(leaves)
   const sizes = open.named(leaves, labels, rename)
@@ -62,7 +65,12 @@ export function instantiate(
   const parts = leaves.map((leaf, k): PartInstance => {
     const label = labels[k]!
     const own = withSizes(leaf.args, sizes)
-    const whole = formatInstance(leaf.format, own, over, (name) => rename(name, label), fresh, at)
+    const names = {
+      axis: (name: string) => rename(name, label),
+      beside: namesBeside(leaf.format, label, data, rename),
+      query: fresh,
+    }
+    const whole = formatInstance(leaf.format, own, over, names, at)
     const instance = cutToRanges(whole, over, leaf.ranges)
     if (instance !== whole) cut.add(k)
     return {
@@ -77,7 +85,7 @@ export function instantiate(
     over,
     tree,
     parts: withFilledBlocks(tree, parts, over),
-    given: givenOf(plan.bound),
+    given,
   }
   tryInstance(instance, firstAlike(leaves, cut), at)
   return instance
@@ -225,7 +233,7 @@ function ask(
   return { expr, queries }
 }
 
-function givenOf(bound: readonly Arguments[]): Instance['given'] {
+function givenOf(bound: readonly Arguments[], at: SpanOption): Instance['given'] {
   const out = new Map<string, { readonly name: string; readonly kind: 'list' | 'set' }>()
   for (const { given } of bound)
     for (const g of given.values()) {
@@ -234,6 +242,7 @@ function givenOf(bound: readonly Arguments[]): Instance['given'] {
         fail({
           code: 'format/argument-kind',
           message: `${g.name} is passed as a list and as a set`,
+          ...spanOf(at.span),
           expected: 'one kind for each name among the data',
           hint: 'a list holds the boundaries of segments, a set holds coordinates',
         })

@@ -6,6 +6,7 @@ import { isDivision } from '../../ir/evaluate.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
 import { children, freeVars, withChildren } from '../../ir/expr-tree.ts'
 import type { OrderedFormat } from '../../ir/format.ts'
+import { segmentsOf } from '../../ir/format-tables.ts'
 import { exprPrinter, plainConstant } from '../../ir/print-expr.ts'
 import { declarationOf, keyOfQuestion, mapQuery, operandsOf, type Query } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
@@ -33,7 +34,7 @@ export function scopeOf(format: OrderedFormat, args: Arguments, over: readonly S
     sources.set(param, name)
     if (kind === 'set') continue
     tables.set(param, name)
-    variables.set(`${param}_segments`, segments(name))
+    variables.set(segmentsOf(param), segments(name))
   }
   return { format, variables, tables, sources }
 }

@@ -6,6 +6,7 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import { type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { segmentsOf } from '../../ir/format-tables.ts'
 import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 
 /** Coordinates within their extents, which exist: an extent is 1 at least. */
@@ -46,7 +47,7 @@ function addQuery(
       return others.length === 0 ? extents.get(dim!) : undefined
     },
     list(list) {
-      const segments = variable(`${list}_segments`)
+      const segments = variable(segmentsOf(list))
       facts.atLeast(segments, 0)
       return { least: int(0), end: segments }
     },

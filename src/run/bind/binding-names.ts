@@ -2,8 +2,8 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { chainTo, isStored } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
+import { segmentsOf, tablesOfGiven } from '../../ir/format-tables.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { segmentsOf } from '../../storage/format-operands.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import {
   allAxesOf,
@@ -47,7 +47,7 @@ export function bindingOf(
   const found = bindingIn(kernel, name, tensor)
   if (found) return found
   const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
-  const tables = kernel.buffers.filter((b) => b.table).map((b) => nameInText(kernel, b))
+  const tables = tablesMade(kernel).map((b) => nameInText(kernel, b))
   const axes = [...allAxesOf(kernel).keys()].filter((a) => !isOfTable(kernel, a))
   const candidates = [...new Set([...names, ...axes, ...tables, ...besides])]
   return fail({
@@ -76,7 +76,6 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
     const buffer = t.buffers.find((b) => b.name === name)
     if (buffer) return { kind: 'part', tensor: t, buffer, dimensions: over(buffer.axes) }
   }
-  // Before tables: where there is one part, the table that holds a list has the list's name.
   const given = givenOf(kernel).get(name)
   if (given) {
     const length = add(variable(segmentsOf(name)), int(1))
@@ -86,7 +85,7 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
   }
   const axis = isOfTable(kernel, name) ? undefined : axes.get(name)
   const table =
-    kernel.buffers.find((b) => b.table && b.name === name) ?? (axis ? undefined : tableInText(kernel, name))
+    tablesMade(kernel).find((b) => b.name === name) ?? (axis ? undefined : tableInText(kernel, name))
   // How long a list or mask of a format is, the axes above it say, whose arrays come with it.
   const many = { name, extent: variable(`#${name}`) }
   if (table)
@@ -100,6 +99,12 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
     return { kind: 'axis', chain, dimensions: over(chain) }
   }
   return null
+}
+
+/** Tables that formats make of what is brought into them. */
+function tablesMade({ buffers, reformats }: Kernel1): readonly Buffer1[] {
+  const given = tablesOfGiven(reformats)
+  return buffers.filter((b) => b.table && !given.has(b.name))
 }
 
 /** Whether an axis is there for the positions of a format's table alone: no text has a name for it. */

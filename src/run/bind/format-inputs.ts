@@ -2,8 +2,8 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance } from '../../ir/format.ts'
+import { segmentsOf } from '../../ir/format-tables.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import { segmentsOf } from '../../storage/format-operands.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
@@ -54,7 +54,9 @@ export interface Wanted {
 /** Boundaries of segments: ascending from 0 to the extent of what they cut; equal ones enclose nothing. */
 export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   const { name, instance, sizes, seed } = wanted
-  const table = instance.parts.flatMap((p) => p.instance.tables).find((t) => t.source === name)
+  const table = instance.parts
+    .flatMap((p) => p.instance.tables)
+    .find((t) => t.of === 'list' && t.source === name)
   const end = table ? evaluate(table.fill, sizes) : undefined
   const expected = `ascending integers from 0 to ${end ?? 'the extent of what they cut'}`
   if (!tensor) {

@@ -5,6 +5,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { hasIndices, hasIndptr, hasMask, parentOf } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { labelled } from '../../ir/format-tables.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { StoredTensor } from '../../storage/tensor.ts'
 import { allAxesOf, type CallerTensor, storedAxis } from './caller-tensors.ts'
@@ -18,7 +19,7 @@ const namesInTexts = (
     r.instance.parts.flatMap(({ label, instance }) =>
       [...of(instance)].flatMap(([text, name]) => [
         [text, name] as const,
-        ...(label === '' ? [] : [[`${text}_${label}`, name] as const]),
+        ...(label === '' ? [] : [[labelled(text, label), name] as const]),
       ]),
     ),
   )

@@ -4,7 +4,7 @@ import type { Table } from '../../ir/format.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { checkPermutation } from '../../storage/ready/tables.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { CallerTensor } from './caller-tensors.ts'
+import { type CallerTensor, givenOf } from './caller-tensors.ts'
 import type { Known } from './remap-entries.ts'
 
 /** Tables of the formats that a tensor was put into: sorts, lists and masks of formats are brought with the parts, other lists were given. */
@@ -22,33 +22,50 @@ export function tablesOf(
       for (const table of instance.tables)
         out.set(
           table.name,
-          table.of === 'list' ? known.lists.get(table.source)! : broughtTable(t, table, tensors, known),
+          table.of === 'list'
+            ? known.lists.get(table.source)!
+            : broughtTable(kernel, t, table, tensors, known),
         )
     }
   for (const { mask, name, axes } of kernel.buffers)
     if (mask !== undefined && axes.some((a) => mine.has(a)))
-      out.set(name, brought(t, name, 'mask', 'words of bits', tensors))
+      out.set(name, brought(kernel, t, name, 'mask', 'words of bits', tensors))
   return out
 }
 
 /** Lists and masks are looked at with the arrays that they go with. */
 function broughtTable(
+  kernel: Kernel1,
   t: CallerTensor,
   table: Table,
   tensors: ReadonlyMap<string, Tensor>,
   known: Known,
 ): Int32Array {
-  if (table.of !== 'sort') return brought(t, table.name, 'list', 'coordinates', tensors)
-  return checkPermutation(table, brought(t, table.name, 'order', 'a permutation', tensors), known.params)
+  if (table.of !== 'sort') return brought(kernel, t, table.name, 'list', 'coordinates', tensors)
+  return checkPermutation(
+    table,
+    brought(kernel, t, table.name, 'order', 'a permutation', tensors),
+    known.params,
+  )
 }
 
 function brought(
+  kernel: Kernel1,
   t: CallerTensor,
   name: string,
   kind: 'order' | 'list' | 'mask',
   what: string,
   tensors: ReadonlyMap<string, Tensor>,
 ): Int32Array {
+  // A format that was applied later takes a list or set of this name.
+  const given = givenOf(kernel).get(name)
+  if (given)
+    fail({
+      code: 'bind/table',
+      message: `the parts of ${t.name} are ready-made, and ${name} is the ${kind} that goes with them, and a ${given.kind} that ${given.of.format} takes`,
+      expected: 'one array for each name',
+      hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.named ?? 'that tensor'} before ${t.name}`,
+    })
   const tensor = tensors.get(name)
   if (!tensor)
     return fail({

@@ -15,9 +15,9 @@ import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { AnyFormat, FormatInstance, Table } from '../../ir/format.ts'
+import { segmentsOf } from '../../ir/format-tables.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
-import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import { blocks } from './as-examples.ts'
 import { Views, withAttached } from './attached-axes.ts'
@@ -29,6 +29,7 @@ import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding, type Factor, padsWithFill } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
+import { checkGiven, originOf, takenNames } from './taken-names.ts'
 import {
   checkChildren,
   chosenAxes,
@@ -61,6 +62,9 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const leaving = withAttached(kernel.axes, leavingOf(over))
   const instance = instantiate(step, over, unused, at)
+  checkGiven(kernel, instance, at)
+  // Parts are bound among the data too.
+  for (const { name } of instance.given) taken.add(name)
   checkChildren(kernel, leaving, instance.text, at)
   const fresh = instance.parts.flatMap((p) => p.instance.axes)
   const buffers = splitBuffers(kernel, over, leaving, instance, unused, at)
@@ -132,13 +136,6 @@ function fillFactor(kernel: Kernel1, { over }: Split, { factor, iters }: Factor)
   return { text: printExpr1(factor), element: factor.kind === 'load', loads }
 }
 
-/** The tensor of the caller's that a buffer is (a part of). */
-function originOf(kernel: Kernel1, buffer: string): string {
-  const from = kernel.reformats.findLast((r) => r.buffers.some((b) => b.parts.includes(buffer)))
-  const old = from?.buffers.find((b) => b.parts.includes(buffer))?.name
-  return old === undefined || old === buffer ? buffer : originOf(kernel, old)
-}
-
 function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
   const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
@@ -154,37 +151,11 @@ function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   })
 }
 
-/** Names of earlier formats are still in use: data reach the kernel through them. */
-function takenNames(kernel: Kernel1): Set<string> {
-  return new Set([
-    ...kernel.axes.flatMap((a) => namesOfAxis(a.name)),
-    ...kernel.params.map((p) => p.name),
-    ...kernel.buffers.map((b) => b.name),
-    ...namesBoundIn(kernel.body),
-    ...kernel.reformats.flatMap((r) => [
-      ...r.from.flatMap((a) => namesOfAxis(a.name)),
-      ...r.buffers.map((b) => b.name),
-      ...r.instance.given.map((g) => g.name),
-      ...r.instance.parts.flatMap((p) => p.instance.order.flatMap(namesOfAxis)),
-    ]),
-  ])
-}
-
-/** Of iterations, iterators and `let`s. */
-function namesBoundIn(body: readonly Stmt1[]): readonly string[] {
-  const out: string[] = []
-  walkStmts1(body, (s) => {
-    if (s.kind === 'let') out.push(s.name)
-    else if (s.kind === 'iterate') out.push(s.name, ...s.iters.map((x) => x.name))
-  })
-  return out
-}
-
 /** What is found while data are bound: open widths, and the numbers of segments of lists. */
 function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   const { parts, given } = split.instance
   const open = parts.flatMap((p) => p.instance.measured)
-  const lists = given.filter((g) => g.kind === 'list').map((g) => ({ name: `${g.name}_segments` }))
+  const lists = given.filter((g) => g.kind === 'list').map((g) => ({ name: segmentsOf(g.name) }))
   const mentioned = new Set(
     parts.flatMap(({ instance: f }) =>
       [...f.axes.flatMap(sizesOfAxis), ...f.tables.map((t) => t.length), ...f.map, ...f.inverse].flatMap(

@@ -50,7 +50,7 @@ export function partsFromArrays(
 /** Axes are as long as the format says; what it leaves to the data, the arrays say. */
 function partFromArrays(
   part: PartInstance,
-  { tensor, tables }: PartArrays,
+  { tensor, tables: brought }: PartArrays,
   given: FormatOperands,
   fill: number,
 ): StoredPart {
@@ -72,6 +72,12 @@ function partFromArrays(
     paddings: paddingsOf(axes, sizes),
     part: true,
   })
+  // Lists come with the data, whatever array there is of them beside the part.
+  const lists = part.instance.tables.flatMap((t) => {
+    const list = t.of === 'list' ? given.lists.get(t.source) : undefined
+    return list ? [[t.name, list] as const] : []
+  })
+  const tables = new Map([...brought, ...lists])
   for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
   checkLists(part.instance, storage, tables, sizes)
   const { mask, order } = part.instance

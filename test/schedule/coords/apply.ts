@@ -1,5 +1,6 @@
 /** Stage I after `as`, on data that were split by hand. */
 import { parseProgram, type SptProgram } from '../../../src/api/program.ts'
+import { segmentsOf } from '../../../src/ir/format-tables.ts'
 import type { Kernel1 } from '../../../src/ir/stage1.ts'
 import { type RefInputs, type RefResult, reference } from '../../../src/reference/index.ts'
 import type { Compilation } from '../../../src/run/compile.ts'
@@ -104,7 +105,7 @@ export function inputsOf(kernel: Kernel1, data: Data): { inputs: RefInputs; held
   const reformat = kernel.reformats[0]!
   const lists = new Map(Object.entries(data.lists ?? {}))
   const sizes = new Map(Object.entries(data.sizes))
-  for (const [name, list] of lists) sizes.set(`${name}_segments`, list.length - 1)
+  for (const [name, list] of lists) sizes.set(segmentsOf(name), list.length - 1)
   const given: Given = { sizes, lists }
   const values = data.values[reformat.named!] ?? data.coords.map(() => 1)
   const held = splitBruteForce(

@@ -1,0 +1,78 @@
+/** Names that a kernel and the formats of its tensors have, and what formats take from the data beside them. */
+import { fail } from '../../ast/diagnostic.ts'
+import { namesOfAxis } from '../../ir/axis.ts'
+import type { Instance } from '../../ir/format.ts'
+import type { Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { walkStmts1 } from '../../ir/stage1-tree.ts'
+import type { StepSpan } from './tensor-split.ts'
+
+/** Names of earlier formats are still in use: data reach the kernel through them. */
+export function takenNames(kernel: Kernel1): Set<string> {
+  return new Set([
+    ...kernel.axes.flatMap((a) => namesOfAxis(a.name)),
+    ...kernel.params.map((p) => p.name),
+    ...kernel.buffers.map((b) => b.name),
+    ...namesBoundIn(kernel.body),
+    ...kernel.reformats.flatMap((r) => [
+      ...r.from.flatMap((a) => namesOfAxis(a.name)),
+      ...r.buffers.map((b) => b.name),
+      ...r.instance.given.map((g) => g.name),
+      ...r.instance.parts.flatMap((p) => p.instance.order.flatMap(namesOfAxis)),
+    ]),
+  ])
+}
+
+/** Of iterations, iterators and `let`s. */
+function namesBoundIn(body: readonly Stmt1[]): readonly string[] {
+  const out: string[] = []
+  walkStmts1(body, (s) => {
+    if (s.kind === 'let') out.push(s.name)
+    else if (s.kind === 'iterate') out.push(s.name, ...s.iters.map((x) => x.name))
+  })
+  return out
+}
+
+/** The tensor of the caller's that a buffer is (a part of). */
+export function originOf(kernel: Kernel1, buffer: string): string {
+  const from = kernel.reformats.findLast((r) => r.buffers.some((b) => b.parts.includes(buffer)))
+  const old = from?.buffers.find((b) => b.parts.includes(buffer))?.name
+  return old === undefined || old === buffer ? buffer : originOf(kernel, old)
+}
+
+/**
+ * Lists and sets that a format takes have one meaning each among the data. Tables of formats make way for them.
+ * @throws SptError `format/argument-kind`, `format/argument-name`
+ */
+export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepSpan): void {
+  for (const { name, kind } of given) {
+    const other = kernel.reformats.find((r) =>
+      r.instance.given.some((g) => g.name === name && g.kind !== kind),
+    )
+    if (other)
+      fail({
+        code: 'format/argument-kind',
+        message: `${name} is passed to ${text} as a ${kind}, and to ${other.format} as a ${kind === 'list' ? 'set' : 'list'}`,
+        ...at,
+        expected: 'one kind for each name among the data',
+        hint: 'a list holds the boundaries of segments, a set holds coordinates',
+      })
+    const what = boundAs(kernel, name, kind)
+    if (what !== null)
+      fail({
+        code: 'format/argument-name',
+        message: `${text} takes the ${kind} ${name}, and ${name} is ${what}`,
+        ...at,
+        expected: `a ${kind} under a name of its own`,
+        hint: `pass another name, and bind the ${kind} under it`,
+      })
+  }
+}
+
+/** What else is bound by the name of a list or set; `null`: nothing, or the same array. */
+function boundAs(kernel: Kernel1, name: string, kind: 'list' | 'set'): string | null {
+  const origin = originOf(kernel, name)
+  if (origin !== name) return `a part of ${origin}`
+  const b = kernel.buffers.find((x) => x.name === name && !x.table)
+  if (!b || kind === 'set' || (b.role === 'in' && b.dtype === 'i32' && b.axes.length === 1)) return null
+  return 'a tensor of the kernel'
+}
