@@ -122,8 +122,8 @@ describe('as the reference', () => {
     },
   )
 
-  law.prop([drawn(0.5), sparsities(0.5), granularities])(
-    'two of four in tiles, as they are stored',
+  law.prop([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
+    'two of four in tiles, as they are stored, each input by one output at least',
     async (d, s, granularity) => {
       const { masks, tiles } = await pruned(d, tileVectorWise({ granularity }), s)
       const expected = reference.tw(
@@ -134,13 +134,28 @@ describe('as the reference', () => {
         granularity,
       )
       d.chosen.forEach((m, k) => {
-        for (const { outputs, inputs } of tiles[k]!)
+        const kept = expected.kept[k]!
+        const held = (r: number) => [...Array(m.cols).keys()].filter((c) => kept[r * m.cols + c] === 1)
+        // All before two of four: those of a tile have its inputs.
+        const before = expected.tiles[k]!.flatMap((outputs) => {
+          const inputs = held(outputs[0]!)
+          return inputs.length === 0 ? [] : [{ outputs, inputs }]
+        })
+        for (const { outputs, inputs } of before) reference.twoOfFour(m, outputs, inputs, kept)
+        const lists = before.map(({ outputs, inputs }) => ({
+          outputs,
+          inputs: outputs.length === 1 ? held(outputs[0]!) : inputs,
+        }))
+        expect(tiles[k]!.map((t) => ({ outputs: [...t.outputs], inputs: [...t.inputs] }))).toEqual(lists)
+        for (const { outputs, inputs } of lists) {
+          for (const c of inputs) expect(outputs.some((r) => masks[k]![r * m.cols + c] === 1)).toBe(true)
           for (const r of outputs)
             for (let from = 0; from < inputs.length; from += 4) {
-              const four = [...inputs.slice(from, from + 4)].map((c) => r * m.cols + c)
-              reference.keepBest(m, four, 2, expected.kept[k]!)
-              expect(four.filter((i) => masks[k]![i] === 1).length).toBe(Math.min(2, four.length))
+              const four = inputs.slice(from, from + 4)
+              const n = four.filter((c) => masks[k]![r * m.cols + c] === 1).length
+              expect(n).toBe(Math.min(2, four.length))
             }
+        }
       })
       expect(lists(masks)).toEqual(expected.kept)
     },

@@ -125,3 +125,37 @@ export function keepBest(m: Matrix, places: readonly number[], n: number, kept: 
   const sorted = [...places].sort((a, b) => m.e[a]! - m.e[b]!)
   for (const i of sorted.slice(0, Math.max(0, places.length - n))) kept[i] = 0
 }
+
+/** Of a tile: two of each four for every output, then, for each input that has none, the exchange that costs the least. */
+export function twoOfFour(
+  m: Matrix,
+  outputs: readonly number[],
+  inputs: readonly number[],
+  kept: number[],
+): void {
+  const at = (r: number, c: number): number => r * m.cols + c
+  const groups =
+    outputs.length === 1
+      ? [inputs]
+      : range(Math.ceil(inputs.length / 4)).map((k) => inputs.slice(4 * k, 4 * k + 4))
+  for (const four of groups) {
+    for (const r of outputs)
+      keepBest(
+        m,
+        four.map((c) => at(r, c)),
+        2,
+        kept,
+      )
+    if (outputs.length === 1) continue
+    const holders = (c: number): number => outputs.filter((r) => kept[at(r, c)] === 1).length
+    for (const c of four.filter((x) => holders(x) === 0)) {
+      const places = outputs.flatMap((r) =>
+        four.flatMap((d) => (kept[at(r, d)] === 1 && holders(d) > 1 ? [[at(r, d), at(r, c)] as const] : [])),
+      )
+      const lost = ([a, b]: readonly [number, number]): number => (m.e[a] === m.e[b] ? 0 : m.e[a]! - m.e[b]!)
+      const [a, b] = places.reduce((x, y) => (lost(y) < lost(x) ? y : x))
+      kept[a] = 0
+      kept[b] = 1
+    }
+  }
+}

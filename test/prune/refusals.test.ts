@@ -66,6 +66,7 @@ describe('options', () => {
     () => tileWise({ granularity: 0 }),
     () => tileWise({ granularity: 65537 }),
     () => tileVectorWise({ granularity: 1.5 }),
+    () => tileVectorWise({ granularity: 1 }),
     () => tileElementWise({ granularity: Number.NaN, delta: 0 }),
     () => tileWise({ granularity: '8' as never }),
     () => blockWise({ rows: 0, cols: 1 }),
