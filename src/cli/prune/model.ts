@@ -26,6 +26,7 @@ export interface Model {
 export async function openModel(call: Call): Promise<Model> {
   const options = { transposed: call.flag('transposed') }
   const weights = await openWeights(call.args[0]!, options)
+  checkLayers(weights)
   const types = new Map(weights.tensors.map((t) => [t.name, t.type]))
   const shapes = weights.layers.map((l) => ({ ...l, valueBytes: typeNamed(types.get(l.name)!)!.bits / 8 }))
   const layers: Layers = { shapes, weights: (k) => weights.weights(shapes[k]!.name) }
@@ -38,10 +39,28 @@ export async function openModel(call: Call): Promise<Model> {
   return { weights, layers: { ...layers, gradients: (k) => gradients.weights(shapes[k]!.name) } }
 }
 
+/** Throws `prune/layers`, with one of the tensors that are none. */
+function checkLayers({ name, layers, tensors: [first] }: Weights): void {
+  if (layers.length > 0) return
+  const what = first
+    ? `${first.name} is ${first.shape.join(' × ') || 'a scalar'} of ${first.type}`
+    : 'it is empty'
+  fail({ code: 'prune/layers', message: `${name} has no layers: ${what}`, expected: 'at least one layer' })
+}
+
 /** Before anything is read: `io/unknown-array`, `io/no-layer`, `io/shape-mismatch`. */
 function checkGradients(weights: Weights, gradients: Weights, isPruned: (name: string) => boolean): void {
   const shapeIn = (file: Weights, name: string): string => file.part(file.layer(name).name).shape.join(' × ')
+  const names = new Set(gradients.tensors.map((t) => t.name))
   for (const { name } of weights.layers.filter((l) => isPruned(l.name))) {
+    if (!names.has(name))
+      fail({
+        code: 'io/unknown-array',
+        message: `${gradients.name} has no gradients of the layer '${name}'`,
+        // Those of other layers are not what was meant.
+        lookup: { name, candidates: [...names].filter((n) => !weights.tensors.some((t) => t.name === n)) },
+        expected: `gradients of each layer of ${weights.name} that is not excluded`,
+      })
     const [own, given] = [shapeIn(weights, name), shapeIn(gradients, name)]
     if (own !== given)
       fail({
