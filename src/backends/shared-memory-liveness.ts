@@ -1,7 +1,8 @@
 /**
  * Shared-memory allocation by liveness (interference of live ranges). Where the shared memory of a launch lies in one array.
  * Arrays that are never in use at one time lie in the same place (Chaitin's interference, over the launch's statements in
- * order), with a barrier between their uses: what copies a tile out needs no memory beside what computed it.
+ * order), with a barrier between their uses: what copies a tile out needs no memory beside what computed it. Statements under
+ * a condition count one by one where a barrier among them says that all threads of the block agree on it; a loop is one.
  *
  * A copy that the device makes by itself does not see what threads stored where it goes as done, whatever barrier is between
  * (PTX ISA, "Async proxy"), so that it never goes where they stored before.
@@ -10,9 +11,9 @@
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
+import type { Buffer, If, Launch, Stmt } from '../ir/loops.ts'
 import { barrier } from '../ir/statement-builders.ts'
-import { type Body, piecesOf, walkStmts } from '../ir/tree.ts'
+import { type Body, bodiesOf, piecesOf, someStmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {
@@ -31,7 +32,7 @@ interface Placed {
   readonly name: string
   readonly offset: number
   readonly end: number
-  /** Statements of the launch, from the first to the last that touches it. */
+  /** Of the statements in order, the first and the last that touches it. */
   readonly first: number
   readonly last: number
   readonly written: Written
@@ -60,20 +61,17 @@ export function placeShared(launch: Launch): SharedMemory {
   const declared = placedIn(arrays)
   const decreasing = placedIn(arrays.toSorted((a, b) => bytesOf(b) - bytesOf(a)))
   const placed = end(decreasing) < end(declared) ? decreasing : declared
-  const before = new Set(
-    placed.flatMap((p) =>
-      placed.some((q) => q.last < p.first && q.offset < p.end && p.offset < q.end) ? [p.first] : [],
-    ),
-  )
-  const body = launch.body.flatMap((s, k): readonly Stmt[] => (before.has(k) ? [barrier(), s] : [s]))
+  const body = withBarriers(launch.body, placed)
   return {
-    launch: before.size > 0 ? { ...launch, body: Object.freeze(body) } : launch,
+    launch: body === launch.body ? launch : { ...launch, body },
     bytes: end(placed),
     align: Math.max(1, ...arrays.map(sharedAlign)),
     offsets: new Map(placed.map((p) => [p.name, p.offset])),
-    reused: before.size > 0,
+    reused: placed.some((p) => placed.some((q) => overlap(p, q))),
   }
 }
+
+const overlap = (p: Placed, q: Placed): boolean => p !== q && q.offset < p.end && p.offset < q.end
 
 const end = (placed: readonly Placed[]): number => Math.max(0, ...placed.map((p) => p.end))
 
@@ -85,13 +83,65 @@ function allocated(body: Body): readonly Buffer[] {
   return out
 }
 
-/** The first and the last statement of the launch that touches a buffer. What one of them allocates, no other touches. */
+/** A condition that all threads of the block agree on: they meet under it, whatever it says. */
+const isAgreed = (s: Stmt): s is If =>
+  s.kind === 'if' && someStmt([...s.then, ...s.else], (x) => x.kind === 'barrier' && x.lanes === undefined)
+
+/** What one statement of the order touches: of a condition that all agree on, what decides it. */
+const touchedBy = (s: Stmt): ReadonlySet<string> =>
+  new Set(accessesOf([isAgreed(s) ? { ...s, then: [], else: [] } : s]).map((a) => a.buffer))
+
+/**
+ * The first and the last statement that touches a buffer, in the order of the text, which is that of execution with branches
+ * left out. What one of them allocates, no other touches.
+ */
 function momentsOf(body: Body): ReadonlyMap<string, readonly [number, number]> {
   const out = new Map<string, readonly [number, number]>()
-  body.forEach((s, k) => {
-    for (const { buffer } of accessesOf([s])) out.set(buffer, [out.get(buffer)?.[0] ?? k, k])
-  })
+  let moment = 0
+  const go = (list: Body): void => {
+    for (const s of list) {
+      for (const buffer of touchedBy(s)) out.set(buffer, [out.get(buffer)?.[0] ?? moment, moment])
+      moment++
+      if (isAgreed(s)) for (const branch of bodiesOf(s)) go(branch)
+    }
+  }
+  go(body)
   return out
+}
+
+/** A barrier on every path before an array is first touched that lies where another was touched on some path. */
+function withBarriers(body: Body, placed: readonly Placed[]): Body {
+  const under = new Map(placed.map((p) => [p.name, placed.filter((q) => overlap(p, q)).map((q) => q.name)]))
+  const go = (list: Body, before: Paths): { readonly body: Body; readonly after: Paths } => {
+    const out: Stmt[] = []
+    let now = before
+    for (const s of list) {
+      const touched = touchedBy(s)
+      const takesOver = (p: string): boolean =>
+        !now.every.has(p) && (under.get(p) ?? []).some((q) => now.some.has(q))
+      if ([...touched].some(takesOver)) out.push(barrier())
+      now = { some: new Set([...now.some, ...touched]), every: new Set([...now.every, ...touched]) }
+      if (!isAgreed(s)) {
+        out.push(s)
+        continue
+      }
+      const [then, otherwise] = [go(s.then, now), go(s.else, now)]
+      out.push(withBodies(s, [then.body, otherwise.body]))
+      now = {
+        some: new Set([...then.after.some, ...otherwise.after.some]),
+        every: new Set([...then.after.every].filter((b) => otherwise.after.every.has(b))),
+      }
+    }
+    const same = out.length === list.length && out.every((s, k) => s === list[k])
+    return { body: same ? list : Object.freeze(out), after: now }
+  }
+  return go(body, { some: new Set(), every: new Set() }).body
+}
+
+/** Buffers that were touched on some path to a statement, and on every one. */
+interface Paths {
+  readonly some: ReadonlySet<string>
+  readonly every: ReadonlySet<string>
 }
 
 /** The arrays that threads store to, and those that copies of the device fill. */

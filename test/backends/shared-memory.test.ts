@@ -2,10 +2,11 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { placeShared } from '../../src/backends/shared-memory-liveness.ts'
-import { bool, int, load } from '../../src/ir/expr.ts'
+import { accessesOf } from '../../src/ir/accesses.ts'
+import { bool, builtin, int, load, lt, variable } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
-import { when } from '../../src/ir/statement-builders.ts'
-import { stmt } from '../../src/ir/tree.ts'
+import { barrier, when } from '../../src/ir/statement-builders.ts'
+import { someStmt, stmt, walkStmts } from '../../src/ir/tree.ts'
 import { runs } from '../support/cases.ts'
 
 const array = (name: string, length: number): Buffer => ({
@@ -35,20 +36,73 @@ const launchOf = (body: readonly Stmt[]): Launch =>
     body,
   }) as unknown as Launch
 
-/** Lengths of arrays, and which two each statement touches. */
-const programs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 }).chain((lengths) =>
-  fc.record({
-    lengths: fc.constant(lengths),
-    uses: fc.array(fc.array(fc.nat(lengths.length - 1), { minLength: 1, maxLength: 2 }), { maxLength: 10 }),
-  }),
-)
+/** Which one or two arrays a statement touches; a condition, that the threads of a block agree on or do not. */
+type Use = readonly number[] | { readonly agreed: boolean; readonly then: Use[]; readonly else: Use[] }
+const isCondition = (u: Use): u is Exclude<Use, readonly number[]> => 'agreed' in u
+
+/** Lengths of arrays, and uses of them. */
+const programs = fc
+  .array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 })
+  .chain((lengths) => {
+    const { uses } = fc.letrec<{ uses: Use[]; use: Use }>((tie) => ({
+      uses: fc.array(tie('use'), { maxLength: 6, depthIdentifier: 'uses' }),
+      use: fc.oneof(
+        { maxDepth: 2, depthIdentifier: 'uses' },
+        fc.array(fc.nat(lengths.length - 1), { minLength: 1, maxLength: 2 }),
+        fc.record({ agreed: fc.boolean(), then: tie('uses'), else: tie('uses') }),
+      ),
+    }))
+    return fc.record({ lengths: fc.constant(lengths), uses })
+  })
+
+/** Threads meet under what they agree on; in a row of them alone they may meet under anything. */
+const statementsOf = (uses: readonly Use[], together = true): Stmt[] =>
+  uses.map((u) => {
+    if (!isCondition(u)) return touch(u.map((k) => `s${k}`))
+    const agreed = together && u.agreed
+    const meet = agreed ? barrier() : barrier({ lanes: { width: 2, among: 2 } })
+    return when(
+      agreed ? AGREED : APART,
+      [meet, ...statementsOf(u.then, agreed)],
+      statementsOf(u.else, agreed),
+    )
+  })
+const AGREED = lt(int(0), variable('n'))
+const APART = lt(builtin('thread.x'), variable('n'))
+
+const meetsAll = (s: Stmt): boolean => someStmt([s], (x) => x.kind === 'barrier' && x.lanes === undefined)
+
+/** What a block does on each path: where all of it meets, and the arrays that it touches at one time. */
+type Step = 'meet' | readonly number[]
+function pathsOf(body: readonly Stmt[]): Step[][] {
+  return body.reduce<Step[][]>(
+    (paths, s) => {
+      const next = s.kind === 'if' && meetsAll(s) ? [...pathsOf(s.then), ...pathsOf(s.else)] : [stepsOf(s)]
+      return paths.flatMap((p) => next.map((n) => [...p, ...n]))
+    },
+    [[]],
+  )
+}
+function stepsOf(s: Stmt): Step[] {
+  if (s.kind === 'barrier') return s.lanes ? [] : ['meet']
+  const arrays = new Set(accessesOf([s]).map((a) => Number(a.buffer.slice(1))))
+  return arrays.size > 0 ? [[...arrays]] : []
+}
+
+const barriersIn = (body: readonly Stmt[]): number => {
+  let n = 0
+  walkStmts(body, (s) => {
+    if (s.kind === 'barrier') n++
+  })
+  return n
+}
 
 describe('placeShared', () => {
   law.prop([programs], { numRuns: runs(250) })(
-    'no two arrays in use at one time meet',
+    'on no path two arrays in use at one time meet',
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))
-      const body = [...arrays.map(alloc), ...uses.map((u) => touch(u.map((k) => `s${k}`)))]
+      const body = [...arrays.map(alloc), ...statementsOf(uses)]
       const { bytes, offsets, launch, reused } = placeShared(launchOf(body))
       const total = arrays.reduce((n, b) => n + 16 * Math.ceil((4 * lengths[arrays.indexOf(b)]!) / 16), 0)
       expect(bytes).toBeLessThanOrEqual(total)
@@ -58,27 +112,63 @@ describe('placeShared', () => {
         expect(at(k).to).toBeLessThanOrEqual(bytes)
       }
       const meet = (a: number, b: number): boolean => at(a).from < at(b).to && at(b).from < at(a).to
-      // In the order of execution: whoever takes over a place comes after a barrier, and the one before is not used again.
-      const since = new Map<number, number>()
-      let barriers = 0
-      for (const s of launch.body) {
-        if (s.kind === 'barrier') barriers++
-        if (s.kind !== 'store') continue
-        const touched = [s.buffer, ...(s.value.kind === 'load' ? [s.value.buffer] : [])].map((n) =>
-          Number(n.slice(1)),
-        )
-        for (const k of touched)
-          for (const [other, when] of since)
-            if (other !== k && meet(k, other)) expect(when).toBeLessThan(barriers)
-        for (const k of touched) since.set(k, barriers)
-        for (const a of touched) for (const b of touched) if (a !== b) expect(meet(a, b)).toBe(false)
+      expect(reused).toBe(arrays.some((_, a) => arrays.some((_, b) => a !== b && meet(a, b))))
+      if (!reused) expect(launch.body).toEqual(body)
+      walkStmts(launch.body, (s) => {
+        if (s.kind === 'if') expect(meetsAll(s)).toBe(s.cond === AGREED)
+      })
+      for (const path of pathsOf(launch.body)) {
+        // In the order of execution: whoever takes over a place comes after a barrier, and the one before is not used again.
+        const since = new Map<number, number>()
+        let barriers = 0
+        for (const step of path) {
+          if (step === 'meet') {
+            barriers++
+            continue
+          }
+          for (const k of step)
+            for (const [other, when] of since)
+              if (other !== k && meet(k, other)) expect(when).toBeLessThan(barriers)
+          for (const k of step) since.set(k, barriers)
+        }
+        const used = intervals(path.filter((step) => step !== 'meet'))
+        for (const [a, first] of used)
+          for (const [b, second] of used)
+            if (a !== b && first[0] <= second[1] && second[0] <= first[1]) expect(meet(a, b)).toBe(false)
       }
-      expect(reused).toBe(barriers > 0)
-      for (const [a, first] of intervals(uses))
-        for (const [b, second] of intervals(uses))
-          if (a !== b && first[0] <= second[1] && second[0] <= first[1]) expect(meet(a, b)).toBe(false)
     },
   )
+
+  law.prop([programs], { numRuns: runs(100) })(
+    'statements take the same memory under a condition that all agree on',
+    ({ lengths, uses }) => {
+      const body = [...lengths.map((n, k) => alloc(array(`s${k}`, n))), barrier(), ...statementsOf(uses)]
+      const guarded = when(AGREED, body)
+      const [plain, inside] = [placeShared(launchOf(body)), placeShared(launchOf([guarded]))]
+      expect(inside.bytes).toBe(plain.bytes)
+      expect([...inside.offsets]).toEqual([...plain.offsets])
+      expect(barriersIn(inside.launch.body)).toBe(barriersIn(plain.launch.body))
+    },
+  )
+
+  test('an array that both branches use takes the place of one before, in each behind a barrier', () => {
+    const arrays = [alloc(array('a', 8)), alloc(array('b', 8))]
+    const both = when(AGREED, [touch(['b']), barrier()], [touch(['b'])])
+    const { bytes, launch } = placeShared(launchOf([...arrays, touch(['a']), both, touch(['b'])]))
+    expect(bytes).toBe(32)
+    const [, , , branches, last] = launch.body
+    expect(
+      branches?.kind === 'if' && [branches.then, branches.else].map((b) => b.map((s) => s.kind)),
+    ).toEqual([
+      ['barrier', 'store', 'barrier'],
+      ['barrier', 'store'],
+    ])
+    expect(last?.kind).toBe('store')
+    // On the path that has not taken it over yet, the statement behind the branches does.
+    const one = when(AGREED, [touch(['b']), barrier()])
+    const after = placeShared(launchOf([...arrays, touch(['a']), one, touch(['b'])])).launch.body
+    expect(after.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'if', 'barrier', 'store'])
+  })
 
   test('arrays that follow each other take the place of one', () => {
     const body = [alloc(array('a', 8)), alloc(array('b', 8)), touch(['a']), touch(['b'])]
