@@ -25,6 +25,7 @@ import { withApart } from '../schedule/nest-dependence.ts'
 import { endsCoordinates } from '../schedule/primitives.ts'
 import type { Step } from '../schedule/resolve.ts'
 import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/state.ts'
+import { withParameters } from '../schedule/step-parameters.ts'
 import { type LoopStep, printStep } from '../schedule/steps.ts'
 import { EarlySteps } from './early-steps.ts'
 
@@ -138,7 +139,7 @@ export class Compilation {
   #atPositions(): ScheduleState {
     const state = start(this.positions)
     this.#tell('positions', state.kernel)
-    return this.#early.steps.reduce((before, step) => inPass(placeOf(step), () => apply(before, step)), state)
+    return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
   }
 
   /** Stage II, with all steps applied. */
@@ -212,7 +213,8 @@ export class Compilation {
   /** @throws SptError `schedule/…` where the step is not legal */
   step(s: Step, which?: StepOf): Compilation {
     if (s.stage === 'parts') return s.steps(this).reduce<Compilation>((c, part) => c.step(part, which), this)
-    return s.stage === 1 ? this.onCoords(s.step, which) : this.onLoop(s.step, which)
+    const make = () => (s.stage === 1 ? this.onCoords(s.step, which) : this.onLoop(s.step, which))
+    return withParameters(s.where, make)
   }
 
   onCoords(s: CoordStep, which?: StepOf): Compilation {
@@ -226,7 +228,8 @@ export class Compilation {
         hint: 'move it to the front',
       })
     checkNewNames(s)
-    const next = inPass(placeOf(s), () => applyCoordStep(this.kernel, s))
+    // Callers without types may give what is no step, which is refused where steps are checked.
+    const next = inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s))
     const steps = [...this.coordSteps, s]
     const made = new Compilation(this.#after(which), steps, [...this.#kernels, next], null, this.#early)
     made.#tellStep(next, s, which)
@@ -235,7 +238,7 @@ export class Compilation {
 
   onLoop(s: LoopStep, which?: StepOf): Compilation {
     const { state } = this
-    const next = inPass(placeOf(s), () => apply(state, s))
+    const next = inPass(`step ${s?.kind}`, () => apply(state, s))
     const isLate = !this.onCoordinates || endsCoordinates(s.kind)
     const early = isLate ? this.#early : this.#early.and(s, this.coordSteps.length)
     const made = new Compilation(this.#after(which), this.coordSteps, this.#kernels, next, early)
@@ -290,9 +293,6 @@ const positionsOf = remembered((source: Kernel1) =>
 
 const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
   `${lanes} ${together} ${promote}`
-
-/** Callers without types may give what is no step, which is refused where steps are checked. */
-const placeOf = (step: CoordStep | LoopStep | null | undefined): string => `step ${step?.kind}`
 
 /** What runs on a kind of device of what is compiled as it is: on threads, where there are some. */
 export const runOn = <K extends { parallel(): K }>(made: K, kind: DeviceKind): K =>

@@ -9,16 +9,16 @@ import { printStep } from '../ast/print.ts'
 import type { Schedule } from '../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../ir/code-size-budgets.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { labelled } from '../ir/format-tables.ts'
-import { iterationsOf } from '../ir/stage1-tree.ts'
 import { COORD_STEPS } from './coords/primitives.ts'
 import type { CoordStep } from './coords/steps.ts'
+import { mergeParts } from './merge-parts.ts'
 import { NestNames, nestsWriting } from './nest-names.ts'
 import { PartNames, type Program, plainNames } from './part-names.ts'
 import { partsOf } from './parts.ts'
 import { endsCoordinates, LOOP_STEPS } from './primitives.ts'
 import { arithmetic, integer } from './step-arguments.ts'
 import { type Env, fieldsOf } from './step-fields.ts'
+import { parametersOf, withParameters } from './step-parameters.ts'
 import type { LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
@@ -28,8 +28,8 @@ export interface Now extends Program {
 }
 
 export type Step =
-  | { readonly stage: 1; readonly step: CoordStep }
-  | { readonly stage: 2; readonly step: LoopStep }
+  | (Where & { readonly stage: 1; readonly step: CoordStep })
+  | (Where & { readonly stage: 2; readonly step: LoopStep })
   /** Steps that depend on the parts of a buffer. */
   | {
       readonly stage: 'parts'
@@ -38,6 +38,11 @@ export type Step =
       readonly span?: Span | undefined
       readonly steps: (now: Now) => readonly Step[]
     }
+
+interface Where {
+  /** The parameters of the schedule that the step is of. */
+  readonly where?: (() => readonly string[]) | undefined
+}
 
 /** Steps of a schedule with the given arguments; the rest take their defaults. */
 export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[] = []): Step[] {
@@ -208,34 +213,16 @@ function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
   })
 }
 
-/** `merge parts of A` */
-interface MergeParts {
-  readonly buffer: { readonly name: string; readonly span?: Span | undefined }
-  readonly span?: Span | undefined
-}
-
-/** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
-export function mergeParts(step: MergeParts, now: Program): Step[] {
-  const labels = partsOf(now.kernel, step.buffer).map((p) => p.label)
-  const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
-  const last = labels.at(-1)!
-  const bases = iterationsOf(now.kernel.body).flatMap(({ name }) =>
-    name.endsWith(`_${last}`) ? [name.slice(0, -last.length - 1)] : [],
-  )
-  const steps = bases.flatMap((base): Step[] => {
-    const nests = labels.map((l) => labelled(base, l)).filter((n) => tops.has(n))
-    return nests.length > 1 ? [{ stage: 2, step: { kind: 'merge', nests, span: step.span } }] : []
-  })
-  if (steps.length > 0) return steps
-  return fail({
-    code: 'schedule/nothing-to-merge',
-    message: `${step.buffer.name} has no two parts with nests of their own`,
-    ...(step.span && { span: step.span }),
-    expected: 'a buffer in several parts, and iterations over each',
-  })
-}
-
+/** Each step knows the parameters that its refusals tell. */
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
+  // What others are made of knows its own.
+  if (step.kind !== 'as' && step.kind !== 'step') return converted(step, env, progress)
+  const where = () => parametersOf(step, env)
+  const made = withParameters(where, () => converted(step, env, progress))
+  return env.values.size === 0 ? made : made.map((s) => ({ ...s, where }))
+}
+
+function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const { span } = step
   const { names } = env
   const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })

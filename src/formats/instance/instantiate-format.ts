@@ -22,6 +22,7 @@ import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
 import { type NamesBeside, namesBeside } from './names-beside.ts'
 import {
+  asWritten,
   extentScope,
   type Scope,
   scopeOf,
@@ -100,9 +101,9 @@ export function formatInstance(
     constants: new Map(
       [...args.values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : [])),
     ),
-    axes: format.axes.map((a) => checkAxis(translateAxis(a, extents, named), args, at)),
+    axes: format.axes.map((a) => checkAxis(translateAxis(a, extents, named), a, args, at)),
     lists: format.lists.map(({ axis, under, coordinate, position }) => ({
-      axis: checkAxis(translateAxis(axis, extents, inTable), args, at) as PaddedAxis,
+      axis: checkAxis(translateAxis(axis, extents, inTable), axis, args, at) as PaddedAxis,
       under: under.map(named),
       coordinate: translate(coordinate, scope),
       position: position === null ? null : nameIn(scope, position),
@@ -217,7 +218,7 @@ function translateSort(
   if (within?.kind === 'const' && within.value < 1)
     fail({
       code: 'format/sort-window',
-      message: `format ${scope.format.name} sorts ${s.dim} within windows of ${within.value}`,
+      message: `format ${scope.format.name} sorts ${s.dim} within windows of ${asWritten(s.within!, within.value)}`,
       ...spanOf(within.span, s.span, scope.format.span),
       expected: 'a positive number of coordinates',
       hint: 'leave `within` out to sort all of them',
@@ -238,7 +239,8 @@ const translateAxis = (axis: StoredAxis, scope: Scope, named: (axis: string) => 
 const bitsOf = (extent: Expr): string | null =>
   freeVars(extent).size > 0 || readsMemory(extent) ? null : countText(evaluate(extent, new Map()))
 
-function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
+/** `written`: as the format's text has it. */
+function checkAxis(axis: StoredAxis, written: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
   const refuse = (what: string, expected: string): never =>
     fail({
       code: 'format/extent',
@@ -249,7 +251,8 @@ function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxi
     })
   const constantOf = (e: Expr): number | undefined => (e.kind === 'const' ? e.value : undefined)
   const extent = constantOf(axis.extent)
-  if (extent !== undefined && extent < 0) refuse(`the extent ${extent}`, '0 or more coordinates')
+  if (extent !== undefined && extent < 0)
+    refuse(`the extent ${asWritten(written.extent, extent)}`, '0 or more coordinates')
   if (hasMask(axis) && !hasMaskSize(axis)) {
     const bits = bitsOf(axis.extent)
     if (bits === null) refuse('an extent that is no constant', 'a constant: masks are of one size')
@@ -265,6 +268,7 @@ function checkAxis(axis: StoredAxis, args: Arguments, at: SpanOption): StoredAxi
     })
   if (extent !== undefined) checkFields(axis, extent)
   const width = hasWidth(axis) ? constantOf(axis.width) : undefined
-  if (width !== undefined && width < 1) refuse(`the width ${width}`, 'a positive width')
+  if (width !== undefined && width < 1)
+    refuse(`the width ${hasWidth(written) ? asWritten(written.width, width) : width}`, 'a positive width')
   return axis
 }

@@ -10,7 +10,15 @@ import type { Query } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { checkOver } from './instantiate-format.ts'
 import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
-import { extentScope, type Scope, scopeOf, sizeOf, translate, withVariables } from './translate-names.ts'
+import {
+  asWritten,
+  extentScope,
+  type Scope,
+  scopeOf,
+  sizeOf,
+  translate,
+  withVariables,
+} from './translate-names.ts'
 import { bucketWidths } from './widths.ts'
 
 /** More parts than this are a mistake: each is an iteration of its own. */
@@ -178,7 +186,7 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Ru
   if (into < 1)
     fail({
       code: 'format/partition',
-      message: `${composition.name} partitions ${rule.dim} into ${into} ranges`,
+      message: `${composition.name} partitions ${rule.dim} into ${asWritten(rule.into, into)}`,
       ...spanOf(context.at.span, rule.span),
       expected: 'a positive number of ranges',
       hint: 'one range is no partition, and allowed',

@@ -77,18 +77,20 @@ export function translateCoordinate(e: Expr, scope: Scope): Expr {
 /** `written`: as the format's text has it. */
 function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
   if (divisor.kind !== 'const' || divisor.value > 0) return
-  const text = divisorText(written)
-  const value = written.kind === 'const' ? '' : `, which is ${divisor.value}`
   fail({
     code: 'format/division-by-zero',
-    message: `format ${format.name} divides by ${text}${value}`,
+    message: `format ${format.name} divides by ${asWritten(written, divisor.value)}`,
     ...spanOf(written.span, format.span),
-    expected: written.kind === 'const' ? 'a positive divisor' : `a positive ${text}`,
+    expected: written.kind === 'const' ? 'a positive divisor' : `a positive ${writtenText(written)}`,
     hint: `pass positive arguments: ${signature(format)}`,
   })
 }
 
-const divisorText = exprPrinter(plainConstant)
+const writtenText = exprPrinter(plainConstant)
+
+/** `b, which is 0`: what the format's text has, by its parameters, and its value. */
+export const asWritten = (e: Expr, value: number): string =>
+  e.kind === 'const' ? String(value) : `${writtenText(e)}, which is ${value}`
 
 /**
  * The queries that `expressions` and they themselves need, under fresh names, and the scope that knows these.
