@@ -11,6 +11,7 @@ import type { Tensor } from '../../src/storage/tensor.ts'
 import { Choices } from '../support/choices.ts'
 import { argumentsFor, compositions } from '../support/format-gen.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
+import { readSample } from '../support/read-sample.ts'
 import { partSteps, schedule } from '../support/schedule-gen.ts'
 import { bind, expectedOf } from './agree.ts'
 import type { Case } from './law.ts'
@@ -122,7 +123,7 @@ export function formatCase(
 
 function expected(sample: Sample): { compilation: Compilation; expected: Case['expected'] } | undefined {
   try {
-    const compilation = parseProgram(sample.text).kernel().compilation
+    const compilation = readSample(sample).program.kernel().compilation
     void compilation.loops
     return { compilation, expected: expectedOf(sample, compilation) }
   } catch (e) {

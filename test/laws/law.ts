@@ -1,6 +1,5 @@
 /** What the law tests share: how a case is made from numbers, and how many there are. */
 import fc from 'fast-check'
-import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import type { Compilation } from '../../src/run/compile.ts'
@@ -8,6 +7,7 @@ import type { Device } from '../../src/runtime/device.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
+import { readSample } from '../support/read-sample.ts'
 import { type Scheduled, schedule } from '../support/schedule-gen.ts'
 import { agreeOnDevice, bind, type Expected, expectedOf } from './agree.ts'
 
@@ -42,11 +42,12 @@ export function caseOf(
 ): Case | undefined {
   const c = new Choices(choices)
   const sample = make(c)
-  let program: ReturnType<typeof parseProgram>
+  let formats: ReturnType<typeof readSample>['formats']
   let source: Compilation
   try {
-    program = parseProgram(sample.text)
-    source = program.kernel().compilation
+    const read = readSample(sample)
+    formats = read.formats
+    source = read.program.kernel().compilation
     // Looking up what lies under unordered duplicates is refused here.
     void source.loops
   } catch (e) {
@@ -54,7 +55,7 @@ export function caseOf(
     throw e
   }
   const expected = expectedOf(sample, source)
-  const scheduled = walk(c, source, program.formats, steps)
+  const scheduled = walk(c, source, formats, steps)
   const { compilation } = scheduled
   return { sample, scheduled, compilation, bound: bind(sample, compilation), expected }
 }

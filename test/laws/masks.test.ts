@@ -16,6 +16,7 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { decoder } from '../../src/storage/values.ts'
+import { sample } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { refusal } from '../support/refusal.ts'
@@ -83,7 +84,7 @@ test('any statement under any of them', async () => {
         throw new Error(`${kernel}, ${as}: ${e instanceof Error ? e.stack : e}`)
       }
     }),
-    parameters(120),
+    parameters(80),
   )
 }, 600_000)
 
@@ -115,12 +116,11 @@ test('loops of what a fill does not change are those without a mask, on tensor c
 })
 
 test.runIf(noNvcc === null)('texts for CUDA compile', () => {
-  const texts = USES.flatMap((as) =>
-    KERNEL_NAMES.flatMap((k) =>
-      compile(k, as)
-        .texts('cuda')
-        .map((t) => t.text),
-    ),
+  const all = USES.flatMap((as) => KERNEL_NAMES.map((k) => [k, as] as const))
+  const texts = sample(all, 32).flatMap(([k, as]) =>
+    compile(k, as)
+      .texts('cuda')
+      .map((t) => t.text),
   )
   expect(compileTogether(texts)).toBe('')
 })

@@ -18,6 +18,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { Choices } from '../support/choices.ts'
 import { differenceIn } from '../support/exact-plan.ts'
 import { generate } from '../support/program-gen.ts'
+import { readSample } from '../support/read-sample.ts'
 import { schedule } from '../support/schedule-gen.ts'
 import { numbers, parameters, runs } from './law.ts'
 
@@ -85,8 +86,8 @@ test('plans count and address exactly, or are refused', () => {
       let plan: Plan
       let trace: readonly string[]
       try {
-        const program = parseProgram(text)
-        const scheduled = schedule(c, program.kernel().compilation, program.formats, 5)
+        const { program, formats } = readSample({ text })
+        const scheduled = schedule(c, program.kernel().compilation, formats, 5)
         trace = scheduled.trace
         plan = scheduled.compilation.plan
       } catch (e) {

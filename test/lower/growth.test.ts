@@ -108,7 +108,7 @@ test('nests in one launch: every pass writes as much as there are nests', async 
     })
     return out
   }
-  const [small, large] = [statements(48), statements(96)]
+  const [small, large] = [statements(32), statements(64)]
   expect(small.size).toBeGreaterThan(20)
   for (const [pass, n] of small) expect(large.get(pass)! / n, pass).toBeLessThan(2.7)
 })

@@ -37,22 +37,23 @@ const asked = Object.keys(SCHEDULES).map((schedule) => ({ point: { schedule }, s
 
 /**
  * The cpu device, which tells of each run that is timed before it begins.
- * @param ms what each takes as far as it says: how busy the machine is decides nothing then
+ * @param ms what each takes as far as it says: how busy the machine is decides nothing then, and nothing has to run
  */
 async function toldDevice(before: () => void | Promise<void>, ms?: () => number): Promise<Device> {
   const device = await devices.cpu()
   const [time, graph] = [device.time.bind(device), device.graph.bind(device)]
-  const said = (times: number[]): number[] => (ms ? times.map(ms) : times)
-  device.time = async (...args) => {
+  const said = (repeats: number, timed: () => Promise<number[]>) =>
+    ms ? Array.from({ length: repeats }, ms) : timed()
+  device.time = async (commands, repeats, ...more) => {
     await before()
-    return said(await time(...args))
+    return said(repeats, () => time(commands, repeats, ...more))
   }
   device.graph = async (...args) => {
     const made = await graph(...args)
     const own = made.time.bind(made)
-    made.time = async (...given) => {
+    made.time = async (repeats, ...more) => {
       await before()
-      return said(await own(...given))
+      return said(repeats, () => own(repeats, ...more))
     }
     return made
   }

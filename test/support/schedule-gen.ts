@@ -14,6 +14,7 @@ import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import type { Choices } from './choices.ts'
 import { drawnStep } from './draw-step.ts'
 import { argumentsFor } from './format-gen.ts'
+import { withoutFormats } from './read-sample.ts'
 
 export interface Scheduled {
   readonly compilation: Compilation
@@ -137,9 +138,11 @@ export function partSteps(c: Choices, start: Compilation, text: string): Schedul
   const outs = kernel.buffers.filter((b) => b.role !== 'in').map((b) => b.name)
   const axes = parts.flatMap((p) => [...p.instance.names.keys()])
   const wide = parts.every((p) => p.instance.constants.has('width'))
+  // Steps for parts name no format.
+  const own = withoutFormats(text)
   const attempt = (step: string): void => {
     try {
-      const program = parseProgram(`${text}\nschedule ${kernel.name}.parts {\n${step}\n}\n`)
+      const program = parseProgram(`${own}\nschedule ${kernel.name}.parts {\n${step}\n}\n`)
       const next = program
         .kernel(kernel.name)
         .steps('parts')
