@@ -63,17 +63,17 @@ export async function within<T>(program: SptProgram, work: () => T | Promise<T>)
 }
 
 /** The kernel that `--kernel` names; without it the only one, or the one that is called like its file. */
-export function chosenKernel(program: SptProgram, call: Call): Kernel {
+export function chosenKernel(program: SptProgram, call: Call, path = call.args[0]!): Kernel {
   const kernelName = call.one('kernel')
-  if (program.kernels.length === 0) refuseWithout(program, kernelName, call)
-  const own = basename(call.args[0]!, '.spt').replaceAll('-', '_')
+  if (program.kernels.length === 0) refuseWithout(program, kernelName, path)
+  const own = basename(path, '.spt').replaceAll('-', '_')
   return program.kernel(
     kernelName ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),
   )
 }
 
 /** Kernels of several imported files that are called alike are none, either. */
-function refuseWithout(program: SptProgram, name: string | undefined, call: Call): never {
+function refuseWithout(program: SptProgram, name: string | undefined, path: string): never {
   try {
     program.kernel(name)
   } catch (e) {
@@ -81,7 +81,7 @@ function refuseWithout(program: SptProgram, name: string | undefined, call: Call
   }
   return fail({
     code: 'run/no-kernel',
-    message: `'${call.args[0]}' declares no kernel and imports none`,
+    message: `'${path}' declares no kernel and imports none`,
     hint: 'spt check says what a program declares',
   })
 }

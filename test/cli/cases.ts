@@ -354,6 +354,10 @@ export const CASES: Readonly<Record<string, string>> = {
   'tuned schedule in no folder': 'tune {mul.spt} --bind A={a.mtx} --size d=3 --out {nowhere/fast.spt}',
   // Pruning
   'prune nothing': 'prune',
+  'prune with a kernel, and no prediction':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --kernel spmm',
+  'prune with the prediction of a kernel of one dense matrix':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --predict kernels/gemm.spt',
   'prune in no pattern': 'prune {two.safetensors} --sparsity 0.5',
   'prune in a pattern that is misspelt':
     'prune {two.safetensors} --pattern tww --granularity 2 --sparsity 0.5',

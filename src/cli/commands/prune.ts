@@ -10,6 +10,7 @@ import { type OutFolder, outFolder, writeFolder } from '../prune/folder.ts'
 import { checkGiven, withGiven } from '../prune/given.ts'
 import { givenMasks, type Model, masksAfter, NAMES, openModel, partsOf } from '../prune/model.ts'
 import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
+import { PREDICT_OPTIONS, type PredictedReport, predicting } from '../prune/predict.ts'
 import { human } from '../prune/prune-report.ts'
 
 const REPORT = 'report.json'
@@ -45,6 +46,7 @@ export const prune: CommandSpec = {
       file: 'read',
     },
     { flags: '--transposed', about: "Layers are [inputs, outputs], as GPT-2's Conv1D and Flax have them" },
+    ...PREDICT_OPTIONS,
     { flags: '--out <DIR>', about: 'Write the results into this folder (default: the report alone)' },
     { flags: '--json', about: 'One JSON object instead of the report' },
   ],
@@ -57,6 +59,7 @@ export const prune: CommandSpec = {
     'spt prune tuned.safetensors --after stage-25 --pattern tew --granularity 128 --delta 0.01 --sparsity 0.5 --out stage-50',
     "spt prune model.npz --pattern bw --rows 32 --cols 32 --sparsity 0.5 --limit 'head*=0.2' --out pruned",
     'spt prune model.safetensors --pattern tw --granularity 128 --masks mine.safetensors --out pruned',
+    'spt prune model.safetensors --pattern tw --granularity 128 --sparsity 0.75 --predict kernel.spt --size m=128 --device cpu',
   ],
   async run(call) {
     const chosen = patternOf(call)
@@ -70,13 +73,14 @@ export const prune: CommandSpec = {
       ...(sparsity !== undefined && { sparsity }),
       ...(normalise && { normalise }),
     }
+    const predict = await predicting(call)
     const out = call.one('out')
     const folder = out === undefined ? null : await outFolder(call.command, out, WRITTEN, readBy(call))
     const model = await openModel(call)
     const made = await masksFor(call, model, chosen, options)
-    if (folder) await write(call, folder, model, made)
+    const report = predict ? await predict(made) : made.report
+    if (folder) await write(call, folder, model, { ...made, report })
     call.io.progress?.('')
-    const { report } = made
     call.io.out(
       call.flag('json')
         ? `${escaped(JSON.stringify(folder ? { ...report, out: folder.path } : report, plainNumbers))}\n`
@@ -107,7 +111,12 @@ async function masksFor(
   return pruned(model.layers, { ...options, ...(after && { after }), onProgress })
 }
 
-async function write(call: Call, folder: OutFolder, model: Model, made: Pruned): Promise<void> {
+async function write(
+  call: Call,
+  folder: OutFolder,
+  model: Model,
+  made: Omit<Pruned, 'report'> & { readonly report: PredictedReport },
+): Promise<void> {
   const { report, masks, rest } = made
   const parts = partsOf(model, made)
   const title = `${basename(model.weights.name)} in ${report.pattern}, ${percent(report.sparsity)}`

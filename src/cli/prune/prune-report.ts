@@ -1,12 +1,34 @@
 /** What `spt prune` tells, for people. */
 import { escapedLine } from '../../ast/render.ts'
-import type { LayerReport, PruneReport } from '../../prune.ts'
-import { count, percent, size, table } from '../figures.ts'
+import type { LayerReport } from '../../prune.ts'
+import { count, ms, percent, size, table } from '../figures.ts'
+import type { PredictedReport } from './predict.ts'
+
+/** Reasons, of which layers may have as many. */
+const SHOWN = 3
 
 const bytes = (r: Pick<LayerReport, 'denseBytes' | 'patternBytes'>): string =>
   `${size(r.denseBytes)} → ${size(r.patternBytes)}`
 
-function row(r: LayerReport): string[] {
+const expected = ({ predicted }: PredictedReport['layers'][number]): string =>
+  predicted ? [predicted.before, predicted.after].map((t) => (t === null ? 'none' : ms(t))).join(' → ') : ''
+
+/** Why there are no times, once for all layers that have the same reason, and by whom the others are. */
+function aboutTimes({ predictedBy, layers }: PredictedReport): string[] {
+  if (!predictedBy) return []
+  const { kernel, device, chip } = predictedBy
+  const whys = [...new Set(layers.flatMap((l) => (l.predicted?.why ? [l.predicted.why] : [])))]
+  const by = chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
+  const more = whys.length > SHOWN ? [`no time: ${whys.length - SHOWN} more reasons, in the JSON`] : []
+  const said = whys.slice(0, SHOWN).map((w) => `no time: ${escapedLine(w)}`)
+  return [
+    `expected time: of ${kernel} on ${device} with all weights → with those that are kept${by}`,
+    ...said,
+    ...more,
+  ]
+}
+
+function row(r: PredictedReport['layers'][number], times: boolean): string[] {
   return [
     escapedLine(r.name),
     `${count(r.rows)} × ${count(r.cols)}`,
@@ -14,16 +36,20 @@ function row(r: LayerReport): string[] {
     r.excluded ? '' : r.retainedNorm.toFixed(3),
     count(r.keptOutputs),
     r.tiles === null ? '' : count(r.tiles),
+    ...(times ? [expected(r)] : []),
     bytes(r),
   ]
 }
 
-export function human(r: PruneReport): string {
+export function human(r: PredictedReport): string {
+  const times = r.predictedBy !== undefined
+  const head = ['layer', 'outputs × inputs', 'sparsity', 'norm', 'outputs kept', 'tiles']
+  const total = ['together', count(r.elements), percent(r.sparsity), r.retainedNorm.toFixed(3), '', '']
   const lines = table([
-    ['layer', 'outputs × inputs', 'sparsity', 'norm', 'outputs kept', 'tiles', 'bytes → in the pattern'],
-    ...r.layers.map(row),
-    ['together', count(r.elements), percent(r.sparsity), r.retainedNorm.toFixed(3), '', '', bytes(r)],
+    [...head, ...(times ? ['expected time'] : []), 'bytes → in the pattern'],
+    ...r.layers.map((l) => row(l, times)),
+    [...total, ...(times ? [''] : []), bytes(r)],
   ])
   const asked = `${r.pattern} for a sparsity of ${percent(r.target)}`
-  return `${[asked, ...lines, 'norm: ‖W ⊙ mask‖ / ‖W‖'].join('\n')}\n`
+  return `${[asked, ...lines, 'norm: ‖W ⊙ mask‖ / ‖W‖', ...aboutTimes(r)].join('\n')}\n`
 }

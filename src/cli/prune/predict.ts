@@ -1,0 +1,153 @@
+/** `--predict`: what the cost model expects a kernel to take with each layer, before it is pruned and after. */
+import type { Kernel } from '../../api/kernel.ts'
+import { coords } from '../../api/tensors.ts'
+import { fail, SptError } from '../../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import type { Stmt } from '../../ir/loops.ts'
+import { someStmt } from '../../ir/tree.ts'
+import { keptIn, type LayerReport, type Mask, type Pruned, type PruneReport } from '../../prune.ts'
+import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import { costModel, predictor } from '../../search/cost-model.ts'
+import type { CoordTensor } from '../../storage/tensor.ts'
+import type { Call, OptionSpec } from '../command.ts'
+import { DEVICE_FACTS, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
+import { scheduleCall } from '../schedule-call.ts'
+import {
+  chosen,
+  chosenKernel,
+  loadFile,
+  scheduledFor,
+  sizesFor,
+  usedFor,
+  within,
+} from '../scheduled-kernel.ts'
+import { misused } from '../usage.ts'
+
+const ofPredict = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
+
+const MORE: readonly OptionSpec[] = [
+  KERNEL,
+  schedule('its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others)'),
+  { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
+  { flags: '--device <D>', about: 'cuda, webgpu or cpu (default: cuda); it need not be there' },
+  ...DEVICE_FACTS,
+].map(ofPredict)
+
+export const PREDICT_OPTIONS: readonly OptionSpec[] = [
+  {
+    flags: '--predict <FILE>',
+    about:
+      'Tell what a kernel of this program is expected to take with each layer, before it is pruned and after',
+    file: 'read',
+  },
+  ...MORE,
+  ...TRUST.map(ofPredict),
+]
+
+/** Milliseconds, and why there are none. */
+export interface Expected {
+  readonly before: number | null
+  readonly after: number | null
+  readonly why: string | null
+}
+
+/** The report with what is expected; `null` of layers that are not pruned. */
+export type PredictedReport = Omit<PruneReport, 'layers'> & {
+  readonly predictedBy?: {
+    readonly kernel: string
+    readonly device: DeviceKind
+    readonly chip: string | null
+  }
+  readonly layers: readonly (LayerReport & { readonly predicted?: Expected | null })[]
+}
+
+/** @throws UsageError, SptError of programs and schedules that are none: before layers are read */
+export async function predicting(call: Call): Promise<((made: Pruned) => Promise<PredictedReport>) | null> {
+  const path = call.one('predict')
+  if (path === undefined) {
+    const more = MORE.map((o) => /--([a-z-]+)/.exec(o.flags)![1]!).find((o) => call.flag(o))
+    if (more !== undefined)
+      misused({ command: call.command, message: `--${more} is of --predict`, expected: '--predict FILE' })
+    return null
+  }
+  const kind = call.choice('device', DEVICE_KINDS) ?? 'cuda'
+  const requested = scheduleCall(call)
+  const program = await loadFile(path, call)
+  return within(program, () => {
+    const kernel = chosenKernel(program, call, path)
+    const known = sizesFor(call, kernel, kind)
+    const fixed = scheduledFor(kernel, requested, kind)
+    const weights = weightsOf(kernel)
+    const sets = [...usedFor(kernel, requested).keys()].filter(
+      (name) => usedFor(kernel, requested).get(name)?.kind === 'set',
+    )
+    /** `tiles`: what formats that take a set have of it. */
+    const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | string> => {
+      const beside = Object.fromEntries(sets.map((name) => [name, patternOf(layer, tiles)]))
+      const tensors = { [weights]: patternOf(layer, kept), ...beside }
+      try {
+        const { params = {} } = known
+        const under = fixed ?? (await chosen(kernel, requested, kind, { ...known, tensors }))
+        if (usesInstructions(under.kernel.compilation.loops.body))
+          return `${under.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`
+        const { milliseconds } = predictor(kernel, { device: kind, inputs: { tensors, params } })(
+          under.kernel,
+        )
+        return Number.isFinite(milliseconds) ? milliseconds : 'the cost model has no number'
+      } catch (error) {
+        if (error instanceof SptError) return error.diagnostics[0]!.message
+        throw error
+      }
+    }
+    return async ({ masks, rest, report }) => {
+      const dense = new Map<string, number | string>()
+      const layers: (LayerReport & { predicted: Expected | null })[] = []
+      for (const [k, layer] of report.layers.entries()) {
+        if (layer.excluded) {
+          layers.push({ ...layer, predicted: null })
+          continue
+        }
+        call.io.progress?.(`predicting: ${k + 1} of ${report.layers.length}`)
+        const key = `${layer.rows} ${layer.cols}`
+        const all = new Uint8Array(layer.rows * layer.cols).fill(1)
+        const before = dense.get(key) ?? (await expected(layer, all, all))
+        dense.set(key, before)
+        const kept = keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
+        layers.push({ ...layer, predicted: expectedOf(before, await expected(layer, kept, masks[k]!)) })
+      }
+      const chip = costModel(kind)?.chip ?? null
+      return { ...report, layers, predictedBy: { kernel: kernel.name, device: kind, chip } }
+    }
+  })
+}
+
+function expectedOf(before: number | string, after: number | string): Expected {
+  const number = (x: number | string): number | null => (typeof x === 'number' ? x : null)
+  const whys = [...new Set([before, after].filter((x) => typeof x === 'string'))]
+  return { before: number(before), after: number(after), why: whys.length > 0 ? whys.join('; ') : null }
+}
+
+/** The name of the tensor that has layers. @throws SptError `prune/no-weights` */
+function weightsOf({ name, source }: Kernel): string {
+  const axes = allAxesOf(source)
+  const all = callerTensors(source).filter(
+    (t) => t.first.role === 'in' && t.axes.length === 2 && t.axes.some((a) => isStructured(axes, a)),
+  )
+  if (all.length === 1) return all[0]!.name
+  return fail({
+    code: 'prune/no-weights',
+    message: `kernel ${name} has ${all.length === 0 ? 'no sparse matrix' : `the sparse matrices ${all.map((t) => t.name).join(', ')}`} among its inputs`,
+    expected: 'one, for the weights of a layer',
+    hint: 'choose another kernel with --kernel NAME',
+  })
+}
+
+function patternOf({ rows, cols }: LayerReport, mask: Mask): CoordTensor {
+  const at = new Int32Array(mask.reduce((n, x) => n + x, 0))
+  for (let e = 0, n = 0; e < mask.length; e++) if (mask[e] === 1) at[n++] = e
+  return coords([rows, cols], [at.map((e) => Math.floor(e / cols)), at.map((e) => e % cols)])
+}
+
+const usesInstructions = (body: readonly Stmt[]): boolean =>
+  someStmt(body, (s) => s.kind === 'for' && s.mode.kind === 'instr')
