@@ -3,13 +3,14 @@
  * these groups. What would take an order of all entries is a remainder then.
  */
 import { type Expr, mod, variable } from '../ir/expr.ts'
-import type { Query } from '../ir/queries.ts'
+import { operandsOf, type Query, sourceOf } from '../ir/queries.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
 /**
- * How many different tuples `of` are smaller among coordinates with the same `by`, over the ranks among `known`; `null`: that
+ * How many different tuples `of` are smaller among coordinates with the same `by`, over what is `known`; `null`: that
  * does not follow. `rank(j by i) / s` cuts a group into shares of s, in which ranks count from 0 again.
  *
+ * @param known ranks, and places in sorts
  * @param positive whether an expression is the same for all coordinates, and at least 1
  */
 export function rankFrom(
@@ -18,11 +19,12 @@ export function rankFrom(
   known: readonly Query[],
   positive: (size: Expr) => boolean,
 ): Expr | null {
-  const keys = by.map(keyOf)
+  const grouping = (e: Expr): string => keyOf(unsorted(e, known))
+  const keys = by.map(grouping)
   const asked = of.map(keyOf).join(' ')
   for (const q of known) {
     if (q.kind !== 'rank' || q.of.map(keyOf).join(' ') !== asked) continue
-    const groups = q.by.map(keyOf)
+    const groups = q.by.map(grouping)
     if (groups.some((k) => !keys.includes(k))) continue
     const [share, ...others] = by.filter((_, k) => !groups.includes(keys[k]!))
     if (!share) return variable(q.name)
@@ -31,4 +33,10 @@ export function rankFrom(
     if (isShare && others.length === 0 && positive(share.b)) return mod(variable(q.name), share.b)
   }
   return null
+}
+
+/** Places in a sort are a permutation: what groups by them groups by what is sorted. */
+function unsorted(e: Expr, known: readonly Query[]): Expr {
+  const place = e.kind === 'var' && known.find((q) => q.name === e.name && sourceOf(q, 'sort') !== undefined)
+  return place ? unsorted(operandsOf(place)[0]!, known) : e
 }

@@ -8,13 +8,21 @@ import { runs } from '../support/cases.ts'
 
 type Entry = ReadonlyMap<string, number>
 
+/** Places of a / 2, which is at most 2, in some sort, and of those in another. */
+const PLACES: readonly Query[] = [
+  { name: 'p', kind: 'place', sort: 'first', of: div(variable('a'), int(2)) },
+  { name: 'pp', kind: 'place', sort: 'second', of: variable('p') },
+]
 const POOL: readonly Expr[] = [
+  variable('p'),
+  variable('pp'),
   variable('a'),
   variable('b'),
   div(variable('a'), int(2)),
   mod(variable('b'), int(3)),
 ]
 const some = fc.subarray([...POOL])
+const order = fc.shuffledSubarray([0, 1, 2], { minLength: 3 })
 const entries = fc.array(fc.tuple(fc.nat(5), fc.nat(5), fc.integer({ min: -1, max: 3 })), { maxLength: 30 })
 
 const tuple = (exprs: readonly Expr[], at: Entry): number[] => exprs.map((e) => evaluate(e, at))
@@ -45,18 +53,21 @@ const asked = fc.record({
 it('gives the ranks of groups and of equal shares of them, and nothing else', () => {
   let [answered, shares] = [0, 0]
   fc.assert(
-    fc.property(entries, asked, (list, q) => {
+    fc.property(entries, asked, order, order, (list, q, first, second) => {
       const known: Query = { name: 'rank_1', kind: 'rank', of: q.of, by: q.by }
-      const plain = list.map(([a, b, c]) => new Map(Object.entries({ a, b, c, size: q.size })))
-      const first = ranks(q.of, q.by, plain)
-      const all = plain.map((at, e) => at.set('rank_1', first[e]!))
+      const plain = list.map(([a, b, c]) => {
+        const p = first[a >> 1]!
+        return new Map(Object.entries({ a, b, c, p, pp: second[p]!, size: q.size }))
+      })
+      const own = ranks(q.of, q.by, plain)
+      const all = plain.map((at, e) => at.set('rank_1', own[e]!))
       const share = q.share ? [div(variable('rank_1'), q.share)] : []
       const more = q.twice ? [div(variable('rank_1'), int(2))] : []
       const by = [...share, ...q.by.filter((_, k) => k !== q.without), ...more, ...(q.other ? [q.other] : [])]
       const of = q.other_of ? [...q.of.slice(1), q.other_of] : q.of
       const isSize = (e: Expr): boolean => e.kind !== 'var' || e.name === 'size'
       const positive = (e: Expr): boolean => isSize(e) && evaluate(e, new Map([['size', q.size]])) >= 1
-      const found = rankFrom(of, by, [known], positive)
+      const found = rankFrom(of, by, [...PLACES, known], positive)
       if (!found) return
       answered++
       if (found.kind === 'binary') shares++
@@ -77,6 +88,9 @@ it('finds a rank that is asked again, in any order of its groups, and in shares 
   expect(rankFrom([j], [div(variable('r'), int(8)), ...groups], [known], yes)).toEqual(
     mod(variable('r'), int(8)),
   )
+  const place: Query = { name: 'p', kind: 'place', sort: 's', of: div(i, int(4)) }
+  expect(rankFrom([j], [i, variable('p')], [place, known], yes)).toEqual(variable('r'))
+  expect(rankFrom([j], [i, variable('p')], [known], yes)).toBeNull()
   expect(rankFrom([j], [i], [known], yes)).toBeNull()
   expect(rankFrom([i], groups, [known], yes)).toBeNull()
   expect(rankFrom([j], [div(j, int(8)), ...groups], [known], yes)).toBeNull()
