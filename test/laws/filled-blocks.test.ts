@@ -149,8 +149,15 @@ const tensorOf = (c: Choices, { m, n, held }: Blocked): Tensor => ({
   dtype: 'f32',
 })
 
-const compile = (as: string, kernel: string): Compilation =>
-  parseProgram(text(as)).kernel(kernel).schedule('s').compilation
+/** Each is made, and its stages verified, once. */
+const compiled = new Map<string, Compilation>()
+
+function compile(as: string, kernel: string): Compilation {
+  const key = `${kernel} ${as}`
+  const made = compiled.get(key) ?? parseProgram(text(as)).kernel(kernel).schedule('s').compilation
+  compiled.set(key, made)
+  return made
+}
 
 async function agree(as: string, A: Tensor, { m, n }: Blocked, onWebGpu: boolean): Promise<void> {
   const inputs = { tensors: { A }, params: { m, n } }

@@ -30,9 +30,15 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => webgpu.dispose())
 
-const compile = (kernel: string, as: string): Compilation =>
-  parseProgram(`${FORMATS}${KERNELS}\nschedule ${kernel}.s { A as ${as} }`).kernel(kernel).schedule('s')
-    .compilation
+/** Each is made, and its stages verified, once. */
+const compiled = new Map<string, Compilation>()
+
+function compile(kernel: string, as: string): Compilation {
+  const text = `${FORMATS}${KERNELS}\nschedule ${kernel}.s { A as ${as} }`
+  const made = compiled.get(text) ?? parseProgram(text).kernel(kernel).schedule('s').compilation
+  compiled.set(text, made)
+  return made
+}
 
 function matrix(c: Choices, dtype: 'f32' | 'i32', square = false): CoordTensor {
   const m = 1 + c.below(8)
@@ -173,8 +179,12 @@ kernel turned(m: size) {
 schedule turned.s { A as bsr_masked(2) }`
 
 test('what is looked up at coordinates that are not there is the fill, or nothing is', async () => {
-  const make = (reduce: string): Compilation =>
-    parseProgram(TURNED(reduce)).kernel('turned').schedule('s').compilation
+  const turned = new Map<string, Compilation>()
+  const make = (reduce: string): Compilation => {
+    const made = turned.get(reduce) ?? parseProgram(TURNED(reduce)).kernel('turned').schedule('s').compilation
+    turned.set(reduce, made)
+    return made
+  }
   await fc.assert(
     fc.asyncProperty(fc.noBias(choiceNumbers(150)), fc.constantFrom('=', '+='), async (choices, reduce) => {
       await agreeOnAll(make(reduce), { tensors: { A: matrix(new Choices(choices), 'i32', true) } })

@@ -84,6 +84,7 @@ for (const [role, more] of [
     `${role}${more ? ', continued' : ''}: %s`,
     async (name) => {
       const k = kernel.schedule(name)
+      const own = k.parallel().compilation
       await fc.assert(
         fc.asyncProperty(choiceNumbers(100), async (numbers) => {
           const c = new Choices(numbers)
@@ -96,7 +97,6 @@ for (const [role, more] of [
             },
           }
           await agreeOnAll(k.compilation, inputs)
-          const own = k.parallel().compilation
           const bound = bindInputs(own.kernel, inputs)
           const expected = reference(own.source, referenceInputs(own.source, bound)).buffers
           await agreeOnAll(own, inputs)

@@ -81,17 +81,24 @@ const uneven = fc
   .map(({ m, n, hubs, seed }) => matrix(m, n, hubs, seed))
 
 function matrix(m: number, n: number, hubs: number, seed: number, most = n): CoordTensor {
-  const all = Array.from({ length: m }, (_, r) => {
+  // Large ones have a million: numbers, which no comparison sorts.
+  const mixed: number[][] = Array.from({ length: 101 }, () => [])
+  const held = new Set<number>()
+  for (let r = 0; r < m; r++) {
     const row = (r * 7 + seed) % m
     const columns = r < hubs ? most : (r + seed) % 3
-    return Array.from({ length: columns }, (_, k) => [row, (k * 11 + r * 5) % n] as const)
-  }).flat()
-  const unique = [...new Map(all.map(([a, b]) => [a * n + b, [a, b] as const])).values()]
-  const mixed = unique.sort(
-    ([a, b], [c, d]) => ((a * 31 + b * 17 + seed) % 101) - ((c * 31 + d * 17 + seed) % 101),
-  )
-  const values = Float32Array.from(mixed, ([a, b]) => ((a * 5 + b * 3 + seed) % 9) - 4)
-  return coords([m, n], [mixed.map(([a]) => a), mixed.map(([, b]) => b)], values)
+    for (let k = 0; k < columns; k++) {
+      const column = (k * 11 + r * 5) % n
+      const at = row * n + column
+      if (held.has(at)) continue
+      held.add(at)
+      mixed[(row * 31 + column * 17 + seed) % 101]!.push(at)
+    }
+  }
+  const rows = Int32Array.from(mixed.flat(), (at) => Math.floor(at / n))
+  const columns = Int32Array.from(mixed.flat(), (at) => at % n)
+  const values = Float32Array.from(rows, (a, e) => ((a * 5 + columns[e]! * 3 + seed) % 9) - 4)
+  return coords([m, n], [rows, columns], values)
 }
 
 const formatsOf = (k: Kernel): number => k.compilation.kernel.reformats.length

@@ -1,7 +1,7 @@
 /** Searches that are ended: nothing is run any more, and what came of points until then is kept. Outliers decide nothing. */
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
-import { coords, type Device, devices, load } from '../../src/node.ts'
+import { coords, devices, load } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
 import { openRecords } from '../../src/search/records/index.ts'
@@ -10,6 +10,7 @@ import { farExpected, farIn } from '../../src/search/tune/finals.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { PRODUCT } from '../support/product.ts'
+import { toldDevice } from '../support/told-device.ts'
 
 const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
 const A = coords(
@@ -34,31 +35,6 @@ const candidates = space('candidates', kernel, (p) =>
   ),
 )
 const asked = Object.keys(SCHEDULES).map((schedule) => ({ point: { schedule }, share: 1 }))
-
-/**
- * The cpu device, which tells of each run that is timed before it begins.
- * @param ms what each takes as far as it says: how busy the machine is decides nothing then, and nothing has to run
- */
-async function toldDevice(before: () => void | Promise<void>, ms?: () => number): Promise<Device> {
-  const device = await devices.cpu()
-  const [time, graph] = [device.time.bind(device), device.graph.bind(device)]
-  const said = (repeats: number, timed: () => Promise<number[]>) =>
-    ms ? Array.from({ length: repeats }, ms) : timed()
-  device.time = async (commands, repeats, ...more) => {
-    await before()
-    return said(repeats, () => time(commands, repeats, ...more))
-  }
-  device.graph = async (...args) => {
-    const made = await graph(...args)
-    const own = made.time.bind(made)
-    made.time = async (repeats, ...more) => {
-      await before()
-      return said(repeats, () => own(repeats, ...more))
-    }
-    return made
-  }
-  return device
-}
 
 const open: Evaluator[] = []
 afterEach(() => {

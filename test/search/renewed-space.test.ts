@@ -1,18 +1,22 @@
 /** A space that is changed and keeps its name: what was measured of other steps is not taken for what its points are now. */
 import { afterAll, expect, test } from 'vitest'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, load } from '../../src/node.ts'
 import { space } from '../../src/search/function-space.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
+import { toldDevice } from '../support/told-device.ts'
+
+/** Which is the fastest is not asked. */
+const alike = (): number => 1
 
 const folder = new Folder()
 afterAll(() => folder.remove())
 
 test('trials of other steps are not known, and give way', async () => {
   const kernel = (await load(PRODUCT)).kernel('product')
-  const device = await devices.cpu()
+  const device = await toldDevice(() => undefined, alike)
   const records = await openRecords(folder.at('renewed.db'))
   const A = coords(
     [2, 3],
@@ -43,7 +47,7 @@ test('trials of other steps are not known, and give way', async () => {
 })
 
 test('spaces of one name have studies of their own, and know the trials of the same steps', async () => {
-  const device = await devices.cpu()
+  const device = await toldDevice(() => undefined, alike)
   const records = await openRecords(folder.at('texts.db'))
   const A = coords(
     [2, 3],
