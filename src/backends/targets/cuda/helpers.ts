@@ -17,11 +17,15 @@ export const HELPER: Readonly<Record<string, string>> = {
   const float f = __double2float_rz(x);
   return x != x || (double)f == x ? f : __uint_as_float(__float_as_uint(f) | 1u);
 }`,
-  // fminf and fmaxf drop NaN.
-  min_of:
-    'template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }',
-  max_of:
-    'template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }',
+  // fminf and fmaxf drop NaN; one instruction keeps it.
+  min_of: `template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float min_of(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+#endif`,
+  max_of: `template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float max_of(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+#endif`,
   to_int: `template <typename T, typename F> static __device__ __forceinline__ T to_int(F x, F lo, F hi, T least, T most) {
   return x != x ? T(0) : x <= lo ? least : x >= hi ? most : T(x);
 }`,
