@@ -186,7 +186,7 @@ describe('what a schedule is given', () => {
 
   test('can be no instance: the use and the condition are shown', () => {
     const { code, message, span, labels } = refusal(() => program.kernel().schedule('tiles', 12))
-    expect([code, message]).toEqual(['check/instance', 'there is no turned(f16, 12)'])
+    expect([code, message]).toEqual(['check/instance', 'there is no turned(f16, 12), where cols = 12'])
     const text = program.sources.get(span!.source)!.text
     expect(text.slice(span!.start, span!.end)).toBe('turned(f16, cols)')
     expect(labels!.map((l) => text.slice(l.span.start, l.span.end))).toEqual(['n % 8 == 0'])
@@ -194,7 +194,7 @@ describe('what a schedule is given', () => {
 
   test('is refused where the declaration says so, and only there', () => {
     expect(diagnosticOf(() => program.kernel().schedule('tiles', 40))?.message).toBe(
-      'there is no load(f16, 40)',
+      'there is no load(f16, 40), where cols = 40',
     )
     expect(diagnosticOf(() => program.kernel().schedule('tiles', 32))).toBeUndefined()
   })
