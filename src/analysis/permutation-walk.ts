@@ -1,0 +1,234 @@
+/** Goes through statements and joins what is permuted alike: an iterator with the dimensions that it is alone in. */
+import type { Span } from '../ast/diagnostic.ts'
+import {
+  type Axis,
+  chainTo,
+  isAttached,
+  isDenseChain,
+  isFused,
+  isGathered,
+  isNonunique,
+  isPadded,
+  isRagged,
+  isStored,
+  parentOf,
+  type StoredAxis,
+} from '../ir/axis.ts'
+import type { Expr, Load } from '../ir/expr.ts'
+import { children, substitute } from '../ir/expr-tree.ts'
+import { isCompare } from '../ir/ops.ts'
+import { printExpr1 } from '../ir/print-stage1.ts'
+import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../ir/stage1.ts'
+import { someStmt1 } from '../ir/stage1-tree.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
+import { Alike } from './permutation-classes.ts'
+
+/** A coordinate in scope. */
+interface Open {
+  readonly name: string
+  readonly axis: Axis
+  readonly alike: Alike
+}
+
+/** What a coordinate is used for, and the expression that is shown of it. */
+interface Use {
+  readonly what: 'condition' | 'value' | 'index'
+  readonly shown: Expr | null
+  /** Of the statement, where an expression has none. */
+  readonly span: Span | undefined
+  /** Operands are shared: a node is met once a statement. */
+  readonly seen: Set<Expr>
+}
+
+type Lets = ReadonlyMap<string, Expr>
+
+export class PermutationWalk {
+  readonly #kernel: Kernel1
+  readonly #only: Iteration | null
+  readonly #axes: ReadonlyMap<string, Axis>
+  readonly #buffers: ReadonlyMap<string, Buffer1>
+  readonly #dims = new Map<string, readonly Alike[]>()
+  readonly #levels = new Map<string, Alike>()
+
+  /** `only`: what is outside of this iteration counts as far as it decides which of its steps run. */
+  constructor(kernel: Kernel1, only: Iteration | null) {
+    this.#kernel = kernel
+    this.#only = only
+    this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
+    this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  }
+
+  /** Of each tensor that occurs, or whose coordinates an iterator runs over, its dimensions. */
+  dimensions(): ReadonlyMap<string, readonly Alike[]> {
+    for (let known = -1; known !== this.#levels.size; ) {
+      known = this.#levels.size
+      for (const b of this.#kernel.buffers) if (b.axes.some((a) => this.#levels.has(a))) this.#dimsOf(b)
+    }
+    return this.#dims
+  }
+
+  statements(
+    body: readonly Stmt1[],
+    open: readonly Open[] = [],
+    around: Lets = new Map(),
+    inside = false,
+  ): void {
+    let lets = around
+    for (const s of body) {
+      if (s.kind === 'let') {
+        lets = new Map(lets).set(s.name, substitute(s.value, lets))
+        continue
+      }
+      const here = inside || this.#only === null || s === this.#only
+      if (!here && !someStmt1([s], (x) => x === this.#only)) continue
+      const use = (what: Use['what'], e: Expr, of: readonly Open[]): void =>
+        this.#use(substitute(e, lets), of, { what, shown: null, span: s.span, seen: new Set() })
+      if (s.kind === 'iterate') {
+        const opened = [...open]
+        for (const it of s.iters) this.#open(it, opened)
+        for (const w of s.where) use('condition', w, opened)
+        this.statements(s.body, opened, lets, here)
+      } else if (s.kind === 'if') {
+        use('condition', s.cond, open)
+        for (const b of [s.then, s.else]) this.statements(b, open, lets, here)
+      } else {
+        for (const t of s.targets) use('value', t, open)
+        for (const v of s.values) use('value', v, open)
+      }
+    }
+  }
+
+  /** Adds the coordinates that an iterator brings, joined with the levels of the trees that it runs over. */
+  #open(it: Iter, open: Open[]): void {
+    const axis = this.#axes.get(it.axis)!
+    for (const name of isFused(axis) ? axis.members : [it.name]) {
+      const of = isFused(axis) ? this.#axes.get(name)! : axis
+      const alike = new Alike([], [of.name])
+      open.push({ name, axis: of, alike })
+      if (isGathered(of)) {
+        alike.refuse(`${name} runs over the coordinates that ${of.buffer} lists`, it.span)
+        this.#dimsOf(this.#buffers.get(of.buffer)!)
+      } else this.#climb(open, open.length - 1, this.#stored(of))
+    }
+  }
+
+  /** From a coordinate of a tree to those that it was entered by. */
+  #climb(open: readonly Open[], at: number, leaf: StoredAxis): void {
+    const { axis, alike } = open[at]!
+    if (isGathered(axis)) return
+    const stored = this.#stored(axis)
+    this.#level(stored.name, leaf.name)?.join(alike)
+    const above = parentOf(stored)
+    if (above === null) return
+    const by = isAttached(axis) ? axis.parent : above
+    const k = open.findLastIndex(
+      (o, n) => n < at && (o.axis.name === by || (isAttached(o.axis) && o.axis.base === by)),
+    )
+    if (isAttached(axis))
+      this.#meet(open[k]!, this.#level(above, leaf.name), this.#stored(this.#axes.get(above)!))
+    else this.#climb(open, k, leaf)
+  }
+
+  #stored(a: Axis): StoredAxis {
+    return isStored(a) ? a : this.#stored(this.#axes.get((a as { readonly base: string }).base)!)
+  }
+
+  /** Coordinates at a level of a tree; dense levels are all there, and have a part only in trees that go on below them. */
+  #level(axis: string, leaf: string): Alike | undefined {
+    const top = chainTo(this.#axes, leaf).find((a) => !isDenseChain(this.#axes, a))
+    if (top === undefined) return undefined
+    const key = isDenseChain(this.#axes, axis) ? `${axis} ${top}` : axis
+    const known = this.#levels.get(key)
+    if (known) return known
+    const level = new Alike([])
+    this.#levels.set(key, level)
+    const a = this.#axes.get(axis)!
+    const above = chainTo(this.#axes, axis).slice(0, -1)
+    if (isRagged(a)) level.refuse(`${axis} has all coordinates of a segment up to its length`, a.span)
+    if (isPadded(a)) level.refuse(`${axis} is padded with a coordinate`, a.span)
+    // Elements are dealt out among the positions of one coordinate in their order.
+    const apart = above.find((x) => isNonunique(this.#axes.get(x)!))
+    if (apart !== undefined)
+      level.refuse(`${apart} is nonunique, and elements under it are in order of ${axis}`, a.span)
+    return level
+  }
+
+  #dimsOf(b: Buffer1): readonly Alike[] {
+    const known = this.#dims.get(b.name)
+    if (known) return known
+    const dims = b.axes.map((axis, dimension) => new Alike([{ tensor: b.name, dimension, axis }]))
+    this.#dims.set(b.name, dims)
+    for (const leaf of b.axes)
+      for (const axis of chainTo(this.#axes, leaf)) {
+        const level = this.#level(axis, leaf)
+        if (level && b.axes.includes(axis)) dims[b.axes.indexOf(axis)]!.join(level)
+      }
+    return dims
+  }
+
+  #use(e: Expr, open: readonly Open[], use: Use): void {
+    if (e.kind === 'load') this.#access(e, open, use)
+    else if (!use.seen.has(e)) {
+      use.seen.add(e)
+      this.#compute(e, open, use)
+    }
+  }
+
+  #compute(e: Expr, open: readonly Open[], use: Use): void {
+    const own = coordinateIn(e, open)
+    own?.alike.refuse(reasonOf(own.name, use.what, use.shown ?? e), e.span ?? use.span)
+    if (e.kind === 'binary' && (e.op === 'eq' || e.op === 'ne')) {
+      const [a, b] = [coordinateIn(e.a, open), coordinateIn(e.b, open)]
+      // One permutation of both keeps what is equal.
+      if (a && b) {
+        this.#meet(a, b.alike, this.#stored(b.axis), e.span)
+        return
+      }
+    }
+    const keeps = use.what === 'index' || (use.shown !== null && isComparison(use.shown))
+    for (const [k, x] of children(e).entries())
+      if (e.kind === 'select' && k === 0) this.#use(x, open, { ...use, what: 'condition', shown: null })
+      else this.#use(x, open, { ...use, shown: keeps ? use.shown : e })
+  }
+
+  #access(l: Load, open: readonly Open[], use: Use): void {
+    const b = this.#buffers.get(l.buffer)!
+    const dims = this.#dimsOf(b)
+    const span = l.span ?? use.span
+    for (const [d, x] of l.index.entries()) {
+      const o = coordinateIn(x, open)
+      if (o) {
+        this.#meet(o, dims[d], this.#axes.get(b.axes[d]!) as StoredAxis, span, b.name)
+        continue
+      }
+      dims[d]!.refuse(
+        `${b.name} is indexed by ${printExpr1(x)}, which is more than an iterator`,
+        x.span ?? span,
+      )
+      this.#use(x, open, { ...use, what: 'index', shown: x })
+    }
+  }
+
+  /** A coordinate where those of an axis are expected: they are permuted alike, if they are as many. */
+  #meet(o: Open, other: Alike | undefined, axis: StoredAxis, span?: Span, tensor?: string): void {
+    if (other && !sameExpr(this.#stored(o.axis).extent, axis.extent)) {
+      const [own, its] = [this.#stored(o.axis).extent, axis.extent].map((e) => printExpr1(e))
+      const place = tensor ? `${axis.name} of ${tensor}` : axis.name
+      other.refuse(`${o.name} has ${own} coordinates, and ${place} has ${its}`, span)
+    }
+    other?.join(o.alike)
+  }
+}
+
+const coordinateIn = (e: Expr, open: readonly Open[]): Open | undefined =>
+  e.kind === 'var' ? open.find((o) => o.name === e.name) : undefined
+
+const isComparison = (e: Expr): boolean => e.kind === 'binary' && isCompare(e.op)
+
+function reasonOf(name: string, what: Use['what'], shown: Expr): string {
+  const text = printExpr1(shown)
+  const asks = what === 'condition' || isComparison(shown)
+  if (asks) return `the condition ${text} asks for the coordinate ${name}`
+  if (shown.kind === 'var') return `the coordinate ${name} is a value`
+  return `${what === 'index' ? 'the index' : 'the value'} ${text} computes with the coordinate ${name}`
+}
