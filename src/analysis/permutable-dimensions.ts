@@ -5,7 +5,7 @@
  * permuted along theirs. Anything else that is done with its coordinate (arithmetic, a condition, a value) is a refusal.
  */
 import type { Span } from '../ast/diagnostic.ts'
-import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../ir/stage1.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
 import type { Alike, PermutationRefusal, TensorDimension } from './permutation-classes.ts'
 import { PermutationWalk } from './permutation-walk.ts'
@@ -39,13 +39,13 @@ export interface PermutableDimensions {
 export function permutableDimensions(kernel: Kernel1): PermutableDimensions {
   const results = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
   return Object.freeze({
-    kernel: dimensionsOf(kernel, kernel.body, null, new Set(results)),
+    kernel: dimensionsOf(kernel, null, new Set(results)),
     iterations: Object.freeze(
       iterationsOf(kernel.body).map((it) =>
         Object.freeze({
           name: it.name,
           ...(it.span ? { span: it.span } : {}),
-          dimensions: dimensionsOf(kernel, kernel.body, it, writtenBy([it])),
+          dimensions: dimensionsOf(kernel, it, writtenBy([it])),
         }),
       ),
     ),
@@ -54,15 +54,17 @@ export function permutableDimensions(kernel: Kernel1): PermutableDimensions {
 
 function dimensionsOf(
   kernel: Kernel1,
-  body: readonly Stmt1[],
   only: Iteration | null,
   results: ReadonlySet<string>,
 ): readonly PermutableDimension[] {
   const walk = new PermutationWalk(kernel, only)
-  walk.statements(body)
+  walk.statements(kernel.body)
   const touched = walk.dimensions()
+  const places = new Map(kernel.buffers.map((b, k) => [b.name, k]))
   return Object.freeze(
-    kernel.buffers.flatMap((b) => (touched.get(b.name) ?? []).map((c, d) => dimensionOf(b, d, c, results))),
+    kernel.buffers.flatMap((b) =>
+      (touched.get(b.name) ?? []).map((c, d) => dimensionOf(b, d, c, results, places)),
+    ),
   )
 }
 
@@ -71,19 +73,18 @@ function dimensionOf(
   dimension: number,
   { dims, iterators, refusal }: Alike,
   results: ReadonlySet<string>,
+  places: ReadonlyMap<string, number>,
 ): PermutableDimension {
   const own = dims.filter((x) => x.tensor === b.name && x.dimension !== dimension)
-  const axis = b.axes[dimension]!
-  const tied: PermutationRefusal | null =
-    own.length === 0
-      ? null
-      : { reason: `${own.map((x) => x.axis).join(' and ')} of ${b.name} would have to be permuted with it` }
+  const tied = `${own.map((x) => x.axis).join(' and ')} of ${b.name} would have to be permuted with it`
+  const others = dims.filter((x) => x.tensor !== b.name)
+  others.sort((x, y) => places.get(x.tensor)! - places.get(y.tensor)! || x.dimension - y.dimension)
   return Object.freeze({
     tensor: b.name,
     dimension,
-    axis,
-    refusal: refusal ?? tied,
-    alike: Object.freeze(dims.filter((x) => x.tensor !== b.name)),
+    axis: b.axes[dimension]!,
+    refusal: refusal ?? (own.length > 0 ? { reason: tied } : null),
+    alike: Object.freeze(others),
     iterators,
     results: dims.some((x) => results.has(x.tensor)) ? 'permuted' : 'kept',
   })

@@ -27,6 +27,7 @@ import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { takenBy } from './format-data.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
+import { type MicroTile, microTiles } from './micro-tiles.ts'
 import type { TraceStep } from './printed-trace.ts'
 import { OpenSpace } from './space.ts'
 import { declaredOf } from './statistics.ts'
@@ -125,6 +126,14 @@ export class Kernel extends SteppedKernel<Kernel> {
   /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
   get choice(): string | null {
     return (this.#choice?.choice ?? this.#usual)?.name ?? null
+  }
+
+  /**
+   * Formats that gather what a dense tensor of the kernel as written holds along each dimension that may be permuted.
+   * @param tile - Of the dense tile, by the name of an axis; 32 where it is left out
+   */
+  microTiles(tile: Readonly<Record<string, number>> = {}): readonly MicroTile[] {
+    return microTiles(Kernel.of(this.source, this.surroundings), tile)
   }
 
   /** The parameters of a schedule, or a space, of the program, in order; those without a default need an argument. */

@@ -1,4 +1,5 @@
 /** A kernel as a value: every step gives a new one and leaves the old one as it was. What it is at each stage, as text. */
+import { type PermutableDimensions, permutableDimensions } from '../analysis/permutable-dimensions.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -124,6 +125,11 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   get nests(): readonly Nest[] {
     const { kernel, loops } = this.compilation
     return nestsOf(loops, (l) => handleOf(kernel, l))
+  }
+
+  /** Which dimensions of its tensors may be permuted, in the kernel as written, and what that does to results. */
+  get permutable(): PermutableDimensions {
+    return permutableDimensions(this.source)
   }
 
   /** The steps so far, as the language writes them. */

@@ -61,6 +61,16 @@ export const show: CommandSpec = {
       flags: '--survey <N>',
       about: `With --space: points whose steps are tried (default: ${USUAL_SURVEY}), so that refusals are counted by code; 0: none`,
     },
+    {
+      flags: '--pit',
+      about: 'Instead: which dimensions of tensors may be permuted, and the formats that gather along them',
+    },
+    { flags: '--iteration <T>', about: 'With --pit: of one iteration alone' },
+    {
+      flags: '--tile <AXIS=N>',
+      about: 'With --pit: the extent of the dense tile along an axis (default: 32)',
+      repeats: true,
+    },
     { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
     {
       flags: '--after <STEP>',
@@ -70,12 +80,14 @@ export const show: CommandSpec = {
   ],
   notes: [
     'With --space: the decisions of a space of schedules with their values, after what they are asked for, and points.',
+    'With --pit: of the kernel as written; a dimension that may be permuted with those that follow it, all alike, or why not.',
     `Step 0 is the kernel as written; steps are counted as they run, those of a \`use\` included.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
   ],
   examples: [
     'spt show kernel.spt',
     'spt show kernel.spt --schedule gpu --stage 2 --after 3',
     'spt show kernel.spt --schedule gpu --after hoist',
+    'spt show kernel.spt --pit --tile i=32 --tile k=64',
     'spt show kernel.spt --space gpu_space --device cuda --bind A=graph.mtx --size d=64',
   ],
   async run(call) {
@@ -85,10 +97,16 @@ export const show: CommandSpec = {
     const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
     const surveyed = checkSpace(call)
+    const isPermutation = checkPermutation(call)
     const { files } = given(call)
     const program = await loadFile(call.args[0]!, call)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
+      if (isPermutation) {
+        const { permutationReport, placesIn } = await import('../run/permutations.ts')
+        const tile = call.numbers('tile', 'N')
+        return permutationReport(kernel, call.one('iteration'), tile, placesIn(program.sources))
+      }
       if (surveyed !== undefined) return spaceText(call, kernel, device, files, surveyed)
       const sizes = sizesFor(call, kernel, device)
       if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
@@ -105,6 +123,31 @@ export const show: CommandSpec = {
     call.io.out(`${text.trimEnd()}\n`)
     return EXIT.ok
   },
+}
+
+/** Whether permutations are asked for. @throws UsageError where options say nothing together */
+function checkPermutation(call: Call): boolean {
+  const { command } = call
+  const asked = call.flag('pit')
+  const others = [
+    'schedule',
+    'space',
+    'stage',
+    'after',
+    'size',
+    'device',
+    'capability',
+    'processors',
+    'feature',
+  ]
+  const wrong = (asked ? others : ['iteration', 'tile']).find((o) => call.flag(o))
+  if (wrong !== undefined)
+    misused({
+      command,
+      message: `--${wrong} says nothing ${asked ? 'of what may be permuted' : 'without --pit'}`,
+      expected: asked ? `--pit, or --${wrong}` : `--pit --${wrong} …`,
+    })
+  return asked
 }
 
 /** How many points are tried; `undefined`: no space is asked for. @throws UsageError where options say nothing together */

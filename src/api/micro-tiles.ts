@@ -1,0 +1,170 @@
+/**
+ * Rules that follow from permutable dimensions (PIT): where tiles of a dense tensor that hold nothing are left out, those that
+ * do, thin along the dimension, are gathered along it to tiles as the loops want them. A rule is a format.
+ */
+import { type PermutableDimension, permutableDimensions } from '../analysis/permutable-dimensions.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { elaborate } from '../elaborate/index.ts'
+import { isDenseRoot } from '../ir/axis.ts'
+import { constant, type Expr } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import type { AnyFormat, Format } from '../ir/format.ts'
+import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { programOf } from '../schedule/language.ts'
+import { expectArgument, isRecord } from './argument-checks.ts'
+
+/** ⟨dimension, micro-tile, dense tile⟩, and the format that gathers one to the other. */
+export interface MicroTile {
+  readonly dimension: PermutableDimension
+  /** Along each dimension of the tensor: 1 along its own. */
+  readonly extents: readonly number[]
+  /** By the axis of each iterator that is there where the tensor is met, the extent of the dense tile along it. */
+  readonly tile: Readonly<Record<string, number>>
+  /** `null`: the kernel does not take the tensor in it, for this reason. */
+  readonly format: MicroTileFormat | null
+  readonly refusal: string | null
+}
+
+export interface MicroTileFormat {
+  /** For `as`. */
+  readonly format: AnyFormat
+  /** The same as a program declares it. */
+  readonly text: string
+  /** Formats of the program that differ from it in names alone, as schedules write them. */
+  readonly known: readonly string[]
+}
+
+/** What rules are tried on. */
+interface Tried {
+  readonly source: Kernel1
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  as(buffer: string, format: AnyFormat): unknown
+}
+
+const USUAL_EXTENT = 32
+const isExtent = (n: unknown): boolean =>
+  Number.isInteger(n) && (n as number) >= 1 && (n as number) <= 2 ** 20
+
+/** Of dense inputs, along the dimensions that the kernel as a whole lets be permuted. @throws SptError `api/argument` */
+export function microTiles(kernel: Tried, given: Readonly<Record<string, number>>): readonly MicroTile[] {
+  const { source } = kernel
+  const { kernel: all, iterations } = permutableDimensions(source)
+  const names = [...new Set(all.flatMap((d) => [...d.iterators, d.axis]))]
+  const as = `extents by the name of an axis, from 1: { ${names[0] ?? 'i'}: ${USUAL_EXTENT} }`
+  expectArgument(isRecord(given) && Object.values(given).every(isExtent), 'a dense tile', given, as)
+  const wrong = Object.keys(given).find((n) => !names.includes(n))
+  expectArgument(wrong === undefined, 'an axis of a dense tile', wrong, `one of ${names.join(', ')}`)
+  const extentOf = (d: PermutableDimension): number => {
+    const own = [d.axis, ...d.iterators].find((n) => Object.hasOwn(given, n))
+    return own === undefined ? USUAL_EXTENT : given[own]!
+  }
+  /** Of the iterators that are alone in a dimension where the tensor is met. */
+  const tileOf = (b: Buffer1): MicroTile['tile'] => {
+    const met = iterations.map((it) => it.dimensions).filter((ds) => ds.some((d) => d.tensor === b.name))
+    const dims = all.filter((d) =>
+      met.flat().some((x) => x.tensor === d.tensor && x.dimension === d.dimension),
+    )
+    return Object.fromEntries(dims.flatMap((d) => d.iterators.map((n) => [n, extentOf(d)])))
+  }
+  const axes = new Map(source.axes.map((a) => [a.name, a]))
+  return source.buffers.flatMap((b) => {
+    if (b.role !== 'in' || !b.axes.every((a) => isDenseRoot(axes.get(a)!))) return []
+    const dims = all.filter((d) => d.tensor === b.name)
+    const extents = dims.map(extentOf)
+    return dims.flatMap((dimension, p) => {
+      if (dimension.refusal) return []
+      const own = extents.map((n, d) => (d === p ? 1 : n))
+      return Object.freeze({ dimension, extents: own, tile: tileOf(b), ...formatFor(kernel, b, p, extents) })
+    })
+  })
+}
+
+function formatFor(
+  kernel: Tried,
+  b: Buffer1,
+  p: number,
+  extents: readonly number[],
+): Pick<MicroTile, 'format' | 'refusal'> {
+  const name = `${b.name}_along_${b.axes[p]}`
+  const text = formatText(name, b.axes, p, extents)
+  const format = elaborate(programOf({ name: `${name}.spt`, text })).formats.get(name) as Format
+  const taken = orRefused(() => kernel.as(b.name, format))
+  if (taken instanceof SptError) return { format: null, refusal: taken.diagnostics[0]!.message }
+  return { format: { format, text, known: knownAs(format, extents, kernel.formats) }, refusal: null }
+}
+
+/** Blocks of the other dimensions, and of each the coordinates along this one at which it holds anything, in groups. */
+function formatText(name: string, dims: readonly string[], p: number, extents: readonly number[]): string {
+  const along = dims[p]!
+  const fresh = (n: string): string => (dims.includes(n) ? fresh(`${n}_`) : n)
+  const outer = (d: string): string => fresh(`${d}_o`)
+  const inner = (d: string): string => fresh(`${d}_i`)
+  const others = dims.flatMap((d, k) => (k === p ? [] : [{ d, n: extents[k]! }]))
+  const split = others.filter(({ n }) => n > 1)
+  const group = fresh(`${along}_g`)
+  const axes: string[] = []
+  const maps: string[] = []
+  let parent = ''
+  const under = (axis: string, kind: string, operands: string, map: string): void => {
+    axes.push(`  axis ${axis} = ${kind}(${parent}${operands})`)
+    maps.push(map)
+    parent = `${axis}, `
+  }
+  const block = ({ d, n }: (typeof others)[number]): string => (n > 1 ? `${d} / ${n}` : d)
+  for (const o of others)
+    under(outer(o.d), 'dense_fixed', o.n > 1 ? `ceildiv(${o.d}, ${o.n})` : o.d, block(o))
+  if (others.length === 0) under(outer(along), 'sparse_variable', along, along)
+  else {
+    under(group, 'dense_variable', along, `rank(${along} by ${others.map(block).join(', ')}) / ${extents[p]}`)
+    under(outer(along), 'sparse_fixed', `${along}, ${extents[p]}`, along)
+  }
+  for (const { d, n } of split) under(inner(d), 'dense_fixed', `${n}`, `${d} % ${n}`)
+  const back = dims.map((d, k) =>
+    k !== p && extents[k]! > 1 ? `${outer(d)} * ${extents[k]} + ${inner(d)}` : outer(d),
+  )
+  const names = axes.map((a) => a.split(' ')[3]!)
+  return `format ${name} over (${dims.join(', ')}) {
+${axes.join('\n')}
+  map (${dims.join(', ')}) -> (${maps.join(', ')})
+  inverse (${names.join(', ')}) -> (${back.join(', ')})
+}
+`
+}
+
+/** Formats that differ from it in names alone, with arguments among the extents. */
+function knownAs(
+  format: Format,
+  extents: readonly number[],
+  formats: ReadonlyMap<string, AnyFormat>,
+): string[] {
+  const want = structureOf(format, [])
+  return [...formats].flatMap(([name, f]) => {
+    if (f.kind !== 'format' || f.over.length !== format.over.length || f.params.length > extents.length)
+      return []
+    if (f.params.some((p) => p.kind !== 'integer' || p.measured)) return []
+    const args = selections(extents, f.params.length).find((xs) => structureOf(f, xs) === want)
+    return args ? [args.length > 0 ? `${name}(${args.join(', ')})` : name] : []
+  })
+}
+
+/** All lists of so many of some numbers, each taken once. */
+const selections = (of: readonly number[], count: number): readonly (readonly number[])[] =>
+  count === 0
+    ? [[]]
+    : of.flatMap((x, k) =>
+        selections(
+          of.filter((_, at) => at !== k),
+          count - 1,
+        ).map((rest) => [x, ...rest]),
+      )
+
+/** A text that is equal for formats that differ in names and spans alone. */
+function structureOf({ name: _, params, ...f }: Format, args: readonly number[]): string {
+  const names = new Map([...f.over, ...f.order, ...f.queries.map((q) => q.name)].map((n, k) => [n, `@${k}`]))
+  const values = new Map(params.map((p, k) => [p.name, constant(args[k]!, 'i32')]))
+  return JSON.stringify(f, (key, x: unknown) => {
+    if (key === 'span') return undefined
+    if (isRecord(x) && 'dtype' in x) return substitute(x as unknown as Expr, values)
+    return typeof x === 'string' ? (names.get(x) ?? x) : x
+  })
+}

@@ -1,0 +1,91 @@
+/** What `spt show --pit` says: which dimensions may be permuted, and the formats that gather along them. */
+import type { PermutableDimension, PermutableIteration } from '../../analysis/permutable-dimensions.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import type { MicroTile } from '../../api/micro-tiles.ts'
+import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
+import { position, Text } from '../../ast/source-frame.ts'
+
+type Place = (span: Span | undefined) => string
+
+/** @param only - The one iteration that is asked about @param tile - Extents of the dense tile by axis */
+export function permutationReport(
+  kernel: Kernel,
+  only: string | undefined,
+  tile: Readonly<Record<string, number>>,
+  place: Place,
+): string {
+  const { kernel: whole, iterations } = kernel.permutable
+  if (only !== undefined) return tableOf(named(kernel, iterations, only), place)
+  const each = iterations.length > 1 ? iterations.map((it) => tableOf(it, place)) : []
+  return [
+    `kernel ${kernel.name}\n${rowsOf(whole, place)}`,
+    ...each,
+    ...rulesText(kernel.microTiles(tile)),
+  ].join('\n')
+}
+
+function named(kernel: Kernel, all: readonly PermutableIteration[], name: string): PermutableIteration {
+  const candidates = all.map((it) => it.name)
+  return (
+    all.find((it) => it.name === name) ??
+    fail({
+      code: 'show/unknown-iteration',
+      message: `kernel ${kernel.name} has no iteration ${name}`,
+      lookup: { name, candidates },
+      expected: `one of ${candidates.join(', ')}`,
+    })
+  )
+}
+
+/** Line and column in one of these texts. */
+export const placesIn =
+  (sources: ReadonlyMap<string, Source>): Place =>
+  (span) => {
+    const source = span && sources.get(span.source)
+    if (!source) return ''
+    const { line, column } = position(new Text(source.text), span.start)
+    return ` (${line}:${column})`
+  }
+
+const tableOf = (it: PermutableIteration, place: Place): string =>
+  `iteration ${it.name}\n${rowsOf(it.dimensions, place)}`
+
+const rowsOf = (dimensions: readonly PermutableDimension[], place: Place): string =>
+  aligned(
+    dimensions.map((d) => [
+      d.tensor,
+      d.axis,
+      d.refusal ? 'no' : 'yes',
+      d.refusal ? `${d.refusal.reason}${place(d.refusal.span)}` : effectOf(d),
+    ]),
+  )
+
+function effectOf({ alike, results }: PermutableDimension): string {
+  const others = alike.map((x) => `${x.axis} of ${x.tensor}`).join(', ')
+  return `${others ? `with ${others}: ` : ''}results are ${results}`
+}
+
+function rulesText(rules: readonly MicroTile[]): string[] {
+  if (rules.length === 0) return []
+  const rows = rules.map(({ dimension: { tensor, axis }, extents, tile, format, refusal }) => {
+    const dense = Object.entries(tile).map(([name, n]) => `${name} ${n}`)
+    const names = format ? [nameIn(format.text), ...format.known].join(', ') : `no format: ${refusal}`
+    return [tensor, axis, extents.join(' × '), `of ${dense.join(', ')}`, names]
+  })
+  return [`micro-tiles\n${aligned(rows)}`, ...rules.flatMap(({ format }) => (format ? [format.text] : []))]
+}
+
+const nameIn = (text: string): string => text.split(' ')[1]!
+
+function aligned(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, k) => Math.max(...rows.map((r) => r[k]!.length)))
+  return rows
+    .map(
+      (r) =>
+        `  ${r
+          .map((cell, k) => cell.padEnd(widths[k]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}

@@ -1,0 +1,155 @@
+/** Rules of permutable dimensions: each format is accepted as text, and computes what the reference does. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { dense, devices, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
+
+const matmul = (imports = '') => `${imports}
+kernel mm(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer C: f32[i, j] out
+  iterate product [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
+}
+`
+const BATCHED = `
+kernel bmm(b: size, m: size, n: size, k: size) {
+  axis g = dense_fixed(b)
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[g, i, p] in
+  buffer X: f32[p] in
+  buffer B: f32[g, p, j] in
+  buffer C: f32[g, i, j] out
+  iterate product [g, i, j, p] as SSSR { C[g, i, j] += A[g, i, p] * X[p] * B[g, p, j] }
+}
+`
+const extent = fc.integer({ min: 1, max: 4 })
+
+test.each([
+  ['matmul', matmul(), ['i', 'j', 'p'], 4],
+  ['batched', BATCHED, ['g', 'i', 'j', 'p'], 7],
+])(
+  '%s: formats are accepted as text, and verify',
+  async (_, text, axes, count) => {
+    const cpu = await devices.cpu()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(extent, { minLength: 4, maxLength: 4 }),
+        fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 4, maxLength: 4 }),
+        fc.infiniteStream(fc.constantFrom(0, 0, 0, 0, 1, -2, 3)),
+        async (tile, sizes, values) => {
+          const wanted = Object.fromEntries(axes.map((a, k) => [a, tile[k]!]))
+          const rules = parseProgram(text).kernel().microTiles(wanted)
+          const own = ['A', 'B', 'X'].map((t) => rules.filter((r) => r.dimension.tensor === t).length)
+          expect(own.reduce((a, b) => a + b, 0)).toBe(count)
+          for (const { dimension: d, extents, tile: all, format } of rules) {
+            expect(all).toEqual(wanted)
+            expect(extents[d.dimension]).toBe(1)
+            const program = parseProgram(format!.text + text)
+            const name = [...program.formats.keys()][0]!
+            const kernel = program.kernel().as(d.tensor, name)
+            const of = (a: string) => sizes[axes.indexOf(a)]!
+            const tensors = Object.fromEntries(
+              kernel.source.buffers
+                .filter((b) => b.role === 'in')
+                .map((b) => {
+                  const shape = b.axes.map(of)
+                  const total = shape.reduce((x, y) => x * y, 1)
+                  return [
+                    b.name,
+                    dense(
+                      shape,
+                      Array.from({ length: total }, () => values.next().value!),
+                    ),
+                  ]
+                }),
+            )
+            const compiled = await kernel.compile(cpu)
+            const prepared = await compiled.prepare({ tensors })
+            expect((await prepared.verify()).problems, format!.text).toEqual([])
+            prepared.free()
+            compiled.release()
+          }
+        },
+      ),
+      { numRuns: runs(8) },
+    )
+  },
+  120_000,
+)
+
+test('extents are 1 along the dimension, those of the tile along others', () => {
+  const rules = parseProgram(matmul()).kernel().microTiles({ i: 32, p: 64, j: 16 })
+  const of = rules.map((r) => [r.dimension.tensor, r.dimension.axis, r.extents, r.dimension.results])
+  expect(of).toEqual([
+    ['A', 'i', [1, 64], 'permuted'],
+    ['A', 'p', [32, 1], 'kept'],
+    ['B', 'p', [1, 16], 'kept'],
+    ['B', 'j', [64, 1], 'permuted'],
+  ])
+})
+
+test('formats of the program that do the same are named, with arguments', async () => {
+  const program = await load(matmul('import "sparsetile/kernels/formats.spt"'), { name: 'mm.spt' })
+  const known = (tile: Record<string, number>) =>
+    program
+      .kernel()
+      .microTiles(tile)
+      .map((r) => [`${r.dimension.tensor}.${r.dimension.axis}`, r.format!.known])
+  expect(known({ i: 32, p: 64 })).toEqual([
+    ['A.i', []],
+    ['A.p', ['sr_bcrs(32, 64)']],
+    ['B.p', []],
+    ['B.j', ['sr_bcrs(64, 32)']],
+  ])
+})
+
+test('no format where leaving something out would show', () => {
+  const text = `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += exp(A[i, j]) }
+}`
+  const rules = parseProgram(text).kernel().microTiles()
+  expect(rules.length).toBe(2)
+  for (const r of rules) {
+    expect(r.format).toBeNull()
+    expect(r.refusal).toMatch(/\w/)
+  }
+})
+
+test('sparse inputs, temporaries and results have none; what is refused neither', () => {
+  const text = `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis q = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer X: f32[q] in
+  buffer Y: f32[i] in
+  buffer C: f32[i] out
+  iterate s [i, j] as SR { C[i] += A[i, j] * X[j] * Y[i] * f32(i) }
+}`
+  const rules = parseProgram(text).kernel().microTiles()
+  expect(rules.map((r) => `${r.dimension.tensor}.${r.dimension.axis}`)).toEqual(['X.q'])
+})
+
+test.each([
+  [{ x: 4 }, /axis of a dense tile/],
+  [{ i: 0 }, /dense tile/],
+  [{ i: 1.5 }, /dense tile/],
+  [4, /dense tile/],
+])('a tile of %j is refused', (tile, said) => {
+  expect(() =>
+    parseProgram(matmul())
+      .kernel()
+      .microTiles(tile as never),
+  ).toThrow(said)
+})
