@@ -28,6 +28,15 @@ export { type ConvertedPart, ConvertedTensor } from './api/converted-tensor.ts'
 export { type FormatData, SptFormat } from './api/format-values.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernel.ts'
+export type {
+  MicroTile,
+  MicroTileFormat,
+  PermutableDimension,
+  PermutableDimensions,
+  PermutableIteration,
+  PermutationRefusal,
+  TensorDimension,
+} from './api/micro-tiles.ts'
 export type { Nest, NestLoop } from './api/nests.ts'
 export { Part } from './api/part.ts'
 export { type LoadOptions, SptProgram } from './api/program.ts'

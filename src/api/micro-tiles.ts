@@ -13,6 +13,13 @@ import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { programOf } from '../schedule/language.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 
+export type {
+  PermutableDimension,
+  PermutableDimensions,
+  PermutableIteration,
+} from '../analysis/permutable-dimensions.ts'
+export type { PermutationRefusal, TensorDimension } from '../analysis/permutation-classes.ts'
+
 /** ⟨dimension, micro-tile, dense tile⟩, and the format that gathers one to the other. */
 export interface MicroTile {
   readonly dimension: PermutableDimension
@@ -42,29 +49,31 @@ interface Tried {
 }
 
 const USUAL_EXTENT = 32
-const isExtent = (n: unknown): boolean =>
-  Number.isInteger(n) && (n as number) >= 1 && (n as number) <= 2 ** 20
+const MOST = 1024
 
 /** Of dense inputs, along the dimensions that the kernel as a whole lets be permuted. @throws SptError `api/argument` */
 export function microTiles(kernel: Tried, given: Readonly<Record<string, number>>): readonly MicroTile[] {
   const { source } = kernel
   const { kernel: all, iterations } = permutableDimensions(source)
   const names = [...new Set(all.flatMap((d) => [...d.iterators, d.axis]))]
-  const as = `extents by the name of an axis, from 1: { ${names[0] ?? 'i'}: ${USUAL_EXTENT} }`
-  expectArgument(isRecord(given) && Object.values(given).every(isExtent), 'a dense tile', given, as)
-  const wrong = Object.keys(given).find((n) => !names.includes(n))
-  expectArgument(wrong === undefined, 'an axis of a dense tile', wrong, `one of ${names.join(', ')}`)
-  const extentOf = (d: PermutableDimension): number => {
-    const own = [d.axis, ...d.iterators].find((n) => Object.hasOwn(given, n))
-    return own === undefined ? USUAL_EXTENT : given[own]!
+  expectArgument(isRecord(given), 'a dense tile', given, `extents by axis: { ${names[0] ?? 'i'}: 32 }`)
+  for (const [name, n] of Object.entries(given)) {
+    expectArgument(names.includes(name), 'an axis of a dense tile', name, `one of ${names.join(', ')}`)
+    const what = `the extent of a dense tile along ${name}`
+    expectArgument(Number.isInteger(n) && n >= 1 && n <= MOST, what, n, `an integer from 1 to ${MOST}`)
   }
+  const extentOf = (d: PermutableDimension): number => {
+    const name = [d.axis, ...d.iterators].find((n) => Object.hasOwn(given, n))
+    return name === undefined ? USUAL_EXTENT : given[name]!
+  }
+  const own = (d: PermutableDimension) => (x: PermutableDimension) =>
+    x.tensor === d.tensor && x.dimension === d.dimension
   /** Of the iterators that are alone in a dimension where the tensor is met. */
   const tileOf = (b: Buffer1): MicroTile['tile'] => {
     const met = iterations.map((it) => it.dimensions).filter((ds) => ds.some((d) => d.tensor === b.name))
-    const dims = all.filter((d) =>
-      met.flat().some((x) => x.tensor === d.tensor && x.dimension === d.dimension),
-    )
-    return Object.fromEntries(dims.flatMap((d) => d.iterators.map((n) => [n, extentOf(d)])))
+    const named = (d: PermutableDimension) =>
+      d.iterators.map((n) => [n, extentOf(all.find(own(d))!)] as const)
+    return Object.freeze(Object.fromEntries(met.flat().flatMap(named)))
   }
   const axes = new Map(source.axes.map((a) => [a.name, a]))
   return source.buffers.flatMap((b) => {
@@ -73,8 +82,13 @@ export function microTiles(kernel: Tried, given: Readonly<Record<string, number>
     const extents = dims.map(extentOf)
     return dims.flatMap((dimension, p) => {
       if (dimension.refusal) return []
-      const own = extents.map((n, d) => (d === p ? 1 : n))
-      return Object.freeze({ dimension, extents: own, tile: tileOf(b), ...formatFor(kernel, b, p, extents) })
+      const micro = Object.freeze(extents.map((n, d) => (d === p ? 1 : n)))
+      return Object.freeze({
+        dimension,
+        extents: micro,
+        tile: tileOf(b),
+        ...formatFor(kernel, b, p, extents),
+      })
     })
   })
 }

@@ -267,6 +267,126 @@ describe('spt show', () => {
   })
 })
 
+describe('spt show --pit', () => {
+  const path = folder.file(
+    'conv.spt',
+    `import "sparsetile/kernels/formats.spt"
+
+kernel conv(n: size, m: size, f: size) {
+  axis b = dense_fixed(n)
+  axis c = dense_fixed(m)
+  axis o = dense_fixed(f)
+  axis x = dense_fixed(8)
+  axis i = dense_fixed(3)
+  axis z = dense_fixed(10)
+  buffer A: f32[b, c, z] in
+  buffer B: f32[b, c]    in
+  buffer W: f32[o, c, i] in
+  buffer T: f32[b, c, z] local
+  buffer Y: f32[b, o, x] out
+  iterate bias [b, c, z] as SSS { T[b, c, z] = A[b, c, z] + B[b, c] }
+  iterate slide [b, o, x, c, i] as SSSRR {
+    Y[b, o, x] += T[b, c, x + i] * W[o, c, i]
+  }
+}
+`,
+  )
+  const show = async (...args: string[]): Promise<string> => {
+    const { code, out, err } = await spt(['show', path, '--pit', ...args])
+    expect([code, err]).toEqual([0, ''])
+    return `\n${out}`
+  }
+
+  test('the kernel, its iterations, micro-tiles and their formats', async () => {
+    expect(await show('--tile', 'c=16', '--tile', 'b=4')).toMatchInlineSnapshot(`
+      "
+      kernel conv
+        A  b  yes  with b of B, T, Y: results are permuted
+        A  c  yes  with c of B, W, T: results are kept
+        A  z  no   T is indexed by x + i, which is more than an iterator (17:27)
+        B  b  yes  with b of A, T, Y: results are permuted
+        B  c  yes  with c of A, W, T: results are kept
+        W  o  yes  with o of Y: results are permuted
+        W  c  yes  with c of A, B, T: results are kept
+        W  i  no   the index x + i computes with the coordinate i (17:31)
+        T  b  yes  with b of A, B, Y: results are permuted
+        T  c  yes  with c of A, B, W: results are kept
+        T  z  no   T is indexed by x + i, which is more than an iterator (17:27)
+        Y  b  yes  with b of A, B, T: results are permuted
+        Y  o  yes  with o of W: results are permuted
+        Y  x  no   the index x + i computes with the coordinate x (17:27)
+
+      iteration bias
+        A  b  yes  with b of B, T: results are permuted
+        A  c  yes  with c of B, T: results are permuted
+        A  z  yes  with z of T: results are permuted
+        B  b  yes  with b of A, T: results are permuted
+        B  c  yes  with c of A, T: results are permuted
+        T  b  yes  with b of A, B: results are permuted
+        T  c  yes  with c of A, B: results are permuted
+        T  z  yes  with z of A: results are permuted
+
+      iteration slide
+        W  o  yes  with o of Y: results are permuted
+        W  c  yes  with c of T: results are kept
+        W  i  no   the index x + i computes with the coordinate i (17:31)
+        T  b  yes  with b of Y: results are permuted
+        T  c  yes  with c of W: results are kept
+        T  z  no   T is indexed by x + i, which is more than an iterator (17:27)
+        Y  b  yes  with b of T: results are permuted
+        Y  o  yes  with o of W: results are permuted
+        Y  x  no   the index x + i computes with the coordinate x (17:27)
+
+      micro-tiles
+        A  b  1 × 16 × 32  of b = 4, c = 16, z = 32                  no format: A_along_b leaves out coordinates of A that hold its fill value, and passing them over would change T of conv
+        A  c  4 × 1 × 32   of b = 4, c = 16, z = 32                  no format: A_along_c leaves out coordinates of A that hold its fill value, and passing them over would change T of conv
+        B  b  1 × 16       of b = 4, c = 16, z = 32                  no format: B_along_b leaves out coordinates of B that hold its fill value, and passing them over would change T of conv
+        B  c  4 × 1        of b = 4, c = 16, z = 32                  no format: B_along_c leaves out coordinates of B that hold its fill value, and passing them over would change T of conv
+        W  o  1 × 16 × 32  of o = 32, c = 16, i = 32, b = 4, x = 32  W_along_o
+        W  c  32 × 1 × 32  of o = 32, c = 16, i = 32, b = 4, x = 32  W_along_c
+
+      format W_along_o over (o, c, i) {
+        axis c_o = dense_fixed(ceildiv(c, 16))
+        axis i_o = dense_fixed(c_o, ceildiv(i, 32))
+        axis o_g = dense_variable(i_o, o)
+        axis o_o = sparse_fixed(o_g, o, 32)
+        axis c_i = dense_fixed(o_o, 16)
+        axis i_i = dense_fixed(c_i, 32)
+        map (o, c, i) -> (c / 16, i / 32, rank(o by c / 16, i / 32) / 32, o, c % 16, i % 32)
+        inverse (c_o, i_o, o_g, o_o, c_i, i_i) -> (o_o, c_o * 16 + c_i, i_o * 32 + i_i)
+      }
+
+      format W_along_c over (o, c, i) {
+        axis o_o = dense_fixed(ceildiv(o, 32))
+        axis i_o = dense_fixed(o_o, ceildiv(i, 32))
+        axis c_g = dense_variable(i_o, c)
+        axis c_o = sparse_fixed(c_g, c, 16)
+        axis o_i = dense_fixed(c_o, 32)
+        axis i_i = dense_fixed(o_i, 32)
+        map (o, c, i) -> (o / 32, i / 32, rank(c by o / 32, i / 32) / 16, c, o % 32, i % 32)
+        inverse (o_o, i_o, c_g, c_o, o_i, i_i) -> (o_o * 32 + o_i, c_o, i_o * 32 + i_i)
+      }
+      "
+    `)
+  })
+
+  test('one iteration', async () => {
+    expect(await show('--kernel', 'conv', '--iteration', 'bias')).toMatchInlineSnapshot(`
+      "
+      iteration bias
+        A  b  yes  with b of B, T: results are permuted
+        A  c  yes  with c of B, T: results are permuted
+        A  z  yes  with z of T: results are permuted
+        B  b  yes  with b of A, T: results are permuted
+        B  c  yes  with c of A, T: results are permuted
+        T  b  yes  with b of A, B: results are permuted
+        T  c  yes  with c of A, B: results are permuted
+        T  z  yes  with z of A: results are permuted
+      "
+    `)
+  })
+})
+
 describe('spt show --space', () => {
   const path = folder.file(
     'space.spt',

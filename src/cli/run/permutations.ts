@@ -61,14 +61,17 @@ const rowsOf = (dimensions: readonly PermutableDimension[], place: Place): strin
   )
 
 function effectOf({ alike, results }: PermutableDimension): string {
-  const others = alike.map((x) => `${x.axis} of ${x.tensor}`).join(', ')
-  return `${others ? `with ${others}: ` : ''}results are ${results}`
+  const others = [...new Set(alike.map((x) => x.axis))].map((axis) => {
+    const tensors = alike.filter((x) => x.axis === axis).map((x) => x.tensor)
+    return `${axis} of ${tensors.join(', ')}`
+  })
+  return `${others.length > 0 ? `with ${others.join(' and ')}: ` : ''}results are ${results}`
 }
 
 function rulesText(rules: readonly MicroTile[]): string[] {
   if (rules.length === 0) return []
   const rows = rules.map(({ dimension: { tensor, axis }, extents, tile, format, refusal }) => {
-    const dense = Object.entries(tile).map(([name, n]) => `${name} ${n}`)
+    const dense = Object.entries(tile).map(([name, n]) => `${name} = ${n}`)
     const names = format ? [nameIn(format.text), ...format.known].join(', ') : `no format: ${refusal}`
     return [tensor, axis, extents.join(' × '), `of ${dense.join(', ')}`, names]
   })
