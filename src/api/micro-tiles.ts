@@ -119,20 +119,23 @@ function formatText(name: string, dims: readonly string[], p: number, extents: r
   const axes: string[] = []
   const maps: string[] = []
   let parent = ''
-  const under = (axis: string, kind: string, operands: string, map: string): void => {
-    axes.push(`  axis ${axis} = ${kind}(${parent}${operands})`)
+  const under = (axis: string, declared: (above: string) => string, map: string): void => {
+    axes.push(`  axis ${axis} = ${declared(parent)}`)
     maps.push(map)
     parent = `${axis}, `
   }
   const block = ({ d, n }: (typeof others)[number]): string => (n > 1 ? `${d} / ${n}` : d)
-  for (const o of others)
-    under(outer(o.d), 'dense_fixed', o.n > 1 ? `ceildiv(${o.d}, ${o.n})` : o.d, block(o))
-  if (others.length === 0) under(outer(along), 'sparse_variable', along, along)
-  else {
-    under(group, 'dense_variable', along, `rank(${along} by ${others.map(block).join(', ')}) / ${extents[p]}`)
-    under(outer(along), 'sparse_fixed', `${along}, ${extents[p]}`, along)
+  for (const o of others) {
+    const count = o.n > 1 ? `ceildiv(${o.d}, ${o.n})` : o.d
+    under(outer(o.d), (above) => `dense_fixed(${above}${count})`, block(o))
   }
-  for (const { d, n } of split) under(inner(d), 'dense_fixed', `${n}`, `${d} % ${n}`)
+  const [place, by, n] = [outer(along), others.map(block).join(', '), extents[p]]
+  if (others.length === 0) under(place, () => `sparse_variable(${along})`, along)
+  else {
+    under(group, (above) => `dense_variable(${above}${along})`, `rank(${along} by ${by}) / ${n}`)
+    under(place, (above) => `sparse_fixed(${above}${along}, ${n})`, along)
+  }
+  for (const x of split) under(inner(x.d), (above) => `dense_fixed(${above}${x.n})`, `${x.d} % ${x.n}`)
   const back = dims.map((d, k) =>
     k !== p && extents[k]! > 1 ? `${outer(d)} * ${extents[k]} + ${inner(d)}` : outer(d),
   )
