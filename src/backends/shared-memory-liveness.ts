@@ -10,10 +10,11 @@
 
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { isAgreed } from '../ir/agreed-conditions.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Buffer, If, Launch, Stmt } from '../ir/loops.ts'
+import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
 import { barrier } from '../ir/statement-builders.ts'
-import { type Body, bodiesOf, piecesOf, someStmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {
@@ -82,10 +83,6 @@ function allocated(body: Body): readonly Buffer[] {
   })
   return out
 }
-
-/** A condition that all threads of the block agree on: they meet under it, whatever it says. */
-const isAgreed = (s: Stmt): s is If =>
-  s.kind === 'if' && someStmt([...s.then, ...s.else], (x) => x.kind === 'barrier' && x.lanes === undefined)
 
 /** What one statement of the order touches: of a condition that all agree on, what decides it. */
 const touchedBy = (s: Stmt): ReadonlySet<string> =>

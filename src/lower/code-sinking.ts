@@ -1,15 +1,23 @@
 /**
  * Code sinking, for register pressure. Invariant reached: a name that is first used after a loop is computed after the loop,
- * so that it takes no register while the loop runs. What reads memory stays early: it takes time to arrive.
+ * so that it takes no register while the loop runs; one that only the branches of a condition use, with loops in which all
+ * threads of a block meet, is computed in each. What reads memory stays early: it takes time to arrive.
  */
-import { freeVarsOf } from '../ir/bindings.ts'
-import { someExpr } from '../ir/expr-tree.ts'
+import { isAgreed, meets } from '../ir/agreed-conditions.ts'
+import { freeVarsOf, renameBound } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { mentions, someExpr } from '../ir/expr-tree.ts'
 import { mapSame } from '../ir/lists.ts'
-import type { Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, withBodies } from '../ir/tree.ts'
+import type { If, Let, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, someStmt, withBodies } from '../ir/tree.ts'
 
-export function sinkCode(body: Body): Body {
-  const inner = mapSame(body, (s) => withBodies(s, bodiesOf(s).map(sinkCode)))
+export function sinkCode(body: Body, names: Names): Body {
+  const inner = mapSame(intoBranches(body, names), (s) =>
+    withBodies(
+      s,
+      bodiesOf(s).map((b) => sinkCode(b, names)),
+    ),
+  )
   if (!inner.some(isLoop)) return inner
   /** Loops among the first k statements. */
   const loops = [0]
@@ -31,5 +39,47 @@ export function sinkCode(body: Body): Body {
 const isLoop = (s: Stmt): boolean => s.kind === 'for' || s.kind === 'while'
 
 /** Arithmetic alone. */
-const isMovable = (s: Stmt): boolean =>
+const isMovable = (s: Stmt): s is Let =>
   s.kind === 'let' && !s.lane && !someExpr(s.value, (e) => e.kind === 'load' || e.kind === 'search')
+
+/** The list, with what only the branches of a condition use at their beginnings. */
+function intoBranches(body: Body, names: Names): Body {
+  if (!body.some(hasVersions)) return body
+  /** The only statement that uses a name, where there is one. */
+  const users = new Map<string, number | 'several'>()
+  const moved = new Map<number, Let[]>()
+  for (let k = body.length - 1; k >= 0; k--) {
+    const s = body[k]!
+    const user = s.kind === 'let' ? users.get(s.name) : undefined
+    const within = typeof user === 'number' ? body[user]! : undefined
+    let place = k
+    if (within && hasVersions(within) && isMovable(s) && !mentions(within.cond, s.name)) {
+      place = user as number
+      moved.set(place, [s, ...(moved.get(place) ?? [])])
+    }
+    for (const v of freeVarsOf([s])) users.set(v, (users.get(v) ?? place) === place ? place : 'several')
+  }
+  if (moved.size === 0) return body
+  const gone = new Set<Stmt>([...moved.values()].flat())
+  return body.flatMap((s, k): Body => {
+    const lets = moved.get(k)
+    if (!lets) return gone.has(s) ? [] : [s]
+    const [then, otherwise] = bodiesOf(s).map((b) => withUsed(lets, b)) as [Body, Body]
+    const named = new Map(lets.map((l) => [l.name, names.fresh(l.name)]))
+    return [withBodies(s, [then, renameBound(otherwise, named)])]
+  })
+}
+
+/** Branches of which all threads take the same, none computing anything twice, with loops in which they meet. */
+const hasVersions = (s: Stmt): s is If =>
+  isAgreed(s) && s.else.length > 0 && someStmt([s], (x) => isLoop(x) && meets(x))
+
+/** The body behind those of the names that it uses. */
+function withUsed(lets: readonly Let[], body: Body): Body {
+  const used = new Set(freeVarsOf(body))
+  const own = lets.toReversed().filter((l) => {
+    if (used.has(l.name)) for (const v of freeVarsOf([l])) used.add(v)
+    return used.has(l.name)
+  })
+  return [...own.reverse(), ...body]
+}

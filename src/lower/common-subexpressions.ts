@@ -9,11 +9,13 @@
  * and inside the branch of a `select`; where an array says where they read, inside every condition on how many elements
  * there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`); at a constant place, inside every condition
  * at all, unless the array is known to be that long. A division by what may be 0 stays there like an access, and where what
- * the divisor reads is read: C does not define it, and compilers take it for proof that the divisor is not 0.
+ * the divisor reads is read: C does not define it, and compilers take it for proof that the divisor is not 0. What both
+ * branches of a condition compute that all threads of a block agree on stands before it: no branch keeps it in range.
  */
 
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
+import { isAgreed } from '../ir/agreed-conditions.ts'
 import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Expr, variable } from '../ir/expr.ts'
@@ -127,8 +129,11 @@ class Hoister {
       else if (s.kind === 'for') this.#analyse(s.body, this.#open(here, 'body', [s.var]))
       else if (s.kind === 'if') {
         const vars = this.#accesses.protects(s.cond)
-        this.#analyse(s.then, this.#open(here, 'if', [], vars))
-        this.#analyse(s.else, this.#open(here, 'if', [], vars))
+        const then = this.#open(here, 'if', [], vars)
+        this.#analyse(s.then, then)
+        const otherwise = this.#open(here, 'if', [], vars)
+        this.#analyse(s.else, otherwise)
+        if (isAgreed(s)) shareUsers(here, then, otherwise)
       }
     }
   }
@@ -252,6 +257,14 @@ class Hoister {
     const operands: Expr[] = []
     this.#eachChild(e, scope, (c, s) => operands.push(this.#emit(c, s)))
     return withChildren(e, operands)
+  }
+}
+
+/** What both branches compute is computed before them: it begins while all threads wait for what decides. */
+function shareUsers(before: Scope, then: Scope, otherwise: Scope): void {
+  for (const [key, users] of then.users) {
+    const others = otherwise.users.get(key)
+    if (others) before.users.set(key, new Set([...(before.users.get(key) ?? []), ...users, ...others]))
   }
 }
 

@@ -15,6 +15,7 @@ import { eliminateConstantBranches } from './constant-branches.ts'
 import { distributeCopies } from './cooperative-copies.ts'
 import { reduceAcrossThreads } from './cross-thread-reduction.ts'
 import { lowerInstructions } from './declared-instructions.ts'
+import { versionEmptyLoops } from './empty-loop-blocks.ts'
 import { inWords, readFields } from './expand-packed-loads.ts'
 import { lowerReductions } from './expand-reductions.ts'
 import { lowerSearches } from './expand-searches.ts'
@@ -72,6 +73,7 @@ export const LOOP_PASSES: readonly {
   { name: 'whole-blocks', run: versionFullTiles },
   { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
+  { name: 'empty-loops', run: versionEmptyLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },
 ]
@@ -116,7 +118,7 @@ export const LAUNCH_PASSES: readonly {
     run: (b, c) => (c.options.promote ? promote(b, flatBuffers(c.kernel.buffers), c.names) : b),
   },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
-  { name: 'sink', run: (b) => sinkCode(b) },
+  { name: 'sink', run: (b, c) => sinkCode(b, c.names) },
 ]
 
 /** The last pass that may refuse a kernel, as may all before it: what comes after makes the same plan faster. */

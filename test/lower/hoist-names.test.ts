@@ -1,10 +1,10 @@
 /** A condition that has a name protects the same accesses as one that is written out. */
 import { expect, test } from 'vitest'
 import { Names } from '../../src/ir/bound-names.ts'
-import { type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
+import { add, type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
-import { store } from '../../src/ir/statement-builders.ts'
+import { barrier, store, when } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { eliminateCommonSubexpressions } from '../../src/lower/common-subexpressions.ts'
 import { buffer, loop } from '../../src/schedule/build.ts'
@@ -73,4 +73,28 @@ test('a constant place stays in every condition, unless the array is that long',
   expect(read(variable('p'))).toMatch(/if 0 < n\n.*x\[2\]/)
   expect(read(int(2))).toMatch(/if 0 < n\n.*x\[2\]/)
   expect(read(int(3))).toMatch(/let x_at = x\[2\]\nfor j/)
+})
+
+test('what both branches read is read before them, where all threads agree on which they take', () => {
+  const read = (
+    then: readonly Stmt[],
+    otherwise: readonly Stmt[],
+    meet: readonly Stmt[] = [barrier()],
+  ): string =>
+    printBody(
+      eliminateCommonSubexpressions(
+        [when(lt(load('x', [i], 'i32'), n), [...meet, ...then], otherwise)],
+        new Names(['i', 'n', 'x', 'y', 'z']),
+      ),
+    )
+  const put = (value: Expr): readonly Stmt[] => [store('y', [int(0)], value)]
+  const read3 = load('z', [add(load('x', [add(i, int(1))], 'i32'), int(3))], 'f32')
+  const text = read(put(read3), put(add(read3, read3)))
+  expect(text).toMatch(
+    /let z_at = z\[.*\]\n.*if .*\n {2}barrier\n {2}y\[0\] = z_at\nelse\n {2}y\[0\] = z_at \+ z_at/s,
+  )
+  expect(text.match(/z\[/g)).toHaveLength(1)
+  // One branch may keep in range what the other does not read, and threads that part read what their own reads.
+  for (const kept of [read(put(read3), put(int(0))), read([], put(read3)), read(put(read3), put(read3), [])])
+    expect(kept).not.toMatch(/^let z_at/m)
 })

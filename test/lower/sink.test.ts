@@ -1,8 +1,10 @@
 /** Names are computed as late as they may be. */
 import { expect, test } from 'vitest'
-import { add, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
+import { Names } from '../../src/ir/bound-names.ts'
+import { add, type Expr, int, load, lt, mul, variable } from '../../src/ir/expr.ts'
 import type { For, Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
+import { barrier, when } from '../../src/ir/statement-builders.ts'
 import { sinkCode } from '../../src/lower/code-sinking.ts'
 
 const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })
@@ -29,7 +31,7 @@ test('what is used after a loop alone, with what only that uses', () => {
     put(variable('b')),
     put(variable('c')),
   ]
-  expect(printBody(sinkCode(body))).toBe(`\
+  expect(printBody(sinkCode(body, new Names()))).toBe(`\
 let c = A[n]
 let d = n + 7
 for k in 0..n  reduce
@@ -42,7 +44,49 @@ C[c] = 1`)
 
 test('without a loop in between, or inside of one, nothing moves', () => {
   const straight = [name('a', mul(variable('n'), int(3))), put(int(0)), put(variable('a'))]
-  expect(sinkCode(straight)).toBe(straight)
+  expect(sinkCode(straight, new Names())).toBe(straight)
   const inside = [name('a', mul(variable('n'), int(3))), loop(put(variable('a'))), put(variable('a'))]
-  expect(sinkCode(inside)).toBe(inside)
+  expect(sinkCode(inside, new Names())).toBe(inside)
+})
+
+test('what only branches use in which threads meet is computed in each, behind its loops', () => {
+  const lets = [
+    name('a', mul(variable('n'), int(3))),
+    name('b', add(variable('a'), int(1))),
+    name('c', load('A', [variable('n')], 'i32')),
+    name('d', add(variable('n'), int(7))),
+    name('e', add(variable('n'), int(8))),
+  ]
+  const meeting = loop(barrier(), put(variable('d')))
+  const condition = (body: Stmt, otherwise: readonly Stmt[]): Stmt =>
+    when(lt(variable('n'), variable('e')), [body, put(variable('b')), put(variable('c'))], otherwise)
+  const body = [...lets, condition(meeting, [put(variable('b'))])]
+  const names = new Names(['a', 'b', 'c', 'd', 'e', 'n'])
+  expect(printBody(sinkCode(body, names))).toBe(`\
+let c = A[n]
+let e = n + 8
+if n < e
+  let d = n + 7
+  for k in 0..n  reduce
+    barrier
+    C[d] = 1
+  let a = n * 3
+  let b = a + 1
+  C[b] = 1
+  C[c] = 1
+else
+  let a_2 = n * 3
+  let b_2 = a_2 + 1
+  C[b_2] = 1`)
+  // Where threads may part, or there is one branch, or another statement uses it, it is computed once.
+  for (const others of [
+    [...lets, condition(loop(put(variable('d'))), [put(variable('b'))])],
+    [...lets, condition(meeting, [])],
+  ])
+    expect(sinkCode(others, names)).toBe(others)
+  const again = [
+    name('f', mul(variable('n'), int(3))),
+    condition(loop(barrier(), put(variable('f'))), [put(int(0))]),
+  ]
+  expect(sinkCode([...again, put(variable('f'))], names)).toEqual([...again, put(variable('f'))])
 })

@@ -1,0 +1,103 @@
+/**
+ * Zero-trip blocks (loop multiversioning). Invariant reached: where how often a pipelined loop runs is loaded, as of a row of
+ * any length, a block asks first whether it runs at all: one that has nothing to add up runs what is around the loop alone.
+ * It makes no barriers, starts and awaits no copies, and its sums are the constants they start with, which compilers fold
+ * into what follows.
+ *
+ * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory that both versions use stay one.
+ */
+
+import { unrolledSize } from '../analysis/unrolled-size.ts'
+import { writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
+import { copyOf } from '../ir/clone-loops.ts'
+import { MAX_UNROLLED } from '../ir/code-size-budgets.ts'
+import { loopsOf } from '../ir/definitions.ts'
+import { int, lt } from '../ir/expr.ts'
+import { mentionsAny, readsAny, readsMemory } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
+import { mapSame } from '../ir/lists.ts'
+import type { Alloc, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { when } from '../ir/statement-builders.ts'
+import { keyOf } from '../ir/structural-equality.ts'
+import { type Body, bodiesOf, rewriteStmts, withBodies } from '../ir/tree.ts'
+
+export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const body = mapSame(kernel.body, (nest) => {
+    const pipelined = loopsOf([nest]).filter(isPipelined)
+    // Blocks of a cluster go through all that they share together.
+    if (pipelined.length === 0 || loopsOf([nest]).some((l) => l.mode.kind === 'bind' && l.mode.cluster))
+      return nest
+    return new Versions(nest, names).run()
+  })
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+/** A pipeline that goes on has copies on their way whether the loop runs or not. */
+const isPipelined = ({ mode }: For): boolean => mode.kind === 'pipeline' && !mode.continued
+
+class Versions {
+  readonly #nest: Stmt
+  readonly #names: Names
+  /** What the nest changes, and what is each thread's own. */
+  readonly #changed: ReadonlySet<string>
+  readonly #threads: ReadonlySet<string>
+
+  constructor(nest: Stmt, names: Names) {
+    this.#nest = nest
+    this.#names = names
+    this.#changed = new Set([...writesOf([nest]), ...allocatedIn([nest])])
+    const threads = loopsOf([nest]).filter((l) => boundTo(l, 'thread'))
+    this.#threads = new Set(threads.map((l) => l.var))
+  }
+
+  run(): Stmt {
+    return this.#inside(this.#nest)
+  }
+
+  #inside = (s: Stmt): Stmt =>
+    withBodies(
+      s,
+      bodiesOf(s).map((b) => this.#list(b)),
+    )
+
+  /** The list with two versions of what begins with a pipelined loop, or else what is inside with them. */
+  #list(list: Body): Body {
+    const at = list.findIndex((s) => this.#decisive(s) !== undefined)
+    const loop = at < 0 ? undefined : this.#decisive(list[at]!)
+    return (loop && this.#versioned(list, at, loop)) ?? mapSame(list, this.#inside)
+  }
+
+  /** The pipelined loop that every thread of a block comes to in the statement, as often as all others. */
+  #decisive(s: Stmt): For | undefined {
+    if (s.kind !== 'for') return undefined
+    if (boundTo(s, 'thread'))
+      return s.guards.length > 0 ? undefined : s.body.map((x) => this.#decisive(x)).find((l) => l)
+    const { extent } = s
+    const agreed = !mentionsAny(extent, this.#threads) && !readsAny(extent, this.#changed)
+    return isPipelined(s) && agreed && readsMemory(extent) ? s : undefined
+  }
+
+  #versioned(list: Body, at: number, { extent }: For): Body | undefined {
+    const rest = list.slice(at)
+    const shared = rest.filter((s): s is Alloc => s.kind === 'alloc')
+    const then = rest.filter((s) => s.kind !== 'alloc')
+    const otherwise = copyOf(without(then, keyOf(extent)), this.#names)
+    const again = allocatedIn(otherwise, 'shared').size > 0 || loopsOf(otherwise).some(isPipelined)
+    if (again || unrolledSize([this.#nest]) + unrolledSize(otherwise) > MAX_UNROLLED) return undefined
+    return [...list.slice(0, at), ...shared, when(lt(int(0), extent), then, otherwise)]
+  }
+}
+
+/** The statements without the pipelined loops of this extent, and what has nothing else inside. */
+const without = (body: Body, extent: string): Body =>
+  rewriteStmts(body, {
+    stmt: (s) => {
+      const bodies = bodiesOf(s)
+      const gone = s.kind === 'for' && isPipelined(s) && keyOf(s.extent) === extent
+      return gone || (bodies.length > 0 && bodies.every((b) => b.length === 0)) ? [] : undefined
+    },
+  })
