@@ -8,7 +8,6 @@ import {
   isFused,
   isGathered,
   isNonunique,
-  isPadded,
   isRagged,
   isStored,
   parentOf,
@@ -145,7 +144,6 @@ export class PermutationWalk {
     const a = this.#axes.get(axis)!
     const above = chainTo(this.#axes, axis).slice(0, -1)
     if (isRagged(a)) level.refuse(`${axis} has all coordinates of a segment up to its length`, a.span)
-    if (isPadded(a)) level.refuse(`${axis} is padded with a coordinate`, a.span)
     // Elements are dealt out among the positions of one coordinate in their order.
     const apart = above.find((x) => isNonunique(this.#axes.get(x)!))
     if (apart !== undefined)

@@ -49,7 +49,7 @@ interface Tried {
 }
 
 const USUAL_EXTENT = 32
-const MOST = 1024
+const MOST = 65_536
 
 /** Of dense inputs, along the dimensions that the kernel as a whole lets be permuted. @throws SptError `api/argument` */
 export function microTiles(kernel: Tried, given: Readonly<Record<string, number>>): readonly MicroTile[] {

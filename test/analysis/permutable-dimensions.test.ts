@@ -3,11 +3,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type PermutableDimension, permutableDimensions } from '../../src/analysis/permutable-dimensions.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import type { Kernel1 } from '../../src/ir/stage1.ts'
+import { isDenseChain, isNonunique, isStored } from '../../src/ir/axis.ts'
+import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
 import { load } from '../../src/node.ts'
-import { type RefInputs, reference } from '../../src/reference/index.ts'
+import { type RefInputs, type RefTensor, reference } from '../../src/reference/index.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { entries } from '../support/matrix-gen.ts'
 import { permutedInputs, permutedResults, plainResults } from '../support/permuted-data.ts'
 
 const SIZES = { a: 4, b: 3, c: 5 }
@@ -17,8 +19,9 @@ const kernelOf = (axes: string, buffers: string, body: string, before = ''): Ker
   parseProgram(`${before}
 kernel k(a: size, b: size, c: size) {
 ${axes
-  .split(', ')
-  .map((x) => `  axis ${x.replace(':', ' = dense_fixed(')})`)
+  .split('; ')
+  .flatMap((x) => (x.includes('=') ? [x] : x.split(', ').map((d) => `${d.replace(':', ' = dense_fixed(')})`)))
+  .map((x) => `  axis ${x}`)
   .join('\n')}
 ${buffers
   .split('; ')
@@ -162,9 +165,44 @@ const CASES: Readonly<Record<string, readonly [Kernel1, Readonly<Record<string, 
   ],
 }
 
+const SPARSE: typeof CASES = {
+  gathered: [
+    kernelOf(
+      'i:a, p:b; g = gathered(i, L)',
+      'L: i32[p] in; X: i32[i] in; C: i32[] out',
+      'iterate s [g] as R { C[] += X[g] * X[g] }',
+    ),
+    { 'L.p': true, 'X.i': 'g runs over the coordinates that L lists' },
+  ],
+  compressed: [
+    kernelOf(
+      'i:a; j = sparse_variable(i, c); x:c',
+      'A: i32[i, j] in; X: i32[x] in; C: i32[i] out',
+      'iterate s [i, j] as SR { C[i] += A[i, j] * X[j] }',
+    ),
+    { 'A.i': true, 'A.j': true, 'X.x': true, 'C.i': true },
+  ],
+  ragged: [
+    kernelOf(
+      'i:a; j = dense_variable(i, c)',
+      'A: i32[i, j] in; C: i32[i] out',
+      'iterate s [i, j] as SR { C[i] += A[i, j] + 1 }',
+    ),
+    { 'A.i': true, 'A.j': 'j has all coordinates of a segment', 'C.i': true },
+  ],
+  'pieces of rows': [
+    kernelOf(
+      'i = sparse_variable(a) nonunique; j = sparse_fixed(i, c, 2)',
+      'A: i32[i, j] in; C: i32[i] out',
+      'iterate s [i, j] as SR { C[i] += A[i, j] }',
+    ),
+    { 'A.i': true, 'A.j': 'i is nonunique', 'C.i': true },
+  ],
+}
+
 const keyOf = (d: PermutableDimension): string => `${d.tensor}.${d.axis}`
 
-describe.each(Object.entries(CASES))('%s', (_, [kernel, want]) => {
+describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want]) => {
   const { kernel: dimensions } = permutableDimensions(kernel)
 
   test('which may be, and why others may not', () => {
@@ -179,19 +217,27 @@ describe.each(Object.entries(CASES))('%s', (_, [kernel, want]) => {
   /** Integers, such as have equal ones among them. */
   const dataOf = (c: Choices): { inputs: RefInputs; shapes: Record<string, readonly number[]> } => {
     const extents = new Map(
-      kernel.axes.map((a) => {
+      kernel.axes.filter(isStored).map((a) => {
         const extent = (a as { extent: { value?: number; name?: keyof typeof SIZES } }).extent
         return [a.name, extent.value ?? SIZES[extent.name!]]
       }),
     )
     const shapes = Object.fromEntries(kernel.buffers.map((b) => [b.name, b.axes.map((a) => extents.get(a)!)]))
+    const axes = new Map(kernel.axes.map((x) => [x.name, x]))
+    const of = ({ name, axes: own }: Buffer1): RefTensor => {
+      const shape = shapes[name]!
+      const count = shape.reduce((x, y) => x * y, 1)
+      const draw = (n: number) => Array.from({ length: n }, () => c.below(4))
+      if (own.every((x) => isDenseChain(axes, x))) return draw(count)
+      const { coords, count: stored } = entries(c, shape, false)
+      return {
+        coords,
+        values: draw(stored),
+        duplicates: own.some((x) => isNonunique(axes.get(x)!)) ? 'keep' : 'sum',
+      }
+    }
     const buffers = Object.fromEntries(
-      kernel.buffers
-        .filter((b) => b.role === 'in')
-        .map((b) => [
-          b.name,
-          Array.from({ length: shapes[b.name]!.reduce((x, y) => x * y, 1) }, () => c.below(4)),
-        ]),
+      kernel.buffers.flatMap((x) => (x.role === 'in' ? [[x.name, of(x)]] : [])),
     )
     return { inputs: { params: SIZES, buffers }, shapes }
   }

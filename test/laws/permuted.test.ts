@@ -116,7 +116,7 @@ test('generated programs', async () => {
         )
       }
     }),
-    parameters(400),
+    parameters(250),
   )
   for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0)
 })
