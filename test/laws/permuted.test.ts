@@ -30,7 +30,10 @@ function holds(kernel: Kernel1, dimensions: readonly PermutableDimension[], data
       seen.refused++
       continue
     }
-    const extent = data.shapes[d.tensor]?.[d.dimension] ?? before[d.tensor]?.shape[d.dimension]
+    // Names such as `constructor` are among those of generated programs.
+    const own = Object.hasOwn(data.shapes, d.tensor)
+    const result = Object.hasOwn(before, d.tensor) ? before[d.tensor] : undefined
+    const extent = (own ? data.shapes[d.tensor] : result?.shape)?.[d.dimension]
     if (extent === undefined || extent < 2) continue
     seen[d.results]++
     if (!isDenseChain(axes, d.axis)) seen.sparse++
