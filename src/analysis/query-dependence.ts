@@ -31,9 +31,20 @@ function decisions(queries: readonly Query[], dims: readonly string[]): Known {
 }
 
 /** The queries that an expression needs, in order; each comes after those that it uses. */
-export function neededBy(e: Expr, queries: readonly Query[]): readonly Query[] {
+export const neededBy = (e: Expr, queries: readonly Query[]): readonly Query[] =>
+  reachedFrom(e, queries, operandsOf)
+
+/** Those whose answers decide its value, the stored coordinates as a whole being given: a count's are those that it is by. */
+export const decidedBy = (e: Expr, queries: readonly Query[]): readonly Query[] =>
+  reachedFrom(e, queries, (q) => decidersOf(q) ?? [])
+
+function reachedFrom(
+  e: Expr,
+  queries: readonly Query[],
+  next: (q: Query) => readonly Expr[],
+): readonly Query[] {
   const needed = new Set(freeVars(e))
   for (const q of queries.toReversed())
-    if (needed.has(q.name)) for (const x of operandsOf(q)) for (const v of freeVars(x)) needed.add(v)
+    if (needed.has(q.name)) for (const x of next(q)) for (const v of freeVars(x)) needed.add(v)
   return queries.filter((q) => needed.has(q.name))
 }

@@ -22,17 +22,25 @@ export const queriesIn = (
   )
 }
 
+/** An expression over queries as the text of a format has it. */
+export const textOfAsked = (e: Expr, queries: readonly Query[]): string => {
+  const texts = queryTexts({ queries, lists: [] })
+  return print(named(e, texts))
+}
+
+const named = (e: Expr, texts: ReadonlyMap<string, string>): Expr =>
+  rewriteExpr(e, (x) => {
+    const text = x.kind === 'var' ? texts.get(x.name) : undefined
+    return text === undefined ? undefined : variable(text)
+  })
+
 /** By the names of queries; of others in their operands the text is there too. */
 function queryTexts({
   queries,
   lists,
 }: Pick<FormatInstance, 'queries' | 'lists'>): ReadonlyMap<string, string> {
   const texts = new Map<string, string>()
-  const written = (e: Expr): Expr =>
-    rewriteExpr(e, (x) => {
-      const text = x.kind === 'var' ? texts.get(x.name) : undefined
-      return text === undefined ? undefined : variable(text)
-    })
+  const written = (e: Expr): Expr => named(e, texts)
   for (const q of queries) {
     const list = lists.find((l) => l.position === q.name)
     texts.set(q.name, list ? `position(${list.axis.name})` : textOf(mapQuery(q, written, (name) => name)))

@@ -29,8 +29,8 @@ export interface Bounds {
 interface Extents {
   /** How many different tuples there are at most. */
   readonly different: (of: readonly Expr[]) => Expr | undefined
-  /** Of numbers of segments, and of places. */
-  readonly list: (name: string) => Bounds
+  /** Of the numbers of segments that hold an expression, and of places. */
+  readonly list: (name: string, of: Expr) => Bounds
   readonly sort: (name: string) => Bounds
 }
 
@@ -160,7 +160,7 @@ export const QUERIES = {
     takes: { list: 'list', of: 'expr' },
     per: 'coordinate',
     inverse: 'found',
-    bounds: ({ list }, extents) => extents.list(list),
+    bounds: ({ list, of }, extents) => extents.list(list, of),
     column({ list, of }, tables) {
       const { table, length } = tables.list(list)
       return add(search('upper', table, int(0), length, of), int(-1))

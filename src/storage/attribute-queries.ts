@@ -2,12 +2,21 @@
  * Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate, by the
  * data-parallel operations that their declarations name (`ir/queries.ts`).
  */
+import type { Interval } from '../analysis/integers/interval.ts'
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { rankFrom } from '../analysis/known-ranks.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { binary, type Expr, ge, int, lt, variable } from '../ir/expr.ts'
-import { printExpr } from '../ir/print-stage2.ts'
-import { asFields, declarationOf, operandsOf, type Query, sourceOf, type Tables } from '../ir/queries.ts'
+import { textOfAsked } from '../ir/print-queries.ts'
+import {
+  asFields,
+  boundsOfQuery,
+  declarationOf,
+  operandsOf,
+  type Query,
+  sourceOf,
+  type Tables,
+} from '../ir/queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -30,16 +39,34 @@ export function* evaluateQueries<C extends Column>(
     const sort = sourceOf(q, 'sort')
     const places = sort === undefined ? undefined : given(scope.places, sort).length
     if (places !== undefined) yield* checkPlaces(frame, q, places, scope.dims)
-    const bounded = column === 'least' ? checkNotNegative(frame, q) : value
+    const bounded = column === 'least' ? checkNotNegative(frame, q, queries) : value
     const range =
       bounded && places === undefined
-        ? boundsOf(bounded, (name) => frame.range(name))
+        ? rangeOf(frame, q, bounded)
         : { lo: 0, hi: places === undefined ? frame.n : Math.max(0, places - 1) }
     if (!range || range.lo < 0) frame.signed.add(q.name)
     if (value) frame.engine.compute(frame, q.name, value)
     else yield* takeAll(frame, q, scope)
     if (range && !dtype) frame.bounds.set(q.name, [range.lo, range.hi])
   }
+}
+
+/** Of the expression that answers, and by what is said of all answers: segments are found of all that is not negative. */
+function rangeOf<C extends Column>(
+  frame: Frame<C>,
+  q: Query,
+  answer: Expr,
+): { readonly lo: number; readonly hi: number } | undefined {
+  const rangeIn = (e: Expr): Interval | undefined => boundsOf(e, (name) => frame.range(name))
+  const { least } = boundsOfQuery(q, {
+    different: () => undefined,
+    list: (_, of) => ((rangeIn(of)?.lo ?? -1) >= 0 ? { least: int(0) } : {}),
+    sort: () => ({}),
+  })
+  const range = rangeIn(answer)
+  return range && least?.kind === 'const'
+    ? { lo: Math.max(range.lo, least.value), hi: Math.max(range.hi, least.value) }
+    : range
 }
 
 /** Whether an expression is a size of the frame, and at least 1. */
@@ -67,13 +94,13 @@ function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>):
 }
 
 /** Minima are taken of what is not negative. */
-function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query): Expr {
+function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: readonly Query[]): Expr {
   const of = operandsOf(q)[0]!
   const range = boundsOf(of, (name) => frame.range(name))
   if (frame.n === 0 || (range && range.lo >= 0)) return of
   return fail({
     code: 'format/least-range',
-    message: `${q.kind} is asked of ${printExpr(of)}, which may be negative`,
+    message: `${q.kind} is asked of ${textOfAsked(of, queries)}, which may be negative`,
     ...(q.span ? { span: q.span } : {}),
     expected: 'what is not negative, whatever the coordinates',
     hint: 'take a remainder (e % 65536), or the larger of it and 0',

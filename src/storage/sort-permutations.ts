@@ -1,4 +1,5 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by what a format asks of them. */
+import { decidedBy, neededBy } from '../analysis/query-dependence.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
 import type { Sort } from '../ir/format.ts'
@@ -31,13 +32,19 @@ export function* evaluateSort<C extends Column>(
   const domain = new Frame(engine, dim.extent, frame.sizes, frame.tables)
   engine.compute(domain, dim.name, variable(ENTRY))
   domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])
+  // What groups have is found among entries, of all that they ask of them; coordinates have what the key is decided by.
+  const deciding = decidedBy(sort.key, sort.queries)
+  const groups = deciding.filter((q) => declarationOf(q).per === 'group')
+  const asked = groups.flatMap((q) => neededBy(variable(q.name), sort.queries))
+  const ofEntries = sort.queries.filter((q) => asked.includes(q))
+  yield* evaluateQueries(frame, ofEntries, scope)
   let moved = false
-  for (const query of sort.queries) {
-    const { per } = declarationOf(query)
-    if (per === 'group') moved = (yield* spread(frame, domain, query, scope, dim.name)) || moved
-    else if (per === 'coordinate') yield* evaluateQueries(domain, [query], scope)
+  for (const query of deciding) {
+    if (groups.includes(query)) moved = (yield* spread(frame, domain, query, dim.name)) || moved
+    else if (declarationOf(query).per === 'coordinate') yield* evaluateQueries(domain, [query], scope)
     else notOfDimension(sort, query)
   }
+  for (const { name } of ofEntries) frame.drop(name)
   const window = windowOf(sort, dim.extent, frame)
   // What is measured is often far less than what can be.
   for (const query of sort.queries) domain.bounds.delete(query.name)
@@ -67,12 +74,10 @@ function* spread<C extends Column>(
   frame: Frame<C>,
   domain: Frame<C>,
   query: Query,
-  scope: Scope<C>,
   dim: string,
 ): Coroutine<boolean> {
   const { engine } = frame
   const by = decidersOf(query) ?? []
-  yield* evaluateQueries(frame, [query], scope)
   const keys = yield* keysOf(domain, by)
   keys.forEach((k, n) => {
     domain.sized(k.extent, `@class ${n}`)
@@ -98,7 +103,6 @@ function* spread<C extends Column>(
   domain.tables.set('@found', found)
   engine.compute(domain, query.name, load('@found', [key], 'i32'))
   domain.tables.delete('@found')
-  frame.drop(query.name)
   engine.release(found, classes)
   return classes !== null
 }

@@ -17,8 +17,9 @@ import { evaluate } from '../../ir/evaluate.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
+import { cutByPart } from '../../ir/list-extents.ts'
 import { checkFields } from '../../ir/packed-fields.ts'
-import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
+import type { Query } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
 import { type NamesBeside, namesBeside } from './names-beside.ts'
 import {
@@ -119,7 +120,9 @@ export function formatInstance(
     map: format.map.map((e) => translateCoordinate(e, scope)),
     inverse: format.inverse.map((e) => translateCoordinate(e, positions)),
     where,
-    tables: [...tables.values()],
+    tables: [...tables.values()].map((t) =>
+      t.of === 'list' ? { ...t, fill: cutByPart(t.source, { queries, sorts }, over) } : t,
+    ),
     ...(mask !== undefined && { mask }),
     claims: format.claims.map((c) => ({ ...c, axis: named(c.axis) })),
     measured: args.measured,
@@ -169,7 +172,6 @@ function tablesOf(
   rename: NamesBeside['inKernel'],
   named: (axis: string) => string,
 ): ReadonlyMap<string, Table> {
-  const extent = (dim: string): Expr => over[format.over.indexOf(dim)]!.extent
   const out = new Map<string, Table>()
   for (const s of format.sorts) {
     const name = rename(s.at)
@@ -190,20 +192,11 @@ function tablesOf(
       source: name,
       under: [],
       length: add(segments(name), int(1)),
-      fill: extent(cutBy(format, param)),
+      // Until its queries are known.
+      fill: over[0]!.extent,
     })
   }
   return out
-}
-
-/** The dimension that a list cuts into segments: the first that is looked up in it. */
-function cutBy(format: Format, list: string): string {
-  for (const q of format.queries) {
-    if (sourceOf(q, 'list') !== list) continue
-    const dim = format.over.find((d) => operandsOf(q).some((e) => freeVars(e).has(d)))
-    if (dim !== undefined) return dim
-  }
-  return format.over[0]!
 }
 
 function translateSort(

@@ -7,6 +7,7 @@ import { type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
+import { extentOf } from '../../ir/list-extents.ts'
 import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 
 /** Coordinates within their extents, which exist: an extent is 1 at least. */
@@ -23,7 +24,7 @@ export function factsOf(
     if (extent.kind === 'var') facts.atLeast(extent, 1)
     facts.coordinate(variable(name), extent)
   }
-  for (const q of queries) addQuery(q, facts, extents, part)
+  for (const q of queries) addQuery(q, queries, facts, extents, part)
   // More coordinates than a list is wide are refused while it is built.
   for (const { axis, position } of part?.lists ?? [])
     if (position !== null) facts.isBelow(variable(position), axis.width)
@@ -35,6 +36,7 @@ export function factsOf(
 
 function addQuery(
   q: Query,
+  queries: readonly Query[],
   facts: Facts,
   extents: ReadonlyMap<string, Expr>,
   part: FormatInstance | undefined,
@@ -46,10 +48,13 @@ function addQuery(
       const [dim, ...others] = new Set(of.flatMap((e) => [...freeVars(e)]))
       return others.length === 0 ? extents.get(dim!) : undefined
     },
-    list(list) {
+    list(list, of) {
       const segments = variable(segmentsOf(list))
       facts.atLeast(segments, 0)
-      return { least: int(0), end: segments }
+      // Lists end with the extent of coordinates; beyond, there is no segment.
+      if (extentOf(of, extents, { queries, sorts: part?.sorts ?? [] }))
+        return { least: int(0), end: segments }
+      return facts.nonNegative(of) ? { least: int(0) } : {}
     },
     sort(place) {
       const end = part?.sorts.find((s) => s.place === place)?.extent

@@ -3,6 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance } from '../../ir/format.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
+import { extentsCut } from '../../ir/list-extents.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
@@ -51,14 +52,12 @@ export interface Wanted {
   readonly seed?: number | undefined
 }
 
-/** Boundaries of segments: ascending from 0 to the extent of what they cut; equal ones enclose nothing. */
+/** Boundaries of segments: ascending from 0 to the extent of what they cut, if that is known; equal ones enclose nothing. */
 export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   const { name, instance, sizes, seed } = wanted
-  const table = instance.parts
-    .flatMap((p) => p.instance.tables)
-    .find((t) => t.of === 'list' && t.source === name)
-  const end = table ? evaluate(table.fill, sizes) : undefined
-  const expected = `ascending integers from 0 to ${end ?? 'the extent of what they cut'}`
+  const ends = [...new Set(extentsCut(name, instance).map((e) => evaluate(e, sizes)))]
+  const expected =
+    ends.length === 0 ? 'ascending integers from 0' : `ascending integers from 0 to ${ends.join(', and to ')}`
   if (!tensor) {
     if (seed === undefined)
       return fail({
@@ -67,7 +66,9 @@ export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
         expected,
         hint: `bind ${name} to a one-dimensional i32 tensor: the boundaries of the segments`,
       })
-    return randomList(end ?? 0, new Random(seedFor(seed, name)))
+    // As far as sums of coordinates go, and numbers of them.
+    const all = instance.over.reduce((n, a) => n + evaluate(a.extent, sizes), 1)
+    return randomList(ends[0] ?? all, new Random(seedFor(seed, name)))
   }
   const { values } = tensor
   if (tensor.kind !== 'dense' || tensor.dtype !== 'i32' || !(values instanceof Int32Array))
@@ -101,12 +102,15 @@ export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   if (values[0] !== 0) bad(0)
   for (let k = 1; k < values.length; k++) if (values[k]! < values[k - 1]!) bad(k)
   const last = values[values.length - 1]
-  if (end !== undefined && last !== end)
+  if (ends.some((end) => last !== end))
     fail({
       code: 'bind/list',
       message: `the list ${name} ends with ${last}`,
       expected,
-      hint: 'the last boundary is the extent of what is cut into segments',
+      hint:
+        ends.length > 1
+          ? 'coordinates of several dimensions are looked up in it, whose extents differ: take a list for each'
+          : 'the last boundary is the extent of what is cut into segments',
     })
   return values
 }
