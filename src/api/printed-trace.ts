@@ -10,6 +10,7 @@ export type TraceStep =
       readonly buffer: string
       readonly format: string
       readonly args: readonly (number | string)[]
+      readonly live?: 'live in place' | undefined
     }
   | { readonly kind: 'coords'; readonly step: object }
   | { readonly kind: 'loops'; readonly step: LoopStep }
@@ -21,7 +22,11 @@ export const printedSteps = (c: Compilation): string[] => c.inOrder(printedCoord
 export function printedCoordSteps(c: Compilation): string[] {
   let applied = 0
   return c.coordSteps.map((s) =>
-    s.kind === 'as' ? `${s.buffer} as ${c.kernel.reformats[applied++]!.format}` : printCoordStep(s),
+    s.kind !== 'as'
+      ? printCoordStep(s)
+      : s.live
+        ? `${s.buffer} as ${s.format.name}${s.args.length > 0 ? `(${s.args.join(', ')})` : ''} ${s.live}`
+        : `${s.buffer} as ${c.kernel.reformats[applied++]!.format}`,
   )
 }
 

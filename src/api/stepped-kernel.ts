@@ -152,7 +152,10 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
         s.kind,
         'as, coords or loops',
       )
-      if (s.kind === 'as') return k.as(s.buffer, s.format, ...(Array.isArray(s.args) ? s.args : []))
+      if (s.kind === 'as') {
+        const args = Array.isArray(s.args) ? s.args : []
+        return s.live ? k.live(s.buffer, s.format, ...args) : k.as(s.buffer, s.format, ...args)
+      }
       return s.kind === 'coords' ? k.onCoord(s.step as never) : k.onLoop(s.step)
     }, this.#self)
   }

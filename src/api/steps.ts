@@ -46,6 +46,17 @@ export abstract class Steps<K> extends Uncloneable {
     return this.onCoord({ kind: 'as', buffer, ...chosen })
   }
 
+  /**
+   * Finds the structure of the format in each run, from where `buffer`, a dense input, differs from its fill; its values stay
+   * where they are (`A as FORMAT live in place`). Arguments as in `as`.
+   *
+   * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does
+   */
+  live(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): K {
+    const chosen = chooseFormat(format, args, this.surroundings.formats)
+    return this.onCoord({ kind: 'as', buffer, ...chosen, live: 'live in place' })
+  }
+
   static {
     for (const word of new Set([...Object.keys(COORD_STEPS), ...Object.keys(LOOP_STEPS)])) {
       if (Object.hasOwn(Steps.prototype, word)) continue

@@ -31,6 +31,8 @@ export interface AsStep extends Item {
   readonly kind: 'as'
   readonly buffer: Ident
   readonly parts: readonly AsPart[]
+  /** `live in place`: the structure is found in each run, and values stay where they are. */
+  readonly live: boolean
 }
 export interface AsPart extends FormatUse {
   readonly where: Expr | null

@@ -39,7 +39,12 @@ export const schedules: Actions = {
     const made = get<ast.Step>(node)
     return made.kind === 'each' ? made : item({ ...made, span: spanOf(node) })
   },
-  StepAs: (buffer, _, parts) => ({ kind: 'as', buffer: get(buffer), parts: get(parts) }),
+  StepAs: (buffer, _, parts, live, _in, _place) => ({
+    kind: 'as',
+    buffer: get(buffer),
+    parts: get(parts),
+    live: live.numChildren > 0,
+  }),
   AsParts: (parts) => list(parts),
   AsPart(use, where): ast.AsPart {
     return { ...get<ast.FormatUse>(use), where: maybe(where), span: spanOf(this) }

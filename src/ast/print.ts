@@ -170,7 +170,7 @@ export const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.n
 function stepDoc(s: Step): Doc {
   switch (s.kind) {
     case 'as':
-      return [`${s.buffer.name} as `, partsDoc(s.parts)]
+      return [`${s.buffer.name} as `, partsDoc(s.parts), s.live ? ' live in place' : '']
     case 'each':
       return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']
     case 'merge_parts':

@@ -44,6 +44,15 @@ interface Padding {
   readonly compact?: boolean | undefined
 }
 type WidthKind = LevelKind<{ readonly positions: 'width' }>
+/** Of levels of all coordinates. */
+interface Counting {
+  /**
+   * Where loops over it end: what the kernel has counted, at most the extent. Over the coordinates of axes that are iterated
+   * around it. Only loops know: statements have a condition that says the same.
+   */
+  readonly counted?: Expr | undefined
+}
+type DenseKind = LevelKind<{ readonly positions: 'extent' }>
 /** Of levels with indices. */
 interface Packing {
   /** Bits of each coordinate, which is a field of a 32-bit word, the first in its lowest bits. A constant in a kernel. */
@@ -55,6 +64,7 @@ type AxisOf<K extends AxisWord> = AxisBase & { readonly kind: K } & {
   readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
 } & (K extends SparseKind ? Flags : unknown) &
   (K extends WidthKind ? Padding : unknown) &
+  (K extends DenseKind ? Counting : unknown) &
   (K extends IndexedKind ? Packing : unknown)
 type AxesOf<K extends AxisWord> = { readonly [X in K]: AxisOf<X> }[K]
 

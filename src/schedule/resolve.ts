@@ -248,7 +248,17 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             : integer(a, env),
       )
       return [
-        { stage: 1, step: { kind: 'as', buffer: names.buffer(step.buffer), format, args: values, span } },
+        {
+          stage: 1,
+          step: {
+            kind: 'as',
+            buffer: names.buffer(step.buffer),
+            format,
+            args: values,
+            ...(step.live ? { live: 'live in place' as const } : {}),
+            span,
+          },
+        },
       ]
     }
     case 'use':

@@ -173,7 +173,15 @@ class PositionLowering {
     for (const iter of it.iters) {
       const axis = this.#levels.axis(iter.axis)
       const loopVar = this.#names.fresh(iter.name)
-      const opened = openIterator(this.#levels, scope, axis, iter.name, loopVar, (b) => this.#lengthOf(b))
+      const opened = openIterator(
+        this.#levels,
+        scope,
+        axis,
+        iter.name,
+        loopVar,
+        (b) => this.#lengthOf(b),
+        (e, inner) => this.#expr(e, inner),
+      )
       scope = opened.scope
       for (const g of opened.guards) scope.facts.holds(g)
       loops.push(

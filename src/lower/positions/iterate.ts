@@ -34,12 +34,17 @@ export function openIterator(
   name: string,
   loopVar: string,
   extentOfBuffer: (buffer: string) => Expr,
+  inPositions: (e: Expr, scope: Scope) => Expr,
 ): Opened {
   const v = variable(loopVar)
   const inner = withFacts(scope)
   if (isStored(axis)) {
     const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
-    return openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
+    const opened = openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
+    if (!isDense(axis) || !axis.counted) return opened
+    const extent = inPositions(axis.counted, inner)
+    opened.scope.facts.coordinate(v, extent)
+    return { ...opened, extent }
   }
   switch (axis.kind) {
     case 'fused':

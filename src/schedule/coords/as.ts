@@ -24,6 +24,7 @@ import { Views, withAttached } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
+import { applyLive } from './live.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from './masked-statements.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './own-axes.ts'
@@ -50,7 +51,6 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const at: StepSpan = step.span ? { span: step.span } : {}
   const buffer =
     shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step, at)
-  const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
   const taken = takenNames(shared)
   const unused: Unused = (name, label = '') => {
     const wanted = label === '' ? name : `${name}_${label}`
@@ -58,6 +58,8 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }
+  if (step.live) return applyLive(shared, step, buffer, unused, at)
+  const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
   const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const leaving = withAttached(kernel.axes, leavingOf(over))
@@ -253,6 +255,7 @@ const takes = arg.takes(
   arg.buffer('buffer'),
   arg.data<AnyFormat>(isFormat, 'a format')('format'),
   arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
+  arg.optional(arg.word('live in place', 'live in place')('live')),
 )
 
 export const as = coordPrimitive({

@@ -1,0 +1,205 @@
+/**
+ * Which formats a kernel can build of a dense tensor by itself: marks of coordinates, counted and placed in a list for each
+ * outer group. Their inverse takes coordinates of outer axes, the listed coordinate and inner axes for digits of the tensor's
+ * coordinates, so that each coordinate of the tensor has one place, whatever the data are: nothing is left to check of them.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import {
+  hasIndices,
+  hasWidth,
+  type IndexedAxis,
+  isDense,
+  isNonunique,
+  isRagged,
+  paddingOf,
+  padsWithLast,
+  parentOf,
+  type StoredAxis,
+} from '../../ir/axis.ts'
+import type { CoordinateList } from '../../ir/coordinate-lists.ts'
+import { ceildiv, div, type Expr, int, variable } from '../../ir/expr.ts'
+import { rewriteExpr } from '../../ir/expr-tree.ts'
+import type { FormatInstance, Instance } from '../../ir/format.ts'
+import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import type { StepSpan } from './tensor-split.ts'
+
+/** A format as what is built: under each position of `outer` the listed coordinates, in groups where there is a `group`. */
+export interface LiveFormat {
+  readonly outer: readonly StoredAxis[]
+  /** The axis that counts groups of `width` listed coordinates; none: the list is one, and as long as it gets. */
+  readonly group: StoredAxis | null
+  readonly width: number
+  /** The axis over positions of a list. */
+  readonly position: string
+  readonly inner: readonly StoredAxis[]
+  /** What the list is called. */
+  readonly list: string
+  /** How many coordinates may be listed. */
+  readonly extent: Expr
+  /** What positions that hold nothing have: the coordinate of the last one, or this. */
+  readonly padding: Expr | 'last'
+  /** The tensor's coordinates, over outer and inner axes and what is given for the listed coordinate. */
+  readonly inverse: (listed: Expr) => readonly Expr[]
+}
+
+/** @throws SptError `schedule/live-format` */
+export function liveFormat(instance: Instance, at: StepSpan): LiveFormat {
+  const refuse = (why: string): never =>
+    fail({
+      code: 'schedule/live-format',
+      message: `the structure of ${instance.text} cannot be found in each run: ${why}`,
+      ...at,
+      expected: 'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ii',
+      hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
+    })
+  const [part] = instance.parts
+  if (!part || instance.parts.length > 1 || instance.tree.kind !== 'leaf')
+    return refuse('it has several parts')
+  if (instance.given.length > 0) return refuse('lists and sets that come with the data decide it')
+  return new Recognition(part.instance, instance.over, refuse).format()
+}
+
+class Recognition {
+  readonly #part: FormatInstance
+  readonly #over: readonly StoredAxis[]
+  readonly #refuse: (why: string) => never
+  readonly #maps: ReadonlyMap<string, Expr>
+
+  constructor(part: FormatInstance, over: readonly StoredAxis[], refuse: (why: string) => never) {
+    this.#part = part
+    this.#over = over
+    this.#refuse = refuse
+    this.#maps = new Map(part.order.map((name, k) => [name, part.map[k]!]))
+  }
+
+  format(): LiveFormat {
+    const part = this.#part
+    this.#simple()
+    const { axis, list } = this.#listed()
+    const ragged = part.axes.filter(isRagged)
+    const [group = null] = ragged
+    if (ragged.length > 1) this.#refuse(`${ragged.map((a) => a.name).join(' and ')} are of variable length`)
+    if (hasWidth(axis) ? parentOf(axis) !== group?.name : group !== null)
+      this.#refuse(`${axis.name} is no list of groups, nor a list of its own`)
+    const width = hasWidth(axis) ? axis.width : int(1)
+    if (width.kind !== 'const') return this.#refuse(`the width of ${axis.name} is no constant`)
+    const outer = this.#above(group ?? axis)
+    const position = list ? this.#positionOf(list) : axis.name
+    const inner = part.axes.filter(
+      (a) => !outer.includes(a) && a !== group && a.name !== axis.name && a.name !== position,
+    )
+    for (const a of inner) if (!isDense(a)) this.#refuse(`${a.name} is stored by coordinates`)
+    const coordinate = list ? list.coordinate : this.#maps.get(axis.name)!
+    if (group) this.#grouped(group, width, coordinate, outer)
+    const inverse = (listed: Expr): readonly Expr[] =>
+      part.inverse.map((e) =>
+        rewriteExpr(e, (x) => {
+          if (x.kind === 'load' && x.buffer === list?.axis.name) return listed
+          return x.kind === 'var' && !list && x.name === axis.name ? listed : undefined
+        }),
+      )
+    this.#digits(inverse(variable(axis.name)), [...outer, ...inner], axis)
+    return {
+      outer,
+      group,
+      width: width.value,
+      position,
+      inner,
+      list: axis.name,
+      extent: axis.extent,
+      padding: padsWithLast(axis) ? 'last' : (paddingOf(axis) ?? axis.extent),
+      inverse,
+    }
+  }
+
+  /** What is not made of marks. */
+  #simple(): void {
+    const { sorts, mask, where, claims, measured, axes } = this.#part
+    if (sorts.length > 0) this.#refuse('it sorts coordinates')
+    if (mask !== undefined) this.#refuse(`it keeps the mask ${mask}`)
+    if (where) this.#refuse('it does not hold all coordinates')
+    if (claims.length > 0) this.#refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`)
+    if (measured.length > 0) this.#refuse(`${measured[0]!.name} is measured`)
+    const packed = axes.find((a) => hasIndices(a) && a.packed)
+    if (packed) this.#refuse(`the coordinates of ${packed.name} are packed`)
+  }
+
+  /** The axis of listed coordinates, or the list beside the axes. */
+  #listed(): { readonly axis: IndexedAxis; readonly list: CoordinateList | null } {
+    const { axes, lists } = this.#part
+    const found = [
+      ...axes.filter(hasIndices).map((axis) => ({ axis, list: null })),
+      ...lists.map((list) => ({ axis: list.axis as IndexedAxis, list })),
+    ]
+    const [first] = found
+    if (!first || found.length > 1) return this.#refuse('it has no list of coordinates, or several')
+    const { axis } = first
+    if (isNonunique(axis) || !axis.ordered) this.#refuse(`${axis.name} is not ordered and unique`)
+    if (axis.packed) this.#refuse(`the coordinates of ${axis.name} are packed`)
+    return first
+  }
+
+  /** The dense axes above an axis, the root first. */
+  #above(axis: StoredAxis): readonly StoredAxis[] {
+    const out: StoredAxis[] = []
+    for (let p = parentOf(axis); p !== null; p = parentOf(out[0]!)) {
+      const above = this.#part.axes.find((a) => a.name === p)!
+      if (!isDense(above)) this.#refuse(`${above.name}, which is above ${axis.name}, is not dense`)
+      out.unshift(above)
+    }
+    return out
+  }
+
+  #positionOf({ axis, position }: CoordinateList): string {
+    const name = [...this.#maps].find(([, e]) => e.kind === 'var' && e.name === position)?.[0]
+    const over = this.#part.axes.find((a) => a.name === name)
+    if (position === null || !isDense(over) || !hasWidth(axis) || !sameExpr(over.extent, axis.width))
+      return this.#refuse(`no dense axis is over the positions of ${axis.name}`)
+    return over.name
+  }
+
+  /** Groups are of so many neighbours in the order of coordinates, under the outer axes. */
+  #grouped(group: StoredAxis, width: Expr, coordinate: Expr, outer: readonly StoredAxis[]): void {
+    const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
+    const by = keys(outer.map((a) => this.#maps.get(a.name)!))
+    const rank = this.#part.queries.find(
+      (q) =>
+        q.kind === 'rank' &&
+        q.of.length === 1 &&
+        sameExpr(q.of[0]!, coordinate) &&
+        keys(q.by) === by &&
+        sameExpr(this.#maps.get(group.name)!, div(variable(q.name), width)),
+    )
+    if (!rank)
+      this.#refuse(`${group.name} does not count groups of ${keyOf(width)} listed coordinates by their rank`)
+  }
+
+  /** Each axis is one digit of one of the tensor's coordinates. */
+  #digits(inverse: readonly Expr[], axes: readonly StoredAxis[], listed: IndexedAxis): void {
+    const extents = new Map([...axes, listed].map((a) => [a.name, a.extent]))
+    const used = new Set<string>()
+    const take = (name: string): Expr | undefined => {
+      const extent = used.has(name) ? undefined : extents.get(name)
+      used.add(name)
+      return extent
+    }
+    /** Whether these are the digits of all numbers below `end`, the last one standing for so many. */
+    const isDigits = (e: Expr, end: Expr, unit: number): boolean => {
+      if (e.kind === 'var') {
+        const extent = take(e.name)
+        return extent !== undefined && sameExpr(extent, ceildiv(end, int(unit)))
+      }
+      if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'var') return false
+      const size = take(e.b.name)
+      if (size?.kind !== 'const') return false
+      const tens = e.a
+      const product = tens.kind === 'binary' && tens.op === 'mul'
+      if (!product) return size.value === 1 && isDigits(tens, end, unit)
+      return sameExpr(tens.b, size) && isDigits(tens.a, end, unit * size.value)
+    }
+    const wrong = inverse.findIndex((e, k) => !isDigits(e, this.#over[k]!.extent, 1))
+    if (wrong >= 0) this.#refuse(`its coordinates of ${this.#over[wrong]!.name} are not made of digits`)
+    const unused = [...extents.keys()].find((name) => !used.has(name))
+    if (unused !== undefined) this.#refuse(`no coordinate depends on ${unused}`)
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * `A as panels(64, 64) live in place`: the structure of a format is found in each run, by nests of the kernel, from where A
+ * differs from its fill; A stays where it is. Statements are rewritten as for any format, but that accesses to A are at the
+ * coordinates that the inverse map gives. Lists are temporaries of the kernel, and each loop over one ends where that does: what
+ * is visited is some of what the statement as written visits, so padding adds nothing.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
+import { isDense, type StoredAxis } from '../../ir/axis.ts'
+import { add, int, lt, mul, variable } from '../../ir/expr.ts'
+import type { FormatInstance, Instance } from '../../ir/format.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { rewriteStmts1 } from '../../ir/stage1-tree.ts'
+import { Views } from './attached-axes.ts'
+import { withKinds } from './format-iterator-kinds.ts'
+import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
+import { enters } from './iteration-fission.ts'
+import { type Built, buildNests } from './live-build.ts'
+import { type LiveFormat, liveFormat } from './live-format.ts'
+import { withOwnAxes } from './own-axes.ts'
+import { checkPadding } from './padding.ts'
+import {
+  checkChildren,
+  chosenAxes,
+  leavingOf,
+  type Split,
+  type StepSpan,
+  splitBuffers,
+} from './tensor-split.ts'
+
+/** @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does */
+export function applyLive(
+  shared: Kernel1,
+  step: InstantiateUse,
+  tensor: Buffer1,
+  unused: (name: string, label?: string) => string,
+  at: StepSpan,
+): Kernel1 {
+  const chosen = chosenAxes(tensor, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
+  checkTensor(shared, tensor, chosen, at)
+  const { kernel, over } = withOwnAxes(shared, tensor.name, chosen, (name, label) => unused(name, label))
+  const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
+  const leaving = leavingOf(over)
+  const instance = instantiate(step, over, (name, label) => unused(name, label), at)
+  const format = liveFormat(instance, at)
+  checkChildren(kernel, leaving, instance.text, at)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const buffers = splitBuffers(kernel, over, leaving, instance, (name) => unused(name), at)
+  const views = new Views(unused)
+  checkPadding(kernel, { over, leaving, instance, buffers, axes, views, at })
+  const part = instance.parts[0]!.instance
+  const start = buffer.axes.indexOf(over[0]!.name)
+  const built = buildNests(format, { buffer, start }, (name) => unused(name), at)
+  const live = inPlace(part, format, built)
+  const split: Split = {
+    over,
+    leaving,
+    instance: { ...instance, parts: [{ label: '', instance: live }] } satisfies Instance,
+    buffers: new Map(),
+    axes: new Map([...axes, ...live.axes.map((a) => [a.name, a] as const)]),
+    views,
+    at,
+  }
+  const body = kernel.body.map((s) => ended(inPart(s, split), format, built))
+  const next: Kernel1 = {
+    ...kernel,
+    axes: [...kernel.axes, ...built.axes],
+    buffers: [...kernel.buffers, ...built.buffers],
+    body: [...built.nests, ...body],
+  }
+  return withKinds(next, live.axes, instance.text, at)
+}
+
+/** What can be looked through in each run: a dense tensor that nobody writes. */
+function checkTensor(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
+  const sparse = over.find((a) => !isDense(a))
+  const refuse = (message: string, hint: string): never =>
+    fail({ code: 'schedule/live-tensor', message, ...at, expected: 'a dense input of the kernel', hint })
+  if (sparse)
+    refuse(
+      `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: where it holds anything is known before the run`,
+      'leave out `live`',
+    )
+  if (b.role !== 'in')
+    refuse(
+      `${b.name} of ${kernel.name} is written by the kernel, and \`live\` looks through what it reads alone`,
+      'compute it in a kernel before, or keep it dense',
+    )
+}
+
+/** The part without values: its axes as dense ones, of which the list has the coordinates. */
+function inPlace(
+  part: FormatInstance,
+  format: LiveFormat,
+  { axes, listed, group, position }: Built,
+): FormatInstance {
+  const own = new Map(axes.map((a) => [a.name, a]))
+  const kept = part.order.flatMap((name) => own.get(name) ?? [])
+  const list = {
+    kind: 'sparse_fixed' as const,
+    name: listed.buffer,
+    parent: (group ?? position).name,
+    extent: format.extent,
+    width: position.extent,
+    ordered: true,
+    unique: true,
+    compact: true,
+  }
+  return {
+    ...part,
+    axes: kept,
+    order: kept.map((a) => a.name),
+    inverse: format.inverse(listed),
+    queries: [],
+    tables: [
+      {
+        name: listed.buffer,
+        of: 'positions',
+        source: listed.buffer,
+        under: listed.index.slice(0, -1).flatMap((e) => (e.kind === 'var' ? [e.name] : [])),
+        length: position.extent,
+        fill: format.extent,
+      },
+    ],
+    lists: [{ axis: list, under: [], coordinate: variable(position.name), position: null }],
+  }
+}
+
+/** A statement over the part, or as it is where it does not visit the tensor. */
+function inPart(s: Stmt1, split: Split): Stmt1 {
+  const enter = s.kind === 'iterate' && enters(s, split.leaving)
+  const c: PartRewrite = { split, part: enter ? 0 : null, problems: [] }
+  const out = rewriteStmt(s, c)
+  const [problem] = c.problems
+  return problem ? fail(problem) : out
+}
+
+/** Positions behind the last listed coordinate are not visited. */
+function ended(s: Stmt1, { width }: LiveFormat, { group, position, count }: Built): Stmt1 {
+  const at = variable(position.name)
+  const place = group ? add(mul(variable(group.name), int(width)), at) : at
+  const [out] = rewriteStmts1([s], (x) =>
+    x.kind === 'iterate' && x.iters.some((i) => i.axis === position.name)
+      ? { ...x, where: [lt(place, count), ...x.where] }
+      : undefined,
+  )
+  return out!
+}
