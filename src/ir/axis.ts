@@ -122,6 +122,17 @@ export const compressedAxis = (name: string, parent: string | null, extent: Expr
   ordered: true,
   unique: true,
 })
+/** As many coordinates as there are positions: ordered, unique and compact. */
+export const listedAxis = (name: string, parent: string, extent: Expr, width: Expr): PaddedAxis => ({
+  kind: 'sparse_fixed',
+  name,
+  parent,
+  extent,
+  width,
+  ordered: true,
+  unique: true,
+  compact: true,
+})
 export const fusedAxis = (name: string, members: readonly string[]): FusedAxis => ({
   kind: 'fused',
   name,

@@ -74,14 +74,14 @@ export function buildNests(
     accumulate: 'i32',
   })
   const under = outer.map((a) => a.name)
-  const [marks, held, starts, ranks] = [
+  const [marks, totals, starts, ranks] = [
     sums('marks', [...under, block, place]),
-    sums('held', [...under, block]),
+    sums('totals', [...under, block]),
     sums('starts', [...under, block]),
     sums('ranks', [...under, block, place]),
   ]
-  const counts = sums('count', under)
-  const last = sums('last', under)
+  const counts = sums('counts', under)
+  const last = sums('ends', under)
   const list: Buffer1 = {
     ...sums('list', [...under, ...(format.group ? [format.group.name] : []), format.position]),
     name: unused(`${format.list}_of_${tensor.name}`),
@@ -128,13 +128,17 @@ export function buildNests(
       [iter(block, 'S'), iter(place, 'S'), ...inner.map((a) => iter(a.name, 'R')), ...otherIters],
       [sum(el(marks, block, place), one(isHeld))],
     ),
-    nest('hold', [iter(block, 'S'), iter(place, 'R')], [sum(el(held, block), one(isMarked(block, place)))]),
+    nest(
+      'total',
+      [iter(block, 'S'), iter(place, 'R')],
+      [sum(el(totals, block), one(isMarked(block, place)))],
+    ),
     nest(
       'start',
       [iter(block, 'S'), iter(before, 'R', block)],
-      [sum(el(starts, block), select(lt(v(before), v(block)), el(held, before), int(0)))],
+      [sum(el(starts, block), select(lt(v(before), v(block)), el(totals, before), int(0)))],
     ),
-    nest('count', [iter(block, 'R')], [sum(el(counts), el(held, block))]),
+    nest('count', [iter(block, 'R')], [sum(el(counts), el(totals, block))]),
     nest(
       'rank',
       [iter(block, 'S'), iter(place, 'S'), iter(earlier, 'R', place)],
@@ -173,7 +177,7 @@ export function buildNests(
     : { ...denseAxis(format.position, worst), counted: count }
   return {
     axes: [...outer.map(own), ...(group ? [group] : []), position, ...inner.map(own), blocks, places],
-    buffers: [marks, held, starts, counts, ranks, ...(padsLast ? [last] : []), list],
+    buffers: [marks, totals, starts, counts, ranks, ...(padsLast ? [last] : []), list],
     nests,
     count,
     listed: el(list, ...slotNames),

@@ -17,7 +17,7 @@ import {
   type StoredAxis,
 } from '../../ir/axis.ts'
 import type { CoordinateList } from '../../ir/coordinate-lists.ts'
-import { ceildiv, div, type Expr, int, variable } from '../../ir/expr.ts'
+import { type Const, ceildiv, div, type Expr, int, variable } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
@@ -42,8 +42,8 @@ export interface LiveFormat {
   readonly inverse: (listed: Expr) => readonly Expr[]
 }
 
-/** @throws SptError `schedule/live-format` */
-export function liveFormat(instance: Instance, at: StepSpan): LiveFormat {
+/** `named`: the tensor's axes as its text has them. @throws SptError `schedule/live-format` */
+export function liveFormat(instance: Instance, named: readonly StoredAxis[], at: StepSpan): LiveFormat {
   const refuse = (why: string): never =>
     fail({
       code: 'schedule/live-format',
@@ -56,7 +56,7 @@ export function liveFormat(instance: Instance, at: StepSpan): LiveFormat {
   if (!part || instance.parts.length > 1 || instance.tree.kind !== 'leaf')
     return refuse('it has several parts')
   if (instance.given.length > 0) return refuse('lists and sets that come with the data decide it')
-  return new Recognition(part.instance, instance.over, refuse).format()
+  return new Recognition(part.instance, named, refuse).format()
 }
 
 class Recognition {
@@ -159,7 +159,7 @@ class Recognition {
   }
 
   /** Groups are of so many neighbours in the order of coordinates, under the outer axes. */
-  #grouped(group: StoredAxis, width: Expr, coordinate: Expr, outer: readonly StoredAxis[]): void {
+  #grouped(group: StoredAxis, width: Const, coordinate: Expr, outer: readonly StoredAxis[]): void {
     const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
     const by = keys(outer.map((a) => this.#maps.get(a.name)!))
     const rank = this.#part.queries.find(
@@ -171,7 +171,7 @@ class Recognition {
         sameExpr(this.#maps.get(group.name)!, div(variable(q.name), width)),
     )
     if (!rank)
-      this.#refuse(`${group.name} does not count groups of ${keyOf(width)} listed coordinates by their rank`)
+      this.#refuse(`${group.name} does not count groups of ${width.value} listed coordinates by their rank`)
   }
 
   /** Each axis is one digit of one of the tensor's coordinates. */

@@ -6,7 +6,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
-import { isDense, type StoredAxis } from '../../ir/axis.ts'
+import { isDense, listedAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, int, lt, mul, variable } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
@@ -42,7 +42,7 @@ export function applyLive(
   const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
   const leaving = leavingOf(over)
   const instance = instantiate(step, over, (name, label) => unused(name, label), at)
-  const format = liveFormat(instance, at)
+  const format = liveFormat(instance, chosen, at)
   checkChildren(kernel, leaving, instance.text, at)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const buffers = splitBuffers(kernel, over, leaving, instance, (name) => unused(name), at)
@@ -96,16 +96,7 @@ function inPlace(
 ): FormatInstance {
   const own = new Map(axes.map((a) => [a.name, a]))
   const kept = part.order.flatMap((name) => own.get(name) ?? [])
-  const list = {
-    kind: 'sparse_fixed' as const,
-    name: listed.buffer,
-    parent: (group ?? position).name,
-    extent: format.extent,
-    width: position.extent,
-    ordered: true,
-    unique: true,
-    compact: true,
-  }
+  const list = listedAxis(listed.buffer, (group ?? position).name, format.extent, position.extent)
   return {
     ...part,
     axes: kept,

@@ -1,0 +1,139 @@
+/** Products of a dense matrix whose structure a format finds in each run, and matrices with all that may be met. */
+import type { Inputs } from '../../src/run/bind/index.ts'
+import type { Choices } from '../support/choices.ts'
+
+/** By name: the text of each, and what its list is called. */
+export const LIVE = {
+  panels: {
+    list: 'jo',
+    text: `format panels(h, s) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, h))
+  axis go = dense_variable(io, j)
+  list jo = sparse_fixed(go, j, s) padded with last
+  axis ii = dense_fixed(go, h)
+  axis ji = dense_fixed(ii, jo)
+  map (i, j) -> (i / h, rank(j by i / h) / s, j, i % h, position(jo))
+  inverse (io, go, ii, ji) -> (io * h + ii, jo[ji])
+}`,
+  },
+  strips: {
+    list: 'jo',
+    text: `format strips(h, s) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, h))
+  axis go = dense_variable(io, j)
+  axis jo = sparse_fixed(go, j, s)
+  axis ii = dense_fixed(jo, h)
+  map (i, j) -> (i / h, rank(j by i / h) / s, j, i % h)
+  inverse (io, go, jo, ii) -> (io * h + ii, jo)
+}`,
+  },
+  rows_of: {
+    list: 'io',
+    text: `format rows_of(w, s) over (i, j) {
+  axis jo = dense_fixed(ceildiv(j, w))
+  axis go = dense_variable(jo, i)
+  axis io = sparse_fixed(go, i, s) padded with 0
+  axis ji = dense_fixed(io, w)
+  map (i, j) -> (j / w, rank(i by j / w) / s, i, j % w)
+  inverse (jo, go, io, ji) -> (io, jo * w + ji)
+}`,
+  },
+  blocks: {
+    list: 'jo',
+    text: `format blocks(b, c) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, ceildiv(j, c))
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(c)
+  map (i, j) -> (i / b, j / c, i % b, j % c)
+  inverse (io, jo, ii, ji) -> (io * b + ii, jo * c + ji)
+}`,
+  },
+} as const
+
+const KERNELS = {
+  left: `kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer B: f32[q, j] in
+  buffer C: f32[i, j] out
+  iterate mul [i, q, j] as SRS { C[i, j] += A[i, q] * B[q, j] }
+}`,
+  right: `kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer B: f32[j, i] in
+  buffer C: f32[j, q] out
+  iterate mul [j, i, q] as SRS { C[j, q] += B[j, i] * A[i, q] }
+}`,
+  // Both matrices have one structure, where any of them holds something.
+  two: `kernel product(m: size, n: size, k: size) {
+  axis p = dense_fixed(2)
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[p, i, q] in
+  buffer B: f32[q, j] in
+  buffer C: f32[p, i, j] out
+  iterate mul [p, i, q, j] as SSRS { C[p, i, j] += A[p, i, q] * B[q, j] }
+}`,
+}
+
+export interface Live {
+  readonly format: keyof typeof LIVE
+  /** With the schedules `live` and `host`. */
+  readonly text: string
+  readonly sizes: readonly [m: number, n: number, k: number]
+  readonly inputs: Inputs
+  /** The matrix with other values. */
+  readonly other: () => Float32Array
+}
+
+/** Sizes at the edges of tiles, and of the blocks that ranks are summed in. */
+const sizeOf = (c: Choices, tile: number): number =>
+  c.pick([0, 1, tile - 1, tile, tile + 1, 3 * tile, 2 * tile + 1, 63, 65])
+
+/** Integers: mostly nothing, also as −0; nothing or everything now and then. */
+export function matrix(c: Choices, size: number): Float32Array {
+  const share = c.pick([0.1, 0, 0.02, 0.5, 1])
+  const random = lcg(c.below(9999))
+  return Float32Array.from({ length: size }, () =>
+    random(1000) < share * 1000 ? [-3, -2, -1, 1, 2, 3][random(6)]! : random(2) * -0,
+  )
+}
+
+/** Matrices are larger than what choices are made of. */
+function lcg(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+export function live(c: Choices): Live {
+  const format = c.pick(Object.keys(LIVE) as (keyof typeof LIVE)[])
+  const [a, b] = [c.pick([1, 2, 3, 4, 8]), c.pick([1, 2, 3, 4])]
+  const kernel = c.pick(Object.values(KERNELS))
+  const [m, n, k] = [sizeOf(c, a), c.pick([0, 1, 5]), sizeOf(c, b)]
+  const step = `A as ${format}(${a}, ${b})`
+  const text = `${LIVE[format].text}\n${kernel}\nschedule product.live { ${step} live in place }\nschedule product.host { ${step} }`
+  const lead = kernel === KERNELS.two ? [2] : []
+  const other = (): Float32Array => matrix(c, lead.length > 0 ? 2 * m * k : m * k)
+  const dense = (shape: readonly number[], values: Float32Array) =>
+    ({ kind: 'dense', dtype: 'f32', shape, values }) as const
+  const shape = kernel === KERNELS.right ? [n, m] : [k, n]
+  const random = lcg(c.below(9999))
+  const B = Float32Array.from({ length: shape[0]! * shape[1]! }, () => random(7) - 3)
+  return {
+    format,
+    text,
+    sizes: [m, n, k],
+    inputs: { tensors: { A: dense([...lead, m, k], other()), B: dense(shape, B) } },
+    other,
+  }
+}

@@ -1,0 +1,224 @@
+/** Formats whose structure is found in each run: results are the reference's, lists those of the host. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { runLoops } from '../../src/api/stage-runs.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import type { Compilation } from '../../src/run/compile.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { Choices } from '../support/choices.ts'
+import { agreeOnAll, agreeOnDevice } from './agree.ts'
+import { numbers, parameters } from './law.ts'
+import { LIVE, type Live, live } from './live-gen.ts'
+
+let webgpu: Device
+beforeAll(async () => {
+  webgpu = await createNodeWebGpu()
+})
+afterAll(() => webgpu.dispose())
+
+const scheduled = ({ text }: Live, name: string): Compilation =>
+  parseProgram(text).kernel().schedule(name).compilation
+
+const told = async (s: Live, law: () => Promise<void> | void): Promise<void> => {
+  try {
+    await law()
+  } catch (e) {
+    throw new Error(`${e instanceof Error ? e.stack : e}\n${s.text}\n${s.sizes}`)
+  }
+}
+const property = (usual: number, law: (s: Live, c: Choices) => Promise<void> | void) =>
+  fc.assert(
+    fc.asyncProperty(numbers, (n) => {
+      const c = new Choices(n)
+      const s = live(c)
+      return told(s, () => law(s, c))
+    }),
+    parameters(usual),
+  )
+
+test(
+  'a product is what the reference computes, on every stage and the cpu',
+  () => property(60, (s) => agreeOnAll(scheduled(s, 'live'), s.inputs)),
+  3_600_000,
+)
+
+test(
+  'and on webgpu',
+  () =>
+    property(12, async (s) => {
+      const c = scheduled(s, 'live')
+      const bound = bindInputs(c.kernel, s.inputs)
+      const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+      await agreeOnDevice(webgpu, c, bound, expected)
+    }),
+  3_600_000,
+)
+
+test(
+  'the lists are those that the host makes of the same tensor',
+  () =>
+    property(60, (s) => {
+      const c = scheduled(s, 'live')
+      const bound = bindInputs(c.kernel, s.inputs)
+      const memory = runLoops(c.loops, bound, 'forward')
+      const { list } = LIVE[s.format]
+      const host = bindInputs(scheduled(s, 'host').kernel, s.inputs).arrays
+      const indptr = host.get('go_indptr') ?? host.get(`${list}_indptr`)!
+      const coordinates = host.get(list) ?? host.get(`${list}_indices`)!
+      const counts = memory.get('counts_A')!
+      const mine = memory.get(`${list}_of_A`)!
+      const width = host.has('go_indptr') ? coordinates.length / Math.max(1, Number(indptr.at(-1))) : 1
+      const stride = counts.length === 0 ? 0 : mine.length / counts.length
+      const groups = Array.from(counts, (n) => (width === 0 ? 0 : Math.ceil(n / width)))
+      const ends = [0]
+      for (const n of groups) ends.push(ends.at(-1)! + n)
+      expect(ends).toEqual(Array.from(indptr, Number))
+      const packed = groups.flatMap((n, o) => Array.from(mine).slice(o * stride, o * stride + n * width))
+      expect(packed).toEqual(Array.from(coordinates, Number))
+    }),
+  3_600_000,
+)
+
+test('what nothing selects may be anything, and what is no number is kept', async () => {
+  for (const format of ['panels(4, 2)', 'strips(4, 2)'] as const) {
+    const name = format.startsWith('panels') ? 'panels' : 'strips'
+    const text = `${LIVE[name].text}
+kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer B: f32[q, j] in
+  buffer C: f32[i, j] out
+  iterate mul [i, q, j] as SRS { C[i, j] += A[i, q] * B[q, j] }
+}
+schedule product.live { A as ${format} live in place }`
+    const A = {
+      kind: 'dense',
+      dtype: 'f32',
+      shape: [2, 3],
+      values: Float32Array.of(1, -0, 0, Number.NaN, 0, -0),
+    } as const
+    const B = {
+      kind: 'dense',
+      dtype: 'f32',
+      shape: [3, 1],
+      values: Float32Array.of(5, Number.NaN, Number.POSITIVE_INFINITY),
+    } as const
+    for (const device of [createCpuDevice(), webgpu]) {
+      const compiled = await parseProgram(text).kernel().schedule('live').compile(device)
+      const { C } = await compiled.run({ tensors: { A, B } })
+      expect(Array.from((C as { values: ArrayLike<number> }).values)).toEqual([5, Number.NaN])
+    }
+  }
+})
+
+test.each([false, true])(
+  'one prepared plan takes every pattern, on webgpu: %s',
+  (gpu) =>
+    property(gpu ? 3 : 8, async (s) => {
+      const kernel = parseProgram(s.text).kernel().schedule('live')
+      const c = kernel.compilation
+      const compiled = await kernel.compile(gpu ? webgpu : createCpuDevice())
+      const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
+      try {
+        for (let run = 0; run < 10; run++) {
+          const A = { ...s.inputs.tensors!.A!, values: s.other() } as never
+          await prepared.write('A', A)
+          await prepared.run()
+          const bound = bindInputs(c.kernel, { tensors: { ...s.inputs.tensors, A } })
+          const { C } = reference(c.source, referenceInputs(c.source, bound)).buffers
+          const got = (await prepared.read('C')) as { values: ArrayLike<number> }
+          expect(Array.from(got.values, (x) => x + 0)).toEqual(Array.from(C!.values, (x) => x + 0))
+        }
+      } finally {
+        prepared.free()
+      }
+    }),
+  3_600_000,
+)
+
+const KERNEL = `kernel product(m: size, k: size) {
+  axis i = dense_fixed(m)
+  axis q = dense_fixed(k)
+  axis r = sparse_variable(i, k)
+  buffer A: f32[i, q] in
+  buffer S: f32[i, r] in
+  buffer C: f32[i] out
+  buffer D: f32[i, q] out
+  iterate mul [i, q] as SR { C[i] += A[i, q] }
+  iterate take [i, r] as SR { C[i] += S[i, r] }
+  iterate all [i, q] as SS { D[i, q] = A[i, q] + 1.0 }
+}`
+
+/** The refusal of a step on the kernel above, as its first line. */
+function refusal(step: string, kernel = KERNEL): string {
+  const formats = Object.values(LIVE).map((f) => f.text)
+  const more = `format claimed(b) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ji = dense_fixed(jo, b) full
+  map (i, j) -> (i, j / b, j % b)
+  inverse (io, jo, ji) -> (io, jo * b + ji)
+}
+format overlapping(b) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ji = dense_fixed(jo, b + 1)
+  map (i, j) -> (i, j / b, j % b)
+  inverse (io, jo, ji) -> (io, jo * b + ji)
+}
+format ell(w) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_fixed(io, j, w)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format coo over (i, j) {
+  axis io = sparse_variable(i) nonunique
+  axis jo = sparse_fixed(io, j, 1)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format later(h, s) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, h))
+  axis go = dense_variable(io, j)
+  axis jo = sparse_fixed(go, j, s)
+  axis ii = dense_fixed(jo, h)
+  map (i, j) -> (i / h, rank(j by i) / s, j, i % h)
+  inverse (io, go, jo, ii) -> (io * h + ii, jo)
+}`
+  try {
+    const text = `${formats.join('\n')}\n${more}\n${kernel}\nschedule product.s { ${step} }`
+    void parseProgram(text).kernel().schedule('s').compilation.kernel
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    const [d] = e.diagnostics
+    return `${d!.code}${d!.span && d!.expected && d!.hint ? '' : ', without help'}: ${d!.message}`
+  }
+  return 'none'
+}
+
+test.each([
+  ['D as panels(2, 2)', 'schedule/live-tensor: D of product is written'],
+  ['S as panels(2, 2)', 'schedule/live-tensor: S of product is over r'],
+  [
+    'A as claimed(2)',
+    'schedule/live-format: the structure of claimed(2) cannot be found in each run: ji is claimed full',
+  ],
+  ['A as overlapping(2)', 'its coordinates of q are not made of digits'],
+  ['A as ell(2)', 'jo is no list of groups'],
+  ['A as coo', 'it has no list of coordinates, or several'],
+  ['A as later(2, 2)', 'go does not count groups of 2 listed coordinates by their rank'],
+  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'it has several parts'],
+])('%s live in place: %s', (step, expected) => {
+  const told = refusal(`${step} live in place`)
+  expect(told).toContain(expected)
+  expect(told).not.toContain('without help')
+})
