@@ -102,14 +102,14 @@ schedule product.live { A as ${format} live in place }`
     const A = {
       kind: 'dense',
       dtype: 'f32',
-      shape: [2, 3],
-      values: Float32Array.of(1, -0, 0, Number.NaN, 0, -0),
+      shape: [2, 4],
+      values: Float32Array.of(1, -0, 0, 0, 0, -0, 0, Number.NaN),
     } as const
     const B = {
       kind: 'dense',
       dtype: 'f32',
-      shape: [3, 1],
-      values: Float32Array.of(5, Number.NaN, Number.POSITIVE_INFINITY),
+      shape: [4, 1],
+      values: Float32Array.of(5, Number.NaN, Number.POSITIVE_INFINITY, 2),
     } as const
     for (const device of [createCpuDevice(), webgpu]) {
       const compiled = await parseProgram(text).kernel().schedule('live').compile(device)
