@@ -5,6 +5,7 @@ import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Device } from '../runtime/device.ts'
+import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 
 export {
@@ -118,6 +119,7 @@ export function checkTensor(
     'a tensor, a typed array or a list of numbers',
     'make one with dense, coords, stored or readTensor',
   )
+  if (t instanceof DenseOnDevice) return
   const { kind, shape, values, dtype, coords, arrays } = t as Readonly<Record<string, unknown>>
   checkShape(shape)
   checkDtype(dtype)

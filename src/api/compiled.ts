@@ -1,5 +1,4 @@
 /** A compiled kernel, and the same with data. */
-import { fail } from '../ast/diagnostic.ts'
 import type { RefOptions, RefOutputs } from '../reference/index.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
@@ -9,14 +8,16 @@ import type { Compilation } from '../run/compile.ts'
 import { checkFits, Executable, type Program } from '../run/execute.ts'
 import type { ExplainOptions, Explanation } from '../run/explain/index.ts'
 import type { KernelGraph } from '../run/replay.ts'
+import type { ResidentDense } from '../run/resident-dense.ts'
 import { type Verification, verify, verifyAgainst } from '../run/verify.ts'
 import { MAX_RUNS } from '../runtime/check-calls.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import type { ResidentParts } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import { expectArgument, expectName, expectOptions, isRecord, nameText } from './argument-checks.ts'
+import { expectArgument, expectName, expectOptions, isRecord } from './argument-checks.ts'
 import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
+import { checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
 import type { Chosen } from './choice-conditions.ts'
 import type { Bindable } from './tensors.ts'
@@ -126,6 +127,7 @@ export class PreparedKernel extends Uncloneable {
   /** The same for calls that are part of another. */
   readonly #within: Executable
   readonly #turns = new Turns()
+  readonly #outputs = new Map<string, ResidentDense>()
   /** Which schedule was chosen, and why; `null` where there was no choice. */
   readonly choice: Chosen | null
 
@@ -133,9 +135,10 @@ export class PreparedKernel extends Uncloneable {
     super()
     this.kernel = kernel
     // What is done around `preserving` takes turns by itself.
-    this.executable = this.#turns.of(executable, ['free', 'preserving'])
+    this.executable = this.#turns.of(executable, ['free', 'preserving', 'output'])
     this.#within = executable
     this.choice = choice
+    for (const t of executable.chained.values()) t.joins(this.#turns)
   }
 
   /**
@@ -143,14 +146,7 @@ export class PreparedKernel extends Uncloneable {
    * @throws SptError `run/resident` after `prepareResident`
    */
   get formats(): readonly TensorFormat[] {
-    const [name] = this.executable.residents
-    if (name !== undefined)
-      fail({
-        code: 'run/resident',
-        message: `${name} was brought into its format on the device, and what is reported of formats is found on the host`,
-        expected: 'a kernel whose tensors were all bound from the host',
-        hint: `ask the format itself, with the tensor on the host: program.format(…).describe(tensor)`,
-      })
+    checkReported(this.#within)
     return this.executable.bound.report
   }
 
@@ -164,13 +160,7 @@ export class PreparedKernel extends Uncloneable {
    */
   async write(name: string, values: Bindable): Promise<void> {
     expectName('an input', name)
-    if (this.executable.residents.includes(name))
-      fail({
-        code: 'run/resident',
-        message: `${name} is resident: its memory is the caller's, and other kernels may be bound to it`,
-        expected: `a tensor that was bound from the host`,
-        hint: `bring the new values to the device (resident, convertFor), and prepare the kernel with them (prepareResident)`,
-      })
+    checkWritable(this.#within, name)
     const update = updateOf(this.executable.bound.kernel, name, values)
     return this.#turns.take(async () => {
       const written = withValues(this.#within.bound, name, update)
@@ -228,15 +218,23 @@ export class PreparedKernel extends Uncloneable {
    * @throws SptError `api/unknown-buffer`, `run/resident`
    */
   async read(name: string): Promise<Tensor> {
-    const candidates = this.kernel.compilation.source.buffers.map((b) => b.name)
-    if (!candidates.includes(name))
-      return fail({
-        code: 'api/unknown-buffer',
-        message: `kernel ${this.kernel.compilation.source.name} has no buffer ${nameText(name)}`,
-        lookup: { name: nameText(name), candidates },
-        expected: `one of ${candidates.join(', ')}`,
-      })
+    expectBuffer(this.kernel.compilation.source, name)
     return this.executable.read(name)
+  }
+
+  /**
+   * A dense output where it lies on the device, to be bound to an input of another kernel like any tensor. That kernel
+   * reads what runs of this one have written by then, without copies; calls on both take effect in the order in which they are
+   * called. The memory is freed when this kernel and all that are bound to it have been.
+   * @throws SptError `api/unknown-buffer`, `run/resident` of what is no dense output as it is declared, `run/shared`,
+   * `device/freed-buffer`
+   */
+  output(name: string): ResidentDense {
+    expectBuffer(this.kernel.compilation.source, name)
+    const known = this.#outputs.get(name)
+    const made = known ?? this.#within.output(name, this.#turns)
+    this.#outputs.set(name, made)
+    return made
   }
 
   /** All that it writes, as `read`, by name. */

@@ -13,7 +13,7 @@ import { Executable } from '../run/execute.ts'
 import { formatKey } from '../run/format-key.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
-import { hostToDevice, isWord } from '../runtime/widened-elements.ts'
+import { toDevice } from '../runtime/widened-elements.ts'
 import type { UsedData } from '../schedule/used-data.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
 import type { ValueArray } from '../storage/tensor.ts'
@@ -244,8 +244,7 @@ export class Workspace extends Uncloneable {
     const key = `${b.dtype} ${bytes}`
     const there = ways.has(key)
     const memory = take(ways, key)
-    if (!there && array.length > 0)
-      await this.device.upload(memory, isWord(this.device, b.dtype) ? hostToDevice(b.dtype, array) : array)
+    if (!there && array.length > 0) await this.device.upload(memory, toDevice(this.device, b.dtype, array))
     return memory
   }
 

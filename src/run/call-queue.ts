@@ -5,15 +5,31 @@ export class Turns {
   #last: Promise<unknown> = Promise.resolve()
   /** Calls that have not ended. */
   #open = 0
+  /** Those whose turns these are as well. */
+  #joined: Turns | undefined
 
   /** Does the work in its turn, at once where none is before it. What it throws is for its caller alone. */
   take<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#open++ === 0 ? work() : this.#last.then(work)
+    const all = this.#root
+    const mine = all.#open++ === 0 ? work() : all.#last.then(work)
     const ended = (): void => {
-      this.#open--
+      this.#root.#open--
     }
-    this.#last = mine.then(ended, ended)
+    all.#last = mine.then(ended, ended)
     return mine
+  }
+
+  /** From now on these calls and those are in one order, as are all that either was joined with. */
+  join(others: Turns): void {
+    const [mine, theirs] = [this.#root, others.#root]
+    if (mine === theirs) return
+    theirs.#joined = mine
+    mine.#last = Promise.all([mine.#last, theirs.#last])
+    mine.#open += theirs.#open
+  }
+
+  get #root(): Turns {
+    return this.#joined ? this.#joined.#root : this
   }
 
   /**

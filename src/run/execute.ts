@@ -3,25 +3,26 @@
  * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { arrayClass } from '../ir/arrays.ts'
-import type { Dtype } from '../ir/dtype.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import type { Command, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
+import type { Command, DeviceBuffer } from '../runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from '../runtime/measure.ts'
-import { deviceToHost, hostToDevice, isWord } from '../runtime/widened-elements.ts'
+import { fromDevice, toDevice } from '../runtime/widened-elements.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
 import { buffersOf, isAlone, readTensor } from './bind/gather-results.ts'
 import type { Bound } from './bind/index.ts'
+import { type Contents, pack, poison, preserving } from './buffer-contents.ts'
 import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './buffer-layout.ts'
+import type { Turns } from './call-queue.ts'
 import type { Instead, Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
-import type { Origin, Residents, SharedMemory } from './given-memory.ts'
+import { LentOutputs, type Origin, type Residents, type SharedMemory } from './given-memory.ts'
 import { checkRanges } from './index-ranges.ts'
 import { commandsOf } from './launch-commands.ts'
 import { lostWrites } from './lost-write-error.ts'
 import { KernelGraph } from './replay.ts'
+import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
 
 export { checkFits } from './buffer-layout.ts'
 export { compileOn, lanesOf, type Program } from './compiled-program.ts'
@@ -38,6 +39,8 @@ export class Executable {
   readonly #residents: Residents | undefined
   readonly #shared: SharedMemory | undefined
   readonly #source: Kernel1 | undefined
+  readonly #chained: Chained
+  readonly #lent = new LentOutputs()
   /** Bytes on the device. */
   readonly bytes: number
 
@@ -45,6 +48,7 @@ export class Executable {
     program: Program,
     bound: Bound,
     memory: ReadonlyMap<string, DeviceBuffer>,
+    chained: Chained,
     { resident, shared, source }: Origin,
   ) {
     this.program = program
@@ -53,7 +57,8 @@ export class Executable {
     this.#bound = bound
     this.#memory = memory
     this.#residents = resident
-    this.#resident = resident?.buffers ?? new Map()
+    this.#chained = chained
+    this.#resident = new Map([...(resident?.buffers ?? []), ...chained.buffers])
     this.#places = placesOf(program, bound, memory)
     this.#commands = program.instead ? [] : commandsOf(program, bound, memory)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
@@ -71,15 +76,39 @@ export class Executable {
 
   /** What is bound, with what resident tensors hold now: they are downloaded each time. @throws SptError `run/resident` */
   async whole(): Promise<Bound> {
+    return this.#chained.downloaded(await this.#structured())
+  }
+
+  async #structured(): Promise<Bound> {
     if (!this.#residents) return this.#bound
     return this.#residents.whole(this.#bound, async (buffer) =>
       this.#places.has(buffer) ? this.values(buffer) : null,
     )
   }
 
+  /** Outputs of other kernels that it reads, by its own names for them. */
+  get chained(): ReadonlyMap<string, ResidentDense> {
+    return this.#chained.tensors
+  }
+
+  /** With the values that these have now. */
+  downloaded(bound: Bound): Promise<Bound> {
+    return this.#chained.downloaded(bound)
+  }
+
+  /** An output on the device, whose calls take these turns. @throws SptError `run/resident`, `run/shared` */
+  output(name: string, turns: Turns): ResidentDense {
+    return residentOutput(this.program, this.#bound, {
+      name,
+      turns,
+      isShared: this.#shared?.buffers.has(name) ?? false,
+      lend: () => this.#lent.of(name, this.#place(name).memory),
+    })
+  }
+
   /** The same as far as reading these outputs needs it. @throws SptError `run/resident` */
   async boundFor(names: readonly string[]): Promise<Bound> {
-    return names.every((name) => isAlone(this.bound.kernel, name)) ? this.#bound : this.whole()
+    return names.every((name) => isAlone(this.bound.kernel, name)) ? this.#bound : this.#structured()
   }
 
   /**
@@ -87,7 +116,12 @@ export class Executable {
    * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
    */
   static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
-    const there = new Map([...(origin.resident?.buffers ?? []), ...(origin.shared?.buffers ?? [])])
+    const chained = new Chained(program, bound)
+    const there = new Map([
+      ...(origin.resident?.buffers ?? []),
+      ...(origin.shared?.buffers ?? []),
+      ...chained.buffers,
+    ])
     if (!program.live)
       fail({
         code: 'device/released-module',
@@ -98,33 +132,22 @@ export class Executable {
     checkRanges(program.plan, bound.params)
     const memory = new Map<string, DeviceBuffer>()
     try {
+      chained.hold()
       for (const b of program.plan.buffers)
         memory.set(
           b.name,
           there.get(b.name) ??
             program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)),
         )
-      const executable = new Executable(program, bound, memory, origin)
-      await executable.#pack()
+      const executable = new Executable(program, bound, memory, chained, origin)
+      await pack(executable.#contents, executable.#places, executable.#resident)
       await executable.#bring(() => true)
       executable.#instead = program.instead?.(bound, memory)
       return executable
     } catch (error) {
       for (const [name, b] of memory) if (!there.has(name)) b.free()
+      chained.release()
       throw error
-    }
-  }
-
-  /** Copies resident arrays to where they are packed with others. */
-  async #pack(): Promise<void> {
-    const { device } = this.program
-    for (const [name, { buffer, memory, at }] of this.#places) {
-      const from = this.#resident.get(name)
-      if (!from || from === memory) continue
-      const unit = elementBytes(device, buffer)
-      const bytes = elements(buffer, this.bound) * unit
-      if (bytes > 0)
-        await device.upload(memory, new Uint8Array(await device.download(from, bytes)), at * unit)
     }
   }
 
@@ -175,6 +198,7 @@ export class Executable {
   /** What `run` runs, for graphs of several kernels. @throws SptError `device/freed` */
   get commands(): readonly Command[] {
     this.#residents?.check()
+    this.#lent.check()
     return this.#instead?.commands ?? this.#commands
   }
 
@@ -205,8 +229,7 @@ export class Executable {
     if (n === 0) return newValues(buffer.dtype, 0)
     const unit = elementBytes(device, buffer)
     const bytes = (await device.download(memory, (at + n) * unit)).slice(at * unit)
-    if (isWord(device, buffer.dtype)) return deviceToHost(buffer.dtype, bytes, n) as ValueArray
-    return view(buffer.dtype, bytes, n)
+    return fromDevice(device, buffer.dtype, bytes, n) as ValueArray
   }
 
   async #checkLostWrites(): Promise<void> {
@@ -232,37 +255,26 @@ export class Executable {
   }
 
   /** Fills outputs and temporaries with a byte pattern that no kernel means, to find elements nobody writes. */
-  async poison(): Promise<void> {
-    const { device, plan } = this.program
-    for (const b of plan.buffers) {
-      if (b.role !== 'out' && b.role !== 'local') continue
-      const bytes = byteLength(device, b, this.bound)
-      if (bytes > 0) await device.upload(this.#place(b.name).memory, new Uint8Array(bytes).fill(0xff))
-    }
+  poison(): Promise<void> {
+    return poison(this.#contents)
   }
 
   /** Does `work`, and then brings back what buffers of these roles held before. */
-  async preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
-    const { device, plan } = this.program
-    const contents: [DeviceBuffer, Uint8Array][] = []
-    for (const b of plan.buffers) {
-      // Arenas hold what is only read.
-      if (!roles.includes(b.role)) continue
-      const { memory } = this.#place(b.name)
-      const bytes = byteLength(device, b, this.bound)
-      if (bytes > 0) contents.push([memory, new Uint8Array(await device.download(memory, bytes))])
-    }
-    try {
-      return await work()
-    } finally {
-      for (const [memory, bytes] of contents) await device.upload(memory, bytes)
-    }
+  preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
+    return preserving(this.#contents, roles, work)
+  }
+
+  get #contents(): Contents {
+    const { program, bound } = this
+    return { program, bound, memoryOf: (name) => this.#place(name).memory }
   }
 
   free(): void {
     this.#instead?.free()
     const shared = this.#shared?.buffers
-    for (const [name, b] of this.#memory) if (!this.#resident.has(name) && !shared?.has(name)) b.free()
+    for (const [name, b] of this.#memory)
+      if (!this.#resident.has(name) && !shared?.has(name)) this.#lent.of(name, b).free()
+    this.#chained.release()
     this.#shared?.release()
   }
 
@@ -275,12 +287,7 @@ export class Executable {
   #place(name: string): BufferLocation {
     const place = this.#places.get(name)
     invariant(place, `no buffer ${name}`)
+    this.#lent.check()
     return place
   }
 }
-
-const toDevice = (device: Device, dtype: Dtype, values: ValueArray): HostArray =>
-  isWord(device, dtype) ? hostToDevice(dtype, values) : values
-
-const view = (dtype: Dtype, bytes: ArrayBuffer, length: number): ValueArray =>
-  new (arrayClass(dtype))(bytes, 0, length)

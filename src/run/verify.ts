@@ -62,7 +62,8 @@ export async function verifyAgainst(
   expected: RefOutputs,
   from?: Bound,
 ): Promise<Verification> {
-  const bound = from ?? (await executable.boundFor(Object.keys(expected.buffers)))
+  const bound =
+    from ?? (await executable.downloaded(await executable.boundFor(Object.keys(expected.buffers))))
   await executable.reset()
   await executable.poison()
   const start = performance.now()

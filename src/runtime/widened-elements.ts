@@ -7,6 +7,7 @@
  * NaN payloads, and wraps integers modulo their width (a kernel that stays in range loses nothing).
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { arrayClass } from '../ir/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { f16ToF32Bits, f32BitsToBf16, f32BitsToF16, fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
 import type { Device, HostArray } from './device.ts'
@@ -99,6 +100,23 @@ export function deviceToHost(
   }
   invariant(false, `no words of type ${dtype}`)
 }
+
+/** Host elements as they lie in the device's memory, and back. */
+export const toDevice = (
+  device: Pick<Device, 'storage' | 'features'>,
+  dtype: Dtype,
+  values: HostArray,
+): HostArray => (isWord(device, dtype) ? hostToDevice(dtype, values) : values)
+
+export const fromDevice = (
+  device: Pick<Device, 'storage' | 'features'>,
+  dtype: Dtype,
+  bytes: ArrayBuffer,
+  length: number,
+): HostArray =>
+  isWord(device, dtype)
+    ? deviceToHost(dtype, bytes, length)
+    : (new (arrayClass(dtype))(bytes, 0, length) as HostArray)
 
 /** The value a scalar of type `dtype` holds after `x` is stored in it. */
 export function roundTo(dtype: Dtype, x: number): number {

@@ -7,6 +7,7 @@ import { freeVars } from '../../ir/expr-tree.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
 import { rounding } from '../../ir/rounding.ts'
 import type { Kernel1, Param } from '../../ir/stage1.ts'
+import { nameWithOrigin } from '../../storage/dense-on-device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
 import { bindingOf, type Dimension } from './binding-names.ts'
@@ -43,11 +44,11 @@ export function bindParams(
       const known = params.get(d.extent.name)
       if (known === undefined) {
         params.set(d.extent.name, d.size)
-        from.set(d.extent.name, `dimension ${k} of ${name}`)
+        from.set(d.extent.name, `dimension ${k} of ${nameWithOrigin(name, tensor)}`)
       } else if (known !== d.size)
         fail({
           code: 'bind/size-mismatch',
-          message: `size ${d.extent.name} is ${known} by ${from.get(d.extent.name)}, and ${d.size} by dimension ${k} of ${name}`,
+          message: `size ${d.extent.name} is ${known} by ${from.get(d.extent.name)}, and ${d.size} by dimension ${k} of ${nameWithOrigin(name, tensor)}`,
           expected: 'one value for each size',
           hint: `check that ${name} has the shape the kernel declares: [${measured(kernel, name, tensor)
             .map((x) => x.name)
@@ -125,7 +126,7 @@ function measured(
     const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
     fail({
       code: 'bind/rank',
-      message: `${name} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${dimensions.map((d) => d.name).join(', ')}]`,
       expected: `${dimensions.length} dimension(s)`,
       hint: ragged
         ? `bind a tensor with one dimension for each axis, or offsets to ${ragged.name} and here one value for each of its positions`
@@ -148,7 +149,7 @@ export function checkDimensions(
       if (expected !== d.size)
         fail({
           code: 'bind/shape',
-          message: `dimension ${k} of ${name} (axis ${d.name}) has ${d.size} coordinates; the sizes say ${expected}`,
+          message: `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes say ${expected}`,
           expected: `${expected}`,
           hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
         })

@@ -6,7 +6,7 @@ import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import { convert } from '../../storage/values.ts'
-import { allAxesOf } from './caller-tensors.ts'
+import { allAxesOf, asDeclared, type CallerTensor, isStructured } from './caller-tensors.ts'
 
 /**
  * The dimensions in the order in which a buffer over these axes stores them: tree by tree, by the first appearance of
@@ -19,6 +19,12 @@ export function storageOrder(kernel: Kernel1, names: readonly string[]): readonl
   const order = trees.flatMap((r) => roots.flatMap((x, k) => (x === r ? [k] : [])))
   return order.every((d, k) => d === k) ? null : order
 }
+
+/** Whether a tensor is stored as its elements alone, in the order of its dimensions. */
+export const isRowMajor = (kernel: Kernel1, t: CallerTensor): boolean =>
+  asDeclared(t) &&
+  !t.axes.some((a) => isStructured(allAxesOf(kernel), a)) &&
+  storageOrder(kernel, t.axes) === null
 
 /** Row-major values of `shape`, with the dimensions in another order. */
 export function inOrder(

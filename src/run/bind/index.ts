@@ -16,6 +16,7 @@ import {
 } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { runSync } from '../../storage/coroutines.ts'
+import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { checkLevelProperty } from '../../storage/level-property-checks.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
@@ -39,6 +40,7 @@ import { bindGiven } from './format-inputs.ts'
 import { reportOf } from './format-report.ts'
 import { routeOf } from './gather-results.ts'
 import { checkWidths, measuring } from './measured-sizes.ts'
+import { checkOnDevice } from './on-device.ts'
 import { checkPaddedFactors } from './padding-factors.ts'
 import { bindReady } from './ready-made-parts.ts'
 import { readyValues } from './ready-made-values.ts'
@@ -99,6 +101,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
   for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
     if (t.first.role !== 'in' && t.first.role !== 'inout') continue
+    if (dense.get(t.name) instanceof DenseOnDevice) continue
     for (const b of t.buffers)
       arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, pieces, structure))
   }
@@ -196,6 +199,7 @@ function sort(
     if (b.kind !== 'tensor' && b.kind !== 'axis') continue
     const t = b.kind === 'tensor' ? b.tensor : undefined
     const input = t?.first.role === 'in' || t?.first.role === 'inout'
+    if (tensor instanceof DenseOnDevice) checkOnDevice(kernel, name, tensor, t)
     const structured = !t || t.axes.some((a) => isStructured(axes, a))
     if (t && input && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
     else if (t && asDeclared(t) && tensor.kind === 'stored') ready.set(name, tensor)

@@ -12,6 +12,7 @@ import type { Expr } from '../../ir/expr.ts'
 import { freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
+import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { convert } from '../../storage/values.ts'
 import type { Bound } from './types.ts'
@@ -98,7 +99,7 @@ interface Element {
  * finite value, or was refused before.
  */
 function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Element | undefined {
-  if (t.kind !== 'dense' || !isFloat(t.dtype)) return undefined
+  if (t.kind !== 'dense' || t instanceof DenseOnDevice || !isFloat(t.dtype)) return undefined
   const { shape } = t
   const inner = shape.slice(dim + 1).reduce((a, b) => a * b, 1)
   const extent = shape[dim] ?? 1

@@ -18,7 +18,7 @@ const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
 const entriesOf = (t: Tensor): number => {
   if (t.kind === 'coords') return t.coords[0]?.length ?? 0
-  if (t.kind === 'dense') return t.values.length
+  if (t.kind === 'dense') return t.shape.reduce((a, b) => a * b, 1)
   return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? 0))
 }
 

@@ -1,0 +1,42 @@
+/** What a prepared kernel is asked for, before its turn comes. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { Executable } from '../run/execute.ts'
+import { nameText } from './argument-checks.ts'
+
+/** @throws SptError `api/unknown-buffer` */
+export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): void {
+  const candidates = buffers.map((b) => b.name)
+  if (candidates.includes(name)) return
+  fail({
+    code: 'api/unknown-buffer',
+    message: `kernel ${kernel} has no buffer ${nameText(name)}`,
+    lookup: { name: nameText(name), candidates },
+    expected: `one of ${candidates.join(', ')}`,
+  })
+}
+
+/** @throws SptError `run/resident` */
+export function checkReported({ residents: [name] }: Executable): void {
+  if (name !== undefined)
+    fail({
+      code: 'run/resident',
+      message: `${name} was brought into its format on the device, and what is reported of formats is found on the host`,
+      expected: 'a kernel whose tensors were all bound from the host',
+      hint: `ask the format itself, with the tensor on the host: program.format(…).describe(tensor)`,
+    })
+}
+
+/** @throws SptError `run/resident` */
+export function checkWritable({ residents, chained }: Executable, name: string): void {
+  const from = chained.get(name)
+  if (!from && !residents.includes(name)) return
+  fail({
+    code: 'run/resident',
+    message: `${name} is resident: its memory is ${from ? `that of ${from.origin}` : "the caller's, and other kernels may be bound to it"}`,
+    expected: `a tensor that was bound from the host`,
+    hint: from
+      ? 'write the inputs of the kernel that computes it, and run that'
+      : 'bring the new values to the device (resident, convertFor), and prepare the kernel with them (prepareResident)',
+  })
+}

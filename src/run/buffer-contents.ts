@@ -1,0 +1,59 @@
+/** What buffers of an executable hold: overwritten, to find what nobody writes, and brought back. */
+import type { Buffer } from '../ir/loops.ts'
+import type { DeviceBuffer } from '../runtime/device.ts'
+import type { Bound } from './bind/index.ts'
+import { type BufferLocation, byteLength, elements } from './buffer-layout.ts'
+import type { Program } from './compiled-program.ts'
+import { elementBytes } from './device-limits.ts'
+
+export interface Contents {
+  readonly program: Program
+  readonly bound: Bound
+  memoryOf(name: string): DeviceBuffer
+}
+
+/** Buffers of these roles that have any bytes. Arenas hold what is only read. */
+function* within({ program, bound, memoryOf }: Contents, roles: readonly Buffer['role'][]) {
+  for (const b of program.plan.buffers) {
+    const bytes = roles.includes(b.role) ? byteLength(program.device, b, bound) : 0
+    if (bytes > 0) yield { memory: memoryOf(b.name), bytes }
+  }
+}
+
+/** Copies resident arrays to where they are packed with others. */
+export async function pack(
+  { program: { device }, bound }: Contents,
+  places: ReadonlyMap<string, BufferLocation>,
+  resident: ReadonlyMap<string, DeviceBuffer>,
+): Promise<void> {
+  for (const [name, { buffer, memory, at }] of places) {
+    const from = resident.get(name)
+    const unit = elementBytes(device, buffer)
+    const bytes = from && from !== memory ? elements(buffer, bound) * unit : 0
+    if (from && bytes > 0)
+      await device.upload(memory, new Uint8Array(await device.download(from, bytes)), at * unit)
+  }
+}
+
+/** A byte pattern that no kernel means. */
+export async function poison(of: Contents): Promise<void> {
+  for (const { memory, bytes } of within(of, ['out', 'local']))
+    await of.program.device.upload(memory, new Uint8Array(bytes).fill(0xff))
+}
+
+/** Does `work`, and then brings back what buffers of these roles held before. */
+export async function preserving<T>(
+  of: Contents,
+  roles: readonly Buffer['role'][],
+  work: () => Promise<T>,
+): Promise<T> {
+  const { device } = of.program
+  const contents: [DeviceBuffer, Uint8Array][] = []
+  for (const { memory, bytes } of within(of, roles))
+    contents.push([memory, new Uint8Array(await device.download(memory, bytes))])
+  try {
+    return await work()
+  } finally {
+    for (const [memory, bytes] of contents) await device.upload(memory, bytes)
+  }
+}

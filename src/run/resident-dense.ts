@@ -1,0 +1,177 @@
+/** Dense outputs that stay on a device: what a kernel computes is read there by the next. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Device, DeviceBuffer } from '../runtime/device.ts'
+import { fromDevice, storedBytes } from '../runtime/widened-elements.ts'
+import { DenseOnDevice } from '../storage/dense-on-device.ts'
+import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
+import { callerTensor } from './bind/caller-tensors.ts'
+import { extentsOf } from './bind/coordinate-sources.ts'
+import { isRowMajor } from './bind/dense-order.ts'
+import type { Bound } from './bind/index.ts'
+import { withArrays } from './bind/update-values.ts'
+import type { Turns } from './call-queue.ts'
+import type { Program } from './compiled-program.ts'
+import type { CountedMemory } from './given-memory.ts'
+
+/**
+ * An output of a prepared kernel, on its device. It is that kernel's memory: each run of it changes what the tensor holds.
+ * It is freed with the last of the kernel that writes it and those that are bound to it.
+ */
+export class ResidentDense extends DenseOnDevice {
+  readonly device: Device
+  readonly #memory: CountedMemory
+  readonly #turns: Turns
+
+  constructor(
+    of: Pick<ResidentDense, 'shape' | 'dtype' | 'origin' | 'device'>,
+    memory: CountedMemory,
+    turns: Turns,
+  ) {
+    super(of)
+    this.device = of.device
+    this.#memory = memory
+    this.#turns = turns
+  }
+
+  get bytes(): number {
+    return this.#memory.buffer.bytes
+  }
+
+  get freed(): boolean {
+    return this.#memory.freed
+  }
+
+  /** What it holds when the calls before this one, on all kernels that it joins, have ended. @throws SptError `device/freed-buffer` */
+  download(): Promise<DenseTensor> {
+    return this.#turns.take(() => this.downloadNow())
+  }
+
+  /** The same in a call of one of these kernels. */
+  async downloadNow(): Promise<DenseTensor> {
+    const { device, shape, dtype } = this
+    const n = shape.reduce((a, b) => a * b, 1)
+    const bytes = n * storedBytes(device, dtype)
+    const memory = n === 0 ? new ArrayBuffer(0) : await device.download(this.memory, bytes)
+    return { kind: 'dense', shape, values: fromDevice(device, dtype, memory, n) as ValueArray, dtype }
+  }
+
+  get memory(): DeviceBuffer {
+    return this.#memory.buffer
+  }
+
+  /** Keeps the memory until what is returned is called. @throws SptError `device/freed` */
+  hold(): () => void {
+    return this.#memory.hold(this.origin)
+  }
+
+  /** Calls on a kernel that is bound to it come after those that were made on the others before. */
+  joins(turns: Turns): void {
+    this.#turns.join(turns)
+  }
+}
+
+/**
+ * @param lend gives the memory of the buffer
+ * @throws SptError `run/resident`, `run/shared`, `device/freed-buffer`
+ */
+export function residentOutput(
+  { device }: Program,
+  { kernel, params }: Bound,
+  of: {
+    readonly name: string
+    readonly turns: Turns
+    readonly isShared: boolean
+    readonly lend: () => CountedMemory
+  },
+): ResidentDense {
+  const { name } = of
+  const t = callerTensor(kernel, name)
+  const refuse = (why: string, hint: string): never =>
+    fail({
+      code: 'run/resident',
+      message: `${name} of ${kernel.name} cannot stay on the device for another kernel: ${why}`,
+      expected: 'a dense output that is stored as it is declared',
+      hint,
+    })
+  const role = t?.first.role
+  if (!t || (role !== 'out' && role !== 'inout'))
+    refuse(`it is ${role === 'in' ? 'an input' : 'temporary'}`, 'bind an input to each kernel that reads it')
+  else if (!isRowMajor(kernel, t))
+    refuse(
+      'it is sparse, in a format, or in another order of its dimensions',
+      `bring it over by the host: await prepared.read('${name}')`,
+    )
+  if (of.isShared)
+    fail({
+      code: 'run/shared',
+      message: `the memory of ${name} is written by all kernels of its workspace`,
+      expected: 'a kernel with outputs of its own',
+      hint: 'prepare it by itself (compiled.prepare), or make a workspace without shareOutputs',
+    })
+  const { axes, first } = t!
+  const extents = extentsOf(kernel, params)
+  const shape = axes.map((a) => extents.get(a)!)
+  const origin = `${name} of ${kernel.name}`
+  return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns)
+}
+
+/** Outputs of other kernels that are bound to a kernel. */
+export class Chained {
+  readonly tensors: ReadonlyMap<string, ResidentDense>
+  #held: readonly (() => void)[] = []
+
+  /** @throws SptError `run/other-device`, `run/resident` */
+  constructor(program: Program, bound: Bound) {
+    const tensors = new Map<string, ResidentDense>()
+    for (const [name, t] of bound.dense) {
+      if (!(t instanceof ResidentDense)) continue
+      if (t.device !== program.device)
+        fail({
+          code: 'run/other-device',
+          message: `${name} of kernel ${bound.kernel.name} is bound to ${t.origin}, which is on another device: ${t.device.name}`,
+          expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
+          hint: 'bring it over by the host: await resident.download()',
+        })
+      const arena = program.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
+      if (arena)
+        fail({
+          code: 'run/resident',
+          message: `${name} of kernel ${bound.kernel.name} lies in one buffer with ${arena.members
+            .map((m) => m.buffer.name)
+            .filter((n) => n !== name)
+            .join(
+              ', ',
+            )} (${program.device.name} binds ${program.device.limits.maxBuffersPerLaunch} to a launch), and is bound to ${t.origin}, which has its own`,
+          expected: 'a schedule whose launches take fewer arrays',
+          hint: 'bind it from the host: await resident.download()',
+        })
+      tensors.set(name, t)
+    }
+    this.tensors = tensors
+  }
+
+  get buffers(): ReadonlyMap<string, DeviceBuffer> {
+    return new Map([...this.tensors].map(([name, t]) => [name, t.memory]))
+  }
+
+  /** They stay until `release`. @throws SptError `device/freed` */
+  hold(): void {
+    for (const t of this.tensors.values()) this.#held = [...this.#held, t.hold()]
+  }
+
+  release(): void {
+    for (const f of this.#held) f()
+  }
+
+  /** With the values that they have now. */
+  async downloaded(bound: Bound): Promise<Bound> {
+    if (this.tensors.size === 0) return bound
+    const [dense, arrays] = [new Map(bound.dense), new Map(bound.arrays)]
+    for (const [name, t] of this.tensors) {
+      const now = await t.downloadNow()
+      dense.set(name, now)
+      arrays.set(name, now.values)
+    }
+    return withArrays(bound, { dense, arrays, sources: bound.sources })
+  }
+}

@@ -1,0 +1,32 @@
+/** Dense tensors whose values a device alone has: on the host they have a shape and a type. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { DenseTensor, Tensor } from './tensor.ts'
+
+export abstract class DenseOnDevice implements DenseTensor {
+  readonly kind = 'dense'
+  readonly shape: readonly number[]
+  readonly dtype: Dtype
+  /** What it is, for people: `H of layer`. */
+  readonly origin: string
+
+  constructor({ shape, dtype, origin }: Pick<DenseOnDevice, 'shape' | 'dtype' | 'origin'>) {
+    this.shape = shape
+    this.dtype = dtype
+    this.origin = origin
+  }
+
+  /** Whoever needs values on the host is refused, instead of computing with others. */
+  get values(): never {
+    return fail({
+      code: 'run/resident',
+      message: `the values of ${this.origin} are on a device, and something is asked of them that the host answers`,
+      expected: 'a tensor that the host has',
+      hint: 'download() gives one',
+    })
+  }
+}
+
+/** A bound tensor in messages, by the name that it has in the kernel and by its own. */
+export const nameWithOrigin = (name: string, t: Tensor): string =>
+  t instanceof DenseOnDevice ? `${name} (${t.origin}, resident)` : name
