@@ -127,7 +127,6 @@ export class PreparedKernel extends Uncloneable {
   /** The same for calls that are part of another. */
   readonly #within: Executable
   readonly #turns = new Turns()
-  readonly #outputs = new Map<string, ResidentDense>()
   /** Which schedule was chosen, and why; `null` where there was no choice. */
   readonly choice: Chosen | null
 
@@ -231,10 +230,7 @@ export class PreparedKernel extends Uncloneable {
    */
   output(name: string): ResidentDense {
     expectBuffer(this.kernel.compilation.source, name)
-    const known = this.#outputs.get(name)
-    const made = known ?? this.#within.output(name, this.#turns)
-    this.#outputs.set(name, made)
-    return made
+    return this.#within.output(name, this.#turns)
   }
 
   /** All that it writes, as `read`, by name. */

@@ -1,0 +1,414 @@
+/** Outputs that stay on the device: kernels bound to them compute what they compute from the host's copies. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  type CompiledKernel,
+  convertFor,
+  coords,
+  type Device,
+  dense,
+  devices,
+  type Kernel,
+  load,
+  type PreparedKernel,
+  prepareResident,
+  type ResidentDense,
+  type RunInputs,
+  resident,
+  type SptProgram,
+  Workspace,
+} from '../../src/node.ts'
+import { Turns } from '../../src/run/call-queue.ts'
+import { runs } from '../support/cases.ts'
+import { complaint } from './support.ts'
+
+const TEXT = `import "sparsetile/kernels/spmm.spt"
+import "sparsetile/kernels/gcn.spt"
+import "sparsetile/kernels/gemm.spt"
+kernel relu(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(d)
+  buffer X: f32[i, f] in
+  buffer Y: f32[i, f] out
+  iterate s [i, f] as SS { Y[i, f] = max(X[i, f], 0) }
+}
+kernel residual(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(d)
+  buffer X: f32[i, f] in
+  buffer Z: f32[i, f] in
+  buffer Y: f32[i, f] out
+  iterate s [i, f] as SS { Y[i, f] = X[i, f] - 2 * Z[i, f] }
+}
+kernel counts(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer D: f32[i, j] out
+  buffer t: f32[i] inout
+  buffer c: i32[i] out
+  iterate s [i, j] as SR { t[i] += A[i, j] }
+  iterate u [i, j] as SR { c[i] += 1 }
+  iterate v [i, j] as SS { D[i, j] = A[i, j] }
+}
+kernel many(n: size) {
+  axis i = dense_fixed(n)
+  buffer a: f32[i] in
+  buffer b: f32[i] in
+  buffer c: f32[i] in
+  buffer y: f32[i] out
+  iterate s [i] as S { y[i] = a[i] + b[i] + c[i] }
+}
+schedule many.blocked(b) { a as blocks(b) }
+format blocks(b) over (i) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis ii = dense_fixed(b)
+  map (i) -> (i / b, i % b)
+  inverse (io, ii) -> (io * b + ii)
+}
+`
+let program: SptProgram
+beforeAll(async () => {
+  program = await load(TEXT)
+})
+
+/** A layer: which of its buffers the features are, and what else it takes. */
+interface Layer {
+  readonly kernel: string
+  readonly input: string
+  readonly output: string
+}
+const LAYERS = [
+  { kernel: 'spmm', input: 'B', output: 'C' },
+  { kernel: 'gcn', input: 'X', output: 'Y' },
+  { kernel: 'gemm', input: 'A', output: 'C' },
+  { kernel: 'relu', input: 'X', output: 'Y' },
+  { kernel: 'residual', input: 'X', output: 'Y' },
+] as const satisfies readonly Layer[]
+/** What is to be compiled: with a schedule that the data choose where there is a name. */
+const FORMS = [...LAYERS.map(({ kernel }) => [kernel, kernel] as const), ['gemm.auto', 'gemm'] as const]
+
+/** Inputs of a layer beside the features, of small integers. */
+function inputsOf(
+  { kernel }: Layer,
+  nodes: number,
+  seed: number,
+): { inputs: RunInputs; columns: number | null } {
+  const small = (n: number): Float32Array =>
+    Float32Array.from({ length: n }, (_, k) => ((k * 7 + seed) % 5) - 2)
+  const at = Array.from({ length: nodes * 2 }, (_, k) => [(k * 3 + seed) % nodes, (k * k + seed) % nodes])
+  const edges = [...new Map(at.map((x) => [String(x), x])).values()]
+  const A = coords([nodes, nodes], [edges.map(([i]) => i!), edges.map(([, j]) => j!)], small(edges.length))
+  const columns = 1 + (seed % 4)
+  if (kernel === 'spmm') return { inputs: { tensors: { A } }, columns: null }
+  if (kernel === 'gcn') return { inputs: { tensors: { A, b: small(0) } }, columns: null }
+  if (kernel === 'gemm') return { inputs: { tensors: {}, params: { alpha: 2 } }, columns }
+  return { inputs: { tensors: {} }, columns: null }
+}
+
+const chains = fc.record({
+  layers: fc.array(fc.constantFrom(...LAYERS), { minLength: 2, maxLength: 4 }),
+  nodes: fc.integer({ min: 1, max: 6 }),
+  features: fc.integer({ min: 1, max: 5 }),
+  seed: fc.nat(100),
+  choose: fc.boolean(),
+  graph: fc.boolean(),
+  awaited: fc.boolean(),
+  freeFirst: fc.boolean(),
+})
+
+describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
+  let device: Device
+  const compiled = new Map<string, CompiledKernel>()
+  /** Calls of the device that move or make data, by now. */
+  const calls = { alloc: 0, upload: 0, download: 0, live: 0 }
+
+  beforeAll(async () => {
+    device = await devices[kind]()
+    for (const [form, kernel] of FORMS) {
+      const source: Kernel = program.kernel(kernel)
+      compiled.set(form, await (form === kernel ? source : source.schedule('auto')).compile(device))
+    }
+    const { alloc, upload, download } = device
+    device.alloc = (bytes, label) => {
+      calls.alloc++
+      calls.live++
+      const buffer = alloc.call(device, bytes, label)
+      const free = buffer.free.bind(buffer)
+      let isLive = true
+      buffer.free = () => {
+        if (isLive) calls.live--
+        isLive = false
+        free()
+      }
+      return buffer
+    }
+    device.upload = (...args) => {
+      calls.upload++
+      return upload.apply(device, args)
+    }
+    device.download = (...args) => {
+      calls.download++
+      return download.apply(device, args)
+    }
+  }, 60_000)
+  afterAll(() => device.dispose())
+
+  test('a chain computes what its kernels compute one by one through the host, and moves nothing between them', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        chains,
+        async ({ layers, nodes, features, seed, choose, graph, awaited, freeFirst }) => {
+          const before = calls.live
+          const prepared: PreparedKernel[] = []
+          const outputs: ResidentDense[] = []
+          const others: { readonly compiled: CompiledKernel; readonly inputs: RunInputs }[] = []
+          const values = (round: number): Float32Array =>
+            Float32Array.from({ length: nodes * features }, (_, k) => ((k * 5 + seed + 3 * round) % 7) - 3)
+          const X = dense([nodes, features], values(0))
+          let d = features
+          for (const [k, layer] of layers.entries()) {
+            const { inputs, columns } = inputsOf(layer, nodes, seed + k)
+            const tensors = { ...inputs.tensors }
+            const small = (n: number): Float32Array =>
+              Float32Array.from({ length: n }, (_, e) => ((e + k + seed) % 3) - 1)
+            if (layer.kernel === 'gcn') tensors.b = small(d)
+            if (columns) tensors.B = dense([d, columns], small(d * columns))
+            const own = { ...inputs, tensors }
+            const kernel = compiled.get(choose && layer.kernel === 'gemm' ? 'gemm.auto' : layer.kernel)!
+            others.push({ compiled: kernel, inputs: own })
+            const from = outputs.at(-1) ?? X
+            // The second operand may be the same tensor, or what is two layers before.
+            const second =
+              outputs.findLast((h, e) => (e < k - 1 || seed % 2 === 0) && h.shape[1] === d) ?? from
+            if (layer.kernel === 'residual') Object.assign(tensors, { Z: second })
+            prepared.push(await kernel.prepare({ ...own, tensors: { ...tensors, [layer.input]: from } }))
+            outputs.push(prepared.at(-1)!.output(layer.output))
+            if (columns) d = columns
+          }
+          for (const [k, h] of outputs.entries()) {
+            const memory = prepared[k + 1]?.commands.flatMap((c) => (c.kind === 'launch' ? c.args : []))
+            expect(memory === undefined || h.bytes === 0 || memory.includes(h.memory)).toBe(true)
+          }
+          const whole = graph ? await device.graph(prepared.flatMap((p) => p.commands)) : null
+          const last = prepared.at(-1)!
+          for (let round = 0; round < 3; round++) {
+            const written = prepared[0]!.write(layers[0]!.input, values(round))
+            if (awaited || graph) await written
+            const now = { ...calls }
+            if (whole) {
+              whole.launch()
+              await device.finish()
+            } else if (awaited) for (const p of prepared) await p.run()
+            else await Promise.all([written, ...prepared.map((p) => p.run())])
+            expect(calls).toEqual(now)
+            // One by one, with what each gave as the host has it.
+            const there: (typeof X)[] = []
+            for (const [k, layer] of layers.entries()) {
+              const { compiled: kernel, inputs } = others[k]!
+              const tensors: Record<string, unknown> = { ...inputs.tensors }
+              const given = tensors.Z
+              if (given) {
+                const e = outputs.indexOf(given as ResidentDense)
+                tensors.Z = e < 0 ? X : there[e]!
+              }
+              tensors[layer.input] = there.at(-1) ?? dense(X.shape, values(round))
+              const out = await kernel.run({ ...inputs, tensors: tensors as RunInputs['tensors'] & {} })
+              there.push(out[layer.output] as typeof X)
+            }
+            expect(await last.read(layers.at(-1)!.output)).toEqual(there.at(-1))
+            for (const [k, h] of outputs.entries()) expect(await h.download()).toEqual(there[k])
+          }
+          for (const p of prepared) expect((await p.verify()).problems).toEqual([])
+          whole?.free()
+          for (const [k, p] of (freeFirst ? prepared : prepared.toReversed()).entries()) {
+            p.free()
+            p.free()
+            if (freeFirst && k + 1 < prepared.length) {
+              expect(outputs[k]!.freed).toBe(false)
+              await prepared[k + 1]!.run()
+            }
+          }
+          expect([outputs.every((h) => h.freed), calls.live - before]).toEqual([true, 0])
+        },
+      ),
+      { numRuns: runs(kind === 'cpu' ? 25 : 8) },
+    )
+  }, 120_000)
+
+  test('a kernel without a schedule takes the form that it takes from the host', async () => {
+    const first = await compiled.get('relu')!.prepare({ tensors: { X: dense([4, 3], new Float32Array(12)) } })
+    const B = dense([3, 2], Float32Array.of(1, 2, 3, 4, 5, 6))
+    const params = { alpha: 1 }
+    const gemm = compiled.get('gemm')!
+    const there = await gemm.prepare({ tensors: { A: first.output('Y'), B }, params })
+    const here = await gemm.prepare({ tensors: { A: dense([4, 3], new Float32Array(12)), B }, params })
+    expect(there.kernel).toBe(here.kernel)
+    for (const p of [first, there, here]) p.free()
+  })
+
+  test('what was freed is refused to its own kernel, and there for those that read it', async () => {
+    const relu = compiled.get('relu')!
+    const first = await relu.prepare({ tensors: { X: dense([1, 2], Float32Array.of(-1, 5)) } })
+    const Y = first.output('Y')
+    const second = await relu.prepare({ tensors: { X: Y } })
+    const graph = await second.graph()
+    await first.run()
+    first.free()
+    for (const call of [
+      () => first.run(),
+      () => first.read('Y'),
+      () => first.graph(),
+      () => first.output('Y'),
+    ])
+      expect(await complaint(call)).toMatch(/^device\/freed-buffer/)
+    expect([...(await Y.download()).values]).toEqual([0, 5])
+    graph.launch()
+    await graph.finish()
+    expect([...(await second.read('Y')).values!]).toEqual([0, 5])
+    const third = await relu.prepare({ tensors: { X: Y } })
+    second.free()
+    expect(Y.freed).toBe(false)
+    third.free()
+    expect(Y.freed).toBe(true)
+    expect(await complaint(() => relu.prepare({ tensors: { X: Y } }))).toContain('Y of relu has been freed')
+  })
+})
+
+describe('refused', () => {
+  let device: Device
+  let relu: CompiledKernel
+  let first: PreparedKernel
+  let Y: ResidentDense
+  const compile = (name: string): Promise<CompiledKernel> => program.kernel(name).compile(device)
+  beforeAll(async () => {
+    device = await devices.cpu()
+    relu = await compile('relu')
+    first = await relu.prepare({ tensors: { X: dense([2, 3], Float32Array.of(1, -2, 3, -4, 5, -6)) } })
+    Y = first.output('Y')
+  })
+
+  test('of outputs: what is no dense output as it is declared', async () => {
+    const A = coords([2, 2], [[0], [1]], Float32Array.of(3))
+    const counts = await (await compile('counts')).prepare({ tensors: { A, t: Float32Array.of(1, 2) } })
+    expect(await complaint(() => counts.output('D'))).toContain('run/resident: D of counts cannot stay')
+    expect(await complaint(() => counts.output('A'))).toContain('it is an input')
+    expect(await complaint(() => counts.output('Q'))).toContain('api/unknown-buffer')
+    expect([counts.output('t').shape, counts.output('c').dtype]).toEqual([[2], 'i32'])
+    const text = await complaint(async () => {
+      const k = await compile('many')
+      return k.prepare({ tensors: { a: counts.output('c'), b: [1, 2], c: [1, 2] } })
+    })
+    expect(text).toContain('convert/dtype: a of kernel many is f32, and is bound to c of counts')
+    // What a kernel changes is read where it is.
+    const many = await (await compile('many')).prepare({
+      tensors: { a: counts.output('t'), b: counts.output('t'), c: [1, 2] },
+    })
+    await counts.run()
+    await many.run()
+    expect([...(await many.read('y')).values!]).toEqual([9, 6])
+  })
+
+  test('of bindings: shapes, what is written, structure, formats, another device', async () => {
+    const shape = await complaint(() => relu.prepare({ tensors: { X: Y }, params: { m: 3 } }))
+    expect(shape).toMatch(/bind\/(size-mismatch|shape).*X \(Y of relu, resident\)/)
+    const gemm = await compile('gemm')
+    const tensors = { A: Y, B: dense([2, 2], new Float32Array(4)) }
+    expect(await complaint(() => gemm.prepare({ tensors, params: { alpha: 1 } }))).toContain(
+      'A (Y of relu, resident)',
+    )
+    const counts = await compile('counts')
+    expect(await complaint(() => counts.prepare({ tensors: { A: Y, t: [0, 0] } }))).toContain(
+      'A of kernel counts is sparse, in a format',
+    )
+    const line = await program.kernel('many').compile(device)
+    const one = await line.prepare({ tensors: { a: [1, 2], b: [1, 2], c: [1, 2] } })
+    const A = coords([2, 2], [[0], [1]], Float32Array.of(3))
+    expect(await complaint(() => counts.prepare({ tensors: { A, t: one.output('y') } }))).toContain(
+      't of kernel counts is written by it, and is bound to y of many',
+    )
+    const blocked = await program.kernel('many').schedule('blocked', 2).compile(device)
+    expect(
+      await complaint(() => blocked.prepare({ tensors: { a: one.output('y'), b: [1, 2], c: [1, 2] } })),
+    ).toContain('a of kernel many is sparse, in a format')
+    const other = await program.kernel('relu').compile(await devices.cpu())
+    expect(await complaint(() => other.prepare({ tensors: { X: Y } }))).toContain('run/other-device')
+    expect(await complaint(() => Y.values)).toContain('run/resident: the values of Y of relu')
+  })
+
+  test('of what is bound: writing it, and an array that shares its buffer', async () => {
+    const second = await relu.prepare({ tensors: { X: Y } })
+    expect(await complaint(() => second.write('X', new Float32Array(6)))).toContain(
+      'its memory is that of Y of relu',
+    )
+    const few = new Proxy(device, {
+      get(target, key) {
+        if (key === 'limits') return { ...target.limits, maxBuffersPerLaunch: 2 }
+        const value: unknown = Reflect.get(target, key, target)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const many = await program.kernel('many').compileAsIs(few)
+    const plain = { a: [1, 2], b: [1, 2], c: [1, 2] }
+    const one = await many.prepare({ tensors: plain })
+    expect(await complaint(() => many.prepare({ tensors: { ...plain, b: one.output('y') } }))).toContain(
+      'b of kernel many lies in one buffer with a, c',
+    )
+  })
+
+  test('beside tensors that are resident in formats, it is bound as well', async () => {
+    const k = await program.kernel('spmm').as('A', 'csr').compileAsIs(device)
+    const A = coords(
+      [2, 2],
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      Float32Array.of(2, 3),
+    )
+    const parts = await convertFor(k, 'A', await resident(device, A))
+    const p = await prepareResident(k, { A: parts }, { tensors: { B: Y } })
+    await first.run()
+    await p.run()
+    expect([...(await p.read('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
+    expect((await p.verify()).problems).toEqual([])
+    p.free()
+    expect(Y.freed).toBe(false)
+    parts.free()
+  })
+
+  test('of a workspace: outputs that its kernels share; its kernels read those of others', async () => {
+    const data = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } }, { shareOutputs: true })
+    const p = await data.prepare(await program.kernel('relu').compileAsIs(device))
+    await first.run()
+    await p.run()
+    expect([...(await p.read('Y')).values!]).toEqual([1, 0, 3, 0, 5, 0])
+    expect((await p.verify()).problems).toEqual([])
+    expect(await complaint(() => data.verify(p))).toContain('run/resident: the values of Y of relu')
+    expect(await complaint(() => p.output('Y'))).toContain('run/shared: the memory of Y')
+    p.free()
+    const own = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } })
+    const q = await own.prepare(await program.kernel('relu').compileAsIs(device))
+    expect(q.output('Y').shape).toEqual([2, 3])
+    q.free()
+  })
+})
+
+test('turns that were joined are one order, whatever was under way', async () => {
+  const [a, b, c] = [new Turns(), new Turns(), new Turns()]
+  const log: string[] = []
+  const work = (name: string) => async (): Promise<void> => {
+    await new Promise((done) => setTimeout(done, 1))
+    log.push(name)
+  }
+  const all = [a.take(work('a1')), a.take(work('a2')), b.take(work('b1'))]
+  a.join(b)
+  all.push(b.take(work('b2')), a.take(work('a3')))
+  c.join(b)
+  b.join(a)
+  all.push(c.take(work('c1')), a.take(work('a4')), b.take(work('b3')))
+  await Promise.all(all)
+  expect(log.slice(-5)).toEqual(['b2', 'a3', 'c1', 'a4', 'b3'])
+  await c.take(work('c2'))
+  expect(log.at(-1)).toBe('c2')
+})
