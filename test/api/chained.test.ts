@@ -22,7 +22,8 @@ import { Turns } from '../../src/run/call-queue.ts'
 import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'
 
-const TEXT = `import "sparsetile/kernels/spmm.spt"
+const TEXT = `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/spmm.spt"
 import "sparsetile/kernels/gcn.spt"
 import "sparsetile/kernels/gemm.spt"
 kernel relu(m: size, d: size) {
