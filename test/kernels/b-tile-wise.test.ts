@@ -31,7 +31,7 @@ kernelSuite({
     ['pruned_linear_f16', 'wgmma', 128, 160, 3, 32, 8, 1],
     ['pruned_linear_f16', 'wgmma', 64, 128, 4],
     ['pruned_linear_f16', 'persistent', 128, 132, 128, 5, 50, 8, 1],
-    ['pruned_linear_f16', 'dense', 128, 128, 4, 8, 1, 8],
+    ['pruned_linear_f16', 'dense', 128, 128, 4, 64, 8, 1, 8],
   ],
   // Any pattern: inputs that some of a tile keep are zeros in the others.
   cases: () =>
@@ -222,7 +222,7 @@ test.each(
       ['wgmma', [64, 64, 3, 64, 8, 1], 70, 83, 24],
       ['wgmma', [64, 64, 2], 128, 70, 64],
       ['wgmma', [128, 64, 3, 64, 8, 1], 131, 60, 8],
-      ['dense', [64, 64, 3, 8, 1, 8], 70, 80, 24],
+      ['dense', [64, 64, 3, 64, 8, 1, 8], 70, 80, 24],
       ['dense', [64, 64, 2], 64, 128, 64],
     ] as const,
     2,

@@ -11,6 +11,9 @@ static __device__ __forceinline__ void await_last_launch() {
 }
 
 template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float max_of(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+#endif
 
 extern "C" __global__ void __launch_bounds__(256) scatter_0(
   float* __restrict__ top,
