@@ -9,7 +9,7 @@ import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
 import type { TensorReport } from '../pictures/format-figures.ts'
 import type { PictureOptions } from '../pictures/picture/index.ts'
-import { listOf, setOf } from '../run/bind/format-inputs.ts'
+import { givenOperands } from '../run/bind/format-inputs.ts'
 import { checkOrder } from '../storage/convert.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
@@ -184,15 +184,10 @@ function givenFor(instance: Instance, shape: readonly number[], data: FormatData
   )
   const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
   const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
-  const lists = new Map<string, Int32Array>()
-  const sets = new Map<string, readonly Int32Array[]>()
-  for (const { name, kind } of given) {
-    const wanted = { name, instance, sizes, extents }
-    const bound = data[name] === undefined ? undefined : asTensor(name, data[name])
-    if (kind === 'list') lists.set(name, listOf(wanted, bound))
-    else sets.set(name, setOf(wanted, bound))
-  }
-  return { sizes, extents, lists, sets }
+  const operands = givenOperands({ instance, sizes, extents }, (name) =>
+    data[name] === undefined ? undefined : asTensor(name, data[name]),
+  )
+  return { sizes, extents, ...operands }
 }
 
 function asTensor(name: string, value: Bindable): Tensor {

@@ -11,7 +11,7 @@ import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
 import { valuesIn } from './bound-inputs.ts'
-import { checkAgree, checkShared } from './resident-check.ts'
+import { checkAgree, checkSameLists, checkShared } from './resident-check.ts'
 import { type PlacedPart, residentsOf } from './resident-entries.ts'
 import type { Bindable } from './tensors.ts'
 
@@ -38,7 +38,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
 
 /**
  * What is bound, and the residents that an executable is given: tensors by name, in the kernel's formats.
- * @throws SptError `convert/shared`, and as `bindInputs`
+ * @throws SptError `convert/shared`, `convert/other-format`, and as `bindInputs`
  */
 export async function boundResidents(
   kernel: Kernel1,
@@ -62,6 +62,7 @@ export async function boundResidents(
   const { tensors: all, params } = valuesIn(kernel, { ...inputs, tensors: { ...inputs.tensors, ...empty } })
   const given = { tensors: all, params }
   const bound = bindInputs(kernel, given)
+  checkSameLists(tensors, all)
   const within = withParts(
     bound,
     placed.map((p) => p.part),

@@ -3,7 +3,9 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
+import { givenOperands } from '../run/bind/format-inputs.ts'
 import type { Bound } from '../run/bind/index.ts'
+import { checkOrder } from '../storage/convert.ts'
 import {
   type Column,
   checkNotFreed,
@@ -11,7 +13,9 @@ import {
   type Resident,
   type ResidentParts,
 } from '../storage/engines/device/index.ts'
-import { expectArgument, isRecord } from './argument-checks.ts'
+import type { FormatOperands } from '../storage/format-operands.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { checkTensor, expectArgument, expectOptions, isRecord } from './argument-checks.ts'
 import type { CompiledKernel } from './compiled.ts'
 
 /** @throws SptError `api/argument`, `device/freed` */
@@ -19,6 +23,42 @@ export function checkResident(tensor: Resident, what = 'a resident tensor'): voi
   const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
   expectArgument(holds, what, tensor, 'what resident or a conversion gives')
   checkNotFreed(tensor)
+}
+
+/**
+ * What a format is given for a conversion on a device, checked as where a tensor is brought into it on the host. The tensor's
+ * shape says how long dimensions are.
+ * @throws SptError `api/argument`, `bind/…`, `format/unknown-name` (a size that is not there)
+ */
+export function checkedOperands(
+  to: Instance,
+  shape: readonly number[],
+  given: FormatOperands,
+): FormatOperands {
+  checkOrder(shape, to)
+  for (const kind of ['list', 'set'] as const) {
+    const taken = to.given.flatMap((g) => (g.kind === kind ? [g.name] : []))
+    expectOptions(`the ${kind}s of ${to.text}`, Object.fromEntries(given[`${kind}s`]), taken)
+  }
+  const extents = new Map(to.over.map((a, k) => [a.name, shape[k]!]))
+  const sizes = new Map(given.sizes)
+  for (const [k, { extent }] of to.over.entries())
+    if (extent.kind === 'var') sizes.set(extent.name, shape[k]!)
+  const operands = givenOperands({ instance: to, sizes, extents }, (name, kind): Tensor | undefined => {
+    const own: unknown = given[`${kind}s`].get(name)
+    if (own === undefined) return undefined
+    if (kind === 'list') {
+      const list = own as Int32Array
+      expectArgument(list instanceof Int32Array, `the list ${name}`, list, 'an Int32Array')
+      return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+    }
+    const columns = `one Int32Array of coordinates for each of ${to.over.map((a) => a.name).join(', ')}`
+    expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)
+    const set: unknown = { kind: 'coords', shape, coords: own, values: null, dtype: 'f32' }
+    checkTensor(name, set)
+    return set
+  })
+  return { ...given, ...operands }
 }
 
 /** @throws SptError `convert/other-format`, `convert/dtype`, `device/freed` */
@@ -44,6 +84,27 @@ export function checkFormat(
       expected: buffer.dtype,
       hint: 'convert the values before they are uploaded',
     })
+}
+
+/**
+ * The lists that tensors were brought into their formats with are those that are bound, which say how many segments there are.
+ * @throws SptError `convert/other-format`
+ */
+export function checkSameLists(
+  tensors: Readonly<Record<string, ResidentParts>>,
+  bound: Readonly<Record<string, Tensor>>,
+): void {
+  for (const [name, { instance, given }] of Object.entries(tensors))
+    for (const [list, cuts] of given.lists) {
+      const now = bound[list]?.values
+      if (!now || (now.length === cuts.length && cuts.every((x, k) => x === now[k]))) continue
+      fail({
+        code: 'convert/other-format',
+        message: `${name} is resident in ${instance.text} with another list ${list} than the one that is bound`,
+        expected: 'the list that it was converted with',
+        hint: `convert ${name} again, or bind that list`,
+      })
+    }
 }
 
 /**

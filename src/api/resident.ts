@@ -24,7 +24,7 @@ import {
 } from './argument-checks.ts'
 import { CompiledKernel, CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { boundResidents, type ResidentInputs, reformatOf } from './resident-binding.ts'
-import { checkFormat, checkResident } from './resident-check.ts'
+import { checkedOperands, checkFormat, checkResident } from './resident-check.ts'
 
 export {
   type ConvertPlan,
@@ -75,7 +75,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
     run: async (tensor, given) => {
       checkResident(tensor)
       expectGiven(given, ['sizes', 'extents', 'lists', 'sets'])
-      return plan.run(tensor, given)
+      return plan.run(tensor, checkedOperands(to, tensor.shape, given))
     },
   }
 }
@@ -83,7 +83,8 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
 /**
  * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
  * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `bind/width`,
- * `format/claim`, `bind/shape`, `convert/too-large`, `device/freed`, `device/out-of-memory`
+ * `format/claim`, `bind/shape`, `convert/too-large`, `device/freed`, `device/out-of-memory`; `bind/…` where a list or set does
+ * not fit
  */
 export const convert = async (
   device: Device,

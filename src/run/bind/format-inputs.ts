@@ -8,7 +8,6 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { givenOf } from './caller-tensors.ts'
 import { Random, randomCoords, seedFor } from './random-tensors.ts'
 
 export interface GivenData {
@@ -29,20 +28,39 @@ export function bindGiven(
 ): GivenData {
   const lists = new Map<string, Int32Array>()
   const sets = new Map<string, readonly Int32Array[]>()
-  for (const [name, { kind, of }] of givenOf(kernel)) {
-    const wanted: Wanted = { name, instance: of.instance, sizes: params, extents, seed }
-    if (kind === 'set') sets.set(name, setOf(wanted, tensors.get(name)))
-    else {
-      const list = listOf(wanted, tensors.get(name))
+  for (const { instance } of kernel.reformats) {
+    // What one format was given at random is there for the others.
+    const open = {
+      ...instance,
+      given: instance.given.filter((g) => tensors.has(g.name) || !(lists.has(g.name) || sets.has(g.name))),
+    }
+    const own = givenOperands({ instance: open, sizes: params, extents, seed }, (name) => tensors.get(name))
+    for (const [name, list] of own.lists) {
       params.set(segmentsOf(name), list.length - 1)
       lists.set(name, list)
     }
+    for (const [name, set] of own.sets) sets.set(name, set)
+  }
+  return { lists, sets }
+}
+
+/** What an instance takes, by name. @throws SptError as `bindGiven` */
+export function givenOperands(
+  taking: Omit<Wanted, 'name'>,
+  tensorOf: (name: string, kind: 'list' | 'set') => Tensor | undefined,
+): GivenData {
+  const lists = new Map<string, Int32Array>()
+  const sets = new Map<string, readonly Int32Array[]>()
+  for (const { name, kind } of taking.instance.given) {
+    const tensor = tensorOf(name, kind)
+    if (kind === 'list') lists.set(name, listOf({ ...taking, name }, tensor))
+    else sets.set(name, setOf({ ...taking, name }, tensor))
   }
   return { lists, sets }
 }
 
 /** A list or set that an instance takes. */
-export interface Wanted {
+interface Wanted {
   readonly name: string
   readonly instance: Instance
   readonly sizes: ReadonlyMap<string, number>
@@ -53,7 +71,7 @@ export interface Wanted {
 }
 
 /** Boundaries of segments: ascending from 0 to the extent of what they cut, if that is known; equal ones enclose nothing. */
-export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
+function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   const { name, instance, sizes, seed } = wanted
   const ends = [...new Set(extentsCut(name, instance).map((e) => evaluate(e, sizes)))]
   const expected =
@@ -116,7 +134,7 @@ export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
 }
 
 /** @throws SptError `bind/missing-set`, `bind/rank`, `bind/shape`, `bind/coordinate-range` */
-export function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
+function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
   const { name, instance, extents, seed } = wanted
   const axes = instance.over.map((a) => a.name)
   const shape = axes.map((a) => extents.get(a) ?? 0)
