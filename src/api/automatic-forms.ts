@@ -53,7 +53,7 @@ const isSoonKnown = (t: Tensor): boolean =>
 
 function elementsIn(t: Tensor): number {
   if (t.kind === 'coords') return t.coords[0]?.length ?? 0
-  if (t.kind === 'dense') return t.shape.reduce((a, b) => a * b, 1)
+  if (t.kind === 'dense') return t.values.length
   return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? a.mask?.length ?? 0))
 }
 

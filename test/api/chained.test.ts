@@ -378,6 +378,27 @@ describe('refused', () => {
     parts.free()
   })
 
+  test('whatever formats multiply it by where they are padded, and however much a workspace may make', async () => {
+    const kernel = program.kernel('spmm')
+    const A = coords(
+      [2, 2],
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      Float32Array.of(2, 3),
+    )
+    const data = new Workspace(device, kernel, { tensors: { A, B: Y } }, { bounded: true })
+    const padded = await kernel.as('A', 'ell_at', 0, 2).compileAsIs(device)
+    await first.run()
+    for (const p of [await data.prepare(padded), await padded.prepare({ tensors: { A, B: Y } })]) {
+      await p.run()
+      expect([...(await p.read('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
+      expect((await p.explain({ time: false })).launches.length).toBeGreaterThan(0)
+      p.free()
+    }
+  })
+
   test('of a workspace: outputs that its kernels share; its kernels read those of others', async () => {
     const data = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } }, { shareOutputs: true })
     const p = await data.prepare(await program.kernel('relu').compileAsIs(device))

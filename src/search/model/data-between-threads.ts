@@ -59,6 +59,6 @@ const withoutElements = ({ shape, dtype }: Tensor): Tensor => ({
 
 function elementsOf(t: Tensor): number {
   if (t.kind === 'coords') return t.shape.length * (t.coords[0]?.length ?? 0)
-  if (t.kind === 'dense') return t.shape.reduce((a, b) => a * b, 1)
+  if (t.kind === 'dense') return t.values.length
   return Object.values(t.arrays).reduce((n, a) => n + (a.indptr?.length ?? 0) + (a.indices?.length ?? 0), 0)
 }
