@@ -69,7 +69,7 @@ export type {
   LaunchExplanation,
 } from './run/explain/index.ts'
 export type { KernelGraph } from './run/replay.ts'
-export { ResidentDense } from './run/resident-dense.ts'
+export type { ResidentDense } from './run/resident-dense.ts'
 export type { Verification } from './run/verify.ts'
 export type {
   Command,
