@@ -115,8 +115,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
 function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
   if (e.kind === 'name') {
     if (p.given.kinds.get(e.name) === kind) return e.name
-    const free = !p.given.kinds.has(e.name) && !p.values.has(e.name)
-    if (free && p.given.declare?.(e.name, kind, e.span)) return e.name
+    if (!p.values.has(e.name) && p.given.declare?.(e.name, kind, e.span)) return e.name
   }
   return p.report.error({
     code: 'check/not-given',

@@ -1,6 +1,15 @@
 /** What formats keep beside levels and values, by name. */
 import type { AnyFormat, FormatInstance, Instance, PartRule } from './format.ts'
 
+/** Where a name among the data is asked for as a list and as a set. */
+export const passedAsBoth = (name: string) =>
+  ({
+    code: 'format/argument-kind',
+    message: `${name} is passed as a list and as a set`,
+    expected: 'one kind for each name among the data',
+    hint: 'a list holds the boundaries of segments, a set holds coordinates',
+  }) as const
+
 /** `name_label`, or the name where there is one part. */
 export const labelled = (name: string, label: string): string => (label === '' ? name : `${name}_${label}`)
 

@@ -12,6 +12,7 @@ import {
   type PartInstance,
   type PartTree,
 } from '../../ir/format.ts'
+import { passedAsBoth } from '../../ir/format-tables.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { withFilledBlocks } from './filled-blocks.ts'
@@ -238,14 +239,7 @@ function givenOf(bound: readonly Arguments[], at: SpanOption): Instance['given']
   for (const { given } of bound)
     for (const g of given.values()) {
       const known = out.get(g.name)
-      if (known && known.kind !== g.kind)
-        fail({
-          code: 'format/argument-kind',
-          message: `${g.name} is passed as a list and as a set`,
-          ...spanOf(at.span),
-          expected: 'one kind for each name among the data',
-          hint: 'a list holds the boundaries of segments, a set holds coordinates',
-        })
+      if (known && known.kind !== g.kind) fail({ ...passedAsBoth(g.name), ...spanOf(at.span) })
       out.set(g.name, g)
     }
   return [...out.values()]

@@ -1,0 +1,81 @@
+/** One name among the data is a list or a set, wherever a composition is written. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { load, SptError } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
+
+const TEXT = `format csr over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format segments_of(rows: list) over (i, j) {
+  axis io = dense_fixed(segments(rows))
+  axis jo = sparse_variable(io, j)
+  axis ii = dense_variable(jo, i)
+  map (i, j) -> (find(rows, i), j, i - rows[find(rows, i)])
+  inverse (io, jo, ii) -> (rows[io] + ii, jo)
+}
+format masked(s: set) over (i, j) {
+  part csr where (held(s))
+  part rest = csr
+}
+kernel sum(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate sum [i, j] as SR { C[i] += A[i, j] }
+}
+`
+const name = fc.constantFrom('p', 'q', 'r')
+const use = (kind: 'list' | 'set', text: (n: string) => string) =>
+  name.map((n) => ({ kind, name: n, text: text(n) }))
+type Use = { readonly kind: 'list' | 'set'; readonly name: string; readonly text: string }
+const formats = fc.oneof(
+  fc.constant(null),
+  use('list', (n) => `segments_of(${n})`),
+  use('set', (n) => `masked(${n})`),
+)
+const conditions = fc.oneof(
+  use('set', (n) => `held(${n})`),
+  use('list', (n) => `find(${n}, i) == 1`),
+)
+const parts = fc.array(fc.tuple(formats, fc.array(conditions, { minLength: 1, maxLength: 2 })), {
+  minLength: 1,
+  maxLength: 3,
+})
+
+const refused = (work: () => unknown): string | null => {
+  try {
+    work()
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return e.message.split('\n')[0]!
+  }
+  return null
+}
+
+describe('a composition in place', () => {
+  it('is refused where one name is passed as a list and as a set', async () => {
+    const program = await load(TEXT)
+    fc.assert(
+      fc.property(parts, (drawn) => {
+        const text = `${drawn.map(([f, where]) => `${f?.text ?? 'csr'} where (${where.map((c) => c.text).join(' and ')})`).join(' + ')} + csr`
+        const uses = drawn.flatMap(([f, where]): Use[] => [...(f ? [f] : []), ...where])
+        const both = ['p', 'q', 'r'].filter(
+          (n) => new Set(uses.flatMap((u) => (u.name === n ? u.kind : []))).size > 1,
+        )
+        const said = both.map((n) => `format/argument-kind: ${n} is passed as a list and as a set`)
+        for (const found of [
+          refused(() => program.format(text)),
+          refused(() => program.kernel().as('A', text)),
+        ])
+          if (both.length === 0) expect(found).toBeNull()
+          else expect(said).toContain(found)
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+})
