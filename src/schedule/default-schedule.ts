@@ -3,8 +3,10 @@
  * block where the nest has both, else its outermost loop over blocks of threads. What iterations would combine goes
  * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
  */
+import { rolesIn } from '../analysis/loop-roles.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { loopsOf } from '../ir/definitions.ts'
+import { isInt } from '../ir/dtype.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
@@ -128,7 +130,11 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
   const spatial = chain.filter((l) => !l.reduce && l.mode.kind === 'serial' && overSizes(l, params))
   const column = spatial.findLast((l) => l !== top)
   const canBind = (l: For): boolean => l.mode.kind === 'serial' && overSizes(l, params)
+  const scatter = column ? undefined : scatteredIn(top, chain)
   return [
+    ...(scatter && canBind(top) && canBind(scatter.loop)
+      ? [[{ kind: 'atomic', buffer: scatter.buffer } as const, ...tiled(top, scatter.loop, chain)]]
+      : []),
     ...(column && canBind(top) ? [tiled(top, column, chain)] : []),
     ...(canBind(top) ? [onThreads(top, [])] : []),
     // A spatial loop inside of what cannot be spread moves to the outside.
@@ -136,6 +142,22 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
       .filter((l) => l !== top)
       .map((l) => onThreads(l, [{ kind: 'reorder', loops: [l, ...chain.filter((x) => x !== l)].map(ref) }])),
   ]
+}
+
+/**
+ * The innermost loop that combines integers into elements that change on the way, and into which buffer: atomic updates give the
+ * same in every run there.
+ */
+function scatteredIn(
+  top: For,
+  chain: readonly For[],
+): { readonly loop: For; readonly buffer: string } | undefined {
+  const [only, more] = reductionsOf([top])
+  const [target] = only?.reduce.targets ?? []
+  if (!target || more || !isInt(target.dtype)) return undefined
+  const roles = rolesIn(top)
+  const loop = chain.findLast((l) => l !== top && roles.get(l.var) === 'scatter')
+  return loop && { loop, buffer: target.buffer }
 }
 
 const ref = (l: For) => ({ var: l.var })

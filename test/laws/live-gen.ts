@@ -115,10 +115,10 @@ function lcg(seed: number): (below: number) => number {
   }
 }
 
-export function live(c: Choices): Live {
-  const format = c.pick(Object.keys(LIVE) as (keyof typeof LIVE)[])
+export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KERNELS): Live {
+  const format = of ?? c.pick(Object.keys(LIVE) as (keyof typeof LIVE)[])
   const [a, b] = [c.pick([1, 2, 3, 4, 8]), c.pick([1, 2, 3, 4])]
-  const kernel = c.pick(Object.values(KERNELS))
+  const kernel = under ? KERNELS[under] : c.pick(Object.values(KERNELS))
   const [m, n, k] = [sizeOf(c, a), c.pick([0, 1, 5]), sizeOf(c, b)]
   const step = `A as ${format}(${a}, ${b})`
   const text = `${LIVE[format].text}\n${kernel}\nschedule product.live { ${step} live in place }\nschedule product.host { ${step} }`

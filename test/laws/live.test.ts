@@ -12,6 +12,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
+import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
 import { LIVE, type Live, live } from './live-gen.ts'
@@ -143,6 +144,42 @@ test.each([false, true])(
     }),
   3_600_000,
 )
+
+const TILED = `
+schedule product.tiled {
+  A as panels(8, 4) live in place
+  split mul.j by 4 -> (jb, jt)
+  split mul.ii by 2 -> (iw, ir)
+  reorder (mul.io, jb, iw, jt, mul.go, mul.ji, ir)
+  bind mul.io to block.x, jb to block.y, iw to thread.y, jt to thread.x
+  cache_write C at jt in register
+  cache_read A at mul.go in shared padded 0 -> As
+  cache_read B at mul.go in shared padded 0 -> Bs
+  pipeline mul.go by 2
+}`
+
+test('tiles of gathered columns are what loops over them are, and what nvcc compiles', async () => {
+  const products = (n: readonly number[]): Live => live(new Choices(n), 'panels', 'left')
+  const c = parseProgram(`${products([]).text}${TILED}`)
+    .kernel()
+    .schedule('tiled').compilation
+  const parallel = c.parallel()
+  let gpu = false
+  if (!noNvcc) expect(compileCuda(parallel.texts('cuda').map((t) => t.text))).toBe('')
+  await fc.assert(
+    fc.asyncProperty(numbers, (n) => {
+      const s = products(n)
+      gpu = !gpu
+      return told(s, async () => {
+        if (!gpu) return agreeOnAll(c, s.inputs)
+        const bound = bindInputs(c.kernel, s.inputs)
+        const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+        await agreeOnDevice(webgpu, parallel, bound, expected)
+      })
+    }),
+    parameters(16),
+  )
+}, 3_600_000)
 
 const KERNEL = `kernel product(m: size, k: size) {
   axis i = dense_fixed(m)

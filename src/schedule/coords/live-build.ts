@@ -6,7 +6,7 @@
 import { denseAxis, type StoredAxis } from '../../ir/axis.ts'
 import {
   add,
-  all,
+  and,
   binary,
   ceildiv,
   constant,
@@ -55,41 +55,43 @@ export function buildNests(
   format: LiveFormat,
   source: Source,
   unused: (name: string) => string,
-  at: StepSpan,
+  span: StepSpan,
 ): Built {
   const { buffer: tensor } = source
   const { outer, inner, extent } = format
   const named = (what: string): string => unused(`${what}_${tensor.name}`)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
-  const [block, place] = [unused(`${format.list}_block`), unused(`${format.list}_place`)]
-  const [before, earlier] = [unused(`${block}_before`), unused(`${place}_before`)]
+  // Coordinates that may be listed, and blocks of them.
+  const [at, block, place] = ['at', 'block', 'place'].map((x) => unused(`${format.list}_${x}`)) as [
+    string,
+    string,
+    string,
+  ]
+  const before = unused(`${block}_before`)
+  const coordinates = denseAxis(at, extent)
   const blocks = denseAxis(block, ceildiv(extent, int(BLOCK)))
   const places = denseAxis(place, int(BLOCK))
-  const sums = (name: string, axes: readonly string[]): Buffer1 => ({
+  const under = outer.map((a) => a.name)
+  const sums = (name: string, ...axes: readonly string[]): Buffer1 => ({
     name: named(name),
     dtype: 'i32',
-    axes,
+    axes: [...under, ...axes],
     role: 'local',
     fill: 0,
     accumulate: 'i32',
   })
-  const under = outer.map((a) => a.name)
-  const [marks, totals, starts, ranks] = [
-    sums('marks', [...under, block, place]),
-    sums('totals', [...under, block]),
-    sums('starts', [...under, block]),
-    sums('ranks', [...under, block, place]),
-  ]
-  const counts = sums('counts', under)
-  const last = sums('ends', under)
+  const [marks, ranks] = [sums('marks', at), sums('ranks', at)]
+  const [totals, starts, lasts] = [sums('totals', block), sums('starts', block), sums('lasts', block)]
+  const [counts, ends] = [sums('counts'), sums('ends')]
+  const slotNames = [...(format.group ? [format.group.name] : []), format.position]
   const list: Buffer1 = {
-    ...sums('list', [...under, ...(format.group ? [format.group.name] : []), format.position]),
+    ...sums('list', ...slotNames),
     name: unused(`${format.list}_of_${tensor.name}`),
     below: extent,
   }
   const v = (name: string): Expr => variable(name)
-  const el = (b: Buffer1, ...index: readonly string[]): Load =>
-    load(b.name, [...under, ...index].map(v), 'i32')
+  const element = (b: Buffer1, ...index: readonly Expr[]): Load =>
+    load(b.name, [...under.map(v), ...index], 'i32')
   const outerIters = under.map((name): Iter => ({ name, axis: name, kind: 'S' }))
   const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis, kind })
   const nest = (
@@ -97,76 +99,75 @@ export function buildNests(
     iters: readonly Iter[],
     body: readonly Stmt1[],
     where: readonly Expr[] = [],
-  ): Iteration => iteration({ name: named(what), iters: [...outerIters, ...iters], where, body, ...at })
+  ): Iteration => iteration({ name: named(what), iters: [...outerIters, ...iters], where, body, ...span })
   const sum = (target: Load, value: Expr, by: '+' | 'max' = '+'): Stmt1 =>
-    reduce1({ reducer: builtinMonoid(by, 'i32'), targets: [target], values: [value], ...at })
+    reduce1({ reducer: builtinMonoid(by, 'i32'), targets: [target], values: [value], ...span })
   const one = (cond: Expr): Expr => select(cond, int(1), int(0))
-  const isMarked = (b: string, p: string): Expr => lt(int(0), el(marks, b, p))
-  const coordinate = add(mul(v(block), int(BLOCK)), v(place))
-  const at1 = format.inverse(coordinate)
-  const others = tensor.axes.filter((_, k) => k < source.start || k >= source.start + at1.length)
-  const otherIters = others.map((axis) => iter(unused(axis), 'R', axis))
-  const element = load(
-    tensor.name,
-    [
-      ...otherIters.slice(0, source.start).map((x) => v(x.name)),
-      ...at1,
-      ...otherIters.slice(source.start).map((x) => v(x.name)),
-    ],
-    tensor.dtype,
-  )
-  const isHeld = binary('ne', element, constant(tensor.fill, tensor.dtype))
+  const placed = add(mul(v(block), int(BLOCK)), v(place))
+  const isMarked = (coordinate: Expr): Expr => lt(int(0), element(marks, coordinate))
   const padsLast = format.padding === 'last'
-  const pad: Expr = format.padding === 'last' ? el(last) : format.padding
-  const rank = add(el(starts, block), el(ranks, block, place))
-  const slots = (r: Expr): Expr[] =>
-    format.group ? [div(r, int(format.width)), mod(r, int(format.width))] : [r]
-  const slotNames = list.axes.slice(under.length)
+  const pad = format.padding === 'last' ? element(ends) : format.padding
+  const inBlock = div(v(at), int(BLOCK))
+  const slot = add(element(starts, inBlock), element(ranks, v(at)))
+  const width = int(format.width)
+  const read = reading(source, format.inverse(v(at)), unused)
   const nests = [
     nest(
       'mark',
-      [iter(block, 'S'), iter(place, 'S'), ...inner.map((a) => iter(a.name, 'R')), ...otherIters],
-      [sum(el(marks, block, place), one(isHeld))],
+      [iter(at, 'S'), ...inner.map((a) => iter(a.name, 'R')), ...read.iters],
+      [sum(element(marks, v(at)), one(read.held))],
     ),
+    // Beyond the last coordinate nothing is marked.
     nest(
       'total',
       [iter(block, 'S'), iter(place, 'R')],
-      [sum(el(totals, block), one(isMarked(block, place)))],
+      [
+        sum(element(totals, v(block)), one(isMarked(placed))),
+        ...(padsLast ? [sum(element(lasts, v(block)), select(isMarked(placed), placed, int(0)), 'max')] : []),
+      ],
     ),
     nest(
       'start',
       [iter(block, 'S'), iter(before, 'R', block)],
-      [sum(el(starts, block), select(lt(v(before), v(block)), el(totals, before), int(0)))],
+      [sum(element(starts, v(block)), select(lt(v(before), v(block)), element(totals, v(before)), int(0)))],
     ),
-    nest('count', [iter(block, 'R')], [sum(el(counts), el(totals, block))]),
+    nest(
+      'count',
+      [iter(block, 'R')],
+      [
+        sum(element(counts), element(totals, v(block))),
+        ...(padsLast ? [sum(element(ends), element(lasts, v(block)), 'max')] : []),
+      ],
+    ),
     nest(
       'rank',
-      [iter(block, 'S'), iter(place, 'S'), iter(earlier, 'R', place)],
-      [sum(el(ranks, block, place), one(all([lt(v(earlier), v(place)), isMarked(block, earlier)])))],
+      [iter(at, 'S'), iter(place, 'R')],
+      [
+        sum(
+          element(ranks, v(at)),
+          one(and(lt(v(place), mod(v(at), int(BLOCK))), isMarked(add(mul(inBlock, int(BLOCK)), v(place))))),
+        ),
+      ],
     ),
-    ...(padsLast
-      ? [
-          nest(
-            'last',
-            [iter(block, 'R'), iter(place, 'R')],
-            [sum(el(last), select(isMarked(block, place), coordinate, int(0)), 'max')],
-          ),
-        ]
-      : []),
     nest(
       'pad',
       slotNames.map((name) => iter(name, 'S')),
-      [assign1([el(list, ...slotNames)], [pad])],
+      [assign1([element(list, ...slotNames.map(v))], [pad], span.span)],
     ),
     // Each position is met once: what is added to its padding is the way from there to the coordinate.
     nest(
       'place',
-      [iter(block, 'R'), iter(place, 'R')],
-      [sum(load(list.name, [...under.map(v), ...slots(rank)], 'i32'), sub(coordinate, pad))],
-      [isMarked(block, place)],
+      [iter(at, 'R')],
+      [
+        sum(
+          element(list, ...(format.group ? [div(slot, width), mod(slot, width)] : [slot])),
+          sub(v(at), pad),
+        ),
+      ],
+      [isMarked(v(at))],
     ),
   ]
-  const count = el(counts)
+  const count = element(counts)
   const worst = format.group ? ceildiv(extent, int(format.width)) : extent
   const group = format.group && {
     ...denseAxis(format.group.name, worst),
@@ -176,12 +177,34 @@ export function buildNests(
     ? denseAxis(format.position, int(format.width))
     : { ...denseAxis(format.position, worst), counted: count }
   return {
-    axes: [...outer.map(own), ...(group ? [group] : []), position, ...inner.map(own), blocks, places],
-    buffers: [marks, totals, starts, counts, ranks, ...(padsLast ? [last] : []), list],
+    axes: [
+      ...outer.map(own),
+      ...(group ? [group] : []),
+      position,
+      ...inner.map(own),
+      coordinates,
+      blocks,
+      places,
+    ],
+    buffers: [marks, totals, starts, counts, ranks, ...(padsLast ? [lasts, ends] : []), list],
     nests,
     count,
-    listed: el(list, ...slotNames),
+    listed: element(list, ...slotNames.map(v)),
     group,
     position,
   }
+}
+
+/**
+ * Whether the tensor holds anything at coordinates of the format's dimensions, and the iterators of its other ones: something
+ * is listed where any of these hold something.
+ */
+function reading({ buffer, start }: Source, coordinates: readonly Expr[], unused: (name: string) => string) {
+  const end = start + coordinates.length
+  const iters = buffer.axes.map((axis, k): Iter | null =>
+    k < start || k >= end ? { name: unused(axis), axis, kind: 'R' } : null,
+  )
+  const index = iters.map((x, k) => (x ? variable(x.name) : coordinates[k - start]!))
+  const held = binary('ne', load(buffer.name, index, buffer.dtype), constant(buffer.fill, buffer.dtype))
+  return { iters: iters.filter((x) => x !== null), held }
 }
