@@ -19,6 +19,7 @@ import {
   Workspace,
 } from '../../src/node.ts'
 import { Turns } from '../../src/run/call-queue.ts'
+import { fakeDevice } from '../runtime/cuda-fake.ts'
 import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'
 
@@ -433,4 +434,32 @@ test('turns that were joined are one order, whatever was under way', async () =>
   expect(log.slice(-5)).toEqual(['b2', 'a3', 'c1', 'a4', 'b3'])
   await c.take(work('c2'))
   expect(log.at(-1)).toBe('c2')
+})
+
+test('on cuda the next kernel is launched with the address of the output, also in a graph of both, and keeps it', async () => {
+  const { device, driver } = fakeDevice()
+  const k = program.kernel('relu').parallel()
+  const entry = k.emit('cuda')[0]!.entries[0]!
+  const seen: bigint[][] = []
+  driver.kernels.set(entry.name, ({ slot }) => {
+    const at = (name: string): bigint =>
+      slot(entry.args.findIndex((a) => a.name === name)).getBigUint64(0, true)
+    seen.push([at('X'), at('Y')])
+    return undefined
+  })
+  const compiled = await k.compile(device)
+  const first = await compiled.prepare({ tensors: { X: dense([2, 2], new Float32Array(4)) } })
+  const second = await compiled.prepare({ tensors: { X: first.output('Y') } })
+  await first.run()
+  await second.run()
+  const graph = await device.graph([...first.commands, ...second.commands])
+  graph.launch()
+  await device.finish()
+  expect(seen).toHaveLength(4)
+  const [[, Y], [X]] = seen as [bigint[], bigint[]]
+  expect([X, seen[2]![1], seen[3]![0]]).toEqual([Y, Y, Y])
+  first.free()
+  expect(driver.memory.has(Y!)).toBe(true)
+  second.free()
+  expect(driver.memory.has(Y!)).toBe(false)
 })
