@@ -16,7 +16,7 @@ import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
 import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
 import { expectedTimes } from './expected-times.ts'
-import { besideDeclared } from './format-data.ts'
+import { besideDeclared, type Used } from './format-data.ts'
 import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
 import { declaredOf, isDeclared, Statistics } from './statistics.ts'
@@ -70,7 +70,10 @@ export interface Question<K extends Schedulable<K>> extends Facts {
 export const question = <K extends Schedulable<K>>(
   open: OpenChoice<K>,
   given: ChoiceInputs,
-): Question<K> => ({ open, ...factsFor(open.choice, open.base.compilation.source, given) })
+): Question<K> => ({
+  open,
+  ...factsFor(open.choice, open.base.compilation.source, given, usedByChoice(open.choice)),
+})
 
 /**
  * The same, with all that the answer will need of what a device has.
@@ -85,7 +88,9 @@ export async function broughtQuestion<K extends Schedulable<K>>(
   const asked = question(open, given)
   await asked.statistics.download(choice.statistics.values())
   const { source } = base.compilation
-  const resident = Object.entries(given.resident ?? {}).filter(([name]) => isDeclared(source, name))
+  const resident = Object.entries(given.resident ?? {}).filter(([name]) =>
+    isDeclared(source, name, usedByChoice(choice)),
+  )
   if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
   const structure = structuredIn(asked)
   // Arrays in several parts are not those of the kernel's axes.
@@ -94,7 +99,12 @@ export async function broughtQuestion<K extends Schedulable<K>>(
 }
 
 /** @throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature` */
-export function factsFor(asking: Asking, source: Compilation['source'], given: ChoiceInputs): Facts {
+export function factsFor(
+  asking: Asking,
+  source: Compilation['source'],
+  given: ChoiceInputs,
+  used: Used,
+): Facts {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
   const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
   expectInputs(inputs)
@@ -105,13 +115,13 @@ export function factsFor(asking: Asking, source: Compilation['source'], given: C
   const facts = { capability, processors, features }
   checkDeviceFacts(facts, asking.device.values())
   // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
-  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors) })
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
   return {
     facts,
     inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
     statistics: new Statistics(source, {
       ...values,
-      resident: declaredOf(source, resident),
+      resident: declaredOf(source, resident, used),
       statistics: checkedStatistics(asking, statistics),
     }),
   }
@@ -209,7 +219,10 @@ function fastest<K extends Schedulable<K>>(
 /** Sparse tensors that are bound. */
 function structuredIn<K extends Schedulable<K>>({ open, inputs }: Question<K>): Record<string, Tensor> {
   const { source } = open.base.compilation
-  return sparseTensors(source, declaredOf(source, inputs.tensors ?? {}) as Record<string, Tensor>)
+  return sparseTensors(
+    source,
+    declaredOf(source, inputs.tensors ?? {}, usedByChoice(open.choice)) as Record<string, Tensor>,
+  )
 }
 
 /** Kernels that choices made, by what they are applied to. */

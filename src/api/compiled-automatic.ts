@@ -1,6 +1,7 @@
 /** A kernel without a schedule, compiled: what is bound says how its loops are dealt out, however it is bound. */
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { givenOf } from '../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
@@ -40,7 +41,13 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     this.#compiled.set(keyOf(early), early)
   }
 
+  /** Lists and sets of its formats are none of the kernel as written, whatever that calls so. */
+  get #takesData(): boolean {
+    return givenOf(this.compilation.kernel).size > 0
+  }
+
   override bind(inputs: RunInputs): Bound {
+    if (this.#takesData) return super.bind(inputs)
     // Ready-made parts of formats are none of the kernel as it is declared: then, and where nothing fits, as without data.
     const found = orRefused(() => {
       const values = valuesIn(this.#kernel.compilation.source, inputs)
@@ -84,7 +91,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     inputs: RunInputs,
     resident: Readonly<Record<string, ResidentParts>> = {},
   ): Promise<CompiledSchedule> {
-    if (this.#isReleased) return this.#early
+    if (this.#isReleased || this.#takesData) return this.#early
     try {
       const tensors = byName(Object.entries(inputs.tensors ?? {}))
       for (const [name, parts] of Object.entries(resident)) tensors[name] = await residentStructure(parts)

@@ -1,7 +1,7 @@
 /** Lists and sets of formats among what is bound for several kernels: each takes those of its own formats. */
 import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { bindingIn, bindingOf } from '../run/bind/binding-names.ts'
+import { type Binding, bindingIn, bindingOf } from '../run/bind/binding-names.ts'
 import type { Inputs } from '../run/bind/index.ts'
 import type { UsedData } from '../schedule/used-data.ts'
 import type { Tensor } from '../storage/tensor.ts'
@@ -23,7 +23,13 @@ export function takenBy<T>(
   used: Used,
 ): Record<string, T> {
   checkBound(kernel, Object.keys(bound), used)
-  return byName(Object.entries(bound).filter(([name]) => bindingIn(kernel, name)))
+  return byName(Object.entries(bound).filter(([name]) => bindingAmong(kernel, name, used)))
+}
+
+/** What a name stands for in a kernel; `null` of lists and sets of formats that it does not have, be they called like its axes. */
+export function bindingAmong(kernel: Kernel1, name: string, used: Used): Binding | null {
+  const found = bindingIn(kernel, name)
+  return found?.kind === 'axis' && used.has(name) ? null : found
 }
 
 /** @throws SptError `bind/unknown-name` of what neither the kernel nor formats take */
@@ -51,7 +57,7 @@ export const besideDeclared = (
 ): Record<string, Tensor> =>
   byName(
     Object.entries(bound).flatMap(([name, x]): [string, Tensor][] =>
-      isDeclared(source, name) ? [] : [[name, asTensor(name, x, used.get(name)?.kind)]],
+      isDeclared(source, name, used) ? [] : [[name, asTensor(name, x, used.get(name)?.kind)]],
     ),
   )
 

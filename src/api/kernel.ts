@@ -212,8 +212,9 @@ export class Kernel extends SteppedKernel<Kernel> {
     const free = isFree(this.compilation)
     if (free && tensors !== undefined) {
       // Lists, sets and parts of formats say nothing of loops; what is none of these is refused.
-      const taken = takenBy(this.compilation.kernel, tensors, this.usedData())
-      const declared = declaredOf(this.source, taken)
+      const used = this.usedData()
+      const taken = takenBy(this.compilation.kernel, tensors, used)
+      const declared = declaredOf(this.source, taken, used)
       const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
       return fastestForms<Kernel>(this, device, values)
     }

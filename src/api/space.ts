@@ -17,6 +17,7 @@ import {
 import { type Var, variable } from '../ir/expr.ts'
 import type { Compilation } from '../run/compile.ts'
 import { type Step, stepsOf, valuesOf } from '../schedule/resolve.ts'
+import { usedData } from '../schedule/used-data.ts'
 import { type ChoiceInputs, type ChosenFor, factsFor, lookupOf } from './choose.ts'
 import { kindOf } from './choose-device.ts'
 import { type Surroundings, withTexts } from './kernel-scope.ts'
@@ -65,7 +66,7 @@ export class OpenSpace<K extends Base<K>> {
   async #on(on: ChosenFor, inputs: ChoiceInputs): Promise<Space<K>> {
     kindOf(on)
     const space = this.#space
-    const facts = factsFor(space, this.#base.compilation.source, inputs)
+    const facts = factsFor(space, this.#base.compilation.source, inputs, usedData([], [space]))
     await facts.statistics.download(space.statistics.values())
     const lookup = lookupOf(space, facts, on)
     const found = new Map<string, number>()

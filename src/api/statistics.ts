@@ -24,13 +24,19 @@ export interface BoundValues {
   readonly statistics: ReadonlyMap<string, number>
 }
 
-/** Whether the kernel's text declares a buffer or an axis of that name; formats have lists, sets and parts beside. */
-export const isDeclared = (kernel: Kernel1, name: string): boolean =>
-  callerTensor(kernel, name) !== undefined || allAxesOf(kernel).has(name)
+/**
+ * Whether the kernel's text declares a buffer or an axis of that name; formats have lists, sets and parts beside. `used`: what formats
+ * take by name, which is none of the axes.
+ */
+export const isDeclared = (kernel: Kernel1, name: string, used: Pick<ReadonlySet<string>, 'has'>): boolean =>
+  callerTensor(kernel, name) !== undefined || (allAxesOf(kernel).has(name) && !used.has(name))
 
 /** Those of what is bound that the kernel's text declares. */
-export const declaredOf = <T>(kernel: Kernel1, bound: Readonly<Record<string, T>>): Record<string, T> =>
-  byName(Object.entries(bound).filter(([name]) => isDeclared(kernel, name)))
+export const declaredOf = <T>(
+  kernel: Kernel1,
+  bound: Readonly<Record<string, T>>,
+  used: Pick<ReadonlySet<string>, 'has'>,
+): Record<string, T> => byName(Object.entries(bound).filter(([name]) => isDeclared(kernel, name, used)))
 
 /** Sizes as they are given, and those that the shapes of tensors are. */
 export function sizesOf(

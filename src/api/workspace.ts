@@ -5,7 +5,6 @@ import { Allowance, allocatingWithin } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { RefInputs, RefOptions, RefOutputs } from '../reference/index.ts'
-import { givenOf } from '../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { expectedOf, referenceInputs } from '../run/bind/reference-inputs.ts'
 import { byteLength } from '../run/buffer-layout.ts'
@@ -14,17 +13,16 @@ import { formatKey } from '../run/format-key.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { toDevice } from '../runtime/widened-elements.ts'
-import type { UsedData } from '../schedule/used-data.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { checkDevice, expectArgument } from './argument-checks.ts'
-import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
+import { expectInputs, type RunInputs } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
 import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { withRandom } from './drawn-inputs.ts'
 import { besideDeclared, takenBy, withBeside } from './format-data.ts'
 import { Kernel } from './kernel.ts'
-import { declaredOf } from './statistics.ts'
+import { SplitInputs } from './split-inputs.ts'
 import type { Bindable } from './tensors.ts'
 import { Uncloneable } from './uncloneable.ts'
 import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
@@ -56,11 +54,7 @@ interface Shared {
 export class Workspace extends Uncloneable {
   readonly device: Device
   readonly #source: Kernel1
-  readonly #inputs: Inputs
-  /** Lists and sets of formats: what the kernel as written does not declare. */
-  readonly #beside: Readonly<Record<string, Bindable>>
-  /** What formats take: those that the program has, and those of kernels that were bound. */
-  readonly #used: Map<string, UsedData>
+  readonly #split: SplitInputs
   readonly #options: Required<WorkspaceOptions>
   readonly #residents: WorkspaceResidents
   #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
@@ -82,12 +76,7 @@ export class Workspace extends Uncloneable {
     this.#source = kernel.source
     expectInputs(inputs)
     const { statistics: _, ...bound } = inputs
-    const { tensors: all = {} } = bound
-    const declared = declaredOf(this.#source, all)
-    const { tensors, params, seed } = valuesIn(this.#source, { ...bound, tensors: declared })
-    this.#beside = byName(Object.entries(all).filter(([name]) => !Object.hasOwn(declared, name)))
-    this.#used = new Map(kernel.takenData)
-    this.#inputs = { tensors, params, ...(seed === undefined ? {} : { seed }) }
+    this.#split = new SplitInputs(this.#source, bound, kernel.takenData)
   }
 
   /** Bytes that it holds on the device for prepared kernels. */
@@ -102,7 +91,7 @@ export class Workspace extends Uncloneable {
   /** What is bound, random tensors of the kernel as written made. @throws SptError as `bindInputs` */
   get given(): Inputs {
     const { inputs } = this.#all()
-    const beside = besideDeclared(this.#source, this.#beside, this.#used)
+    const beside = besideDeclared(this.#source, this.#split.beside, this.#split.used)
     return { ...inputs, tensors: byName(Object.entries({ ...inputs.tensors, ...beside })) }
   }
 
@@ -112,7 +101,8 @@ export class Workspace extends Uncloneable {
   }
 
   #all(): { readonly bound: Bound; readonly inputs: Inputs } {
-    this.#whole ??= withRandom(bindInputs(this.#source, this.#inputs), this.#inputs)
+    const { own } = this.#split
+    this.#whole ??= withRandom(bindInputs(this.#source, own), own)
     return this.#whole
   }
 
@@ -138,14 +128,13 @@ export class Workspace extends Uncloneable {
 
   /** Lists and sets that a kernel takes. @throws SptError `bind/unknown-name` of what no format known by now takes */
   #besideOf(kernel: Kernel1): Readonly<Record<string, Bindable>> {
-    for (const [name, { kind }] of givenOf(kernel))
-      if (!this.#used.has(name)) this.#used.set(name, { kind, tensor: null })
-    return takenBy(kernel, this.#beside, this.#used)
+    if (this.#split.learn(kernel)) this.#whole = undefined
+    return takenBy(kernel, this.#split.beside, this.#split.used)
   }
 
   #bounded<T>(f: () => T): T {
     if (!this.#options.bounded) return f()
-    return allocatingWithin(new Allowance(mostMeasured(Object.values(this.#inputs.tensors ?? {}))), f)
+    return allocatingWithin(new Allowance(mostMeasured(Object.values(this.#split.own.tensors ?? {}))), f)
   }
 
   #check({ compilation, device }: CompiledSchedule): void {

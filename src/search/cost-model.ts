@@ -66,7 +66,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   const { tensors = {} } = inputs
   const used = kernel.takenData
   checkBound(kernel.compilation.kernel, Object.keys(tensors), used)
-  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors) })
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
   const data = {
     ...modelDataOf(sparseTensors(source, values.tensors)),

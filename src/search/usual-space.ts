@@ -27,7 +27,7 @@ export function sketchesFor(kernel: Kernel, on: ChosenFor, inputs: ChoiceInputs)
   const names = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   const { tensors = {}, params = {}, resident = {} } = inputs
   const known = sizesOf(source, {
-    ...valuesIn(source, { tensors: declaredOf(source, tensors), params }),
+    ...valuesIn(source, { tensors: declaredOf(source, tensors, kernel.takenData), params }),
     resident,
   })
   const sizes = Object.fromEntries([...known].filter(([name]) => names.has(name)))

@@ -1,5 +1,5 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
-import { checkBound, takenBy, type Used } from '../../api/format-data.ts'
+import { bindingAmong, checkBound, takenBy, type Used } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { declaredOf } from '../../api/statistics.ts'
 import { fail, orRefused } from '../../ast/diagnostic.ts'
@@ -81,7 +81,7 @@ export function early(
   files: ReadonlyMap<string, string>,
   used: Used,
 ): ReadonlyMap<string, string> {
-  const declared = new Map(Object.entries(declaredOf(kernel.source, Object.fromEntries(files))))
+  const declared = new Map(Object.entries(declaredOf(kernel.source, Object.fromEntries(files), used)))
   for (const name of files.keys())
     if (!declared.has(name) && !used.has(name) && kernel.schedules.every((s) => isUnknownTo(kernel, s, name)))
       checkBound(kernel.source, [name], used)
@@ -144,7 +144,7 @@ export async function readInputs(
 ): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = []
   for (const [name, path] of files) {
-    const { kind, dimensions } = bindingIn(kernel, name) ?? ofFormat(kernel, name, used)
+    const { kind, dimensions } = bindingAmong(kernel, name, used) ?? ofFormat(kernel, name, used)
     if (kind === 'list' || kind === 'table') {
       tensors.push([name, await readTensor(path, { dtype: 'i32' })])
       continue

@@ -59,16 +59,16 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
 /** With pictures of the tensors that were bound, or drawn from the seed. */
 async function writePage(
   path: string,
-  { call, kernel: { source } }: Tuning,
+  { call, kernel: { source, takenData } }: Tuning,
   inputs: RunInputs,
   result: TuneResult,
 ): Promise<void> {
   const { tuneReport } = await import('../../notebook/report/index.ts')
   const { tensors, params, seed } = valuesIn(source, {
     ...inputs,
-    tensors: declaredOf(source, inputs.tensors ?? {}),
+    tensors: declaredOf(source, inputs.tensors ?? {}, takenData),
   })
-  const drawn = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+  const drawn = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) }, takenData)
   const text = tuneReport(result, { tensors: drawn.tensors })
   await call.write(path, text)
 }

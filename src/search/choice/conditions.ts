@@ -92,7 +92,7 @@ export function questionsOf(kernel: Kernel): Questions {
       measure('processors'),
     ],
     valuesOn(on, inputs) {
-      const facts = factsFor(asking, source, inputs)
+      const facts = factsFor(asking, source, inputs, kernel.takenData)
       const look = lookupOf(asking, facts, on)
       const names = [...sizes, ...statistics.keys(), ...device.keys()]
       return new Map(

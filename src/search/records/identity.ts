@@ -63,7 +63,7 @@ export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.st
 
 /** What a kernel runs on: with a seed, what that draws as well. @throws SptError as `bindInputs` */
 const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tensor>> =>
-  (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs)).tensors ?? {}
+  (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs, kernel.takenData)).tensors ?? {}
 
 /** The fingerprint of what a kernel runs on. @throws SptError as `bindInputs` */
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
@@ -75,7 +75,9 @@ const fingerprintOfBound = (kernel: Kernel, tensors: Readonly<Record<string, Ten
     Object.fromEntries(
       Object.entries(tensors).map(([name, t]) => {
         const isList =
-          t.kind === 'dense' && t.values instanceof Int32Array && !isDeclared(kernel.source, name)
+          t.kind === 'dense' &&
+          t.values instanceof Int32Array &&
+          !isDeclared(kernel.source, name, kernel.takenData)
         return [name, isList ? { ...t, kind: 'coords', coords: [t.values as Int32Array] } : t]
       }),
     ),

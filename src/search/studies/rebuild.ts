@@ -62,7 +62,7 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
 }
 
 const isList = (kernel: Kernel, name: string): boolean =>
-  !isDeclared(kernel.source, name) && kernel.takenData.get(name)?.kind === 'list'
+  !isDeclared(kernel.source, name, kernel.takenData) && kernel.takenData.get(name)?.kind === 'list'
 
 async function tensorOf(
   input: SharedInput,

@@ -39,7 +39,11 @@ export function subjectOf(
     seed: how.seed,
     started: new Date().toISOString(),
     sizes: Object.fromEntries(
-      sizesOf(kernel.source, { tensors: declaredOf(kernel.source, tensors), params, resident: {} }),
+      sizesOf(kernel.source, {
+        tensors: declaredOf(kernel.source, tensors, kernel.takenData),
+        params,
+        resident: {},
+      }),
     ),
     tensors: tunedTensors(tensors),
   }
