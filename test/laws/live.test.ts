@@ -120,14 +120,35 @@ schedule product.live { A as ${format} live in place }`
   }
 })
 
+/** A device that counts the programs and buffers that are made on it. */
+function counted(of: Device): { readonly device: Device; readonly made: { compile: number; alloc: number } } {
+  const made = { compile: 0, alloc: 0 }
+  const device = new Proxy(of, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]): unknown => {
+        if (name === 'compile' || name === 'alloc') made[name]++
+        return value.apply(target, args)
+      }
+    },
+  })
+  return { device, made }
+}
+
 test.each([false, true])(
   'one prepared plan takes every pattern, on webgpu: %s',
   (gpu) =>
     property(gpu ? 3 : 8, async (s) => {
       const kernel = parseProgram(s.text).kernel().schedule('live')
       const c = kernel.compilation
-      const compiled = await kernel.compile(gpu ? webgpu : createCpuDevice())
+      // Nothing is told to the host: what is built is used where it is.
+      expect(c.parallel().plan.buffers.filter((b) => b.name.includes('lost'))).toEqual([])
+      const { device, made } = counted(gpu ? webgpu : createCpuDevice())
+      const compiled = await kernel.compile(device)
       const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
+      await prepared.run()
+      const first = { ...made }
       try {
         for (let run = 0; run < 10; run++) {
           const A = { ...s.inputs.tensors!.A!, values: s.other() } as never
@@ -138,6 +159,8 @@ test.each([false, true])(
           const got = (await prepared.read('C')) as { values: ArrayLike<number> }
           expect(Array.from(got.values, (x) => x + 0)).toEqual(Array.from(C!.values, (x) => x + 0))
         }
+        expect(made).toEqual(first)
+        expect(Math.min(first.compile, first.alloc)).toBeGreaterThan(0)
       } finally {
         prepared.free()
       }

@@ -16,6 +16,7 @@ import {
   type Load,
   load,
   lt,
+  min,
   mod,
   mul,
   select,
@@ -80,8 +81,10 @@ export function buildNests(
     fill: 0,
     accumulate: 'i32',
   })
-  const [marks, ranks] = [sums('marks', at), sums('ranks', at)]
-  const [totals, starts, lasts] = [sums('totals', block), sums('starts', block), sums('lasts', block)]
+  const marks = sums('marks', at)
+  const ranks = { ...sums('ranks', at), below: extent }
+  const [totals, lasts] = [sums('totals', block), sums('lasts', block)]
+  const starts = { ...sums('starts', block), below: extent }
   const [counts, ends] = [sums('counts'), sums('ends')]
   const slotNames = [...(format.group ? [format.group.name] : []), format.position]
   const list: Buffer1 = {
@@ -108,7 +111,8 @@ export function buildNests(
   const padsLast = format.padding === 'last'
   const pad = format.padding === 'last' ? element(ends) : format.padding
   const inBlock = div(v(at), int(BLOCK))
-  const slot = add(element(starts, inBlock), element(ranks, v(at)))
+  // No more are listed before a coordinate than there are: that there is a slot for it is known before the run.
+  const slot = min(add(element(starts, inBlock), element(ranks, v(at))), v(at))
   const width = int(format.width)
   const read = reading(source, format.inverse(v(at)), unused)
   const nests = [
