@@ -19,6 +19,7 @@ import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
 import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
 import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
+import { checkStanding } from '../../storage/ready/places.ts'
 import { checkLists, checkMask, checkMaskAgrees } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { keepsApart, type Storage } from '../../storage/storage.ts'
@@ -45,7 +46,7 @@ export interface ReadyParts {
 
 /**
  * @throws SptError `bind/part` (something else than arrays, or the whole tensor too), `bind/missing-part`,
- * `bind/missing-table`, `bind/table`, `bind/part-shared`, `format/overlap`, `bind/duplicate`, and as `validateStored`
+ * `bind/missing-table`, `bind/table`, `bind/part-shared`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and as `validateStored`
  */
 export function bindReady(
   kernel: Kernel1,
@@ -242,17 +243,12 @@ function partEntries(
   const frame = runSync(entriesOf<TypedArray>(HOST, stored, inverse))
   bindTables(frame, loads)
   const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
-  for (const { instance, dims: of, coordinates } of placed)
-    runSync(
-      checkFilled<TypedArray>(frame, {
-        instance,
-        dims: of.map((name) => ({ name, extent: known.extents.get(name)! })),
-        coordinates: new Map(
-          [...coordinates].map(([a, e]) => [a, guarded(frame, substitute(e, there), loads)]),
-        ),
-        tables: loads,
-      }),
-    )
+  for (const { instance, dims: of, coordinates: over } of placed) {
+    const dims = of.map((name) => ({ name, extent: known.extents.get(name)! }))
+    const coordinates = new Map([...over].map(([a, e]) => [a, guarded(frame, substitute(e, there), loads)]))
+    runSync(checkStanding<TypedArray>(frame, { instance, dims, coordinates, lists: known.lists }))
+    runSync(checkFilled<TypedArray>(frame, { instance, dims, coordinates, tables: loads }))
+  }
   const column = (name: string): Int32Array => frame.column(name) as Int32Array
   const entry = frame.entry as Int32Array | null
   return {

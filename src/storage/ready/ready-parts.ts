@@ -1,14 +1,21 @@
 /** Ready-made arrays of all parts as a tensor in a format: validated as where a kernel is given them, and not copied. */
 
+import type { TypedArray } from '../../ir/arrays.ts'
 import { evaluate } from '../../ir/evaluate.ts'
+import { variable } from '../../ir/expr.ts'
 import { filledAxes, type Instance, type PartInstance } from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
+import { runSync } from '../coroutines.ts'
+import { HOST } from '../engines/host/engine.ts'
+import { entriesOf } from '../entry-enumeration.ts'
 import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
+import { bindTables } from '../inverse-remapping.ts'
 import { keepsApart } from '../storage.ts'
 import { levelsOf, partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkOnce, isTold, levelsTell } from './disjoint.ts'
+import { checkStanding } from './places.ts'
 import { checkLists, checkMask, checkMaskAgrees, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
@@ -22,7 +29,7 @@ export interface PartArrays {
  * Ready-made arrays of every part as a tensor in a format; nothing is copied.
  *
  * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
- * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `bind/duplicate`, and as `validateStored`
+ * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and as `validateStored`
  */
 export function partsFromArrays(
   instance: Instance,
@@ -44,7 +51,27 @@ export function partsFromArrays(
     })
   }
   checkCoordinates(stored)
+  for (const p of parts) if (p.part.instance.tables.some((t) => t.of === 'list')) checkPlaces(p, stored)
   return stored
+}
+
+function checkPlaces(p: StoredPart, of: StoredParts): void {
+  const { instance } = p.part
+  const { stored, inverse } = levelsOf(p, of)
+  const own = instance.order.map((a) => ({ name: `@${a}`, extent: p.storage.levels.get(a)!.extent }))
+  const frame = runSync(
+    entriesOf<TypedArray>(HOST, stored, {
+      ...inverse,
+      dims: [...inverse.dims, ...own],
+      exprs: [...inverse.exprs, ...instance.order.map((a) => variable(a))],
+    }),
+  )
+  bindTables(frame, inverse.tables)
+  const coordinates = new Map(instance.order.map((a) => [a, variable(`@${a}`)]))
+  runSync(
+    checkStanding<TypedArray>(frame, { instance, dims: inverse.dims, coordinates, lists: of.given.lists }),
+  )
+  frame.release()
 }
 
 /** Axes are as long as the format says; what it leaves to the data, the arrays say. */
