@@ -100,6 +100,19 @@ export function operandProblem(
   if (o.mapped) return mappedProblem(o, b, l, own, around)
   if (o.memory && b.memory) {
     const at = l.index.length - b.memory.shape.length
+    const first = l.index.length - own.length
+    const turned = own.find(
+      (x, d) => runs(x) && l.index.some((e, k) => k !== first + d && mentions(e, x.var)),
+    )
+    if (turned)
+      return no(
+        'not-matching',
+        `${turned.name} does not go along the dimension of ${b.name} that it has in operand ${o.name}, a tile of ${b.memory.name}`,
+        {
+          expected: bodyText(instr),
+          hint: 'lay the copy out as the operand is, or take an instruction for tiles that lie so',
+        },
+      )
     for (const [d, t] of b.memory.shape.entries()) {
       const unit = Math.min(t, o.shape[o.shape.length - b.memory.shape.length + d] ?? 1)
       const base = substitute(l.index[at + d]!, new Map(own.map((x) => [x.var, ZERO])))
