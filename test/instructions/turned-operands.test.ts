@@ -5,6 +5,7 @@ import { refusal } from '../support/refusal.ts'
 
 const program = (first: string, instr: string): string => `
 import "sparsetile/kernels/instructions/bulk.spt"
+import "sparsetile/kernels/instructions/copies.spt"
 import "sparsetile/kernels/instructions/wgmma.spt"
 kernel product(m: size, n: size, k: size) {
   axis i = dense_fixed(m)
