@@ -185,7 +185,7 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
       : coversAxis(e, axis, axes, iters, where, used, tables)
   })
   const combines = (c: Expr): boolean =>
-    w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters)
+    w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters, axes)
   if (!bare || onDiagonal(target.index, iters) || !where.every((c) => used.has(c) || combines(c)))
     return false
   for (const c of where) if (!used.has(c)) inside.add(c)
@@ -252,10 +252,20 @@ function coversAxis(
 }
 
 /**
- * Whether a condition decides only which values are combined: it asks of iterators of reductions alone, inside of whose
- * loops it is tested and before which elements start. Any other may leave out elements, or all of them at once.
+ * Whether a condition decides only which values are combined: it asks of iterators of reductions, inside of whose loops it is
+ * tested and before which elements start, and of no others but those that say where such a loop ends, around which no order
+ * brings it. Any other may leave out elements, or all of them at once.
  */
-function onlyCombined(cond: Expr, iters: ReadonlyMap<string, Iter>): boolean {
-  const names = [...freeVars(cond)].filter((n) => iters.has(n))
-  return names.length > 0 && names.every((n) => iters.get(n)!.kind === 'R')
+function onlyCombined(
+  cond: Expr,
+  iters: ReadonlyMap<string, Iter>,
+  axes: ReadonlyMap<string, Axis>,
+): boolean {
+  const asked = [...freeVars(cond)].flatMap((n) => iters.get(n) ?? [])
+  const reduced = asked.filter((it) => it.kind === 'R')
+  const ends = reduced.flatMap((it) => {
+    const axis = axes.get(it.axis)
+    return isDense(axis) && axis.counted ? [...freeVars(axis.counted)] : []
+  })
+  return reduced.length > 0 && asked.every((it) => it.kind === 'R' || ends.includes(it.axis))
 }
