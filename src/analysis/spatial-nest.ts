@@ -1,4 +1,5 @@
 /** Copies of the spatial loops around an element, for setting it apart from the loops that combine into it. */
+import { modeOfCopy } from '../ir/clone-loops.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
@@ -38,8 +39,7 @@ export function spatialNest(
       stmt<For>({
         ...l,
         var: names[k]!,
-        // What an instruction does is not done here.
-        mode: l.mode.kind === 'instr' ? { kind: 'serial' } : l.mode,
+        mode: modeOfCopy(l),
         extent: substitute(l.extent, renamed),
         guards: guards.filter((g) => on(g) === k).map((g) => substitute(g, renamed)),
         body,

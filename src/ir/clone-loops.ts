@@ -4,7 +4,7 @@ import type { FreshNames } from './bound-names.ts'
 import { allocations } from './definitions.ts'
 import { type Expr, variable } from './expr.ts'
 import { substitute } from './expr-tree.ts'
-import type { For } from './loops.ts'
+import type { For, LoopMode } from './loops.ts'
 import { type Body, rewriteStmts, stmt } from './tree.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */
@@ -18,6 +18,13 @@ export function copyOf(statements: Body, names: FreshNames): Body {
   return [...allocations(body).keys()].reduce((b, name) => renameBuffer(b, name, names.fresh(name)), body)
 }
 
+/**
+ * How a copy of a loop around other statements runs. What an instruction does is not done there, and what the loop copies into
+ * shared memory ahead of its use stands in the loop alone.
+ */
+export const modeOfCopy = ({ mode }: For): LoopMode =>
+  mode.kind === 'instr' || mode.kind === 'pipeline' ? { kind: 'serial' } : mode
+
 /** The loops under new names around what `make` gives for their variables and what `around` says. */
 export function nestOf(
   loops: readonly For[],
@@ -30,7 +37,8 @@ export function nestOf(
     const name = names.fresh(l.var)
     map.set(l.var, variable(name))
     const extent = substitute(l.extent, map)
-    return { ...l, var: name, extent, guards: l.guards.map((g) => substitute(g, map)) }
+    const guards = l.guards.map((g) => substitute(g, map))
+    return { ...l, var: name, mode: modeOfCopy(l), extent, guards }
   })
   return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], make(map))
 }

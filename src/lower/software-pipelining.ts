@@ -84,7 +84,7 @@ function allThreadsPipelining(nest: Stmt): Stmt {
   }, nest)
 }
 
-/** @throws SptError `schedule/not-one-sequence` where the steps after `pipeline` made it none */
+/** Steps keep it one. @throws SptError `schedule/not-one-sequence` where passes before this one made it none */
 function sequenceOf(top: Stmt, name: string): PipelineSequence {
   const found = pipelineSequence([top], name)
   if ('over' in found) return found

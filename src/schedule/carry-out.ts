@@ -9,6 +9,7 @@ import { visitsAll } from '../analysis/full-coverage.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import type { Segments } from '../analysis/segmented-loops.ts'
 import { invariant } from '../ast/diagnostic.ts'
+import { modeOfCopy } from '../ir/clone-loops.ts'
 import { type Found, findLoop } from '../ir/definitions.ts'
 import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
@@ -91,7 +92,15 @@ const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body
   const own = map.get(l.var)
   invariant(own?.kind === 'var', 'a loop has a copy')
   const guards = l.guards.map((g) => substitute(g, map))
-  return stmt({ ...l, var: own.name, nest, extent: substitute(l.extent, map), guards, body })
+  return stmt({
+    ...l,
+    var: own.name,
+    nest,
+    mode: modeOfCopy(l),
+    extent: substitute(l.extent, map),
+    guards,
+    body,
+  })
 }
 
 /** Adds the rows after the first of each segment's shares, `length` positions each, to its element. */

@@ -5,6 +5,7 @@
 
 import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
 import { lanesIn } from '../analysis/lane-groups.ts'
+import { pipelineSequence } from '../analysis/pipeline-sequence.ts'
 import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
@@ -50,6 +51,17 @@ export function checkParallel(cx: Context, proposed: Kernel2, unrolls = false): 
   if (lanes || modes.has('instr')) checkInstructions(cx, next)
   if (modes.has('unroll') || modes.has('vectorize')) checkUnrolled(cx, next)
   if (modes.has('accumulate')) checkAccumulated(cx, next)
+  if (modes.has('pipeline')) checkContinued(cx, next)
+}
+
+/** Rounds that go on over a loop around stay one sequence, whatever a step makes of the loops. */
+function checkContinued(cx: Context, next: Kernel2): void {
+  for (const top of next.body)
+    for (const { var: v, mode } of loopsOf([top])) {
+      const found = mode.kind === 'pipeline' && mode.continued && pipelineSequence([top], v)
+      if (found && !('over' in found))
+        cx.refuse({ code: 'not-one-sequence', ...found, hint: 'take this step before pipeline' })
+    }
 }
 
 /**
@@ -227,14 +239,26 @@ function checkInstructions(cx: Context, next: Kernel2): void {
   }
 }
 
-/** What threads reduce together, each keeps a share of in registers: the elements are of a constant number. */
+/**
+ * What threads reduce together, each keeps a share of in registers, and one of them updates the elements at the end: they are of
+ * a constant number, and the same whatever iteration of a reduction loop it is, be it around the threads or inside.
+ */
 function checkShares(cx: Context, next: Kernel2): void {
   for (const { reduce, path } of reductionsOf(next.body)) {
     const root = path.findIndex((l) => l.reduce && !boundTo(l, 'block'))
     const inside = root < 0 ? [] : path.slice(root)
-    if (!inside.some((l) => l.reduce && boundTo(l, 'thread'))) continue
+    const threads = inside.filter((l) => l.reduce && boundTo(l, 'thread'))
+    if (threads.length === 0) continue
     const changing = inside.filter((l) => elementChanges(reduce, l))
-    if (reduce.atomic && changing.some((l) => l.reduce)) continue
+    const scattered = changing.find((l) => l.reduce)
+    if (scattered && reduce.atomic) continue
+    if (scattered)
+      cx.refuse({
+        code: 'scattered',
+        message: `the element of ${reduce.targets[0]!.buffer} that threads would combine changes with the reduction loop ${scattered.name}`,
+        loops: [scattered, ...threads],
+        hint: 'make the updates atomic first',
+      })
     const open = changing.find((l) => !l.reduce && !boundTo(l, 'thread') && l.extent.kind !== 'const')
     if (open)
       cx.refuse({

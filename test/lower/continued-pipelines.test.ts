@@ -9,7 +9,7 @@ import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { runs, sample } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { gatherBy } from './counted-gathers.ts'
@@ -374,15 +374,51 @@ test('copies that are of one row of threads', () => {
   refused(by('over fo'), 'what j copies depends on loops between it and fo')
 })
 
-test('what the steps after it made of the loop around', () => {
+test.each([
+  ['unroll round', 'round, the loop around po, is not serial'],
+  ['bind round to block.y', 'no serial loop is around po'],
+])('steps after it that leave no sequence: %s', (step, message) => {
   const text = `schedule layer.tested {
     use blocks(2, 2, 2, 2, 2)
     require m == 8
     require n == 8
-    unroll round
+    ${step}
   }`
-  const kernel = parseProgram(`${TEXT}\n${text}`).kernel('layer').schedule('tested')
-  refused(() => kernel.emit('cuda'), 'round, the loop around po, is not serial')
+  const kernel = parseProgram(`${TEXT}\n${text}`).kernel('layer')
+  refused(() => kernel.schedule('tested'), message)
+})
+
+test.each([
+  ['one thread', '', 'q'],
+  ['threads that meet within a round', 'bind q to thread.x', 'i'],
+  ['threads that meet after all', 'reorder (q, i, fo, fi)  bind q to thread.x', 'i'],
+])('loops that start elements, or complete them, copy nothing: %s', async (_, steps, over) => {
+  const text = `
+    kernel sums(m: size) {
+      axis i = dense_fixed(m)
+      axis q = dense_fixed(4)
+      axis f = dense_fixed(6)
+      buffer Y: i32[i, f] in
+      buffer Z: i32[f] out
+      iterate sum [i, q, f] as RRS { Z[f] += Y[i, f] * (q + 1) }
+    }
+    schedule sums.tested {
+      split f by 2 -> (fo, fi)
+      ${steps}
+      cache_read Y at fo in shared
+      pipeline fo by 2 over ${over}
+    }`
+  const { compilation } = parseProgram(text).kernel('sums').schedule('tested')
+  for (const m of [0, 1, 5])
+    await agreeOnAll(compilation, {
+      tensors: {
+        Y: dense(
+          [m, 6],
+          Int32Array.from({ length: m * 6 }, (_, e) => ((e * 7) % 9) - 3),
+        ),
+      },
+      params: { m },
+    })
 })
 
 test('copies that blocks of a cluster make for each other', () => {

@@ -302,6 +302,15 @@ export const ILLEGAL: readonly Illegal[] = [
     steps: 'cache_write t at make.i in register  fission make.i after 1',
   },
   { code: 'decides-itself', wrong: 'values', kernel: large, steps: 'cache_read x at i in register' },
-  { code: 'cross-thread', wrong: 'stage', kernel: scaled, steps: 'bind four to thread.x' },
+  { code: 'scattered', wrong: 'stage', kernel: scaled, steps: 'bind four to thread.x' },
+  {
+    code: 'scattered',
+    wrong: 'stage',
+    kernel: kernel(
+      'buffer x: i32[four] in\n  buffer C: i32[i, c] inout',
+      'iterate sum [i, j, four] as SSR { C[i, j] += A[i, j] * x[four] }',
+    ),
+    steps: 'bind four to thread.x  cache_read j_indices at four in register',
+  },
   { code: 'across-lanes', wrong: 'race', kernel: spread, steps: 'cache_read x at i in spread' },
 ]

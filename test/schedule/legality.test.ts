@@ -41,7 +41,7 @@ function inputsOf(k: Kernel): Inputs {
   const sizes: Readonly<Record<string, number>> = { i: M, c: N, f: D, four: 4 }
   const tensors: Record<string, NonNullable<Inputs['tensors']>[string]> = { A }
   for (const b of k.compilation.source.buffers) {
-    if (b.role !== 'in' || b.name === 'A') continue
+    if ((b.role !== 'in' && b.role !== 'inout') || b.name === 'A') continue
     const shape = b.axes.map((a) => sizes[a]!)
     const values = Int32Array.from({ length: shape.reduce((x, y) => x * y, 1) }, (_, e) => (e * 3 + 1) % 5)
     tensors[b.name] = { kind: 'dense', shape, values, dtype: 'i32' }

@@ -7,7 +7,6 @@ import type { ThreadAxis } from '../../ir/expr.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For, Reduce } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { elementChanges } from '../../ir/reductions.ts'
 import { type Body, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../checks.ts'
@@ -109,18 +108,10 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Red
 }
 
 /**
- * What threads combine arrives after the outermost reduction loop: nothing inside of it may look at it before,
- * and the elements must not change with those loops.
+ * What threads combine arrives after the outermost reduction loop: nothing inside of it may look at it before. That the
+ * elements do not change on the way holds of any step (`checkShares`).
  */
 function checkTogether(cx: Context, loop: For, path: readonly For[], plain: readonly Reduce[]): void {
   if (plain.length === 0) return
   for (const l of path) if (l.reduce) checkOrderFree(cx, l, `bind ${loop.name}`)
-  for (const l of [...path, loop])
-    if (l.reduce && plain.some((r) => elementChanges(r, l)))
-      cx.refuse({
-        code: 'scattered',
-        message: `the element that threads would combine changes with the reduction loop ${l.name}`,
-        loops: [l, loop],
-        hint: 'make the updates atomic first',
-      })
 }
