@@ -28,6 +28,10 @@ export interface Roles {
   readonly conditions: readonly Expr[]
   /** Nothing else is combined into the target. */
   readonly alone: boolean
+  /** Conditions on the way leave out elements, which have their identity all the same. */
+  readonly startsApart: boolean
+  /** Where there is an element at all, if that is asked. */
+  readonly exists: Expr | undefined
 }
 
 export interface PartialResults {

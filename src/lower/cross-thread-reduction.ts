@@ -14,7 +14,7 @@ import { accessesOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { replaceLoop } from '../ir/definitions.ts'
-import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
+import { all, bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
@@ -93,9 +93,9 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const { lanes = 1, together } = context.exchange
   const roles = rolesOf(reduce, path)
   const { serial, others, folded, root } = roles
-  // Others combine into the target in the meantime: it starts before them.
-  const starts = roles.alone && combinesElsewhere(root, reduce)
-  const first = starts ? startsOf(reduce, path.slice(path.indexOf(root)), names) : []
+  // Others combine into the target in the meantime, or nothing does where a condition leaves it out: it starts before.
+  const starts = roles.startsApart || (roles.alone && combinesElsewhere(root, reduce))
+  const first = starts ? startsOf(reduce, path.slice(path.indexOf(root)), names, roles.exists) : []
   if (!first) refuse(root, `its elements cannot be started before ${root.name}`)
   const room = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
     const { buffer, dtype } = reduce.targets[k]!
@@ -225,6 +225,7 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
     inside.filter((l) => hidden.has(l.var)),
     [root],
   )
+  const exists = ifs.flatMap((c) => (c.absent === undefined ? [] : [c.cond]))
   const conditions = [
     ...spatial.flatMap((l) => l.guards).filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
     ...ifs.map((c) => c.cond),
@@ -249,6 +250,8 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
     others: [...around.filter(onThreads), ...threads],
     conditions,
     alone: reduce.init && !reduce.atomic && around.every((l) => !l.reduce),
+    startsApart: reduce.init && around.every((l) => !l.reduce) && ifs.some((c) => c.absent === undefined),
+    exists: exists.length > 0 ? all(exists) : undefined,
   }
 }
 

@@ -3,10 +3,14 @@ import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
+import { lt, variable } from '../../src/ir/expr.ts'
+import { when } from '../../src/ir/statement-builders.ts'
 import { deriveInitialisation } from '../../src/lower/output-initialization.ts'
+import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { agreeOnAll } from '../laws/agree.ts'
 import { interpretedPlan } from '../support/interpreted.ts'
+import { POISON, run, runPlan } from '../support/kernel2.ts'
 
 /** Rows that are listed: nothing visits all elements of `M`. */
 const listed = (body: string, role = 'local'): string => `
@@ -220,3 +224,30 @@ schedule k.threads { split j by 32 -> (jo, ji)  bind ji to thread.x }`).kernel()
     [32, 1, 1],
   ])
 })
+
+test.each([false, true])(
+  'elements that a condition leaves out start where threads reduce together; atomic: %s',
+  (atomic) => {
+    const [m, f] = [2, variable('f')]
+    const update = { ...reduce(at('C', ['i', 'f']), 'max', at('X', ['i', 'f'])), init: true, atomic }
+    const threads = loop('q', 4, [loop('f', 3, [when(lt(f, expr(2)), [update])])], {
+      reduce: true,
+      mode: { kind: 'bind', to: 'thread.x' },
+    })
+    const shape = [expr('m'), 3] as const
+    const kernel = kernel2(
+      'k',
+      ['m'],
+      [buffer('X', shape, 'in'), buffer('C', shape, 'out')],
+      [loop('i', 'm', [threads])],
+    )
+    const arrays = new Map([
+      ['X', [1, -2, 3, 4, 5, -6]],
+      ['C', new Array<number>(m * 3).fill(POISON)],
+    ])
+    const started = { C: [1, -2, Number.NEGATIVE_INFINITY, 4, 5, Number.NEGATIVE_INFINITY] }
+    const data = { params: new Map([['m', m]]), arrays }
+    expect(run(kernel, data, 'threads')).toEqual(started)
+    expect(runPlan(kernel, data)).toEqual(started)
+  },
+)
