@@ -7,10 +7,19 @@ import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
-import { keepParents, parentsIn } from './parent-iterators.ts'
+import { endsBy, keepParents, parentsIn } from './parent-iterators.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 
 const takes = arg.takes(arg.iterators(1)('loops'))
+
+/** What the first says that says anything. */
+function firstOf<T, U>(list: readonly T[], of: (x: T) => U | undefined): U | undefined {
+  for (const x of list) {
+    const found = of(x)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
 
 function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>): Kernel1 {
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
@@ -22,14 +31,16 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
     })
   const queue = [...iters]
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
-  const parent = (x: Iter): Iter | null => parents.get(x) ?? null
   const places = iteration.iters.map((x) => (iters.includes(x) ? queue.shift()! : x))
+  const ends = endsBy(kernel)
+  /** What it stands under, and what says where it ends. */
+  const needs = (x: Iter): readonly Iter[] => [
+    ...[parents.get(x) ?? []].flat(),
+    ...places.filter((y) => ends(x).includes(y.axis)),
+  ]
   const order: Iter[] = []
   const waiting: Iter[] = []
-  const follows = (x: Iter): boolean => {
-    const p = parent(x)
-    return p === null || !places.includes(p) || order.includes(p)
-  }
+  const follows = (x: Iter): boolean => needs(x).every((p) => !places.includes(p) || order.includes(p))
   for (const x of places) {
     waiting.push(x)
     for (let k = waiting.findIndex(follows); k >= 0; k = waiting.findIndex(follows))
@@ -38,18 +49,21 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   const wrong = iters.find((x, k) => k > 0 && order.indexOf(x) < order.indexOf(iters[k - 1]!))
   if (wrong) {
     const legal = order.filter((x) => iters.includes(x)).map((x) => x.name)
-    // What stood before it has waited, for its parent or with that for one further out.
+    // What stood before it has waited, for what it needs or with that for one further out.
     const place = (x: Iter): number => places.indexOf(x)
-    let child = iters[iters.indexOf(wrong) - 1]!
-    while (place(parent(child)!) < place(child)) child = parent(child)!
-    const above = parent(child)!
+    const tooEarly = (x: Iter): readonly [Iter, Iter] | undefined => {
+      const late = needs(x).find((p) => place(p) > place(x))
+      return late ? [x, late] : firstOf(needs(x), tooEarly)
+    }
+    const [child, above] = tooEarly(iters[iters.indexOf(wrong) - 1]!)!
+    const isStored = parents.get(child) === above
     refuse(kernel, step.span, {
       code: 'parent-first',
-      message: `${child.name} would come before ${above.name}, whose positions its coordinates lie under`,
+      message: `${child.name} would come before ${above.name}, ${isStored ? 'whose positions its coordinates lie under' : 'which says where it ends'}`,
       expected: `an axis after its parent: ${legal.join(', ')}`,
       hint:
         iters.includes(child) && iters.includes(above)
-          ? `axis ${child.axis} is stored under axis ${above.axis}: keep their order, the others can go anywhere`
+          ? `axis ${child.axis} ${isStored ? 'is stored under' : 'is counted for each of'} axis ${above.axis}: keep their order, the others can go anywhere`
           : 'name the iterators of the whole chain, parents first',
     })
   }
