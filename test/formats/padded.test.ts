@@ -345,7 +345,7 @@ describe('kernels', () => {
     expect(padding.code).toBe('schedule/format-padding')
     expect(padding.hint).toContain('axis jo is padded with a coordinate of the tensor')
     const race = refusal(() => program.kernel('columns').schedule('at_once'))
-    expect(race.message).toContain('the element that threads would combine')
+    expect(race.message).toContain('the element of y that threads would combine')
     expect(() => program.kernel('columns').schedule('apart')).not.toThrow()
     expect(() => program.kernel('most').as('A', 'absent').compilation.plan).not.toThrow()
   })
