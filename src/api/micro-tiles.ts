@@ -3,6 +3,7 @@
  * do, thin along the dimension, are gathered along it to tiles as the loops want them. A rule is a format.
  */
 import { type PermutableDimension, permutableDimensions } from '../analysis/permutable-dimensions.ts'
+import { appliedName } from '../ast/applied-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { elaborate } from '../elaborate/index.ts'
 import { isDenseRoot } from '../ir/axis.ts'
@@ -160,7 +161,7 @@ function knownAs(
       return []
     if (f.params.some((p) => p.kind !== 'integer' || p.measured)) return []
     const args = selections(extents, f.params.length).find((xs) => structureOf(f, xs) === want)
-    return args ? [args.length > 0 ? `${name}(${args.join(', ')})` : name] : []
+    return args ? [appliedName(name, args)] : []
   })
 }
 

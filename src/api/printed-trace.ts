@@ -1,4 +1,5 @@
 /** The steps of a kernel for people, and for other programs. */
+import { appliedName } from '../ast/applied-name.ts'
 import type { Compilation } from '../run/compile.ts'
 import { printCoordStep } from '../schedule/coords/steps.ts'
 import type { LoopStep } from '../schedule/steps.ts'
@@ -21,13 +22,12 @@ export const printedSteps = (c: Compilation): string[] => c.inOrder(printedCoord
 /** Those alone that decide what is stored. */
 export function printedCoordSteps(c: Compilation): string[] {
   let applied = 0
-  return c.coordSteps.map((s) =>
-    s.kind !== 'as'
-      ? printCoordStep(s)
-      : s.live
-        ? `${s.buffer} as ${s.format.name}${s.args.length > 0 ? `(${s.args.join(', ')})` : ''} ${s.live}`
-        : `${s.buffer} as ${c.kernel.reformats[applied++]!.format}`,
-  )
+  return c.coordSteps.map((s) => {
+    if (s.kind !== 'as') return printCoordStep(s)
+    // What is found in each run is no format of the kernel's.
+    const format = s.live ? appliedName(s.format.name, s.args) : c.kernel.reformats[applied++]!.format
+    return `${s.buffer} as ${format}${s.live ? ` ${s.live}` : ''}`
+  })
 }
 
 export function traceOf(c: Compilation): TraceStep[] {

@@ -1,4 +1,5 @@
 /** Numbers as people read them. */
+import { alignedColumns } from '../ast/aligned-columns.ts'
 
 export const count = (n: number): string =>
   // As `toLocaleString` writes it, which loads the data of locales first: 40 ms.
@@ -21,14 +22,5 @@ export const plainNumbers = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 /** Columns side by side: the first to the left, numbers to the right, the last as it is. */
-export function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, k) => Math.max(...rows.map((r) => r[k]!.length)))
-  return rows.map((r) =>
-    r
-      .map((cell, k) =>
-        k === 0 ? cell.padEnd(widths[k]!) : k === r.length - 1 ? cell : cell.padStart(widths[k]!),
-      )
-      .join('  ')
-      .trimEnd(),
-  )
-}
+export const table = (rows: readonly (readonly string[])[]): string[] =>
+  alignedColumns(rows, (k, n) => k > 0 && k < n - 1)

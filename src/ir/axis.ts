@@ -16,6 +16,7 @@ import {
 } from '../ast/axis-kinds.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
+import { freeVars } from './expr-tree.ts'
 
 interface AxisBase {
   readonly name: string
@@ -102,6 +103,10 @@ export const isSparse = (a: Axis | null | undefined): boolean => hasIndices(a) |
 /** Segments of all coordinates up to a length that is stored. */
 export const isRagged = (a: Axis | null | undefined): boolean =>
   hasIndptr(a) && has(a, 'coordinates', 'implicit')
+
+/** The axes whose coordinates say where loops over one end that are counted. */
+export const endsBy = (a: Axis | null | undefined): readonly string[] =>
+  isDense(a) && a.counted ? [...freeVars(a.counted)] : []
 
 export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind === 'fused'
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'

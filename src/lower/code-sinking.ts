@@ -44,16 +44,17 @@ const isMovable = (s: Stmt): s is Let =>
 
 /** The list, with what only the branches of a condition use at their beginnings. */
 function intoBranches(body: Body, names: Names): Body {
-  if (!body.some(hasVersions)) return body
+  const versions = new Map(body.flatMap((s, k) => (hasVersions(s) ? [[k, s] as const] : [])))
+  if (versions.size === 0) return body
   /** The only statement that uses a name, where there is one. */
   const users = new Map<string, number | 'several'>()
   const moved = new Map<number, Let[]>()
   for (let k = body.length - 1; k >= 0; k--) {
     const s = body[k]!
     const user = s.kind === 'let' ? users.get(s.name) : undefined
-    const within = typeof user === 'number' ? body[user]! : undefined
+    const within = typeof user === 'number' ? versions.get(user) : undefined
     let place = k
-    if (within && hasVersions(within) && isMovable(s) && !mentions(within.cond, s.name)) {
+    if (within && isMovable(s) && !mentions(within.cond, s.name)) {
       place = user as number
       moved.set(place, [s, ...(moved.get(place) ?? [])])
     }

@@ -3,16 +3,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
 import { tune } from '../../src/search.ts'
+import { segmentsOfRows } from '../formats/texts.ts'
 import { runs } from '../support/cases.ts'
 
-const text = (list: string): string => `format seg(rows: list) over (i, j) {
-  axis io = dense_fixed(segments(rows))
-  axis jo = sparse_variable(io, j)
-  axis ii = dense_variable(jo, i)
-  map (i, j) -> (find(rows, i), j, i - rows[find(rows, i)])
-  inverse (io, jo, ii) -> (rows[io] + ii, jo)
-}
-kernel spmv(m: size, n: size) {
+const text = (list: string): string => `${segmentsOfRows('seg')}kernel spmv(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis jd = dense_fixed(n)

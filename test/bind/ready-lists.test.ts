@@ -2,23 +2,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { coords, devices, load, SptError, type StoredTensor } from '../../src/node.ts'
+import { ROW_SUMS, segmentsOfRows } from '../formats/texts.ts'
 import { runs } from '../support/cases.ts'
 
-const TEXT = `format seg(rows: list) over (i, j) {
-  axis io = dense_fixed(segments(rows))
-  axis jo = sparse_variable(io, j)
-  axis ii = dense_variable(jo, i)
-  map (i, j) -> (find(rows, i), j, i - rows[find(rows, i)])
-  inverse (io, jo, ii) -> (rows[io] + ii, jo)
-}
-kernel sum(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer C: f32[i] out
-  iterate sum [i, j] as SR { C[i] += A[i, j] }
-}
-`
+const TEXT = `${segmentsOfRows('seg')}${ROW_SUMS}`
 const drawn = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 5 })).chain(([m, n]) => {
   const cuts = (size: number) =>
     fc

@@ -4,33 +4,14 @@ import { describe, expect, test } from 'vitest'
 import { resident } from '../../src/api/resident.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { convertFor, coords, devices, load, prepareResident } from '../../src/node.ts'
+import { CSR, ROW_SUMS, segmentsOfRows } from '../formats/texts.ts'
 import { runs } from '../support/cases.ts'
 
-const TEXT = `format csr over (i, j) {
-  axis io = dense_fixed(i)
-  axis jo = sparse_variable(io, j)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format vb(rows: list) over (i, j) {
-  axis io = dense_fixed(segments(rows))
-  axis jo = sparse_variable(io, j)
-  axis ii = dense_variable(jo, i)
-  map (i, j) -> (find(rows, i), j, i - rows[find(rows, i)])
-  inverse (io, jo, ii) -> (rows[io] + ii, jo)
-}
-format both(rows: list, s: set) over (i, j) {
+const TEXT = `${CSR}${segmentsOfRows('vb')}format both(rows: list, s: set) over (i, j) {
   part a = csr where (held(s))
   part b = vb(rows)
 }
-kernel sum(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer C: f32[i] out
-  iterate sum [i, j] as SR { C[i] += A[i, j] }
-}
-`
+${ROW_SUMS}`
 const A = coords(
   [4, 3],
   [

@@ -3,32 +3,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
+import { CSR, ROW_SUMS, segmentsOfRows } from './texts.ts'
 
-const TEXT = `format csr over (i, j) {
-  axis io = dense_fixed(i)
-  axis jo = sparse_variable(io, j)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format segments_of(rows: list) over (i, j) {
-  axis io = dense_fixed(segments(rows))
-  axis jo = sparse_variable(io, j)
-  axis ii = dense_variable(jo, i)
-  map (i, j) -> (find(rows, i), j, i - rows[find(rows, i)])
-  inverse (io, jo, ii) -> (rows[io] + ii, jo)
-}
-format masked(s: set) over (i, j) {
+const TEXT = `${CSR}${segmentsOfRows('segments_of')}format masked(s: set) over (i, j) {
   part csr where (held(s))
   part rest = csr
 }
-kernel sum(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  buffer A: f32[i, j] in
-  buffer C: f32[i] out
-  iterate sum [i, j] as SR { C[i] += A[i, j] }
-}
-`
+${ROW_SUMS}`
 const name = fc.constantFrom('p', 'q', 'r')
 const use = (kind: 'list' | 'set', text: (n: string) => string) =>
   name.map((n) => ({ kind, name: n, text: text(n) }))

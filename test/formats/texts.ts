@@ -117,3 +117,23 @@ format nested(c, b) over (i, j) {
   }
 }
 `
+
+/** Segments of rows, by a list; of each the columns that any of its rows has, dense. */
+export const segmentsOfRows = (name: string) => `format ${name}(rows: list) over (i, j) {
+  axis io = dense_fixed(segments(rows))
+  axis jo = sparse_variable(io, j)
+  axis ii = dense_variable(jo, i)
+  map (i, j) -> (find(rows, i), j, i - rows[find(rows, i)])
+  inverse (io, jo, ii) -> (rows[io] + ii, jo)
+}
+`
+
+/** The sum of each row of a sparse matrix. */
+export const ROW_SUMS = `kernel sum(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate sum [i, j] as SR { C[i] += A[i, j] }
+}
+`

@@ -51,7 +51,7 @@ export const LIVE = {
   },
 } as const
 
-const KERNELS = {
+export const KERNELS = {
   left: `kernel product(m: size, n: size, k: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)

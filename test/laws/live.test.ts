@@ -15,7 +15,7 @@ import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
-import { LIVE, type Live, live } from './live-gen.ts'
+import { KERNELS, LIVE, type Live, live } from './live-gen.ts'
 
 let webgpu: Device
 beforeAll(async () => {
@@ -90,15 +90,7 @@ test('what nothing selects may be anything, and what is no number is kept', asyn
   for (const format of ['panels(4, 2)', 'strips(4, 2)'] as const) {
     const name = format.startsWith('panels') ? 'panels' : 'strips'
     const text = `${LIVE[name].text}
-kernel product(m: size, n: size, k: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis q = dense_fixed(k)
-  buffer A: f32[i, q] in
-  buffer B: f32[q, j] in
-  buffer C: f32[i, j] out
-  iterate mul [i, q, j] as SRS { C[i, j] += A[i, q] * B[q, j] }
-}
+${KERNELS.left}
 schedule product.live { A as ${format} live in place }`
     const A = {
       kind: 'dense',

@@ -79,9 +79,8 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
     const known = sizesFor(call, kernel, kind)
     const fixed = scheduledFor(kernel, requested, kind)
     const weights = weightsOf(kernel)
-    const sets = [...usedFor(kernel, requested).keys()].filter(
-      (name) => usedFor(kernel, requested).get(name)?.kind === 'set',
-    )
+    const used = usedFor(kernel, requested)
+    const sets = [...used.keys()].filter((name) => used.get(name)?.kind === 'set')
     /** `tiles`: what formats that take a set have of it. */
     const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | string> => {
       const beside = Object.fromEntries(sets.map((name) => [name, patternOf(layer, tiles)]))
@@ -110,9 +109,12 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
         }
         call.io.progress?.(`predicting: ${k + 1} of ${report.layers.length}`)
         const key = `${layer.rows} ${layer.cols}`
-        const all = new Uint8Array(layer.rows * layer.cols).fill(1)
-        const before = dense.get(key) ?? (await expected(layer, all, all))
-        dense.set(key, before)
+        let before = dense.get(key)
+        if (before === undefined) {
+          const all = new Uint8Array(layer.rows * layer.cols).fill(1)
+          before = await expected(layer, all, all)
+          dense.set(key, before)
+        }
         const kept = keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
         layers.push({ ...layer, predicted: expectedOf(before, await expected(layer, kept, masks[k]!)) })
       }

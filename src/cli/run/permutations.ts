@@ -2,6 +2,7 @@
 import type { PermutableDimension, PermutableIteration } from '../../analysis/permutable-dimensions.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { MicroTile } from '../../api/micro-tiles.ts'
+import { alignedColumns } from '../../ast/aligned-columns.ts'
 import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
 import { position, Text } from '../../ast/source-frame.ts'
 
@@ -80,15 +81,7 @@ function rulesText(rules: readonly MicroTile[]): string[] {
 
 const nameIn = (text: string): string => text.split(' ')[1]!
 
-function aligned(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, k) => Math.max(...rows.map((r) => r[k]!.length)))
-  return rows
-    .map(
-      (r) =>
-        `  ${r
-          .map((cell, k) => cell.padEnd(widths[k]!))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
+const aligned = (rows: readonly (readonly string[])[]): string =>
+  alignedColumns(rows)
+    .map((line) => `  ${line}\n`)
     .join('')
-}

@@ -58,8 +58,8 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }
-  if (step.live) return applyLive(shared, step, buffer, unused, at)
   const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
+  if (step.live) return applyLive(shared, step, { tensor: buffer, chosen }, unused, at)
   const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const leaving = withAttached(kernel.axes, leavingOf(over))

@@ -19,38 +19,30 @@ import { type Built, buildNests } from './live-build.ts'
 import { type LiveFormat, liveFormat } from './live-format.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
-import {
-  checkChildren,
-  chosenAxes,
-  leavingOf,
-  type Split,
-  type StepSpan,
-  splitBuffers,
-} from './tensor-split.ts'
+import { checkChildren, leavingOf, type Split, type StepSpan, splitBuffers } from './tensor-split.ts'
 
-/** @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does */
+/** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does */
 export function applyLive(
   shared: Kernel1,
   step: InstantiateUse,
-  tensor: Buffer1,
+  { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
   unused: (name: string, label?: string) => string,
   at: StepSpan,
 ): Kernel1 {
-  const chosen = chosenAxes(tensor, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
   checkTensor(shared, tensor, chosen, at)
-  const { kernel, over } = withOwnAxes(shared, tensor.name, chosen, (name, label) => unused(name, label))
+  const { kernel, over } = withOwnAxes(shared, tensor.name, chosen, unused)
   const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
   const leaving = leavingOf(over)
-  const instance = instantiate(step, over, (name, label) => unused(name, label), at)
+  const instance = instantiate(step, over, unused, at)
   const format = liveFormat(instance, chosen, at)
   checkChildren(kernel, leaving, instance.text, at)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const buffers = splitBuffers(kernel, over, leaving, instance, (name) => unused(name), at)
+  const buffers = splitBuffers(kernel, over, leaving, instance, unused, at)
   const views = new Views(unused)
   checkPadding(kernel, { over, leaving, instance, buffers, axes, views, at })
   const part = instance.parts[0]!.instance
   const start = buffer.axes.indexOf(over[0]!.name)
-  const built = buildNests(format, { buffer, start }, (name) => unused(name), at)
+  const built = buildNests(format, { buffer, start }, unused, at)
   const live = inPlace(part, format, built)
   const split: Split = {
     over,

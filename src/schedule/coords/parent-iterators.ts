@@ -3,8 +3,7 @@
  * over one axis, so a step that moves, replaces or fuses iterators has to keep these pairs, not only the axes' order.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { type Axis, isAttached, isDense, isFused, isGathered } from '../../ir/axis.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { type Axis, isAttached, isFused, isGathered } from '../../ir/axis.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import { refuse } from './iterator-names.ts'
@@ -39,15 +38,6 @@ function entersBy(axis: Axis, axes: ReadonlyMap<string, Axis>): string | null {
   if (isFused(axis) || isGathered(axis) || axis.parent === null) return null
   const parent = axes.get(axis.parent)
   return isAttached(parent) ? parent.base : axis.parent
-}
-
-/** The axes whose coordinates say where loops over the axis of an iterator end. */
-export function endsBy(kernel: Kernel1): (x: Iter) => readonly string[] {
-  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  return ({ axis }) => {
-    const own = axes.get(axis)
-    return isDense(own) && own.counted ? [...freeVars(own.counted)] : []
-  }
 }
 
 const openedBy = (axis: Axis): readonly string[] =>

@@ -3,23 +3,15 @@
  * (SparseTIR's sparse_reorder), except those whose parent then comes later: they follow it. Spatial iterators write
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
+import { endsBy } from '../../ir/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
-import { endsBy, keepParents, parentsIn } from './parent-iterators.ts'
+import { keepParents, parentsIn } from './parent-iterators.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 
 const takes = arg.takes(arg.iterators(1)('loops'))
-
-/** What the first says that says anything. */
-function firstOf<T, U>(list: readonly T[], of: (x: T) => U | undefined): U | undefined {
-  for (const x of list) {
-    const found = of(x)
-    if (found !== undefined) return found
-  }
-  return undefined
-}
 
 function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>): Kernel1 {
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
@@ -32,12 +24,13 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   const queue = [...iters]
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
   const places = iteration.iters.map((x) => (iters.includes(x) ? queue.shift()! : x))
-  const ends = endsBy(kernel)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   /** What it stands under, and what says where it ends. */
-  const needs = (x: Iter): readonly Iter[] => [
-    ...[parents.get(x) ?? []].flat(),
-    ...places.filter((y) => ends(x).includes(y.axis)),
-  ]
+  const needs = (x: Iter): readonly Iter[] => {
+    const parent = parents.get(x)
+    const ends = endsBy(axes.get(x.axis))
+    return [...(parent ? [parent] : []), ...places.filter((y) => ends.includes(y.axis))]
+  }
   const order: Iter[] = []
   const waiting: Iter[] = []
   const follows = (x: Iter): boolean => needs(x).every((p) => !places.includes(p) || order.includes(p))
@@ -53,7 +46,10 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
     const place = (x: Iter): number => places.indexOf(x)
     const tooEarly = (x: Iter): readonly [Iter, Iter] | undefined => {
       const late = needs(x).find((p) => place(p) > place(x))
-      return late ? [x, late] : firstOf(needs(x), tooEarly)
+      if (late) return [x, late]
+      return needs(x)
+        .map(tooEarly)
+        .find((found) => found !== undefined)
     }
     const [child, above] = tooEarly(iters[iters.indexOf(wrong) - 1]!)!
     const isStored = parents.get(child) === above

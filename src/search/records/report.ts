@@ -1,4 +1,5 @@
 /** Records as people read them. */
+import { alignedColumns } from '../../ast/aligned-columns.ts'
 import { escapedLine } from '../../ast/render.ts'
 import type { Timing } from '../types.ts'
 import type { StoredTrial, Study, StudySummary } from './types.ts'
@@ -17,19 +18,10 @@ const pairs = (values: Readonly<Record<string, string | number>>): string =>
     .map(([name, value]) => `${name}=${value}`)
     .join(' ')
 
-function table(rows: readonly (readonly string[])[]): string {
-  const clean = rows.map((r) => r.map(escapedLine))
-  const widths = clean[0]!.map((_, k) => Math.max(...clean.map((r) => r[k]!.length)))
-  return clean
-    .map(
-      (r) =>
-        `${r
-          .map((c, k) => c.padEnd(widths[k]!))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
+const table = (rows: readonly (readonly string[])[]): string =>
+  alignedColumns(rows.map((r) => r.map(escapedLine)))
+    .map((line) => `${line}\n`)
     .join('')
-}
 
 /** @param all how many there are, of which these were picked */
 export function studyTable(studies: readonly StudySummary[], path: string, all = studies.length): string {

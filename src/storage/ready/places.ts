@@ -7,6 +7,7 @@ import type { FormatInstance } from '../../ir/format.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { evaluateQueries } from '../attribute-queries.ts'
 import type { Column, Frame } from '../column-engine.ts'
+import { pointOf } from '../coordinate-text.ts'
 import type { Coroutine } from '../coroutines.ts'
 import type { Scope } from '../engine-operands.ts'
 
@@ -44,15 +45,17 @@ export function* checkStanding<C extends Column>(
     const exprs = [...dims.map((d) => variable(d.name)), ...stands, ...told.map(({ e }) => e)]
     const values = yield* frame.engine.valuesAt(frame, exprs, at)
     const [n, k] = [dims.length, told.length]
-    const point = (names: readonly string[], from: number): string =>
-      `(${names.join(', ')}) = (${values.slice(from, from + names.length).join(', ')})`
-    const names = told.map((t) => t.name)
+    const dimensions = pointOf(
+      dims.map((d) => d.name),
+      values.slice(0, n),
+    )
+    const place = pointOf(
+      told.map((t) => t.name),
+      values.slice(n, n + k),
+    )
     fail({
       code: 'format/not-inverse',
-      message: `the arrays of ${instance.text} hold ${point(
-        dims.map((d) => d.name),
-        0,
-      )} at ${point(names, n)}, and the map puts it at (${values.slice(n + k).join(', ')})`,
+      message: `the arrays of ${instance.text} hold ${dimensions} at ${place}, and the map puts it at (${values.slice(n + k).join(', ')})`,
       expected: 'elements where the map puts them',
       hint: 'give the list that the arrays were made with',
     })

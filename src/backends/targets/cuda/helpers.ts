@@ -1,6 +1,13 @@
 /** Functions and types that CUDA texts define where they need them. */
 import type { Helpers } from '../../spellings.ts'
 
+/** fminf and fmaxf drop NaN; one instruction keeps it. */
+const extreme = (name: 'min' | 'max', op: '<' | '>'): string =>
+  `template <typename T> static __device__ __forceinline__ T ${name}_of(T a, T b) { return a != a || a ${op} b ? a : b; }
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float ${name}_of(float a, float b) { float r; asm("${name}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+#endif`
+
 export const HELPER: Readonly<Record<string, string>> = {
   f16_to_f32:
     'static __device__ __forceinline__ float f16_to_f32(unsigned short h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }',
@@ -17,15 +24,8 @@ export const HELPER: Readonly<Record<string, string>> = {
   const float f = __double2float_rz(x);
   return x != x || (double)f == x ? f : __uint_as_float(__float_as_uint(f) | 1u);
 }`,
-  // fminf and fmaxf drop NaN; one instruction keeps it.
-  min_of: `template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }
-#if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ float min_of(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
-#endif`,
-  max_of: `template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }
-#if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ float max_of(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
-#endif`,
+  min_of: extreme('min', '<'),
+  max_of: extreme('max', '>'),
   to_int: `template <typename T, typename F> static __device__ __forceinline__ T to_int(F x, F lo, F hi, T least, T most) {
   return x != x ? T(0) : x <= lo ? least : x >= hi ? most : T(x);
 }`,
