@@ -85,7 +85,8 @@ export class Trials {
         const prepared = await this.#data.prepare(compiled)
         try {
           const [once = 0] = await prepared.time(1)
-          const more = once > LONG ? [] : await prepared.time(this.#repeats)
+          const more =
+            once > LONG ? [] : (await prepared.measure({ warmups: 1, repeats: this.#repeats })).times
           const ms = Math.min(once, ...more)
           this.#keep(name, kernel, ms)
           return { name, kernel, ms }

@@ -41,6 +41,7 @@ export async function atFullClock(device: Device, commands: readonly Command[]):
       if (!(e instanceof SptError)) throw e
       return
     }
+    // Only work without a pause counts: calls that follow each other within a second may have waited in between.
+    lastUp.set(device, performance.now())
   }
-  lastUp.set(device, performance.now())
 }

@@ -55,6 +55,24 @@ law.prop([fc.array(fc.integer({ min: 2, max: 6 }), { maxLength: 6 }), fc.integer
   expect(worked()).toBeGreaterThan(before)
 })
 
+law.prop([fc.array(fc.integer({ min: 100, max: 990 }), { minLength: 10, maxLength: 20 })], {
+  numRuns: runs(30),
+})(
+  'calls that follow each other closely do not stand for work: the clock is brought up again while they go on',
+  async (pauses) => {
+    const { device, worked } = rising([], 100)
+    await atFullClock(device, [COMMAND])
+    for (let [before, idle] = [worked(), 0]; pauses.length > 0; ) {
+      const pause = pauses.pop()!
+      vi.advanceTimersByTime(pause)
+      idle += pause
+      await atFullClock(device, [COMMAND])
+      if (worked() > before) [before, idle] = [worked(), 0]
+      expect(idle).toBeLessThanOrEqual(1000)
+    }
+  },
+)
+
 law('processors have no clock that falls', async () => {
   for (const facts of [{ kind: 'cpu' }, { isSoftware: true }] as const) {
     const { device, worked } = rising([4], 100, facts)
