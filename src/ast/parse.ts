@@ -10,6 +10,7 @@ import { expressions, kernels, statements } from './parse-code.ts'
 import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf } from './parse-context.ts'
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
+import { type Match, matchOnce } from './parse-once.ts'
 import { schedules } from './parse-schedules.ts'
 import { spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
@@ -37,8 +38,7 @@ const files: Actions = {
 
 /** A grammar, and what its nodes say; the words that steps begin with. */
 interface Language {
-  readonly grammar: SptGrammar
-  readonly semantics: ReturnType<SptGrammar['createSemantics']>
+  readonly match: Match
   readonly words: readonly string[]
 }
 
@@ -55,7 +55,7 @@ function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language
     ...spaces,
     ...stepActions(steps),
   })
-  return { grammar, semantics, words: steps.map((s) => s.word) }
+  return { match: matchOnce(grammar, semantics), words: steps.map((s) => s.word) }
 }
 
 /** Made for the first text: programs may come from a cache. */
@@ -72,11 +72,6 @@ const withoutSteps = lazily(() => languageOf(grammar, []))
 
 /** The same grammar with more rules: what the build adds to Ohm's bundle (`scripts/slim-grammar.mjs`). */
 const extensible = grammar as SptGrammar & { with(name: string, rules: object): SptGrammar }
-
-/** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */
-interface Failures {
-  getRightmostFailures(): readonly { toString(): string }[]
-}
 
 /**
  * Scans a text. Where a bracket closes nothing, the one that it should close may be missing far before: then what stands
@@ -102,13 +97,12 @@ function refuseBefore({ name, text: whole }: Source, rule: string, language: Lan
     return
   }
   const { text, at } = condensed
-  const match = language.grammar.match(text, rule)
-  if (!match.failed()) return
-  const place = at(match.getRightmostFailurePosition())
+  const match = language.match(text, rule)
+  if (!('place' in match)) return
+  const place = at(match.place)
   if (place >= before.text.trimEnd().length) return
-  const failures = (match as unknown as Failures).getRightmostFailures().map(String)
   const label = { span: bracket, text: 'this then closes nothing' }
-  fail({ ...explain(before, place, failures, language.words), labels: [label] })
+  fail({ ...explain(before, place, match.failures, language.words), labels: [label] })
 }
 
 /**
@@ -135,11 +129,10 @@ function reading<T>(
   const within = <U>(start: number, run: () => U): U =>
     inContext({ ...shared, at: (place) => from + at(start + place) }, run)
   const read = (piece: string, start: number): unknown => {
-    const match = language.grammar.match(piece, rule)
-    if (!match.failed()) return within(start, () => language.semantics(match).ast())
-    const failures = (match as unknown as Failures).getRightmostFailures().map(String)
-    const place = at(start + match.getRightmostFailurePosition())
-    return placed(from, () => fail(explain(source, place, failures, language.words)))
+    const match = language.match(piece, rule)
+    if (!('place' in match)) return within(start, () => get(match))
+    const place = at(start + match.place)
+    return placed(from, () => fail(explain(source, place, match.failures, language.words)))
   }
   const readPieces = (): readonly unknown[] => {
     let end = 0

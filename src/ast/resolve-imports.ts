@@ -1,6 +1,7 @@
 /** Text of several files → a program. Reading is the caller's: this runs in a browser as well. */
 import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
+import { Latest } from './latest.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
 import type { File } from './nodes.ts'
@@ -35,33 +36,24 @@ const keyOf = (source: Source): string => `${source.name}\n${source.text}`
 /** Reads texts, each once: programs import the same files again and again, and nobody changes a tree. */
 class Memory {
   readonly #parse: Parser['parse']
-  readonly #trees = new Map<string, File>()
-  #kept = 0
+  readonly #trees = new Latest<File>(KEPT)
 
   constructor({ parse }: Parser) {
     this.#parse = parse
   }
 
   #keep(source: Source, file: File): File {
-    const key = keyOf(source)
-    // The latest come last; the first go where there are too many.
-    if (!this.#trees.delete(key)) this.#kept += key.length
-    this.#trees.set(key, file)
-    for (const old of this.#trees.keys()) {
-      if (this.#kept <= KEPT) break
-      this.#trees.delete(old)
-      this.#kept -= old.length
-    }
+    this.#trees.keep(keyOf(source), file)
     return file
   }
 
   parsed(source: Source): File {
-    return this.#keep(source, this.#trees.get(keyOf(source)) ?? this.#parse(source))
+    return this.#trees.get(keyOf(source)) ?? this.#keep(source, this.#parse(source))
   }
 
   /** The same of a text that `between` may have from another process. */
   async parsedOrStored(source: Source, between: Trees | undefined): Promise<File> {
-    if (!between || this.#trees.has(keyOf(source))) return this.parsed(source)
+    if (!between || this.#trees.get(keyOf(source))) return this.parsed(source)
     const stored = await between.load(source)
     if (stored) return this.#keep(source, stored)
     const file = this.parsed(source)
