@@ -48,7 +48,7 @@ export const cutByPart = (list: string, part: Asking, over: Instance['over']): E
 
 /**
  * The extents that a list ends with, each once: those of all coordinates that maps, keys and conditions look up in it. None where
- * they look up other expressions alone: it may end anywhere then.
+ * they look up other expressions alone, or nothing: it may end anywhere then.
  */
 export function extentsCut(
   list: string,
@@ -58,7 +58,6 @@ export function extentsCut(
   const inTree = (t: PartTree): (Expr | undefined)[] =>
     t.kind === 'leaf' ? [] : [...lookedUp(list, t.queries, extents, []), ...childrenOf(t).flatMap(inTree)]
   const all = [...parts.flatMap((p) => lookedUpIn(list, p.instance, extents)), ...inTree(tree)]
-  // A list that nothing is looked up in is one of the first dimension.
-  const known = all.length === 0 ? [over[0]!.extent] : all.filter((e) => e !== undefined)
+  const known = all.filter((e) => e !== undefined)
   return [...new Map(known.map((e) => [keyOf(e), e])).values()]
 }

@@ -3,10 +3,9 @@
  * data-parallel operations that their declarations name (`ir/queries.ts`).
  */
 import type { Interval } from '../analysis/integers/interval.ts'
-import { boundsOf } from '../analysis/integers/ranges.ts'
 import { rankFrom } from '../analysis/known-ranks.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { binary, type Expr, ge, int, lt, variable } from '../ir/expr.ts'
+import { type Expr, int, variable } from '../ir/expr.ts'
 import { textOfAsked } from '../ir/print-queries.ts'
 import {
   asFields,
@@ -18,9 +17,10 @@ import {
   type Tables,
 } from '../ir/queries.ts'
 import type { Column, Frame } from './column-engine.ts'
-import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
+import { boundsIn } from './expression-bounds.ts'
+import { checkAsked } from './table-reads.ts'
 
 /**
  * Makes a column for each query under its name; queries may mention the ones before them.
@@ -38,7 +38,8 @@ export function* evaluateQueries<C extends Column>(
     const value = typeof column === 'function' ? column(asFields(q), tables) : known
     const sort = sourceOf(q, 'sort')
     const places = sort === undefined ? undefined : given(scope.places, sort).length
-    if (places !== undefined) yield* checkPlaces(frame, q, places, scope.dims)
+    const ofPlaces = places === undefined ? undefined : { of: q, count: places }
+    yield* checkAsked(frame, operandsOf(q), scope.dims, queries.slice(0, k), ofPlaces)
     const bounded = column === 'least' ? checkNotNegative(frame, q, queries) : value
     const range =
       bounded && places === undefined
@@ -57,7 +58,7 @@ function rangeOf<C extends Column>(
   q: Query,
   answer: Expr,
 ): { readonly lo: number; readonly hi: number } | undefined {
-  const rangeIn = (e: Expr): Interval | undefined => boundsOf(e, (name) => frame.range(name))
+  const rangeIn = (e: Expr): Interval | undefined => boundsIn(frame, e)
   const { least } = boundsOfQuery(q, {
     different: () => undefined,
     list: (_, of) => ((rangeIn(of)?.lo ?? -1) >= 0 ? { least: int(0) } : {}),
@@ -96,7 +97,7 @@ function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>):
 /** Minima are taken of what is not negative. */
 function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: readonly Query[]): Expr {
   const of = operandsOf(q)[0]!
-  const range = boundsOf(of, (name) => frame.range(name))
+  const range = boundsIn(frame, of)
   if (frame.n === 0 || (range && range.lo >= 0)) return of
   return fail({
     code: 'format/least-range',
@@ -119,7 +120,9 @@ function tablesOf<C extends Column>(frame: Frame<C>, scope: Scope<C>): Tables {
     dims: scope.dims.map((d) => variable(d.name)),
     list(name) {
       const list = given(scope.lists, name)
+      const held = frame.lists.get(name)
       frame.tables.set(`@list ${name}`, list)
+      if (held) frame.lists.set(`@list ${name}`, held)
       return { table: `@list ${name}`, length: frame.sized(list.length, `@length ${name}`) }
     },
     sort(name) {
@@ -136,30 +139,5 @@ function tablesOf<C extends Column>(frame: Frame<C>, scope: Scope<C>): Tables {
         return { indptr, indices }
       })
     },
-  }
-}
-
-/** Only of what may be no coordinate of a sort it is looked whether it is one. */
-function* checkPlaces<C extends Column>(
-  frame: Frame<C>,
-  q: Query,
-  count: number,
-  dims: Scope<C>['dims'],
-): Coroutine<void> {
-  for (const of of operandsOf(q)) {
-    const known = boundsOf(of, (name) => frame.range(name))
-    if (frame.n === 0 || (known && known.lo >= 0 && known.hi < count)) continue
-    const extent = frame.sized(count, `@places of ${q.name}`)
-    const outside = binary('or', lt(of, int(0)), ge(of, extent))
-    const [at = -1] = yield* frame.engine.first(frame, [outside])
-    if (at < 0) continue
-    const [x] = yield* frame.engine.valuesAt(frame, [of], at)
-    fail({
-      code: 'format/map-range',
-      message: `at ${yield* pointAt(frame, dims, at)} the place of coordinate ${x} is asked for`,
-      ...(q.span ? { span: q.span } : {}),
-      expected: `a coordinate from 0 to ${count - 1}`,
-      hint: `ask ${sourceOf(q, 'sort')}[…] for coordinates of the dimension that is sorted`,
-    })
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Frames of columns by name, one element for each entry, and the data-parallel operations of conversion on them:
- * map, reduce, sort, gather, scatter, scan. Where columns lie and who works on them an engine says: typed arrays on the
- * host, memory and generated kernels on a device.
+ * Frames of columns by name, one element for each entry, and the data-parallel operations of conversion on them: map, reduce, sort,
+ * gather, scatter, scan. An engine says where columns lie and who works on them: typed arrays on the host, kernels on a device.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -23,6 +22,7 @@ import type {
   Stored,
   Unmeasured,
 } from './engine-operands.ts'
+import type { GivenList } from './format-operands.ts'
 import type { Order, Rising } from './sort-elision.ts'
 import type { Level, PlacedEntries } from './storage.ts'
 import { unknownName } from './unknown-name.ts'
@@ -46,7 +46,9 @@ export class Frame<C extends Column> {
   /** Arrays that expressions load at an index. */
   readonly tables: Map<string, C>
   readonly sizes: Map<string, number>
-  /** What loads beyond a table read, where the engine does so. */
+  /** Of these tables, lists that come with the data. Nothing is read beyond them. */
+  readonly lists = new Map<string, GivenList>()
+  /** What loads beyond other tables read, where the engine does so. */
   readonly fills = new Map<string, number>()
   /** Least and greatest value, where known: by column or size. */
   readonly bounds = new Map<string, readonly [number, number]>()
@@ -145,11 +147,9 @@ export class Frame<C extends Column> {
 
   /** A frame that knows what this one does of columns and sizes, without columns. */
   sibling(n: number): Frame<C> {
-    const out = new Frame(this.engine, n, this.sizes, this.tables)
-    for (const [name, b] of this.bounds) out.bounds.set(name, b)
-    for (const name of this.signed) out.signed.add(name)
-    for (const [name, x] of this.fills) out.fills.set(name, x)
-    return out
+    const [bounds, fills, lists] = [new Map(this.bounds), new Map(this.fills), new Map(this.lists)]
+    const known = { bounds, fills, lists, signed: new Set(this.signed) }
+    return Object.assign(new Frame(this.engine, n, this.sizes, this.tables), known)
   }
 }
 

@@ -16,8 +16,7 @@ import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact } from './entry-enumeration.ts'
-import type { FormatOperands } from './format-operands.ts'
-import { withSegments } from './format-operands.ts'
+import { type FormatOperands, givenList, withSegments } from './format-operands.ts'
 import { assemblePart, type Context, type Part } from './part-assembly.ts'
 import { chains, entriesOfPart } from './part-entries.ts'
 import { partitionByPart } from './partition-by-part.ts'
@@ -182,15 +181,15 @@ export function asksForValues({ tree, parts }: Instance): boolean {
   return inTree(tree) || parts.some((p) => asks(p.instance.queries))
 }
 
-/** Lists where maps load them; beyond their ends they have the last element. */
+/** Lists where maps load them. */
 export function bindLists<C extends Column>(
   frame: Frame<C>,
   lists: ReadonlyMap<string, C>,
-  given: FormatOperands,
+  given: Pick<FormatOperands, 'lists'>,
 ): void {
   for (const [name, list] of lists) {
     frame.tables.set(name, list)
-    frame.fills.set(name, given.lists.get(name)?.at(-1) ?? 0)
+    frame.lists.set(name, givenList(given, name))
   }
 }
 

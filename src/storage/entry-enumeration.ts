@@ -15,6 +15,7 @@ import { bindTables, guarded, type Inverse } from './inverse-remapping.ts'
 import { atPositions, listedIn } from './list-tables.ts'
 import type { Order } from './sort-elision.ts'
 import type { Level } from './storage.ts'
+import { checkReads, unsureReads } from './table-reads.ts'
 
 /** A tensor over axes. */
 export interface StoredLevels<C> {
@@ -63,11 +64,13 @@ export function* entriesOf<C extends Column>(
   const back = (e: Expr): Expr =>
     guarded(positions, substitute(atPositions(positions, e, lists, above), coordinates), inverse.tables)
   const dims = new Map(inverse.dims.map(({ name }, k) => [name, back(inverse.exprs[k]!)]))
-  const conditions = [
+  const held = [
     ...listedIn(inverse.exprs, lists).map(back),
-    ...keptIf(positions, stored, coordinates, dims, inverse),
+    ...holdsIf(positions, stored, coordinates),
     ...(stored.mask ? [isHeld(positions, stored.mask, stored.trees, places)] : []),
   ]
+  yield* checkInverse(positions, stored, inverse, { held, coordinates, dims, back })
+  const conditions = [...held, ...inverse.dims.flatMap((d) => liesWithin(positions, d, dims, inverse))]
   const frame =
     conditions.length === 0
       ? everything(positions, dims, sizes, made)
@@ -111,24 +114,52 @@ function orderOf<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Or
   return out
 }
 
-/** Conditions of what is an entry: no padding, within the tensor, and stored if it is in a dense level. */
-function keptIf<C extends Column>(
+/** Of a dimension's coordinate; none where coordinates are stored. */
+function liesWithin<C extends Column>(
+  frame: Frame<C>,
+  { name, extent }: Inverse<C>['dims'][number],
+  dims: ReadonlyMap<string, Expr>,
+  { exprs }: Inverse<C>,
+): Expr[] {
+  const c = dims.get(name)!
+  return exprs.every((e) => e.kind === 'var') ? [] : [ge(c, int(0)), lt(c, frame.sized(extent))]
+}
+
+/**
+ * Of ready-made arrays nobody looked yet where elements go: none has its coordinate at a position that a list lacks. What lies
+ * outside of the tensor in another dimension is no element.
+ * @throws SptError `format/map-range`
+ */
+function* checkInverse<C extends Column>(
+  frame: Frame<C>,
+  { trees }: StoredLevels<C>,
+  inverse: Inverse<C>,
+  over: {
+    readonly held: readonly Expr[]
+    readonly coordinates: ReadonlyMap<string, Expr>
+    readonly dims: ReadonlyMap<string, Expr>
+    readonly back: (e: Expr) => Expr
+  },
+): Coroutine<void> {
+  const extents = new Map(trees.flat().map((l) => [l.axis.name, l.extent]))
+  const reads = inverse.exprs.map((e) => unsureReads(frame, [e], { extents, inFrame: over.back }))
+  const others = inverse.dims.flatMap((d, k) =>
+    reads[k]!.length > 0 ? [] : liesWithin(frame, d, over.dims, inverse),
+  )
+  const named = { names: [...over.coordinates.keys()], exprs: [...over.coordinates.values()] }
+  yield* checkReads(frame, reads.flat(), named, [...over.held, ...others])
+}
+
+/** Conditions of what is held: no padding, and stored if it is in a dense level. */
+function holdsIf<C extends Column>(
   frame: Frame<C>,
   stored: StoredLevels<C>,
   coordinates: ReadonlyMap<string, Expr>,
-  dims: ReadonlyMap<string, Expr>,
-  inverse: Inverse<C>,
 ): Expr[] {
   const levels = stored.trees.flat()
   const out = levels
     .filter((l) => hasWidth(l.axis))
     .map((l) => lt(coordinates.get(l.axis.name)!, frame.sized(l.extent)))
-  const plain = inverse.exprs.every((e) => e.kind === 'var')
-  if (!plain)
-    for (const d of inverse.dims) {
-      const c = dims.get(d.name)!
-      out.push(ge(c, int(0)), lt(c, frame.sized(d.extent)))
-    }
   if (stored.values && stored.drop !== null) {
     const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
     const value = load(VALUES, [variable(ENTRY)], dtype)

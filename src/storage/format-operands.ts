@@ -1,4 +1,5 @@
 /** Operands of formats: the sizes, lists and sets that they take from the data next to coordinates. */
+import { invariant } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
 import type { ValueArray } from './tensor.ts'
@@ -14,10 +15,23 @@ export interface FormatOperands {
   readonly sets: ReadonlyMap<string, readonly Int32Array[]>
 }
 
+/** A list that comes with the data: its name there, and boundaries, which ascend. */
+export interface GivenList {
+  readonly name: string
+  readonly values: Int32Array
+}
+
 /** Values of entries, in storage bits. */
 export interface EntryValues {
   readonly values: ValueArray
   readonly dtype: Dtype
+}
+
+/** A list by its name. */
+export function givenList({ lists }: Pick<FormatOperands, 'lists'>, name: string): GivenList {
+  const values = lists.get(name)
+  invariant(values, `the list ${name} comes with the data`)
+  return { name, values }
 }
 
 /** The same with the numbers of segments of all lists among the sizes. */

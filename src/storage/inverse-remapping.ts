@@ -8,11 +8,14 @@ import { all, type Expr, ge, int, lt, select, variable } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Column, Frame } from './column-engine.ts'
+import { type FormatOperands, type GivenList, givenList } from './format-operands.ts'
 
 /** An array that expressions load, and what lies outside of it. */
 export interface FilledTable<C> {
   readonly column: C
   readonly fill: number
+  /** If it is a list that comes with the data: nothing is read outside of it. */
+  readonly list?: GivenList | undefined
 }
 
 export type Tables<C> = ReadonlyMap<string, FilledTable<C>>
@@ -42,8 +45,9 @@ export function guarded<C extends Column>(frame: Frame<C>, e: Expr, tables: Tabl
 
 /** Puts tables and their lengths where expressions of a frame find them. */
 export function bindTables<C extends Column>(frame: Frame<C>, tables: Tables<C>): void {
-  for (const [name, { column, fill }] of tables) {
+  for (const [name, { column, fill, list }] of tables) {
     frame.tables.set(name, column)
+    if (list) frame.lists.set(name, list)
     frame.fills.set(name, fill)
     frame.sizes.set(`@length ${name}`, column.length)
   }
@@ -54,12 +58,14 @@ export function inverseTables<C>(
   instance: FormatInstance,
   tables: ReadonlyMap<string, C>,
   sizes: ReadonlyMap<string, number>,
+  given: Pick<FormatOperands, 'lists'>,
 ): Tables<C> {
   return new Map(
-    instance.tables.map(({ name, fill }) => {
+    instance.tables.map(({ name, of, source, fill }) => {
       const column = tables.get(name)
       invariant(column, `nothing gives the table ${name}`)
-      return [name, { column, fill: evaluate(fill, sizes) }]
+      const list = of === 'list' ? givenList(given, source) : undefined
+      return [name, { column, fill: evaluate(fill, sizes), list }]
     }),
   )
 }

@@ -2,27 +2,26 @@
 
 import { rankFrom } from '../analysis/known-ranks.ts'
 import { neededBy } from '../analysis/query-dependence.ts'
-import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { chainTo, hasIndices } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { add, binary, type Expr, ge, int, not, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
-import { queriesIn } from '../ir/print-queries.ts'
 import { evaluateQueries, positiveIn } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
-import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import { maskOf } from './element-masks.ts'
 import type { Scope } from './engine-operands.ts'
 import { checkFilled } from './filled-slots.ts'
-import type { FormatOperands } from './format-operands.ts'
+import { type FormatOperands, givenList } from './format-operands.ts'
 import { bindTables, guarded, inverseTables } from './inverse-remapping.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 import { assembleLists, atPositions, listedIn, positionAbove } from './list-tables.ts'
+import { isNotUndone, leavesExtents } from './remapping-refusals.ts'
 import { evaluateSort } from './sort-permutations.ts'
 import type { Level, PlacedEntries } from './storage.ts'
+import { checkAsked, namedBy, refuseRead, unsureReads } from './table-reads.ts'
 import { assembleTrees, type Begun } from './tree-assembly.ts'
 
 /** What a conversion knows beside the entries. */
@@ -83,7 +82,7 @@ export function* remapCoordinates<C extends Column>(
     tables.set(table.name, list)
     // Maps load it under the name in the text, whatever its name among the data is.
     frame.tables.set(table.name, list)
-    frame.fills.set(table.name, context.given.lists.get(table.source)?.at(-1) ?? 0)
+    frame.lists.set(table.name, givenList(context.given, table.source))
   }
   const asked = new Set<string>()
   for (const sort of instance.sorts) {
@@ -92,6 +91,7 @@ export function* remapCoordinates<C extends Column>(
       const first = neededBy(sort.of, instance.queries).filter((q) => !asked.has(q.name))
       for (const q of first) asked.add(q.name)
       yield* evaluateQueries(frame, first, { ...context, places })
+      yield* checkAsked(frame, [sort.of], context.dims, instance.queries)
       frame.engine.compute(frame, sort.dim, sort.of)
     }
     const { place, at } = yield* evaluateSort(frame, sort, { ...context, places })
@@ -101,10 +101,12 @@ export function* remapCoordinates<C extends Column>(
   }
   const others = instance.queries.filter((q) => !asked.has(q.name))
   yield* evaluateQueries(frame, others, { ...context, places })
+  const written = [...instance.map, ...instance.lists.map((l) => l.coordinate)]
+  yield* checkAsked(frame, written, context.dims, instance.queries)
   frame.engine.release(...places.values())
   const ranks = ranksIn(frame, instance)
   const { coordinates, begun } = yield* mapped(frame, part, context, { tables, ranks, proved })
-  const loads = inverseTables(instance, tables, frame.sizes)
+  const loads = inverseTables(instance, tables, frame.sizes, context.given)
   if (!instance.claims.every((c) => c.follows))
     yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
   const late = instance.map.filter((_, k) => frame.deferred.has(`@${instance.order[k]}`))
@@ -133,7 +135,7 @@ function ranksIn<C extends Column>(
 function* mapped<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
-  { dims }: Context<C>,
+  { dims, given }: Context<C>,
   known: { tables: Map<string, C>; ranks: ReadonlyMap<string, Expr>; proved: Proved },
 ): Coroutine<Pick<Remapped<C>, 'coordinates' | 'begun'>> {
   const { tables, ranks, proved } = known
@@ -164,20 +166,23 @@ function* mapped<C extends Column>(
       yield* leavesExtents({ ...refusal, coordinates: new Map([...coordinates, ...listed]) }, found)
   }
   const begun = yield* assembleLists(frame, instance, new Map([...coordinates, ...listed]), ranks, tables)
-  const loads = inverseTables(instance, tables, frame.sizes)
+  const loads = inverseTables(instance, tables, frame.sizes, given)
   bindTables(frame, loads)
-  const back = instance.inverse.map((e) =>
-    guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads),
-  )
+  const inFrame = (e: Expr): Expr =>
+    guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads)
+  const back = instance.inverse.map(inFrame)
+  const reads = unsureReads(frame, instance.inverse, { extents, inFrame })
   const outside = [...coordinates].flatMap(beyond)
   const wrong = [
     ...back.map((e, k) => binary('ne', e, variable(dims[k]!.name))),
-    ...listedIn(instance.inverse, lists).map((e) =>
-      not(guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads)),
-    ),
+    ...listedIn(instance.inverse, lists).map((e) => not(inFrame(e))),
   ]
   const unsure = [
     ...(proved.range ? [] : [{ any: outside, refuse: leavesExtents }]),
+    ...reads.map((read) => ({
+      any: [read.outside],
+      refuse: (_: unknown, at: number) => refuseRead(frame, read, namedBy(dims), at),
+    })),
     ...(proved.inverse && back.every((e) => engine.fits(frame, e))
       ? []
       : [{ any: wrong, refuse: isNotUndone }]),
@@ -190,59 +195,6 @@ function* mapped<C extends Column>(
   for (const [k, { refuse }] of unsure.entries())
     if (found[k]! >= 0) yield* refuse({ ...refusal, back }, found[k]!)
   return { coordinates, begun }
-}
-
-interface Refusal<C extends Column> {
-  readonly frame: Frame<C>
-  readonly part: PartInstance
-  readonly coordinates: ReadonlyMap<string, Expr>
-  readonly extents: ReadonlyMap<string, number>
-  readonly back: readonly Expr[]
-  readonly dims: Scope<C>['dims']
-}
-
-function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
-  const { frame, extents } = r
-  const names = [...r.coordinates.keys()]
-  const dims = r.dims.map((d) => d.name)
-  const exprs = [...dims.map((n) => variable(n)), ...r.coordinates.values()]
-  const values = yield* frame.engine.valuesAt(frame, exprs, entry)
-  const to = values.slice(dims.length)
-  const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
-  const extent = extents.get(names[k]!)
-  const name = names[k]!
-  const { order, map, lists } = r.part.instance
-  const written = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
-  const { span } = written
-  const asked = queriesIn(written, r.part.instance)
-  const own = asked.map(({ name }) => variable(name))
-  const answers = own.length > 0 ? yield* frame.engine.valuesAt(frame, own, entry) : []
-  const where = asked.map(({ text }, d) => `${text} is ${answers[d]}`).join(' and ')
-  return fail({
-    code: 'format/map-range',
-    message: `at ${pointOf(dims, values.slice(0, dims.length))}${where && `, where ${where},`} the coordinate on ${names[k]} is ${to[k]}`,
-    ...(span ? { span } : {}),
-    expected:
-      extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${names[k]} being ${extent}`,
-    hint: 'correct the map, or the extent of the axis',
-  })
-}
-
-function* isNotUndone<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
-  const { instance, label } = r.part
-  const names = r.dims.map((d) => d.name)
-  const exprs = [...names.map((n) => variable(n)), ...r.coordinates.values(), ...r.back]
-  const values = yield* r.frame.engine.valuesAt(r.frame, exprs, entry)
-  const [from, to] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
-  const back = values.slice(-names.length)
-  const wrong = instance.inverse[back.findIndex((x, d) => x !== from[d])]
-  return fail({
-    code: 'format/not-inverse',
-    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, from)} goes to ${pointOf([...r.coordinates.keys()], to)}, and that back to (${back.join(', ')})`,
-    ...(wrong?.span ? { span: wrong.span } : {}),
-    expected: 'the coordinate it came from',
-    hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
-  })
 }
 
 /** Extents that are known, by axis; those that are sizes to be measured are 1 + the largest coordinate. */

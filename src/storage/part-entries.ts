@@ -44,7 +44,7 @@ export function levelsOfPart<C extends Column>(
     dims,
     exprs: instance.inverse,
     sizes: own,
-    tables: inverseTables(instance, tables, own),
+    tables: inverseTables(instance, tables, own, of.given),
     lists: instance.lists,
   }
   const trees = chains(instance.axes, levels)

@@ -10,6 +10,7 @@ import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
+import { checkAsked } from './table-reads.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 
@@ -46,6 +47,7 @@ function* childOf<C extends Column>(
   const { engine } = frame
   const before = new Set(frame.names())
   yield* evaluateQueries(frame, tree.queries, { ...scope, places: new Map() })
+  yield* checkAsked(frame, decidingIn(tree), scope.dims, tree.queries)
   const refusal = { frame, instance, dims: scope.dims, span: tree.span ? { span: tree.span } : {} }
   if (tree.kind === 'index') {
     const count = int(tree.children.length)

@@ -9,6 +9,7 @@ import { type Column, ENTRY, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 import { keysOf } from './sort-keys.ts'
+import { checkAsked } from './table-reads.ts'
 
 export interface SortResult<C> {
   /** Place of each coordinate. */
@@ -32,6 +33,7 @@ export function* evaluateSort<C extends Column>(
   const domain = new Frame(engine, dim.extent, frame.sizes, frame.tables)
   engine.compute(domain, dim.name, variable(ENTRY))
   domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])
+  for (const [name, list] of frame.lists) domain.lists.set(name, list)
   // What groups have is found among entries, of all that they ask of them; coordinates have what the key is decided by.
   const deciding = decidedBy(sort.key, sort.queries)
   const groups = deciding.filter((q) => declarationOf(q).per === 'group')
@@ -40,10 +42,11 @@ export function* evaluateSort<C extends Column>(
   yield* evaluateQueries(frame, ofEntries, scope)
   let moved = false
   for (const query of deciding) {
-    if (groups.includes(query)) moved = (yield* spread(frame, domain, query, dim.name)) || moved
+    if (groups.includes(query)) moved = (yield* spread(frame, domain, query, sort)) || moved
     else if (declarationOf(query).per === 'coordinate') yield* evaluateQueries(domain, [query], scope)
     else notOfDimension(sort, query)
   }
+  yield* checkAsked(domain, [sort.key], [dim], sort.queries)
   for (const { name } of ofEntries) frame.drop(name)
   const window = windowOf(sort, dim.extent, frame)
   // What is measured is often far less than what can be.
@@ -74,10 +77,11 @@ function* spread<C extends Column>(
   frame: Frame<C>,
   domain: Frame<C>,
   query: Query,
-  dim: string,
+  { dim, queries }: Sort,
 ): Coroutine<boolean> {
   const { engine } = frame
   const by = decidersOf(query) ?? []
+  yield* checkAsked(domain, by, [{ name: dim }], queries)
   const keys = yield* keysOf(domain, by)
   keys.forEach((k, n) => {
     domain.sized(k.extent, `@class ${n}`)
@@ -102,6 +106,8 @@ function* spread<C extends Column>(
   engine.scatter(frame, found, key, variable(query.name))
   domain.tables.set('@found', found)
   engine.compute(domain, query.name, load('@found', [key], 'i32'))
+  const range = frame.range(query.name)
+  if (range) domain.bounds.set(query.name, [Math.min(0, range[0]), Math.max(0, range[1])])
   domain.tables.delete('@found')
   engine.release(found, classes)
   return classes !== null

@@ -1,12 +1,10 @@
 /** Tensors in formats and compositions on the host, and back to coordinates. */
 
-import { invariant } from '../ast/diagnostic.ts'
 import { allocate, ascending, concat, gather } from '../columns/allocate.ts'
 import { Occurrences } from '../columns/occurrences.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
-import { evaluate } from '../ir/evaluate.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
 import { Frame } from './column-engine.ts'
@@ -18,7 +16,7 @@ import { newValues as computed } from './engines/host/map-reduce.ts'
 import { setTrees } from './engines/host/set-trees.ts'
 import type { FormatOperands } from './format-operands.ts'
 import { withSegments } from './format-operands.ts'
-import { bindTables } from './inverse-remapping.ts'
+import { bindTables, inverseTables } from './inverse-remapping.ts'
 import { atPositions, type PositionAbove } from './list-tables.ts'
 import { locate } from './locate.ts'
 import type { Part } from './part-assembly.ts'
@@ -164,12 +162,7 @@ export function originalCoords(
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, known.sizes)
   for (const [k, a] of storage.axes.entries()) frame.set(a.name, coords[k]!, false)
   bindLists(frame, known.lists, known)
-  const own = instance.tables.map(({ name, fill }) => {
-    const column = tables.get(name)
-    invariant(column, `no table ${name}`)
-    return [name, { column, fill: evaluate(fill, known.sizes) }] as const
-  })
-  bindTables(frame, new Map(own))
+  bindTables(frame, inverseTables<TypedArray>(instance, tables, known.sizes, known))
   for (const { under } of instance.lists) {
     const last = under.at(-1)!
     const over = restrict(storage, under)

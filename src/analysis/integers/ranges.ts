@@ -103,17 +103,27 @@ export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Inte
     interval(constant, constant),
   )
 
+/** Bounds of what is read of arrays, by the bounds of the operands, where those who have the arrays know. */
+export type ReadRange = (e: Expr, operands: readonly Interval[]) => Interval | undefined
+
+const exactly = (e: Expr, operands: readonly Interval[], named: NamedRange, read?: ReadRange): Interval =>
+  read?.(e, operands) ?? intervalOf(e, operands, named)
+
 /** Bounds in exact integers, as hosts compute maps, where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
-export function boundsOf(e: Expr, named: NamedRange): Interval | undefined {
-  const found = perExpr<Interval>((x, of) => intervalOf(x, children(x).map(of), named))(e)
+export function boundsOf(e: Expr, named: NamedRange, read?: ReadRange): Interval | undefined {
+  const found = perExpr<Interval>((x, of) => exactly(x, children(x).map(of), named, read))(e)
   return found.known ? found : undefined
 }
 
 /** The first part of an i32 expression that may leave 32 bits, where its bounds are known. */
-export function overflowIn(e: Expr, named: NamedRange): (Interval & { readonly expr: Expr }) | undefined {
+export function overflowIn(
+  e: Expr,
+  named: NamedRange,
+  read?: ReadRange,
+): (Interval & { readonly expr: Expr }) | undefined {
   let found: (Interval & { readonly expr: Expr }) | undefined
   perExpr<Interval>((x, of) => {
-    const own = intervalOf(x, children(x).map(of), named)
+    const own = exactly(x, children(x).map(of), named, read)
     if (x.dtype === 'i32' && beyond(own)) found ??= { ...own, expr: x }
     return x.dtype === 'i32' && !own.fits ? ANY : own
   })(e)

@@ -13,11 +13,13 @@ import { substitute } from '../../ir/expr-tree.ts'
 import { type FormatInstance, filledAxes } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { paddingsOf, widthsOf } from '../../storage/build-storage.ts'
+import { bindLists } from '../../storage/convert.ts'
 import { runSync } from '../../storage/coroutines.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
-import { bindTables, guarded } from '../../storage/inverse-remapping.ts'
+import { givenList } from '../../storage/format-operands.ts'
+import { bindTables, type FilledTable, guarded } from '../../storage/inverse-remapping.ts'
 import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
 import { checkStanding } from '../../storage/ready/places.ts'
 import { checkLists, checkMask, checkMaskAgrees } from '../../storage/ready/tables.ts'
@@ -196,15 +198,17 @@ function partEntries(
   known: Known,
 ): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; once: boolean } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
-  const loads = new Map<string, { readonly column: TypedArray; readonly fill: number }>()
+  const loads = new Map<string, FilledTable<TypedArray>>()
   const lists: CoordinateList[] = []
   const placed: { instance: FormatInstance; dims: string[]; coordinates: ReadonlyMap<string, Expr> }[] = []
   for (const r of kernel.reformats.toReversed()) {
     const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
     if (!part) continue
     const { order, inverse } = part.instance
-    for (const { name, fill } of part.instance.tables)
-      loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params) })
+    for (const { name, of, source, fill } of part.instance.tables) {
+      const list = of === 'list' ? givenList(known, source) : undefined
+      loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params), list })
+    }
     checkLists(part.instance, storage, tables, known.params)
     lists.push(...part.instance.lists)
     const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
@@ -241,6 +245,7 @@ function partEntries(
   const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists }
   if (bits) checkMaskAgrees(bits.name, stored, inverse, { filled, order: t.axes.length })
   const frame = runSync(entriesOf<TypedArray>(HOST, stored, inverse))
+  bindLists(frame, known.lists, known)
   bindTables(frame, loads)
   const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
   for (const { instance, dims: of, coordinates: over } of placed) {

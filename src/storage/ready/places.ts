@@ -10,6 +10,7 @@ import type { Column, Frame } from '../column-engine.ts'
 import { pointOf } from '../coordinate-text.ts'
 import type { Coroutine } from '../coroutines.ts'
 import type { Scope } from '../engine-operands.ts'
+import { checkAsked } from '../table-reads.ts'
 
 /** `dims` are columns of the frame; `coordinates`: on the format's axes, over its columns. */
 export interface Standing<C> extends Pick<Scope<C>, 'dims' | 'lists'> {
@@ -37,6 +38,12 @@ export function* checkStanding<C extends Column>(
   const asked = instance.queries.filter((q) => told.some((t) => t.asked.includes(q)))
   const scope = { dims, lists, values: null, distinct: false, places: new Map(), sets: new Map() }
   yield* evaluateQueries(frame, asked, scope)
+  yield* checkAsked(
+    frame,
+    told.map(({ e }) => e),
+    dims,
+    asked,
+  )
   const wrong = told.map(({ name, e }) => binary('ne', e, coordinates.get(name)!))
   const [at = -1] =
     wrong.length === 0 ? [] : yield* frame.engine.first(frame, [wrong.reduce((a, b) => binary('or', a, b))])

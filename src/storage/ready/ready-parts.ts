@@ -5,6 +5,7 @@ import { evaluate } from '../../ir/evaluate.ts'
 import { variable } from '../../ir/expr.ts'
 import { filledAxes, type Instance, type PartInstance } from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
+import { bindLists } from '../convert.ts'
 import { runSync } from '../coroutines.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { entriesOf } from '../entry-enumeration.ts'
@@ -66,6 +67,7 @@ function checkPlaces(p: StoredPart, of: StoredParts): void {
       exprs: [...inverse.exprs, ...instance.order.map((a) => variable(a))],
     }),
   )
+  bindLists(frame, of.given.lists, of.given)
   bindTables(frame, inverse.tables)
   const coordinates = new Map(instance.order.map((a) => [a, variable(`@${a}`)]))
   runSync(

@@ -2,15 +2,13 @@
  * Map fusion: expressions over a frame as expressions over an entry's index, so that a kernel computes whatever it
  * needs.
  */
-import { HIGHEST } from '../../../analysis/integers/interval.ts'
-import { overflowIn } from '../../../analysis/integers/ranges.ts'
-import { fail } from '../../../ast/diagnostic.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { cast, constant, type Expr, load, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expr-tree.ts'
 import { printExpr } from '../../../ir/print-stage2.ts'
 import { structureText } from '../../../ir/structural-equality.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
+import { overflowOf, refuseOverflow } from '../../expression-bounds.ts'
 import { unknownName } from '../../unknown-name.ts'
 import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
@@ -25,15 +23,8 @@ type F = Frame<Column>
 
 /** Kernels compute in 32 bits and do not see where that wraps. */
 function checkRange(frame: F, e: Expr): void {
-  const over = overflowIn(e, (name) => frame.range(name))
-  if (!over) return
-  fail({
-    code: 'format/map-overflow',
-    message: `${printExpr(over.expr)} reaches ${over.hi > HIGHEST ? over.hi : over.lo}`,
-    ...(over.expr.span ? { span: over.expr.span } : {}),
-    expected: 'results that fit 32 bits, as kernels compute them',
-    hint: 'divide before multiplying, or map to more axes',
-  })
+  const over = overflowOf(frame, e)
+  if (over) refuseOverflow(over, printExpr(over.expr))
 }
 
 /** @throws SptError `format/unknown-name`, `format/map-overflow` */

@@ -1,0 +1,54 @@
+/** Bounds of expressions over a frame: by its columns and sizes, and by what lists that come with the data hold, which ascend. */
+import { HIGHEST, type Interval, interval, type NamedRange } from '../analysis/integers/interval.ts'
+import { boundsOf, overflowIn, type ReadRange } from '../analysis/integers/ranges.ts'
+import { fail } from '../ast/diagnostic.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { Column, Frame } from './column-engine.ts'
+
+type Known = Pick<Frame<Column>, 'range' | 'lists'>
+
+/** Bounds where they are known. `named`: of columns and sizes, if others than the frame's. */
+export const boundsIn = (
+  frame: Known,
+  e: Expr,
+  named: NamedRange = (name) => frame.range(name),
+): Interval | undefined => boundsOf(e, named, readIn(frame))
+
+/** The first part that may leave 32 bits. */
+export const overflowOf = (frame: Known, e: Expr) => overflowIn(e, (name) => frame.range(name), readIn(frame))
+
+/** @throws SptError `format/map-overflow` */
+export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
+  fail({
+    code: 'format/map-overflow',
+    message: `${text} reaches ${over.hi > HIGHEST ? over.hi : over.lo}`,
+    ...(over.expr.span ? { span: over.expr.span } : {}),
+    expected: 'results that fit 32 bits, as kernels compute them',
+    hint: 'divide before multiplying, or map to more axes',
+  })
+
+const readIn =
+  ({ lists }: Pick<Known, 'lists'>): ReadRange =>
+  (e, operands) => {
+    const list = e.kind === 'load' || e.kind === 'search' ? lists.get(e.buffer)?.values : undefined
+    if (!list) return undefined
+    if (e.kind === 'load') return interval(...ends(operands[0]!, (at) => list[within(at, list)]!))
+    const [from, to, of] = operands as [Interval, Interval, Interval]
+    const whole = e.kind === 'search' && from.hi === 0 && to.lo === list.length
+    return whole ? interval(...ends(of, (x) => countBelow(list, x, e.method === 'lower'))) : undefined
+  }
+
+const ends = ({ lo, hi }: Interval, f: (x: number) => number): [number, number] => [f(lo), f(hi)]
+
+const within = (at: number, { length }: Int32Array): number => Math.min(Math.max(at, 0), length - 1)
+
+/** How many elements of an ascending list are below a value, or (not `strictly`) not above it. */
+function countBelow(list: Int32Array, x: number, strictly: boolean): number {
+  let [lo, hi] = [0, list.length]
+  while (lo < hi) {
+    const middle = (lo + hi) >> 1
+    if (strictly ? list[middle]! < x : list[middle]! <= x) lo = middle + 1
+    else hi = middle
+  }
+  return lo
+}

@@ -1,0 +1,65 @@
+/** What is said of a coordinate that the map of a part puts beside its axes, or that its inverse does not lead back to. */
+import { fail } from '../ast/diagnostic.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import type { PartInstance } from '../ir/format.ts'
+import { queriesIn } from '../ir/print-queries.ts'
+import type { Column, Frame } from './column-engine.ts'
+import { pointOf } from './coordinate-text.ts'
+import type { Coroutine } from './coroutines.ts'
+import type { Scope } from './engine-operands.ts'
+
+/** A part, where its map puts entries, and what its inverse makes of that (over the frame). */
+export interface Refusal<C extends Column> {
+  readonly frame: Frame<C>
+  readonly part: PartInstance
+  readonly coordinates: ReadonlyMap<string, Expr>
+  readonly extents: ReadonlyMap<string, number>
+  readonly back: readonly Expr[]
+  readonly dims: Scope<C>['dims']
+}
+
+/** @throws SptError `format/map-range` */
+export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
+  const { frame, extents } = r
+  const names = [...r.coordinates.keys()]
+  const dims = r.dims.map((d) => d.name)
+  const exprs = [...dims.map((n) => variable(n)), ...r.coordinates.values()]
+  const values = yield* frame.engine.valuesAt(frame, exprs, entry)
+  const to = values.slice(dims.length)
+  const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
+  const extent = extents.get(names[k]!)
+  const name = names[k]!
+  const { order, map, lists } = r.part.instance
+  const written = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
+  const { span } = written
+  const asked = queriesIn(written, r.part.instance)
+  const own = asked.map(({ name }) => variable(name))
+  const answers = own.length > 0 ? yield* frame.engine.valuesAt(frame, own, entry) : []
+  const where = asked.map(({ text }, d) => `${text} is ${answers[d]}`).join(' and ')
+  return fail({
+    code: 'format/map-range',
+    message: `at ${pointOf(dims, values.slice(0, dims.length))}${where && `, where ${where},`} the coordinate on ${names[k]} is ${to[k]}`,
+    ...(span ? { span } : {}),
+    expected:
+      extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${names[k]} being ${extent}`,
+    hint: 'correct the map, or the extent of the axis',
+  })
+}
+
+/** @throws SptError `format/not-inverse` */
+export function* isNotUndone<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
+  const { instance, label } = r.part
+  const names = r.dims.map((d) => d.name)
+  const exprs = [...names.map((n) => variable(n)), ...r.coordinates.values(), ...r.back]
+  const values = yield* r.frame.engine.valuesAt(r.frame, exprs, entry)
+  const [from, to] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
+  const back = values.slice(-names.length)
+  const wrong = instance.inverse[back.findIndex((x, d) => x !== from[d])]
+  return fail({
+    code: 'format/not-inverse',
+    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, from)} goes to ${pointOf([...r.coordinates.keys()], to)}, and that back to (${back.join(', ')})`,
+    ...(wrong?.span ? { span: wrong.span } : {}),
+    expected: 'the coordinate it came from',
+    hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
+  })
+}

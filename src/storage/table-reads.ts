@@ -1,0 +1,205 @@
+/**
+ * Positions that expressions of formats read: places of sorts by coordinate, boundaries of lists that come with the data. One rule
+ * for maps, inverses, conditions, keys and what queries ask, on every engine: a position that the array does not have is refused,
+ * unless bounds tell that there is none. And what is computed of answers and boundaries fits 32 bits, as devices compute it.
+ */
+import type { Interval, NamedRange } from '../analysis/integers/interval.ts'
+import { fail, type Span } from '../ast/diagnostic.ts'
+import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../ir/expr.ts'
+import { freeVars, rewriteExpr, someExpr, substitute } from '../ir/expr-tree.ts'
+import { segmentsOf } from '../ir/format-tables.ts'
+import { textOfAsked } from '../ir/print-queries.ts'
+import { operandsOf, type Query, sourceOf } from '../ir/queries.ts'
+import { type Column, ENTRY, type Frame } from './column-engine.ts'
+import { pointOf } from './coordinate-text.ts'
+import type { Coroutine } from './coroutines.ts'
+import { boundsIn, overflowOf, refuseOverflow } from './expression-bounds.ts'
+
+interface Complaint {
+  readonly message: string
+  readonly span?: Span
+  readonly expected: string
+  readonly hint: string
+}
+
+/** A position that may be none of an array. */
+export interface UnsureRead {
+  /** Over the names of a frame. */
+  readonly at: Expr
+  readonly outside: Expr
+  readonly refusal: (found: number) => Complaint
+}
+
+/** What an entry is called. */
+export interface Named {
+  readonly names: readonly string[]
+  readonly exprs: readonly Expr[]
+}
+
+export const namedBy = (dims: readonly { readonly name: string }[]): Named => ({
+  names: dims.map((d) => d.name),
+  exprs: dims.map((d) => variable(d.name)),
+})
+
+/** Where expressions are over axes: how long these are, and what the expressions are in the frame. */
+interface OverAxes {
+  readonly extents: ReadonlyMap<string, number>
+  readonly inFrame: (e: Expr) => Expr
+}
+
+/** The positions at which expressions read lists, where these may lack them; those inside of others first. */
+export function unsureReads<C extends Column>(
+  frame: Frame<C>,
+  exprs: readonly Expr[],
+  axes?: OverAxes,
+): UnsureRead[] {
+  const out: UnsureRead[] = []
+  const seen = new Set<Expr>()
+  if (frame.lists.size === 0) return out
+  const inFrame = axes?.inFrame ?? ((e: Expr) => inside(frame, e))
+  const range: NamedRange = (name) => {
+    const extent = axes?.extents.get(name)
+    return extent === undefined ? frame.range(name) : [0, Math.max(0, extent - 1)]
+  }
+  const visit = (x: Expr): undefined => {
+    const list = x.kind === 'load' ? frame.lists.get(x.buffer) : undefined
+    if (x.kind !== 'load' || !list || seen.has(x)) return
+    seen.add(x)
+    const at = x.index[0]!
+    const { name, values } = list
+    const { length } = values
+    if (isWithin(boundsIn(frame, at, range), length)) return
+    out.push(
+      unsure(frame, inFrame(at), length, (found) => ({
+        message: `position ${found} of the list ${name} is read`,
+        ...(x.span ? { span: x.span } : {}),
+        expected: `a position from 0 to ${length - 1}: ${name} has ${length} ${length === 1 ? 'boundary' : 'boundaries'}`,
+        hint: 'read positions that the list has (find(list, i), find(list, i) + 1), or keep others within it: min(max(k, 0), segments(list))',
+      })),
+    )
+    return
+  }
+  for (const e of exprs) rewriteExpr(e, visit)
+  return out
+}
+
+/** The same of a query that asks for places in a sort. */
+function unsurePlaces<C extends Column>(frame: Frame<C>, q: Query, length: number): UnsureRead[] {
+  return operandsOf(q).flatMap((at) =>
+    isWithin(boundsIn(frame, at), length)
+      ? []
+      : unsure(frame, inside(frame, at), length, (found) => ({
+          message: `the place of coordinate ${found} is asked for`,
+          ...(q.span ? { span: q.span } : {}),
+          expected: `a coordinate from 0 to ${length - 1}`,
+          hint: `ask ${sourceOf(q, 'sort')}[…] for coordinates of the dimension that is sorted`,
+        })),
+  )
+}
+
+const isWithin = (known: Interval | undefined, length: number): boolean =>
+  known !== undefined && known.lo >= 0 && known.hi < length
+
+function unsure<C extends Column>(
+  frame: Frame<C>,
+  at: Expr,
+  length: number,
+  refusal: UnsureRead['refusal'],
+): UnsureRead {
+  return { at, outside: outsideOf(frame, at, length), refusal }
+}
+
+const outsideOf = <C extends Column>(frame: Frame<C>, at: Expr, length: number): Expr =>
+  binary('or', lt(at, int(0)), ge(at, frame.sized(length, `@length ${length}`)))
+
+/** With 0 where lists have nothing: positions are computed of what is read before it is known that it is there. */
+const inside = <C extends Column>(frame: Frame<C>, e: Expr): Expr =>
+  rewriteExpr(e, (x) => {
+    const list = x.kind === 'load' ? frame.lists.get(x.buffer) : undefined
+    return x.kind === 'load' && list
+      ? select(outsideOf(frame, x.index[0]!, list.values.length), int(0), x)
+      : undefined
+  })
+
+/** `only`: of the entries of which these hold. @throws SptError `format/map-range` */
+export function* checkReads<C extends Column>(
+  frame: Frame<C>,
+  reads: readonly UnsureRead[],
+  named: Named,
+  only: readonly Expr[] = [],
+): Coroutine<void> {
+  if (frame.n === 0 || reads.length === 0) return
+  const found = yield* frame.engine.first(
+    frame,
+    reads.map((r) => all([...only, r.outside])),
+  )
+  const k = found.findIndex((entry) => entry >= 0)
+  if (k >= 0) yield* refuseRead(frame, reads[k]!, named, found[k]!)
+}
+
+/** @throws SptError `format/map-range` */
+export function* refuseRead<C extends Column>(
+  frame: Frame<C>,
+  { at, refusal }: UnsureRead,
+  { names, exprs }: Named,
+  entry: number,
+): Coroutine<never> {
+  const values = yield* frame.engine.valuesAt(frame, [...exprs, at], entry)
+  const { message, ...more } = refusal(values.at(-1)!)
+  return fail({
+    code: 'format/map-range',
+    message: `at ${pointOf(names, values.slice(0, -1))} ${message}`,
+    ...more,
+  })
+}
+
+/**
+ * Before expressions are evaluated of all entries: they read nothing that is not there, and 32 bits hold what they compute of
+ * the answers to `queries` and of lists. What places in sorts are asked for is looked at where the query is.
+ * @throws SptError `format/map-range`, `format/map-overflow`
+ */
+export function* checkAsked<C extends Column>(
+  frame: Frame<C>,
+  exprs: readonly Expr[],
+  dims: readonly { readonly name: string }[],
+  queries: readonly Query[],
+  places?: { readonly of: Query; readonly count: number } | undefined,
+): Coroutine<void> {
+  if (frame.n === 0) return
+  const reads = [
+    ...unsureReads(frame, exprs),
+    ...(places ? unsurePlaces(frame, places.of, places.count) : []),
+  ]
+  yield* checkReads(frame, reads, namedBy(dims))
+  for (const e of exprs) yield* checkWords(frame, e, queries)
+}
+
+function* checkWords<C extends Column>(frame: Frame<C>, e: Expr, queries: readonly Query[]): Coroutine<void> {
+  const ofData = new Set(queries.map((q) => q.name))
+  for (const { name } of frame.lists.values()) ofData.add(segmentsOf(name))
+  const counts = (x: Expr): boolean =>
+    x.kind === 'var' ? ofData.has(x.name) : x.kind === 'load' && frame.lists.has(x.buffer)
+  const before = overflowOf(frame, e)
+  if (!before || !someExpr(before.expr, counts)) return
+  // What there is, is often far less than what can be.
+  for (const name of freeVars(e)) {
+    const known = frame.range(name)
+    if (name === ENTRY || !known || !frame.column(name)) continue
+    const [lo, hi] = yield* frame.engine.bounds(frame, variable(name))
+    frame.bounds.set(name, [Math.max(lo, known[0]), Math.min(hi, known[1])])
+  }
+  const over = overflowOf(frame, e)
+  if (over && someExpr(over.expr, counts)) refuseOverflow(over, textOf(over.expr, frame, queries))
+}
+
+/** As a format's text has it, with the names of the data. */
+function textOf(e: Expr, { lists }: Pick<Frame<Column>, 'lists'>, queries: readonly Query[]): string {
+  const sizes = [...lists.values()].map(
+    ({ name }) => [segmentsOf(name), variable(`segments(${name})`)] as const,
+  )
+  const ofData = rewriteExpr(e, (x) => {
+    const list = x.kind === 'load' ? lists.get(x.buffer) : undefined
+    return x.kind === 'load' && list ? load(list.name, x.index, x.dtype) : undefined
+  })
+  return textOfAsked(substitute(ofData, new Map(sizes)), queries)
+}
