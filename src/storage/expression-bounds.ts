@@ -32,13 +32,15 @@ const readIn =
   (e, operands) => {
     const list = e.kind === 'load' || e.kind === 'search' ? lists.get(e.buffer)?.values : undefined
     if (!list) return undefined
-    if (e.kind === 'load') return interval(...ends(operands[0]!, (at) => list[within(at, list)]!))
+    if (e.kind === 'load') return ends(operands[0]!, (at) => list[within(at, list)]!)
     const [from, to, of] = operands as [Interval, Interval, Interval]
-    const whole = e.kind === 'search' && from.hi === 0 && to.lo === list.length
-    return whole ? interval(...ends(of, (x) => countBelow(list, x, e.method === 'lower'))) : undefined
+    const whole = e.kind === 'search' && of.known && from.hi === 0 && to.lo === list.length
+    return whole ? ends(of, (x) => countBelow(list, x, e.method === 'lower')) : undefined
   }
 
-const ends = ({ lo, hi }: Interval, f: (x: number) => number): [number, number] => [f(lo), f(hi)]
+/** Of what rises. */
+const ends = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>
+  interval(f(lo), f(hi), knownLo, knownHi)
 
 const within = (at: number, { length }: Int32Array): number => Math.min(Math.max(at, 0), length - 1)
 

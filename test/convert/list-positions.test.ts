@@ -1,0 +1,326 @@
+/**
+ * Positions at which formats read lists that come with the data, in maps, inverses, conditions and keys of sorts: one that the list
+ * lacks is refused, on the host and on devices in the same words; otherwise arrays are those of a plain evaluation. And
+ * arithmetic on what lists hold and queries answer stays in 32 bits or is refused alike.
+ */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
+import { convertTensor, type StoredParts } from '../../src/storage/stored-parts.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
+import { givenFor, matrix, written } from '../formats/written.ts'
+import { runs } from '../support/cases.ts'
+import { diagnosticOf } from '../support/refusal.ts'
+import { arraysOf } from '../support/standard.ts'
+import { DEVICES, opened } from './devices.ts'
+
+interface At {
+  readonly i: number
+  readonly list: readonly number[]
+  /** Stored in row i. */
+  readonly count: number
+}
+interface Position {
+  readonly text: string
+  readonly of: (at: At) => number
+  readonly asks: 'nothing' | 'find' | 'count'
+}
+
+class Beyond extends Error {}
+const read = ({ list }: At, k: number): number => {
+  if (k < 0 || k >= list.length) throw new Beyond()
+  return list[k]!
+}
+
+const ROOTS: readonly Position[] = [
+  { text: '0', of: () => 0, asks: 'nothing' },
+  { text: 'segments(a)', of: ({ list }) => list.length - 1, asks: 'nothing' },
+  { text: 'i', of: ({ i }) => i, asks: 'nothing' },
+  { text: 'find(a, i)', of: ({ i, list }) => list.findLastIndex((b) => b <= i), asks: 'find' },
+  { text: 'count(j by i)', of: ({ count }) => count, asks: 'count' },
+]
+const shifted = fc
+  .tuple(fc.constantFrom(...ROOTS), fc.integer({ min: -2, max: 3 }))
+  .map(([{ text, of, asks }, c]): Position => ({ text: `${text} + ${c}`, of: (at) => of(at) + c, asks }))
+const positions: fc.Arbitrary<Position> = shifted.chain((p) =>
+  fc.constantFrom<Position>(
+    p,
+    p,
+    { ...p, text: `a[${p.text}] - i`, of: (at) => read(at, p.of(at)) - at.i },
+    {
+      ...p,
+      text: `min(max(${p.text}, 0), segments(a))`,
+      of: (at) => Math.min(Math.max(p.of(at), 0), at.list.length - 1),
+    },
+  ),
+)
+
+interface Drawn {
+  readonly shape: readonly [number, number]
+  readonly points: readonly (readonly [number, number])[]
+  readonly cuts: readonly number[]
+  readonly end: number
+}
+const drawn: fc.Arbitrary<Drawn> = fc
+  .tuple(fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max: 5 }))
+  .chain(([m, n]) =>
+    fc.record({
+      shape: fc.constant([m, n] as const),
+      points: fc
+        .uniqueArray(fc.nat(m * n - 1), { maxLength: 12 })
+        .map((ps) => ps.map((p) => [Math.floor(p / n), p % n] as const)),
+      cuts: fc.array(fc.nat(9), { maxLength: 4 }),
+      end: fc.nat(20),
+    }),
+  )
+
+/** Ends with the extent of what is looked up in it. */
+const listOf = ({ cuts, end, shape }: Drawn, { asks }: Position): number[] => {
+  const last = asks === 'find' ? shape[0] : end
+  return [0, ...cuts.filter((c) => c <= last).sort((a, b) => a - b), last]
+}
+const tensorOf = ({ shape, points }: Drawn): CoordTensor => ({
+  ...matrix(
+    shape,
+    points.map(([i, j]) => [i, j]),
+  ),
+  values: Int32Array.from(points, (_, k) => k + 1),
+  dtype: 'i32',
+})
+
+/** The values of each part, in the order in which they are stored. */
+type Values = readonly (readonly number[])[]
+interface Place {
+  readonly text: (e: string) => string
+  readonly may: (p: Position) => boolean
+  readonly values: (d: Drawn, at: (i: number) => At, p: Position) => Values
+}
+
+const axes = 'axis io = dense_fixed(i)\n  axis jo = sparse_variable(io, j)'
+const rows = (name: string): string => `format ${name} over (i, j) {
+  ${axes}
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+`
+/** By keys, then by coordinate. */
+const ordered = ({ points }: Drawn, key: (i: number) => number): number[] =>
+  points
+    .map(([i, j], k) => [key(i), i, j, k + 1] as const)
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2])
+    .map((x) => x[3])
+const value = (at: (i: number) => At, p: Position, i: number): number => read(at(i), p.of(at(i)))
+
+const PLACES: Readonly<Record<string, Place>> = {
+  'a map': {
+    text: (e) => `format f(a: list) over (i, j) {
+  axis p = sparse_variable(64)
+  axis io = sparse_variable(p, i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (a[${e}], i, j)
+  inverse (p, io, jo) -> (io, jo)
+}`,
+    may: () => true,
+    values: (d, at, p) => [ordered(d, (i) => value(at, p, i))],
+  },
+  'an inverse': {
+    text: (e) => `format f(a: list) over (i, j) {
+  ${axes}
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (min(io, io + a[${e.replace(/\bi\b/g, 'io')}]), jo)
+}`,
+    may: ({ asks }) => asks === 'nothing',
+    values: (d, at, p) => {
+      for (const [i] of d.points) value(at, p, i)
+      return [ordered(d, () => 0)]
+    },
+  },
+  'a condition': {
+    text: (e) => `${rows('r')}format f(a: list) over (i, j) {
+  part few = r where (a[${e}] <= 3)
+  part r
+}`,
+    may: () => true,
+    values: (d, at, p) => {
+      const few = new Set(d.points.filter(([i]) => value(at, p, i) <= 3).map((x) => d.points.indexOf(x) + 1))
+      const all = ordered(d, () => 0)
+      return [all.filter((x) => few.has(x)), all.filter((x) => !few.has(x))]
+    },
+  },
+  'a key': {
+    text: (e) => `format f(a: list) over (i, j) {
+  sort i by -a[${e}] -> (place, row)
+  ${axes}
+  map (i, j) -> (place[i], j)
+  inverse (io, jo) -> (row[io], jo)
+}`,
+    may: () => true,
+    values: (d, at, p) => {
+      const keys = Array.from({ length: d.shape[0] }, (_, i) => value(at, p, i))
+      return [ordered(d, (i) => -keys[i]!)]
+    },
+  },
+}
+
+const atOf =
+  (d: Drawn, list: readonly number[]) =>
+  (i: number): At => ({ i, list, count: d.points.filter((p) => p[0] === i).length })
+
+/** What a plain evaluation has; `null`: it reads beyond the list. */
+function plain(place: Place, d: Drawn, p: Position, list: readonly number[]): Values | null {
+  try {
+    return place.values(d, atOf(d, list), p)
+  } catch (e) {
+    if (e instanceof Beyond) return null
+    throw e
+  }
+}
+
+const given = (d: Drawn, list: readonly number[]) =>
+  givenFor(d.shape, { lists: new Map([['z', Int32Array.from(list)]]) })
+const valuesOf = (t: StoredParts): Values => t.parts.map((p) => [...p.values].map(Number))
+
+/** What the host makes or says. */
+function onHost(d: Drawn, text: string, list: readonly number[]) {
+  let made: StoredParts | null = null
+  const refused = diagnosticOf(() => {
+    made = convertTensor(tensorOf(d), written(text, 'z'), given(d, list))
+  })
+  return { made: made as StoredParts | null, refused }
+}
+
+/** That a device makes or says the same. */
+async function same(
+  device: Parameters<typeof convertPlan>[0],
+  d: Drawn,
+  text: string,
+  list: readonly number[],
+  { made, refused }: ReturnType<typeof onHost>,
+): Promise<void> {
+  const plan = convertPlan(device, written(text, 'z'))
+  const from = await resident(device, tensorOf(d))
+  try {
+    const there = await plan.run(from, given(d, list))
+    expect(arraysOf(await there.download())).toEqual(made && arraysOf(made))
+    there.free()
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    expect(e.diagnostics[0]).toEqual(refused)
+  } finally {
+    from.free()
+  }
+}
+
+describe.each(Object.keys(PLACES))('the position of a list in %s', (name) => {
+  const place = PLACES[name]!
+  const asked = fc.record({ d: drawn, p: positions.filter(place.may) })
+
+  test('is one that the list has, or refused on the host', () => {
+    fc.assert(
+      fc.property(asked, ({ d, p }) => {
+        const list = listOf(d, p)
+        const { made, refused } = onHost(d, place.text(p.text), list)
+        const expected = plain(place, d, p, list)
+        if (expected === null) {
+          expect(refused).toMatchObject({ code: 'format/map-range' })
+          expect(refused?.message).toMatch(/position -?\d+ of the list z is read$/)
+        } else {
+          expect(refused).toBeUndefined()
+          expect(valuesOf(made!)).toEqual(expected)
+        }
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+
+  describe.each(DEVICES)('on $name', ({ kind, open }) => {
+    const on = opened(open)
+    test('as on the host', async () => {
+      await fc.assert(
+        fc.asyncProperty(asked, async ({ d, p }) => {
+          const list = listOf(d, p)
+          const text = place.text(p.text)
+          await same(on.device, d, text, list, onHost(d, text, list))
+        }),
+        { numRuns: runs(kind === 'webgpu' ? 1 : 4) },
+      )
+    }, 120_000)
+  })
+})
+
+/** What is counted or found, at most for what is there. */
+const ASKED: readonly (readonly [string, (at: At) => number])[] = [
+  ['a[find(a, i)]', ({ i, list }) => list.findLast((b) => b <= i)!],
+  ['find(a, i)', ({ i, list }) => list.findLastIndex((b) => b <= i)],
+  ['count(j by i)', ({ count }) => count],
+  ['segments(a)', ({ list }) => list.length - 1],
+]
+const WIDE: Readonly<Record<string, readonly [(e: string) => string, (d: Drawn) => readonly number[]]>> = {
+  'a condition': [
+    (e) => `${rows('r')}format f(a: list) over (i, j) {
+  part few = r where (${e} > 2000)
+  part r
+}`,
+    ({ points }) => points.map((p) => p[0]),
+  ],
+  'a key': [PLACES['a key']!.text, ({ shape }) => Array.from({ length: shape[0] }, (_, i) => i)],
+  'a map': [PLACES['a map']!.text, ({ points }) => points.map((p) => p[0])],
+}
+
+describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', (name) => {
+  const [text, entries] = WIDE[name]!
+  const on = opened(DEVICES[0]!.open)
+  test('fits 32 bits, or is refused alike', async () => {
+    const factor = fc.constantFrom(1, 1000, 2 ** 28, 2 ** 30, 2 ** 31 - 1)
+    await fc.assert(
+      fc.asyncProperty(drawn, fc.constantFrom(...ASKED), factor, async (d, [asked, of], by) => {
+        const list = listOf(d, { text: asked, of, asks: 'find' })
+        const product = `(${asked} + 1) * ${by}`
+        const e = text(name === 'a condition' ? product : `min(${product}, 0)`)
+        const host = onHost(d, e, list)
+        const at = atOf(d, list)
+        const beyond = entries(d).some((i) => (of(at(i)) + 1) * by >= 2 ** 31)
+        expect(host.refused?.code).toBe(beyond ? 'format/map-overflow' : undefined)
+        if (name === 'a condition' && !beyond)
+          expect(valuesOf(host.made!)).toEqual(
+            [true, false].map((few) =>
+              ordered({ ...d }, () => 0).filter((x) => {
+                const [i] = d.points[x - 1]!
+                return (of(at(i)) + 1) * by > 2000 === few
+              }),
+            ),
+          )
+        await same(on.device, d, e, list, host)
+      }),
+      { numRuns: runs(8) },
+    )
+  })
+})
+
+describe('ready-made arrays', () => {
+  test('are refused where an element has its coordinate at a position that the list lacks', () => {
+    const inverse = PLACES['an inverse']!
+    fc.assert(
+      fc.property(drawn, positions.filter(inverse.may), (d, p) => {
+        const list = listOf(d, p)
+        const to = written(inverse.text(p.text), 'z')
+        const { parts } = convertTensor(tensorOf(d), written(rows('r')), givenFor(d.shape))
+        const { storage, values } = parts[0]!
+        const arrays = Object.fromEntries(
+          [...storage.levels].map(([name, { indptr, indices }]) => [
+            name,
+            { ...(indptr && name === 'jo' && { indptr }), ...(indices && { indices }) },
+          ]),
+        )
+        const tensor = { kind: 'stored', shape: d.shape, arrays, values, dtype: 'i32' } as const
+        const refused = diagnosticOf(() =>
+          partsFromArrays(to, [{ tensor, tables: new Map() }], given(d, list)),
+        )
+        expect(refused?.code).toBe(plain(inverse, d, p, list) ? undefined : 'format/map-range')
+      }),
+      { numRuns: runs(40) },
+    )
+  })
+})
