@@ -107,7 +107,7 @@ export class SptFormat extends Uncloneable {
    * arrays are never written, and may be arrays of the result.
    *
    * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim` with
-   * the coordinate; `bind/…` where the tensor, a list or a set does not fit
+   * the coordinate, `format/map-overflow`; `bind/…` where the tensor, a list or a set does not fit
    */
   convert(tensor: Tensor | ConvertedTensor, data: FormatData = {}): ConvertedTensor {
     const from = tensor instanceof ConvertedTensor ? tensor.toCoords() : this.#coords(tensor)
@@ -127,7 +127,7 @@ export class SptFormat extends Uncloneable {
 
   /**
    * Ready-made arrays of all parts as a tensor of this shape: validated, not copied.
-   * @throws SptError `api/argument` (parts in number), `bind/shape` (dimensions in number), and as ready-made arrays are refused: `bind/…`
+   * @throws SptError `api/argument` (parts in number), `bind/shape` (dimensions in number), and as ready-made arrays are refused: `bind/…`, `format/…`
    */
   fromParts(
     shape: readonly number[],

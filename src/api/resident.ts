@@ -82,7 +82,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
 
 /**
  * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
- * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `bind/width`,
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/map-overflow`, `bind/width`,
  * `format/claim`, `bind/shape`, `convert/too-large`, `device/freed`, `device/out-of-memory`; `bind/…` where a list or set does
  * not fit
  */

@@ -57,7 +57,7 @@ export interface StoredParts {
  * Arrays of the input are never written, and may be arrays of the result.
  *
  * @param fill what positions without an entry hold
- * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim`,
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/map-overflow`, `format/claim`,
  * `bind/shape`, `bind/coordinate-range`, and as `buildStorage` and `scatterValues`
  */
 export function convertTensor(

@@ -185,6 +185,31 @@ describe('the extent that a list ends with', () => {
     )
   })
 
+  const plain = (map: string): string => `format own(c: list) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (${map}, j)
+  inverse (io, jo) -> (io, jo)
+}`
+  const split = (cond: string): string =>
+    `format own(c: list) over (i, j) {\n  part csr where (${cond})\n  part rest = csr\n}`
+  it.each<readonly [string, string, (i: number, c: readonly number[]) => boolean]>([
+    ['nothing', plain('i'), () => true],
+    ['a boundary in a map', plain('i + c[0]'), () => true],
+    ['a boundary in a condition', split('i < c[0] + 2'), (i) => i < 2],
+    ['segments in a condition', split('i < segments(c)'), (i, c) => i < c.length - 1],
+  ])('is any where nothing is looked up, but %s', async (_, text, first) => {
+    const format = await formatOf(text)
+    fc.assert(
+      fc.property(pattern, fc.integer({ min: 0, max: 20 }), (drawn, last) => {
+        const c = [0, ...drawn.rows.filter((x) => x < last), last]
+        const { parts } = format.convert(tensorOf(drawn), { c })
+        expect(parts[0]!.tensor.values).toHaveLength(drawn.points.filter(([i]) => first(i, c)).length)
+      }),
+      { numRuns: runs(20) },
+    )
+  })
+
   it('is one for all that is looked up in it', async () => {
     const format = await formatOf('', 'csr where (find(c, i) == find(c, j)) + csr')
     const square = coords(

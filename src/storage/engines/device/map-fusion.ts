@@ -23,7 +23,7 @@ type F = Frame<Column>
 
 /** Kernels compute in 32 bits and do not see where that wraps. */
 function checkRange(frame: F, e: Expr): void {
-  const over = overflowOf(frame, e)
+  const over = frame.n > 0 ? overflowOf(frame, e) : undefined
   if (over) refuseOverflow(over, printExpr(over.expr))
 }
 
