@@ -246,6 +246,11 @@ async function same(
   }
 }
 
+/** No list has this, and nobody asks. */
+const NOTHING = {
+  d: { shape: [2, 2], points: [], cuts: [], end: 2 } as Drawn,
+  p: { text: '0 - 1', of: () => -1, asks: 'nothing' } as Position,
+}
 const ON_WEBGPU = sample(Object.keys(PLACES), 2)
 describe.each(Object.keys(PLACES))('the position of a list in %s', (name) => {
   const place = PLACES[name]!
@@ -280,7 +285,7 @@ describe.each(Object.keys(PLACES))('the position of a list in %s', (name) => {
             const text = place.text(p.text)
             await same(on.device, d, text, list, onHost(d, text, list))
           }),
-          { numRuns: runs(kind === 'webgpu' ? 1 : 2) },
+          { numRuns: runs(kind === 'webgpu' ? 2 : 3), examples: [[NOTHING]] },
         )
       }, 120_000)
     },
@@ -331,7 +336,7 @@ describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', 
           )
         await same(on.device, d, e, list, host)
       }),
-      { numRuns: runs(8) },
+      { numRuns: runs(9), examples: [[NOTHING.d, ASKED[1]!, 2 ** 31 - 1]] },
     )
   })
 })

@@ -3,7 +3,7 @@
  * needs.
  */
 import type { Dtype } from '../../../ir/dtype.ts'
-import { cast, constant, type Expr, load, variable } from '../../../ir/expr.ts'
+import { cast, constant, type Expr, int, load, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expr-tree.ts'
 import { printExpr } from '../../../ir/print-stage2.ts'
 import { structureText } from '../../../ir/structural-equality.ts'
@@ -27,8 +27,13 @@ function checkRange(frame: F, e: Expr): void {
   if (over) refuseOverflow(over, printExpr(over.expr))
 }
 
+/** Of no entries nothing is read, and compilers refuse constant positions that no array has. */
+const withoutLists = (frame: F, e: Expr): Expr =>
+  rewriteExpr(e, (x) => (x.kind === 'load' && frame.lists.has(x.buffer) ? int(0) : undefined))
+
 /** @throws SptError `format/unknown-name`, `format/map-overflow` */
-export function termsOf(q: Queue, frame: F, exprs: readonly Expr[]): Terms {
+export function termsOf(q: Queue, frame: F, asked: readonly Expr[]): Terms {
+  const exprs = frame.n > 0 ? asked : asked.map((e) => withoutLists(frame, e))
   const columns: Record<string, Use> = {}
   const sizes: Record<string, number> = {}
   const names = new Map<string, string>()
