@@ -308,7 +308,7 @@ const WIDE: Readonly<Record<string, readonly [(e: string) => string, (d: Drawn) 
     ({ points }) => points.map((p) => p[0]),
   ],
   'a key': [PLACES['a key']!.text, ({ shape }) => Array.from({ length: shape[0] }, (_, i) => i)],
-  'a map': [PLACES['a map']!.text, ({ points }) => points.map((p) => p[0])],
+  'a map': [(e) => PLACES['a map']!.text('E').replace('a[E]', e), ({ points }) => points.map((p) => p[0])],
 }
 
 describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', (name) => {
@@ -336,7 +336,7 @@ describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', 
           )
         await same(on.device, d, e, list, host)
       }),
-      { numRuns: runs(9), examples: [[NOTHING.d, ASKED[1]!, 2 ** 31 - 1]] },
+      { numRuns: runs(9), examples: [[{ ...NOTHING.d, cuts: [0] }, ASKED[1]!, 2 ** 31 - 1]] },
     )
   })
 })
