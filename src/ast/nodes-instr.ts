@@ -112,6 +112,7 @@ export const INSTR_TEXTS = [
   'publish',
   'expect',
   'wait',
+  'wait_read',
   'multicast',
   'release',
   'filled',

@@ -23,6 +23,7 @@ export function textsOf(
     publish: [],
     expect: [],
     wait: [],
+    wait_read: [],
     multicast: [],
     release: [],
     filled: [],
@@ -78,5 +79,7 @@ function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[]
       return ['barrier', 'bytes']
     case 'wait':
       return counted ? ['barrier', 'phase'] : ['pending']
+    case 'wait_read':
+      return ['pending']
   }
 }

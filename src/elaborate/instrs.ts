@@ -109,6 +109,13 @@ export function elaborateInstr(
       span: s.name.span,
       expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
     })
+  if (texts.wait_read.length > 0 && (!asynchronous || counted))
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} has a text for wait_read, and ${asynchronous ? 'counts what it copies' : 'is not asynchronous'}`,
+      span: s.name.span,
+      expected: '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
+    })
   const target = list.find((o) => o.name === body.target)
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
     return report.error({
@@ -149,6 +156,7 @@ export function elaborateInstr(
           asynchronous: {
             commit: texts.commit,
             wait: texts.wait,
+            ...(texts.wait_read.length > 0 ? { waitRead: texts.wait_read } : {}),
             ordered,
             ...(counted
               ? { mbarrier: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } }

@@ -159,6 +159,8 @@ export interface Instr {
   readonly asynchronous?: {
     readonly commit: readonly InstrText[]
     readonly wait: readonly InstrText[]
+    /** Waits, as `wait` does, until what its groups read has been read: it may be written then, and they may still write. */
+    readonly waitRead?: readonly InstrText[] | undefined
     /** Those that follow each other on the same operands find what those before did, without waiting. */
     readonly ordered: boolean
     /**
@@ -203,6 +205,10 @@ export const commitGroup = (instr: Instr): InstrCall => callOf(instr, instr.asyn
 /** Waits until all but the latest `pending` groups of this thread are done. A barrier makes it true of all threads. */
 export const waitGroup = (instr: Instr, pending: number): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { pending: String(pending) })
+
+/** Waits until all groups of this thread have read what they read, where a text says how, or are done. */
+export const waitRead = (instr: Instr): InstrCall =>
+  callOf(instr, instr.asynchronous?.waitRead ?? instr.asynchronous?.wait, { pending: '0' })
 
 /** Makes a barrier whose phases end with so many arrivals and their bytes, before threads meet and begin to use it. */
 export const barrierInit = (instr: Instr, barrier: BufferElement, arrivals: number): InstrCall => ({

@@ -2,6 +2,8 @@
  * Commit and wait groups of asynchronous instructions (`cp.async` and the like). Invariant reached: what they do is
  * committed and waited for before anything depends on it. Other asynchronous work may start in between. A pipeline has
  * groups of its own for its copies; here is the rest.
+ *
+ * Stores that go on by themselves (`outgoing-copies.ts`) are waited for where what they read is written again: a round later.
  */
 
 import { invariant } from '../ast/diagnostic.ts'
@@ -10,12 +12,13 @@ import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { bool, int } from '../ir/expr.ts'
-import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
+import { commitGroup, endTogether, type Instr, waitGroup, waitRead } from '../ir/instr.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, walkStmts, withBodies } from '../ir/tree.ts'
-import { type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
+import { type Outgoing, outgoingCopies } from './outgoing-copies.ts'
+import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function awaitInstructions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -27,10 +30,12 @@ class AwaitInsertion {
   readonly #top: Stmt
   readonly #names: Names
   readonly #preheaders: Preheader[] = []
+  readonly #outgoing: Outgoing
 
   constructor(top: Stmt, names: Names) {
     this.#top = top
     this.#names = names
+    this.#outgoing = outgoingCopies(top, startsOf)
   }
 
   run(): Stmt {
@@ -59,6 +64,7 @@ class AwaitInsertion {
       running = []
     }
     for (const s of list) {
+      for (const instr of this.#outgoing.before.get(s) ?? []) out.push(waitRead(instr), BLOCK_BARRIER)
       const started = startsOf(s)
       if (started.some((i) => i.asynchronous?.mbarrier)) {
         wait()
@@ -83,8 +89,10 @@ class AwaitInsertion {
               bodiesOf(s).map((b) => this.#list(b)),
             ),
       )
+      for (const instr of this.#outgoing.after.get(s) ?? []) out.push(waitRead(instr))
     }
-    wait()
+    if (running.length > 0 && running.every((s) => this.#outgoing.copies.has(s))) commit()
+    else wait()
     return out.length === list.length && out.every((s, k) => s === list[k]) ? list : Object.freeze(out)
   }
 

@@ -56,6 +56,7 @@ function distributeIn(top: Stmt, names: Names): Stmt {
         return distributeOverThreads(s, free, several, names)
       }
     }
+    if (s.kind === 'for' && s.mode.kind === 'instr') return s
     const control = varying.ofControl(s)
     const inner = control.size === 0 ? around : new Set([...around, ...control])
     const next = withBodies(
@@ -91,12 +92,16 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   return whole && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
 }
 
-/** Spatial loops that store to global memory what shared memory holds: no two iterations store to one element. */
+/**
+ * Spatial loops that store to global memory what shared memory holds, by themselves or by instructions of one thread: no two
+ * iterations store to one element.
+ */
 function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
   if (s.kind !== 'for') return false
   let plain = true
   walkStmts([s], (x) => {
-    if (x.kind === 'for') plain &&= !x.reduce && x.mode.kind !== 'bind' && x.mode.kind !== 'instr'
+    if (x.kind === 'for')
+      plain &&= !x.reduce && x.mode.kind !== 'bind' && !(x.mode.kind === 'instr' && x.mode.instr.threads > 1)
     else plain &&= x.kind === 'store' && !local.has(x.buffer)
   })
   return plain && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))

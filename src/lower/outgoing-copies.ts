@@ -1,0 +1,66 @@
+/**
+ * Copies that leave a loop's iteration by themselves (bulk stores): what they copy was computed in it, nobody in the launch
+ * reads what they write, and a text says when they have read. So the next iteration begins, and waits only before it writes
+ * to the memory that they read.
+ */
+
+import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
+import type { Instr } from '../ir/instr.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+
+export interface Outgoing {
+  readonly copies: ReadonlySet<Stmt>
+  /** Statements that first write what copies of an iteration before may still read. */
+  readonly before: ReadonlyMap<Stmt, readonly Instr[]>
+  /** Loops that end with copies under way. */
+  readonly after: ReadonlyMap<Stmt, readonly Instr[]>
+}
+
+/** `startsOf`: the asynchronous instructions that do all a statement does. */
+export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[]): Outgoing {
+  const copies = new Set<Stmt>()
+  const before = new Map<Stmt, readonly Instr[]>()
+  const after = new Map<Stmt, readonly Instr[]>()
+  const shared = allocatedIn([top], 'shared')
+  const local = allocatedIn([top])
+  walkStmts([top], (loop) => {
+    if (loop.kind !== 'for' || loop.mode.kind !== 'serial' || loop.reduce) return true
+    for (const s of loop.body) {
+      const started = startsOf(s)
+      if (started.length === 0 || !started.every((i) => i.asynchronous?.waitRead)) continue
+      const written = writesOf([s])
+      const read = [...readsOf([s])].filter((b) => local.has(b))
+      const alone =
+        read.length > 0 &&
+        read.every((b) => shared.has(b)) &&
+        [...written].every((b) => !local.has(b)) &&
+        accessesOf([top], written).every((a) => within(s, a.stmt))
+      const at = alone ? firstWriter(loop, new Set(read)) : undefined
+      if (!at || at === s) continue
+      copies.add(s)
+      before.set(at, [...(before.get(at) ?? []), ...started])
+      after.set(loop, [...(after.get(loop) ?? []), ...started])
+    }
+    return true
+  })
+  return { copies, before, after }
+}
+
+function within(s: Stmt, inner: Stmt): boolean {
+  let found = false
+  walkStmts([s], (x) => {
+    found ||= x === inner
+  })
+  return found
+}
+
+/** What first writes to the buffers in an iteration, as deep inside as all threads of the block come to it together. */
+function firstWriter(loop: For, buffers: ReadonlySet<string>): Stmt | undefined {
+  const go = (body: Body): Stmt | undefined => {
+    const s = body.find((x) => [...writesOf([x])].some((b) => buffers.has(b)))
+    return s?.kind === 'for' && s.mode.kind === 'bind' ? go(s.body) : s
+  }
+  return go(loop.body)
+}
