@@ -91,8 +91,12 @@ class AwaitInsertion {
       )
       for (const instr of this.#outgoing.after.get(s) ?? []) out.push(waitRead(instr))
     }
-    if (running.length > 0 && running.every((s) => this.#outgoing.copies.has(s))) commit()
-    else wait()
+    const { copies, carried } = this.#outgoing
+    if (running.length === 0 || !running.every((s) => copies.has(s))) wait()
+    else {
+      commit()
+      if (!running.every((s) => carried.has(s))) for (const i of pending.values()) out.push(waitRead(i))
+    }
     return out.length === list.length && out.every((s, k) => s === list[k]) ? list : Object.freeze(out)
   }
 

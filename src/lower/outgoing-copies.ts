@@ -8,10 +8,13 @@ import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
 import { allocatedIn } from '../ir/bindings.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, walkStmts } from '../ir/tree.ts'
+import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
 
 export interface Outgoing {
+  /** Nothing else touches what they write: who waits does so until they have read. */
   readonly copies: ReadonlySet<Stmt>
+  /** Of these, those that the next iteration of the loop around does not wait for to begin. */
+  readonly carried: ReadonlySet<Stmt>
   /** Statements that first write what copies of an iteration before may still read. */
   readonly before: ReadonlyMap<Stmt, readonly Instr[]>
   /** Loops that end with copies under way. */
@@ -21,39 +24,38 @@ export interface Outgoing {
 /** `startsOf`: the asynchronous instructions that do all a statement does. */
 export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[]): Outgoing {
   const copies = new Set<Stmt>()
+  const carried = new Set<Stmt>()
   const before = new Map<Stmt, readonly Instr[]>()
   const after = new Map<Stmt, readonly Instr[]>()
   const shared = allocatedIn([top], 'shared')
   const local = allocatedIn([top])
+  const isAlone = (s: Stmt): boolean => {
+    const written = writesOf([s])
+    const read = [...readsOf([s])].filter((b) => local.has(b))
+    return (
+      read.length > 0 &&
+      read.every((b) => shared.has(b)) &&
+      [...written].every((b) => !local.has(b)) &&
+      accessesOf([top], written).length === accessesOf([s], written).length
+    )
+  }
   walkStmts([top], (loop) => {
-    if (loop.kind !== 'for' || loop.mode.kind !== 'serial' || loop.reduce) return true
-    for (const s of loop.body) {
-      const started = startsOf(s)
-      if (started.length === 0 || !started.every((i) => i.asynchronous?.waitRead)) continue
-      const written = writesOf([s])
-      const read = [...readsOf([s])].filter((b) => local.has(b))
-      const alone =
-        read.length > 0 &&
-        read.every((b) => shared.has(b)) &&
-        [...written].every((b) => !local.has(b)) &&
-        accessesOf([top], written).every((a) => within(s, a.stmt))
-      const at = alone ? firstWriter(loop, new Set(read)) : undefined
-      if (!at || at === s) continue
-      copies.add(s)
-      before.set(at, [...(before.get(at) ?? []), ...started])
-      after.set(loop, [...(after.get(loop) ?? []), ...started])
-    }
+    for (const body of bodiesOf(loop))
+      for (const s of body) {
+        const started = startsOf(s)
+        if (started.length === 0 || !started.every((i) => i.asynchronous?.waitRead) || !isAlone(s)) continue
+        copies.add(s)
+        // Iterations of other loops may write where those before them did.
+        if (loop.kind !== 'for' || loop.mode.kind !== 'serial' || loop.reduce) continue
+        const at = firstWriter(loop, readsOf([s]))
+        if (!at || at === s) continue
+        carried.add(s)
+        before.set(at, [...(before.get(at) ?? []), ...started])
+        after.set(loop, [...(after.get(loop) ?? []), ...started])
+      }
     return true
   })
-  return { copies, before, after }
-}
-
-function within(s: Stmt, inner: Stmt): boolean {
-  let found = false
-  walkStmts([s], (x) => {
-    found ||= x === inner
-  })
-  return found
+  return { copies, carried, before, after }
 }
 
 /** What first writes to the buffers in an iteration, as deep inside as all threads of the block come to it together. */

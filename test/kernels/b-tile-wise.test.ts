@@ -25,13 +25,15 @@ const FILE = 'kernels/tile-wise.spt'
 
 kernelSuite({
   file: FILE,
-  onlyCuda: ['wgmma', 'dense', 'persistent'],
+  onlyCuda: ['wgmma', 'dense', 'dense_persistent', 'persistent'],
   alsoWith: [
     ['pruned_linear_f16', 'wgmma', 128, 256, 2, 64, 8, 1],
     ['pruned_linear_f16', 'wgmma', 128, 160, 3, 32, 8, 1],
     ['pruned_linear_f16', 'wgmma', 64, 128, 4],
     ['pruned_linear_f16', 'persistent', 128, 132, 128, 5, 50, 8, 1],
     ['pruned_linear_f16', 'dense', 128, 128, 4, 64, 8, 1, 8],
+    ['pruned_linear_f16', 'dense', 160, 256, 4, 32],
+    ['pruned_linear_f16', 'dense_persistent', 132, 256, 128, 3, 64, 8, 1, 8],
   ],
   // Any pattern: inputs that some of a tile keep are zeros in the others.
   cases: () =>
@@ -224,13 +226,14 @@ test.each(
       ['wgmma', [128, 64, 3, 64, 8, 1], 131, 60, 8],
       ['dense', [64, 64, 3, 64, 8, 1, 8], 70, 80, 24],
       ['dense', [64, 64, 2], 64, 128, 64],
+      ['dense_persistent', [2, 64, 64, 3, 64, 8, 1, 8], 70, 80, 136],
     ] as const,
-    2,
+    3,
   ),
 )(
   '%s(%j), every step of it interpreted',
   async (schedule, args, n, k, m) => {
-    const [g] = args
+    const g = schedule.startsWith('dense') ? 64 : args[0]
     const weights = numbers(n * k, 1)
     const mask = await byPruner(n, k, g, 0.6, weights)
     const layer = { n, k, weights, mask, bias: numbers(n, 3) }

@@ -219,6 +219,7 @@ const continued = fc.record<Continued>({
   grid: fc.integer({ min: 1, max: 7 }),
   again: fc.boolean(),
   through: fc.boolean(),
+  boxes: fc.boolean(),
 })
 
 test('copies that take their time arrive before they are used, in whatever tile that is', () => {
@@ -246,7 +247,7 @@ test('turns begin when all threads have ended the one before', () => {
     fc.property(turns, fc.integer({ min: 1, max: 4 }), fc.nat(1000), ({ rows, stages }, rounds, seed) => {
       const { inputs, C } = inputsOf('product', rows, rounds, seed, 8)
       const boxes = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true } as const
-      const steps = continuedSteps({ ...boxes, stages, grid: 1, again: true, through: false })
+      const steps = continuedSteps({ ...boxes, stages, grid: 1, again: true, through: false, boxes: false })
       expect(copiesOf(scheduledBy('product', steps), inputs, C, seed)).toBe(rows * rounds * 6)
     }),
     { numRuns: runs(4) },
@@ -255,9 +256,10 @@ test('turns begin when all threads have ended the one before', () => {
 
 test('copies for the next tile are under way while results leave', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'later', ordered: true, stages: 4, grid: 2 } as const
-  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false, through: true })).emit(
-    'cuda',
-  )[0]!.text
+  const text = scheduledBy(
+    'blocks',
+    continuedSteps({ ...steps, again: false, through: true, boxes: false }),
+  ).emit('cuda')[0]!.text
   const events =
     /expect\(|bulk\(|later\(|copied|[^_]wait\(\d\)|arrived\(\(|multiply\(|started|done\(\d\)|for \(int \w+|C\[/g
   const all = [...text.matchAll(events)].map((m) => m[0].trim())
@@ -270,11 +272,63 @@ test('copies for the next tile are under way while results leave', () => {
   ])
 })
 
+test.each(sample([1, 2, 3, 4, 5] as const, 2))(
+  'results leave by themselves, of %d rounds of blocks',
+  (rounds) => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          kernel: fc.constantFrom('product', 'blocks'),
+          a: fc.constantFrom('bulk', 'later', 'plain'),
+          stages: fc.constantFrom(2, 3),
+          grid: fc.integer({ min: 1, max: 3 }),
+          again: fc.boolean(),
+        }),
+        fc.boolean(),
+        fc.integer({ min: 2, max: 5 }),
+        fc.nat(1000),
+        (made, continued, rows, seed) => {
+          const all: Continued = { ...made, b: 'bulk', ordered: true, through: true, boxes: true }
+          const { inputs, C } = inputsOf(made.kernel, rows, rounds, seed, 16)
+          copiesOf(scheduledBy(made.kernel, continuedSteps(all, continued)), inputs, C, seed)
+        },
+      ),
+      { numRuns: runs(4) },
+    )
+  },
+  300_000,
+)
+
+test('the next tile is computed while results leave, which are waited for before others go there', () => {
+  const steps = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true, stages: 3, grid: 2 } as const
+  const text = scheduledBy(
+    'product',
+    continuedSteps({ ...steps, again: false, through: true, boxes: true }),
+  ).emit('cuda')[0]!.text
+  const events =
+    /multiply\(|leave\(|left|stored\(\d\)|taken\(\d\)|__syncthreads|for \(int round\b|Cs\[[^\n]* = /g
+  const all = [...text.slice(text.indexOf('for (int round =')).matchAll(events)].map((m) =>
+    m[0].slice(0, 8).trim(),
+  )
+  const multiply = all.lastIndexOf('multiply')
+  expect(all.slice(multiply + 2)).toEqual([
+    ...[
+      'taken(0)',
+      '__syncth',
+      ...Array<string>(all.filter((x) => x.startsWith('Cs[')).length).fill(
+        all.find((x) => x.startsWith('Cs['))!,
+      ),
+    ],
+    ...['__syncth', 'leave(', 'left', '__syncth', 'taken(0)'],
+  ])
+})
+
 test('what a tile has for all of its copies is computed once', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'bulk', ordered: true, stages: 3, grid: 2 } as const
-  const text = scheduledBy('blocks', continuedSteps({ ...steps, again: false, through: true })).emit(
-    'cuda',
-  )[0]!.text
+  const text = scheduledBy(
+    'blocks',
+    continuedSteps({ ...steps, again: false, through: true, boxes: false }),
+  ).emit('cuda')[0]!.text
   const copies = text.split('\n').filter((l) => l.includes('bulk('))
   expect(copies).toHaveLength(4)
   for (const l of copies) expect(l).not.toMatch(/j_indptr\[|part/)

@@ -160,7 +160,7 @@ export const dealtSteps = ({ a, b, ordered, stages, grid }: Dealt): string => `
 
 /** Blocks of threads take tiles one after the other, and copies go on from tile to tile. */
 export function continuedSteps(
-  { kernel, a, b, ordered, stages, grid, again, through }: Continued,
+  { kernel, a, b, ordered, stages, grid, again, through, boxes }: Continued,
   continued = true,
 ): string {
   const product = kernel === 'product'
@@ -188,12 +188,13 @@ export function continuedSteps(
     ${isBox(b) ? `split Bs.${inner} by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with ${b}` : ''}
     ${b === 'later' ? 'tensorize bv with later' : ''}
     ${ordered ? 'tensorize sum.ir with multiply' : ''}
-    ${through ? 'cache_write C at round in shared -> Cs' : ''}
+    ${through ? `cache_write C at round in ${boxes && ordered ? 'tile' : 'shared'} -> Cs` : ''}
+    ${through && boxes && ordered ? 'tensorize Cs.ir with leave' : ''}
     pipeline ${k} by ${stages}${continued ? ' over round' : ''}`
 }
 
-/** `again`: in turns, each of which begins anew; `through`: results leave through shared memory. */
-export type Continued = Steps & { readonly grid: number; readonly through: boolean }
+/** `again`: in turns, each of which begins anew; `through`: results leave through shared memory, `boxes`: by themselves, where computing is ordered. */
+export type Continued = Steps & { readonly grid: number; readonly through: boolean; readonly boxes: boolean }
 
 export type Dealt = Omit<Nested, 'again'> & { readonly grid: number }
 

@@ -21,9 +21,10 @@ const integers = (length: number, seed: number): number[] =>
 interface Edges {
   readonly ordered: boolean
   readonly stages: number
-  /** Of the copies of A, of B, and C on its way out: through shared memory or straight. */
-  readonly through: boolean
+  /** C on its way out: straight, through shared memory, or as boxes from there where computing is ordered. */
+  readonly through: 'no' | 'shared' | 'boxes'
 }
+const hasBoxes = ({ ordered, through }: Edges): boolean => ordered && through === 'boxes'
 
 /** Tiles of 4 × 8 of C for a block of 2 × 4 threads, 8 deep in a round; only rows of matrices are aligned. */
 const tiled = ({ ordered, stages, through }: Edges): string => `
@@ -49,7 +50,8 @@ const tiled = ({ ordered, stages, through }: Edges): string => `
     reorder (br, bc, bh, bv)
     tensorize bh with bulk
     ${ordered ? 'tensorize sum.ir with multiply' : ''}
-    ${through ? 'cache_write C at wi in shared -> Cs' : ''}
+    ${through === 'shared' ? 'cache_write C at wi in shared -> Cs' : ''}
+    ${hasBoxes({ ordered, stages, through }) ? 'cache_write C at jo in tile -> Cs\ntensorize Cs.ir with leave' : ''}
     ${stages > 0 ? `pipeline po by ${stages}` : ''}`
 
 const product = (m: number, n: number, k: number, seed: number) => {
@@ -77,7 +79,7 @@ const made = (kernel: string, steps: string, declared?: string): Kernel => {
 const edges = fc.record<Edges>({
   ordered: fc.boolean(),
   stages: fc.constantFrom(0, 2, 3),
-  through: fc.boolean(),
+  through: fc.constantFrom('no', 'shared', 'boxes'),
 })
 
 test('a product whose tiles divide neither rows, columns nor what is summed over', () => {
@@ -86,9 +88,9 @@ test('a product whose tiles divide neither rows, columns nor what is summed over
       const [n, k] = [columns * 4, deep * 4]
       const { inputs, C } = product(m, n, k, seed)
       const copies = copiesOf(made('product', tiled(e)), inputs, C, seed)
-      // A round has 4 boxes of A and 8 of B, whatever of them is there.
-      const rounds = Math.ceil(m / 4) * Math.ceil(n / 8) * Math.ceil(k / 8)
-      expect(copies).toBe(rounds * 12)
+      // A round has 4 boxes of A and 8 of B, a tile 4 of C, whatever of them is there.
+      const tiles = Math.ceil(m / 4) * Math.ceil(n / 8)
+      expect(copies).toBe(tiles * (Math.ceil(k / 8) * 12 + (hasBoxes(e) ? 4 : 0)))
     }),
     { numRuns: runs(10) },
   )

@@ -13,7 +13,7 @@ import type { Expr } from '../../src/ir/expr.ts'
 import type { CallPiece, InstrCall } from '../../src/ir/instr-call.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 
-/** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups. */
+/** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups; `leave`: boxes to global memory. */
 export const DECLARED = `
 memory tile: f32[2, 4] in shared aligned 128 {
   address (i, j) -> i * 4 + j
@@ -41,6 +41,13 @@ instr multiply(C: f32[2, 4] in acc, A: f32[2, 4] in tile, B: f32[4, 4] in tile) 
   cuda \`multiply($C[0], $C[1], $A.at(0, 0), $B.at(0, 0), $B.at(2, 0), $lane);\`
   commit cuda \`started();\`
   wait cuda \`done($pending);\`
+}
+instr leave(D: f32[2, 4] in global mapped, S: f32[2, 4] in tile) asynchronous {
+  iterate copy [i, j] as SS { D[i, j] = S[i, j] }
+  cuda \`leave($S.at(0, 0), $D.map, $D.row, $D.column);\`
+  commit cuda \`left();\`
+  wait cuda \`stored($pending);\`
+  wait_read cuda \`taken($pending);\`
 }`
 
 const [ROWS, COLUMNS] = [2, 4]
@@ -80,6 +87,7 @@ export class Device implements Instructions {
   readonly #flying = new Set<Work>()
   readonly #copies = new Map<string, Groups>()
   readonly #products = new Map<string, Groups>()
+  readonly #stores = new Map<string, Groups>()
   readonly #values = new WeakMap<Expr, (f: Frame) => number>()
   /** Sums that are not yet in their registers. */
   readonly #sums = new WeakMap<Memory, number>()
@@ -113,7 +121,7 @@ export class Device implements Instructions {
       for (const [k, b] of barriers)
         if (b.expected || b.bytes !== 0)
           throw new InternalError(`barrier ${k} is left in a phase, ${b.bytes} bytes from its end`)
-    for (const groups of [...this.#copies.values(), ...this.#products.values()])
+    for (const groups of [...this.#copies.values(), ...this.#products.values(), ...this.#stores.values()])
       expect([...groups.closed.flat(), ...groups.open].length, 'work that nobody waited for').toBe(0)
   }
 
@@ -160,6 +168,17 @@ export class Device implements Instructions {
         return
       case 'multiply':
         this.#multiply(args, f)
+        return
+      case 'leave':
+        this.#leave(args, f)
+        return
+      case 'left':
+        commit(groupsOf(this.#stores, f))
+        return
+      // Nobody sees when the last of what was taken is there.
+      case 'stored':
+      case 'taken':
+        settle(groupsOf(this.#stores, f), number)
         return
       case 'copied':
         commit(groupsOf(this.#copies, f))
@@ -235,6 +254,20 @@ export class Device implements Instructions {
         memory.arrive(base + k, value)
         // Others know of it when threads met.
         memory.write(base + k, value, f.who, false)
+      }
+    })
+  }
+
+  /** The tile is read as late as may be. */
+  #leave([at, map, row, column]: readonly Argument[], f: Frame): void {
+    this.copies++
+    const [memory, base] = at!.place!
+    const [to, rows, columns] = map!.matrix!
+    groupsOf(this.#stores, f).open.push(() => {
+      for (let k = 0; k < TILE; k++) {
+        const [i, j] = [row!.value! + Math.floor(k / COLUMNS), column!.value! + (k % COLUMNS)]
+        const value = memory.read(base + k, f.who, false)
+        if (i < rows && j < columns) to.write(i * columns + j, value, f.who, false)
       }
     })
   }

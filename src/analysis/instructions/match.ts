@@ -1,33 +1,39 @@
 /**
  * Whether a nest of loops is what an instruction does: the loops have the extents of its iterators, in order, and
  * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
- * zeros in place of what is not there, where the instruction moves a box of a matrix or fills (`zero-fill.ts`).
+ * zeros in place of what is not there, where the instruction moves a box of a matrix or fills (`zero-fill.ts`), and leave out
+ * what is beyond the edges of a matrix that a box is stored to.
  */
-import { type Expr, type Load, load } from '../../ir/expr.ts'
+import { conjuncts, type Expr, type Load, load } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
-import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import type { For, Reduce, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
+import type { Body } from '../../ir/tree.ts'
 import { boundOfRun } from '../aligned-runs.ts'
 import { matches } from '../expression-pattern.ts'
 import { elementsIn } from './operand-digits.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './operands.ts'
-import { filled, fillProblem } from './zero-fill.ts'
+import { filled, fillProblem, storesBox } from './zero-fill.ts'
 
 export interface Match {
   readonly kind: 'match'
   /** One for each iterator. */
   readonly loops: readonly For[]
   readonly operands: ReadonlyMap<string, Load>
-  /** Where one of these fails, zeros are copied. */
+  /** Where one of these fails, zeros are copied; or nothing, to a box of a matrix. */
   readonly where: readonly Expr[]
 }
 
 export function matchInstr(instr: Instr, top: For, around: Around): Match | Mismatch {
   const loops: For[] = []
-  let body: readonly Stmt[] = [top]
+  let body: Body = [top]
+  // What a box has beyond the edges of the matrix that it is stored to is left out.
+  const cut = storesBox(instr)
+  const beyond: Expr[] = []
   for (const it of instr.iters) {
+    if (cut) body = under(body, beyond)
     const l = body.length === 1 ? body[0] : undefined
     if (l?.kind !== 'for')
       return no(
@@ -41,7 +47,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
         `${l.name} runs to ${printExpr(l.extent)}, and ${it.name} of ${instr.name} to ${it.extent}`,
         { expected: shapeOf(instr), hint: `split ${l.name} by ${it.extent}` },
       )
-    if (l.guards.length > 0)
+    if (l.guards.length > 0 && !cut)
       return no(
         'guarded',
         `not all iterations of ${l.name} run: ${l.guards.map((g) => printExpr(g)).join(' and ')}`,
@@ -58,8 +64,10 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
         { expected: shapeOf(instr) },
       )
     loops.push(l)
+    beyond.push(...l.guards)
     body = l.body
   }
+  if (cut) body = under(body, beyond)
   const only = body.length === 1 ? body[0] : undefined
   const edge = only && filled(only)
   const s = edge?.store ?? only
@@ -74,7 +82,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
     ? (edge?.where ?? []).map((g) =>
         loops.reduce((x, l, k) => boundOfRun(x, l.var, instr.iters[k]!.extent, around.facts), g),
       )
-    : (edge?.where ?? [])
+    : [...beyond, ...(edge?.where ?? [])]
   let first: Mismatch | undefined
   for (const bound of bindings(pattern, s)) {
     const wrong =
@@ -90,6 +98,14 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
       expected: bodyText(instr),
     })
   )
+}
+
+/** What stands under conditions alone, which are added to `where`. */
+function under(body: Body, where: Expr[]): Body {
+  const s = body.length === 1 ? body[0] : undefined
+  if (s?.kind !== 'if' || s.else.length > 0) return body
+  where.push(...conjuncts(s.cond))
+  return under(s.then, where)
 }
 
 const shapeOf = (instr: Instr): string =>

@@ -1,7 +1,7 @@
 /**
  * Copies with zeros in place of elements that are not there. Beyond the edges of a matrix a box is filled so by the device
- * (PTX ISA, copies of tensors), and all of it arrives. Other copies are told whether to read (`filled`: source sizes of
- * asynchronous copies), one answer for all that they copy.
+ * (PTX ISA, copies of tensors), and all of it arrives; of what is stored to one, that is left out. Other copies are told
+ * whether to read (`filled`: source sizes of asynchronous copies), one answer for all that they copy.
  */
 import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
 import { freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
@@ -27,6 +27,10 @@ export function filled(s: Stmt): Filled | undefined {
   return same && isZero ? { store, where: conjuncts(s.cond) } : undefined
 }
 
+/** Whether it stores to a box of a matrix, of which it leaves out what is beyond the edges. */
+export const storesBox = (instr: Instr): boolean =>
+  instr.operands.some((o) => o.mapped !== undefined && o.mode === 'write')
+
 /**
  * Conditions do not change within what is copied; or they are the limits of the matrix whose box it is: where they fail, it
  * has zeros itself.
@@ -51,7 +55,7 @@ export function fillProblem(
       },
     )
   }
-  const box = instr.operands.find((o) => o.mapped && o.mode === 'read')
+  const box = instr.operands.find((o) => o.mapped)
   const l = box && operands.get(box.name)
   const b = l && around.buffer(l.buffer)
   if (!b || instr.body.kind !== 'store')
@@ -70,7 +74,7 @@ export function fillProblem(
   if (other)
     return no(
       'guarded',
-      `${printExpr(other)} decides which elements are copied, and is no edge of ${b.name}, beyond which boxes have zeros`,
+      `${printExpr(other)} decides which elements are copied, and is no edge of ${b.name}, beyond which boxes ${box.mode === 'write' ? 'are not stored' : 'have zeros'}`,
       {
         expected: limits.map((g) => printExpr(g)).join(' or '),
         hint: 'require that the tiles divide the sizes',
