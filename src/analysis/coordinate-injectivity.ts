@@ -7,6 +7,7 @@
 import { type Axis, denseAxis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
+import type { Buffer1 } from '../ir/stage1.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import type { Access } from './coordinate-accesses.ts'
 import { coefficientsOf, keepTerms, linear } from './integers/linear.ts'
@@ -21,15 +22,28 @@ interface Known {
   readonly axis: Axis
 }
 
-/** `permutations`: buffers whose elements differ (`Buffer1.distinct`). */
+/** What is known of buffers that indices do not say. */
+export interface Distinct {
+  /** Their elements differ (`Buffer1.distinct`). */
+  readonly permutations: ReadonlySet<string>
+  /** Each iteration that writes them has elements of its own (`Buffer1.placed`). */
+  readonly placed: ReadonlySet<string>
+}
+
+export function distinctIn(buffers: readonly Buffer1[]): Distinct {
+  const of = (flag: 'distinct' | 'placed') => new Set(buffers.filter((b) => b[flag]).map((b) => b.name))
+  return { permutations: of('distinct'), placed: of('placed') }
+}
+
 export function determined(
   a: Access,
   dims: readonly string[],
   axes: ReadonlyMap<string, Axis>,
-  permutations: ReadonlySet<string> = new Set(),
+  { permutations, placed }: Distinct = distinctIn([]),
 ): Determined {
   const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
   const out = new Map<string, readonly number[]>()
+  if (placed.has(a.buffer) && a.mode !== 'read') return new Map([...coords.keys()].map((name) => [name, []]))
   for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
   const told = (e: Expr, dim?: string): readonly string[] => toldBy(e, dim, coords, axes, permutations)
   a.index.forEach((e, d) => {

@@ -8,7 +8,7 @@ import { type Axis, isAttached, isGathered } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
-import { type Determined, determined } from './coordinate-injectivity.ts'
+import { type Determined, determined, distinctIn } from './coordinate-injectivity.ts'
 
 type Body = Pick<Kernel1, 'axes' | 'buffers' | 'body'>
 
@@ -16,10 +16,10 @@ type Body = Pick<Kernel1, 'axes' | 'buffers' | 'body'>
 export function checkKinds(kernel: Body): readonly Diagnostic[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
-  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
+  const distinct = distinctIn(kernel.buffers)
   const all = accessesOf(kernel.body, axes).map((access) => {
     const buffer = buffers.get(access.buffer)
-    return { access, buffer, by: determined(access, buffer?.axes ?? [], axes, permutations) }
+    return { access, buffer, by: determined(access, buffer?.axes ?? [], axes, distinct) }
   })
   const out: Diagnostic[] = []
   const writes = all.filter((x) => x.access.mode !== 'read')

@@ -179,8 +179,20 @@ export class ExprPrinter {
     }
   }
 
+  /** Whether an element of memory is 0, asked of its bits where a target can. */
+  #againstZero(op: 'ne' | 'eq', a: Expr, b: Expr): Text | null {
+    const element = a.kind === 'cast' && computeType(a.x.dtype) === a.dtype ? a.x : a
+    const known = this.#constant(b)
+    if (element.kind !== 'load' || known?.value !== 0 || !this.#target.bitsBesideSign) return null
+    const ref = this.ref(element.buffer)
+    const bits = isScalar(ref.buffer) ? null : this.#target.bitsBesideSign(ref, this.text(element.index[0]!))
+    return bits === null ? null : [`${bits} ${SYMBOL[op][0]} 0`, SYMBOL[op][1]]
+  }
+
   #binary(op: BinaryOp, a: Expr, b: Expr, e: Expr): Text {
     const dtype = computeType(e.dtype)
+    const tested = op === 'ne' || op === 'eq' ? this.#againstZero(op, a, b) : null
+    if (tested) return tested
     const special = this.#target.binary(
       op,
       this.#operand(a, ATOM),

@@ -71,6 +71,8 @@ export interface Spellings {
   readonly hidden?: (cond: string, helpers: Helpers) => string
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
+  /** What is 0 where the element is, and costs less than the element; null where nothing does. */
+  readonly bitsBesideSign?: (b: BufferRef, index: string) => string | null
   /** `exact`: the value is one that the element type has. */
   readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers, exact: boolean) => string
   /** How many neighbouring elements one access may hold, largest first; none where this is not worth it. */

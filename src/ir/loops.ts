@@ -14,7 +14,7 @@ import type { Dtype } from './dtype.ts'
 import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
-import type { Param, Role } from './stage1.ts'
+import type { NestDefault, Param, Role } from './stage1.ts'
 import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
@@ -224,6 +224,7 @@ export interface Kernel2 {
   /** Nests that never write the same element of a buffer, by what formats say of their parts. */
   readonly disjointWrites?: readonly DisjointWrites[] | undefined
   readonly lostWrites?: LostWrites | undefined
+  readonly defaults?: readonly NestDefault[] | undefined
   /** What the schedule requires of sizes. */
   readonly facts?: readonly Fact[] | undefined
   readonly span?: Span | undefined

@@ -54,6 +54,8 @@ const ROWS = {
   shift_left: bits((x, n) => x << n, 2),
   /** The same to the right, zeros coming in. */
   shift_right: bits((x, n) => (x >>> n) | 0, 2),
+  bit_and: bits((x, y) => x & y, 2),
+  bit_or: bits((x, y) => x | y, 2),
   bit_xor: bits((x, y) => x ^ y, 2),
 }
 

@@ -38,6 +38,11 @@ export interface Buffer1 {
   readonly mask?: string | undefined
   /** Of a table: its values within the extent of what it names are all different (a permutation). */
   readonly distinct?: boolean | undefined
+  /**
+   * Each iteration of the nest that writes it has elements of its own, which are there, whatever the index says; of the others
+   * nothing is read.
+   */
+  readonly placed?: true | undefined
   /** Of a table, or where who brings the data says so: all values are coordinates below this, over sizes. */
   readonly below?: Expr | undefined
   /** Where who brings the data says so: each so many neighbours in the last dimension ascend, none is there twice. */
@@ -141,6 +146,17 @@ export interface FillFactor {
   readonly loads: readonly { readonly tensor: string; readonly by: readonly (number | null)[] }[]
 }
 
+/** Steps on the loops of a nest where a schedule names none of them, and devices have threads: the first legal ones are taken. */
+export interface NestDefault {
+  readonly nest: string
+  readonly steps: readonly DefaultStep[]
+}
+
+/** A step as plain data, by its word. */
+export interface DefaultStep {
+  readonly kind: string
+}
+
 export interface Kernel1 {
   readonly stage: 1
   readonly name: string
@@ -150,5 +166,6 @@ export interface Kernel1 {
   readonly body: readonly Stmt1[]
   /** In the order they were applied. */
   readonly reformats: readonly Reformat[]
+  readonly defaults?: readonly NestDefault[] | undefined
   readonly span?: Span | undefined
 }

@@ -50,5 +50,7 @@ export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
   popcount: bits,
   shift_left: bits,
   shift_right: bits,
+  bit_and: bits,
+  bit_or: bits,
   bit_xor: bits,
 }

@@ -184,7 +184,8 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
 
 /** Whether iterations of the loop may combine into common elements: such a loop is refused. */
 export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
-  if (!loop.reduce) return
+  // A copy that is filled within a reduction combines nothing.
+  if (!loop.reduce || reductionsOf([loop]).length === 0) return
   cx.refuse({
     code: 'reduction-loop',
     message: `${verb}: iterations of ${loop.name} combine into the same elements`,

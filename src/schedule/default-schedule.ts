@@ -131,7 +131,9 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
   const column = spatial.findLast((l) => l !== top)
   const canBind = (l: For): boolean => l.mode.kind === 'serial' && overSizes(l, params)
   const scatter = column ? undefined : scatteredIn(top, chain)
+  const own = (kernel.defaults ?? []).filter((d) => d.nest === top.nest)
   return [
+    ...own.map((d) => d.steps as readonly LoopStep[]),
     ...(scatter && canBind(top) && canBind(scatter.loop)
       ? [[{ kind: 'atomic', buffer: scatter.buffer } as const, ...tiled(top, scatter.loop, chain)]]
       : []),

@@ -27,6 +27,7 @@ const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[
   distinct: k.distinct,
   disjointWrites: k.disjointWrites,
   lostWrites: k.lostWrites,
+  defaults: k.defaults,
 })
 
 interface Known extends NestOutcome {

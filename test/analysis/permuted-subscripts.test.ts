@@ -64,7 +64,9 @@ test('coordinates: p[x] * 4 + y tells both, and whatever is told is so', () => {
       span: undefined,
       order: 0,
     } as const
-    return new Set(determined(access, [], axes, new Set(['p', 'q'])).keys())
+    return new Set(
+      determined(access, [], axes, { permutations: new Set(['p', 'q']), placed: new Set() }).keys(),
+    )
   }
   const [x, y] = [variable('x'), variable('y')]
   const tile = add(mul(load('p', [x], 'i32'), int(4)), y)

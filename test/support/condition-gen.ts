@@ -214,7 +214,7 @@ class Generator {
       case 'shift':
         return `shift_left(${at()}, 1)`
       case 'xor':
-        return `bit_xor(${at()}, ${at()})`
+        return `${c.pick(['bit_and', 'bit_or', 'bit_xor'])}(${at()}, ${at()})`
       case 'popcount':
         return `popcount(${at()})`
       case 'floor':

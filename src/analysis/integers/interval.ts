@@ -112,7 +112,10 @@ export function intervalOf(
       if (e.fn === 'sign') return interval(-1, 1)
       if (e.fn === 'popcount') return interval(0, 32)
       if (e.fn === 'shift_right') return shiftedRight(a!, b!)
-      return e.fn === 'bit_xor' && isBits(a!) && isBits(b!) ? NATURAL : wholeOf(e.dtype)
+      if (e.fn === 'bit_and') return bitsOfBoth(a!, b!)
+      return (e.fn === 'bit_or' || e.fn === 'bit_xor') && isBits(a!) && isBits(b!)
+        ? NATURAL
+        : wholeOf(e.dtype)
     // What a search finds: where it begins, or as far as it goes.
     case 'search':
       return interval(a!.lo, Math.max(a!.hi, b!.hi), a!.knownLo, a!.knownHi && b!.knownHi)
@@ -126,6 +129,12 @@ function shiftedRight(x: Interval, by: Interval): Interval {
   if (by.lo !== by.hi || by.lo < 0 || by.lo > 31) return isBits(x) ? interval(0, x.hi) : wholeOf('i32')
   if (isBits(x)) return interval(Math.floor(x.lo / 2 ** by.lo), Math.floor(x.hi / 2 ** by.lo))
   return by.lo === 0 ? wholeOf('i32') : interval(0, 2 ** (32 - by.lo) - 1)
+}
+
+/** No more bits than either has. */
+function bitsOfBoth(x: Interval, y: Interval): Interval {
+  const ends = [x, y].filter(isBits).map((i) => i.hi)
+  return ends.length > 0 ? interval(0, Math.min(...ends)) : wholeOf('i32')
 }
 
 /** Whether the highest bit of 32 is surely 0. */

@@ -29,6 +29,8 @@ export const LIBRARY_MATH = {
   round: library('rint'),
   pow: library('pow'),
   erf: library('erf'),
+  bit_and: ({ x, y }: MathCall) => `((${x}) & (${y}))`,
+  bit_or: ({ x, y }: MathCall) => `((${x}) | (${y}))`,
   bit_xor: ({ x, y }: MathCall) => `((${x}) ^ (${y}))`,
 } satisfies Partial<Spellings['math']>
 

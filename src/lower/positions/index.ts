@@ -82,6 +82,7 @@ class PositionLowering {
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
       permutations,
+      ...(kernel.defaults ? { defaults: kernel.defaults } : {}),
       distinct: [
         ...permutations,
         ...kernel.axes.flatMap((a) =>
@@ -229,12 +230,13 @@ class PositionLowering {
   #place(access: Access, scope: Scope): ElementPosition {
     const b = this.#buffers.get(access.buffer)
     invariant(b, `no buffer ${access.buffer}`)
-    return locate(
+    const place = locate(
       this.#levels,
       scope,
       b.axes,
       access.index.map((e) => this.#expr(e, scope)),
     )
+    return b.placed ? { ...place, present: [] } : place
   }
 
   #tableFacts(b: Buffer1, value: Expr, scope: Scope): void {

@@ -5,7 +5,7 @@
  */
 
 import { accessesOf } from '../../analysis/coordinate-accesses.ts'
-import { determined } from '../../analysis/coordinate-injectivity.ts'
+import { determined, distinctIn } from '../../analysis/coordinate-injectivity.ts'
 import { checkKinds } from '../../analysis/iterator-kinds.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { type Axis, repeats } from '../../ir/axis.ts'
@@ -36,11 +36,11 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
 function combiningIters(kernel: Kernel1, fresh: ReadonlySet<string>): ReadonlySet<Iter> {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const over = new Map(kernel.buffers.map((b) => [b.name, b.axes]))
-  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
+  const distinct = distinctIn(kernel.buffers)
   const out = new Set<Iter>()
   for (const a of accessesOf(kernel.body, axes)) {
     if (a.mode === 'read') continue
-    const by = determined(a, over.get(a.buffer) ?? [], axes, permutations)
+    const by = determined(a, over.get(a.buffer) ?? [], axes, distinct)
     for (const { iter, coords } of a.around)
       if (iter.kind === 'S' && fresh.has(iter.axis) && coords.some((x) => !by.has(x.name))) out.add(iter)
   }

@@ -42,7 +42,7 @@ export function applyLive(
   checkPadding(kernel, { over, leaving, instance, buffers, axes, views, at })
   const part = instance.parts[0]!.instance
   const start = buffer.axes.indexOf(over[0]!.name)
-  const built = buildNests(format, { buffer, start }, unused, at)
+  const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at)
   const live = inPlace(part, format, built)
   const split: Split = {
     over,
@@ -59,6 +59,7 @@ export function applyLive(
     axes: [...kernel.axes, ...built.axes],
     buffers: [...kernel.buffers, ...built.buffers],
     body: [...built.nests, ...body],
+    defaults: [...(kernel.defaults ?? []), ...built.defaults],
   }
   return withKinds(next, live.axes, instance.text, at)
 }

@@ -121,6 +121,8 @@ const MATH: Spellings['math'] = {
   popcount: (call) => own(call, 'popcount'),
   shift_left: ({ x, y }) => `((${x}) << (${y}))`,
   shift_right: ({ x, y }) => `(((${x}) >>> (${y})) | 0)`,
+  bit_and: ({ x, y }) => `((${x}) & (${y}))`,
+  bit_or: ({ x, y }) => `((${x}) | (${y}))`,
   bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 
@@ -167,6 +169,9 @@ export const JS: Spellings = {
       return loadHalf(buffer.dtype, `${name}[${index}]`, helpers)
     return `${name}[${index}]`
   },
+  // Zeros differ by their sign at most; what is no number has other bits.
+  bitsBesideSign: ({ name, buffer }, index) =>
+    isHalf(buffer.dtype) && buffer.scope === 'global' ? `(${name}[${index}] & 0x7fff)` : null,
   store: ({ name, buffer }, index, value, helpers, exact) => {
     const { dtype } = buffer
     if (isHalf(dtype) && buffer.scope === 'global')

@@ -69,6 +69,8 @@ const MATH: Spellings['math'] = {
   popcount: builtin('countOneBits'),
   shift_left: ({ x, y }) => `((${x}) << (u32(${y}) & 31u))`,
   shift_right: ({ x, y }) => `i32(u32(${x}) >> (u32(${y}) & 31u))`,
+  bit_and: ({ x, y }) => `((${x}) & (${y}))`,
+  bit_or: ({ x, y }) => `((${x}) | (${y}))`,
   bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 

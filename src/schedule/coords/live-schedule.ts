@@ -1,0 +1,215 @@
+/**
+ * How the nests that build a format run on threads where no step says it: neighbouring threads read neighbouring elements, 16 bytes
+ * each, those of a word meet by exchange of registers, and a block has the words of a group, or many groups' words.
+ */
+import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
+import type { Expr } from '../../ir/expr.ts'
+import type { DefaultStep, NestDefault } from '../../ir/stage1.ts'
+
+/** Threads of a block, of a row of threads that exchange registers, and bytes that one reads at once. */
+const THREADS = 256
+const LANES = 32
+const ACCESS = 16
+/** What a thread reads before it waits, and rows of threads that share what belongs to one word. */
+const AHEAD = 8
+const ROWS = 8
+
+interface Loop {
+  readonly name: string
+  /** How many iterations it has, where that is known. */
+  readonly extent: number | null
+}
+
+export interface MarkNest {
+  readonly nest: string
+  readonly tensor: string
+  readonly dtype: Dtype
+  /** A copy of what a thread reads; `null` where what the tensor does not have cannot be copied as well. */
+  readonly copy: string | null
+  readonly outer: readonly string[]
+  readonly word: string
+  readonly bit: string
+  /** Over what belongs to a word, from what changes the element's address most. */
+  readonly reduced: readonly Loop[]
+  /** What changes it least, whichever loop that is. */
+  readonly finest: string
+}
+
+export const loopOver = (name: string, extent: Expr): Loop => ({
+  name,
+  extent: extent.kind === 'const' ? extent.value : null,
+})
+
+/** The greatest power of two that divides the extent, at most `most`. */
+function factor({ extent }: Loop, most: number): number {
+  let by = 1
+  while (by * 2 <= most && extent !== null && extent % (by * 2) === 0) by *= 2
+  return by
+}
+
+/** Steps as they are put down. */
+class Steps {
+  readonly #nest: string
+  readonly steps: DefaultStep[] = []
+
+  constructor(nest: string) {
+    this.#nest = nest
+  }
+
+  step(kind: string, fields: Readonly<Record<string, unknown>>): void {
+    this.steps.push({ kind, ...fields })
+  }
+
+  of = (loop: string): string => `${this.#nest}.${loop}`
+
+  /** Without the loop that has one iteration. */
+  split(loop: Loop, by: number, what: string): readonly [Loop | null, Loop | null] {
+    if (by === 1) return [loop, null]
+    if (loop.extent === by) return [null, loop]
+    const [outer, inner] = [`${loop.name}_${what}_outer`, `${loop.name}_${what}`]
+    this.step('split', { loop: this.of(loop.name), by, into: [outer, inner] })
+    return [
+      { name: outer, extent: loop.extent === null ? null : Math.ceil(loop.extent / by) },
+      { name: inner, extent: by },
+    ]
+  }
+
+  fuse(loops: readonly (Loop | null)[], into: string): Loop | null {
+    const all = loops.filter((l) => l !== null)
+    if (all.length < 2) return all[0] ?? null
+    this.step('fuse', { loops: all.map((l) => this.of(l.name)), into })
+    return { name: into, extent: all.reduce((n, l) => n * (l.extent ?? 1), 1) }
+  }
+
+  reorder(loops: readonly (Loop | null)[]): void {
+    this.step('reorder', { loops: loops.flatMap((l) => (l ? [this.of(l.name)] : [])) })
+  }
+
+  bind(...pairs: readonly (readonly [Loop | null, string])[]): void {
+    const bindings = pairs.flatMap(([l, to]) => (l ? [{ loop: this.of(l.name), to }] : []))
+    if (bindings.length > 0) this.step('bind', { bindings })
+  }
+}
+
+const named = (name: string): Loop => ({ name, extent: null })
+
+export function markSteps(m: MarkNest): readonly NestDefault[] {
+  const made = m.reduced.at(-1)?.name === m.finest ? [across(m, m.copy), across(m, null)] : [along(m)]
+  return made.map((steps) => ({ nest: m.nest, steps }))
+}
+
+/** The threads of a row read what belongs to one word, or to words side by side. */
+function across(m: MarkNest, copy: string | null): readonly DefaultStep[] {
+  const s = new Steps(m.nest)
+  const outer = s.fuse(m.outer.map(named), `${m.word}_outer`)
+  const finest = m.reduced.at(-1)!
+  const coarser = m.reduced.slice(0, -1)
+  const most = Math.min(8, ACCESS / DTYPE_BYTES[m.dtype])
+  const [above, vector] = s.split(finest, finest.extent === null ? most : factor(finest, most), 'element')
+  const isSingle = coarser.length === 0
+  let [rest, lanes] = above
+    ? s.split(above, above.extent === null ? LANES : factor(above, LANES), 'lane')
+    : [null, null]
+  // What lies further apart fills the row of threads, where words do not lie side by side.
+  const next = coarser.at(-1)
+  const open = LANES / (lanes?.extent ?? 1)
+  const more = next && finest.name !== m.bit && !rest ? factor(next, open) : 1
+  let left = next
+  if (next && more > 1) {
+    const [others, mine] = s.split(next, more, 'lane')
+    s.reorder([...coarser.slice(0, -1), others, mine, lanes, vector])
+    lanes = s.fuse([mine, lanes], `${m.word}_lane`)
+    left = others ?? undefined
+  }
+  const serial = [...coarser.slice(0, -1), left ?? null, rest].filter((l) => l !== null)
+  const work = serial.reduce((n, l) => n * (l.extent ?? 1), 1)
+  const [first] = serial
+  const rows = first && !isSingle ? factor(first, Math.min(ROWS, Math.max(1, Math.floor(work / AHEAD)))) : 1
+  const [firstLeft, row] = first ? s.split(first, rows, 'row') : [null, null]
+  const inThread = [firstLeft, ...serial.slice(1)].filter((l) => l !== null)
+  const width = (lanes?.extent ?? 1) * rows
+  const [block, words] = s.split(named(m.word), Math.max(1, THREADS / width), 'thread')
+  s.reorder([outer, block, words, row, lanes, ...inThread, vector])
+  s.bind([outer, 'block.y'], [block, 'block.x'], [words, 'thread.y'], [row, 'thread.z'], [lanes, 'thread.x'])
+  const inner = inThread.at(-1)
+  const ahead = inner?.extent != null && inner.extent <= AHEAD ? inner : undefined
+  const around = ahead ? (inThread.at(-2) ?? lanes ?? row ?? words) : (inner ?? lanes ?? row ?? words)
+  if (copy !== null && vector && around) {
+    s.step('cache_read', {
+      buffer: m.tensor,
+      at: s.of(around.name),
+      scope: 'register',
+      padded: 0,
+      into: copy,
+    })
+    s.step('vectorize', { loop: `${copy}.${vector.name}` })
+    if (ahead) s.step('unroll', { loop: `${copy}.${ahead.name}` })
+  }
+  if (inner) s.step('unroll', { loop: s.of(inner.name), ...(ahead ? {} : { by: AHEAD }) })
+  return s.steps
+}
+
+/** Neighbouring threads have words whose elements are neighbours, each a word of its own. */
+function along(m: MarkNest): readonly DefaultStep[] {
+  const s = new Steps(m.nest)
+  const others = s.fuse(m.outer.filter((x) => x !== m.finest).map(named), `${m.word}_outer`)
+  const [block, lane] = s.split(named(m.finest), LANES, 'thread')
+  const [words, word] = s.split(named(m.word), THREADS / LANES, 'thread')
+  s.reorder([others, words, block, word, lane, ...m.reduced])
+  s.bind([others, 'block.z'], [words, 'block.y'], [block, 'block.x'], [word, 'thread.y'], [lane, 'thread.x'])
+  s.step('unroll', { loop: s.of(m.reduced.at(-1)!.name), by: AHEAD })
+  return s.steps
+}
+
+/** Nests inside of one that count words. */
+export interface StartNest {
+  readonly nest: string
+  readonly outer: readonly string[]
+  readonly size: string
+  readonly total: string
+  readonly count: string
+  readonly starts: string
+  /** A copy of `starts`, of one element. */
+  readonly copy: string
+  /** Loops of these: over chunks, over words of a chunk, over those before a word. */
+  readonly chunk: string
+  readonly part: string
+  readonly other: string
+}
+
+/** A block of threads counts the words of a group: a row of threads has a chunk. */
+export function startSteps(n: StartNest): readonly NestDefault[] {
+  const s = new Steps(n.nest)
+  s.bind([s.fuse(n.outer.map(named), `${n.chunk}_outer`), 'block.x'])
+  const shared = [n.size, n.total, n.nest].flatMap((nest) => {
+    const inner = new Steps(nest)
+    const [, row] = inner.split(named(n.chunk), ROWS, 'row')
+    inner.bind([row, 'thread.y'], [named(n.part), 'thread.x'])
+    return inner.steps
+  })
+  const count = new Steps(n.count)
+  const [, lane] = count.split(named(n.chunk), LANES, 'lane')
+  count.bind([lane, 'thread.x'])
+  s.steps.push(...shared, ...count.steps)
+  s.step('cache_write', { buffer: n.starts, at: s.of(n.part), scope: 'register', into: n.copy })
+  s.step('unroll', { loop: s.of(n.other), by: AHEAD })
+  return [{ nest: n.nest, steps: s.steps }]
+}
+
+export interface PlaceNest {
+  readonly nest: string
+  readonly outer: readonly string[]
+  readonly word: string
+  readonly bit: string
+  readonly inner: readonly string[]
+}
+
+/** A row of threads places the coordinates of a word. */
+export function placeSteps(p: PlaceNest): readonly NestDefault[] {
+  const s = new Steps(p.nest)
+  const outer = s.fuse(p.outer.map(named), `${p.word}_outer`)
+  const [block, words] = s.split(named(p.word), ROWS, 'thread')
+  s.reorder([outer, block, words, named(p.bit), ...p.inner.map(named)])
+  s.bind([outer, 'block.y'], [block, 'block.x'], [words, 'thread.y'], [named(p.bit), 'thread.x'])
+  return [{ nest: p.nest, steps: s.steps }]
+}
