@@ -26,6 +26,7 @@ import { makeSearchesIncremental } from './incremental-search.ts'
 import { markIndependentLoops } from './independent-loops.ts'
 import { lowerDivisions } from './integer-division.ts'
 import { makeLaunches } from './launches.ts'
+import { endLongLoops } from './loop-ends.ts'
 import { partitionLoops } from './loop-partitioning.ts'
 import { unrollLoops } from './loop-unrolling.ts'
 import { unswitch } from './loop-unswitching.ts'
@@ -73,6 +74,7 @@ export const LOOP_PASSES: readonly {
   { name: 'whole-blocks', run: versionFullTiles },
   { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
+  { name: 'ends', run: endLongLoops },
   { name: 'empty-loops', run: versionEmptyLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },

@@ -1,0 +1,66 @@
+/**
+ * Ends of long loops. Invariant reached: a long serial loop of constant extent with a guard `v + rest < n` ends where the guard
+ * does, `for v in 0..min(extent, n - rest)`, and does not ask in each iteration. One thread gains by a few iterations; where there
+ * are many, a constant extent is worth more, as loops of which all is known are written out, unless most of it may be beyond the end.
+ */
+import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../analysis/integers/linear.ts'
+import { naturals, registersOver } from '../analysis/integers/ranges.ts'
+import { accessesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
+import { type Expr, int, max, min, sub } from '../ir/expr.ts'
+import { mentions, readsMemory, someExpr } from '../ir/expr-tree.ts'
+import { mapSame } from '../ir/lists.ts'
+import type { For, Kernel2 } from '../ir/loops.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
+import { valuesIn } from '../ir/wrapping-values.ts'
+import { isShared } from './loop-partitioning.ts'
+
+const LONG = { alone: 16, threads: 1024 }
+
+export function endLongLoops(
+  kernel: Kernel2,
+  { promote }: { readonly promote?: boolean | undefined } = {},
+): Kernel2 {
+  const least = promote ? LONG.alone : LONG.threads
+  const natural = naturals(kernel.body, kernel.params, kernel.buffers)
+  const values = valuesIn(kernel.body)
+  const own = allocatedIn(kernel.body)
+  const isLong = (l: For): boolean =>
+    l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial' && !l.cooperative
+  // Arrays in registers are indexed by loops that are written out.
+  const isOwn = (l: For): boolean =>
+    accessesOf(l.body).some((a) => own.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))
+  const ended = (l: For, path: readonly For[]): For => {
+    const { guards } = l
+    if (guards.length === 0 || !isLong(l) || isShared(l) || isOwn(l)) return l
+    const registers = registersOver(loopMap(path), values)
+    const end = (g: Expr): Expr | undefined => {
+      if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, l.var) || coefficientOf(g.a, l.var) !== 1)
+        return undefined
+      const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== l.var))
+      const isKnown = [rest, g.b].every(
+        (e) =>
+          !mentions(e, l.var) && !readsMemory(e) && natural(e) && !someExpr(e, (x) => registers(x).wraps),
+      )
+      return isKnown ? max(int(0), sub(g.b, rest)) : undefined
+    }
+    const at = guards.findIndex((g) => end(g) !== undefined)
+    if (at < 0) return l
+    return stmt<For>({
+      ...l,
+      extent: min(l.extent, end(guards[at]!)!),
+      guards: guards.filter((_, k) => k !== at),
+    })
+  }
+  const go = (list: Body, path: readonly For[]): Body =>
+    mapSame(list, (s) => {
+      const next = s.kind === 'for' ? ended(s, path) : s
+      const inner = next.kind === 'for' ? [...path, next] : path
+      return withBodies(
+        next,
+        bodiesOf(next).map((b) => go(b, inner)),
+      )
+    })
+  const body = go(kernel.body, [])
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
