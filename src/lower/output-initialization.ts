@@ -10,7 +10,7 @@
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { type Axis, type DenseAxis, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
+import { type Axis, type DenseAxis, endsBy, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
@@ -49,8 +49,12 @@ export function deriveInitialisation(
   const covered = (w: Writer): boolean =>
     covers(kernel, w, outside, inside) || isOwn(kernel, w) || isReadAlike(kernel, w)
   for (const buffer of kernel.buffers) {
-    if (buffer.role === 'in' || buffer.role === 'inout' || buffer.placed) continue
+    if (buffer.role === 'in' || buffer.role === 'inout') continue
     const w = first.get(buffer.name)
+    if (buffer.placed) {
+      if (w?.stmt.kind === 'reduce') inNest.add(w.stmt)
+      continue
+    }
     if (!w) {
       fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
       continue
@@ -185,7 +189,7 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
       : coversAxis(e, axis, axes, iters, where, used, tables)
   })
   const combines = (c: Expr): boolean =>
-    w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters)
+    w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters, axes)
   if (!bare || onDiagonal(target.index, iters) || !where.every((c) => used.has(c) || combines(c)))
     return false
   for (const c of where) if (!used.has(c)) inside.add(c)
@@ -253,7 +257,16 @@ function coversAxis(
 
 /**
  * Whether a condition decides only which values are combined: it asks of iterators of reductions, inside of whose loops it is
- * tested and before which elements start. Any other may leave out elements, or all of them at once.
+ * tested and before which elements start, and of no others but those that say where such a loop ends, around which no order
+ * brings it. Any other may leave out elements, or all of them at once.
  */
-const onlyCombined = (cond: Expr, iters: ReadonlyMap<string, Iter>): boolean =>
-  [...freeVars(cond)].some((n) => iters.get(n)?.kind === 'R')
+function onlyCombined(
+  cond: Expr,
+  iters: ReadonlyMap<string, Iter>,
+  axes: ReadonlyMap<string, Axis>,
+): boolean {
+  const asked = [...freeVars(cond)].flatMap((n) => iters.get(n) ?? [])
+  const reduced = asked.filter((it) => it.kind === 'R')
+  const ends = reduced.flatMap((it) => endsBy(axes.get(it.axis)))
+  return reduced.length > 0 && asked.every((it) => it.kind === 'R' || ends.includes(it.axis))
+}

@@ -15,7 +15,7 @@ import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
-import { KERNELS, LIVE, type Live, live } from './live-gen.ts'
+import { KERNELS, LIVE, type Live, live, matrix } from './live-gen.ts'
 
 let webgpu: Device
 beforeAll(async () => {
@@ -110,6 +110,58 @@ schedule product.live { A as ${format} live in place }`
       expect(Array.from((C as { values: ArrayLike<number> }).values)).toEqual([5, Number.NaN])
     }
   }
+})
+
+test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
+  'three launches of blocks of threads build %s',
+  (format) => {
+    for (const kernel of Object.keys(KERNELS) as (keyof typeof KERNELS)[])
+      fc.assert(
+        fc.property(numbers, (n) => {
+          const s = live(new Choices(n), format, kernel)
+          const { steps } = scheduled(s, 'live').parallel().plan
+          const launches = steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
+          const own = launches.filter((x) => x > 0)
+          // What is summed over lists may start at 0 before.
+          expect(own.length).toBe(4)
+          expect(launches.length).toBeLessThan(6)
+          for (const threads of own.slice(0, 3)) expect(threads, s.text).toBeGreaterThanOrEqual(128)
+        }),
+        parameters(2),
+      )
+  },
+)
+
+test('a list that is under no axis', async () => {
+  const text = `format held(b) over (i) {
+  axis io = sparse_variable(ceildiv(i, b))
+  axis ii = dense_fixed(b)
+  map (i) -> (i / b, i % b)
+  inverse (io, ii) -> (io * b + ii)
+}
+kernel product(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer x: f32[i] in
+  buffer A: f32[i, j] in
+  buffer y: f32[j] out
+  iterate sum [j, i] as SR { y[j] += x[i] * A[i, j] }
+}
+schedule product.live { x as held(3) live in place }`
+  const c = parseProgram(text).kernel().schedule('live').compilation
+  expect(c.parallel().plan.steps.filter((s) => s.kind === 'launch').length).toBe(4)
+  await fc.assert(
+    fc.asyncProperty(numbers, async (n) => {
+      const choices = new Choices(n)
+      const [m, cols] = [choices.pick([0, 1, 95, 97, 3073, 200]), choices.pick([1, 3])]
+      const dense = (shape: readonly number[], values: Float32Array) =>
+        ({ kind: 'dense', dtype: 'f32', shape, values }) as const
+      const A = Float32Array.from({ length: m * cols }, (_, k) => k % 7)
+      const tensors = { x: dense([m], matrix(choices, m)), A: dense([m, cols], A) }
+      await agreeOnAll(c, { tensors })
+    }),
+    parameters(6),
+  )
 })
 
 /** A device that counts the programs and buffers that are made on it. */

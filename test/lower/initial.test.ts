@@ -95,13 +95,6 @@ describe('what is read under the conditions that it is written under', () => {
         `iterate last [io] as R { iterate each [ii] as R ${asked} { if (io > 0) { s[] += M[io, ii] } } }`,
       ),
     ],
-    [
-      'of what is summed up as well',
-      tiles(
-        'iterate last [io, ii, j] as SSR where (c[ii] > j) { y[io, ii] += M[io, ii] }',
-        'where (c[ii] > j)',
-      ),
-    ],
   ])('starts in its nest: %s', (_, text) => {
     expect(started(text)).toEqual(own)
   })
@@ -112,6 +105,13 @@ describe('what is read under the conditions that it is written under', () => {
     ['others', tiles('iterate last [io, ii] as SS where (io * 4 + ii < n) { y[io, ii] = M[io, ii] }')],
     ['of other elements', tiles(`iterate last [io, ii, b in ii] as SSR ${asked} { y[io, ii] += M[io, b] }`)],
     ['at other places', tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, 3 - ii] }`)],
+    [
+      'of what is summed up, asked again',
+      tiles(
+        'iterate last [io, ii, j] as SSR where (c[ii] > j) { y[io, ii] += M[io, ii] }',
+        'where (c[ii] > j)',
+      ),
+    ],
     [
       'of what is summed up',
       tiles(

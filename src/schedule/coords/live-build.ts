@@ -80,6 +80,8 @@ export function buildNests(
     (x) => unused(`${format.list}_${x}`),
   ) as [string, string, string, string, string, string]
   const words = wordsOf(extent)
+  // One block counts a list that is under no axis.
+  const single = outer.length === 0 ? [unused(`${format.list}_all`)] : []
   const under = outer.map((a) => a.name)
   const array = (name: string, ...axes: readonly string[]): Buffer1 => ({
     name,
@@ -89,7 +91,7 @@ export function buildNests(
     fill: 0,
     accumulate: 'i32',
   })
-  const marks = array(named('marks'), word)
+  const marks = { ...array(named('marks'), word), placed: true as const }
   const sizes = array(named('sizes'), word)
   const [totals, counts] = [array(named('totals'), chunk), array(named('counts'))]
   const starts = { ...array(named('starts'), word), below: extent }
@@ -129,30 +131,38 @@ export function buildNests(
     string,
   ]
   const mine = placeOf(chunk, part)
-  const start = nest(ofWord, outerIters, [
-    nest(
-      ofSize,
-      [iter(chunk, 'S'), iter(part, 'S')],
-      [assign1([element(sizes, mine)], [call('popcount', [element(marks, mine)])], span.span)],
-      [lt(mine, words)],
-    ),
-    // Words beyond the last one have nothing.
-    nest(
-      ofChunk,
-      [iter(chunk, 'S'), iter(part, 'R')],
-      [sum(element(totals, v(chunk)), element(sizes, mine))],
-    ),
-    nest(
-      ofWord,
-      [iter(chunk, 'S'), iter(part, 'S')],
-      [
-        nest(ofWord, [iter(other, 'R')], [sum(element(starts, mine), element(sizes, placeOf(chunk, other)))]),
-        nest(ofWord, [iter(before, 'R')], [sum(element(starts, mine), element(totals, v(before)))]),
-      ],
-      [lt(mine, words)],
-    ),
-    nest(ofAll, [iter(chunk, 'R')], [sum(element(counts), element(totals, v(chunk)))]),
-  ])
+  const start = nest(
+    ofWord,
+    [...outerIters, ...single.map((x) => iter(x, 'S'))],
+    [
+      nest(
+        ofSize,
+        [iter(chunk, 'S'), iter(part, 'S')],
+        [assign1([element(sizes, mine)], [call('popcount', [element(marks, mine)])], span.span)],
+        [lt(mine, words)],
+      ),
+      // Words beyond the last one have nothing.
+      nest(
+        ofChunk,
+        [iter(chunk, 'S'), iter(part, 'R')],
+        [sum(element(totals, v(chunk)), element(sizes, mine))],
+      ),
+      nest(
+        ofWord,
+        [iter(chunk, 'S'), iter(part, 'S')],
+        [
+          nest(
+            ofWord,
+            [iter(other, 'R')],
+            [sum(element(starts, mine), element(sizes, placeOf(chunk, other)))],
+          ),
+          nest(ofWord, [iter(before, 'R')], [sum(element(starts, mine), element(totals, v(before)))]),
+        ],
+        [lt(mine, words)],
+      ),
+      nest(ofAll, [iter(chunk, 'R')], [sum(element(counts), element(totals, v(chunk)))]),
+    ],
+  )
 
   const at = placeOf(word, bit)
   const below = call('bit_and', [element(marks, v(word)), sub(bitOf(v(bit)), int(1))])
@@ -178,6 +188,7 @@ export function buildNests(
   const axes = [
     ...outer.map(own),
     ...format.inner.map(own),
+    ...single.map((x) => denseAxis(x, int(1))),
     denseAxis(word, words),
     denseAxis(bit, int(WORD)),
     denseAxis(chunk, ceildiv(words, int(WORD))),
@@ -211,7 +222,7 @@ export function buildNests(
       }),
       ...startSteps({
         nest: ofWord,
-        outer: under,
+        outer: [...under, ...single],
         size: ofSize,
         total: ofChunk,
         count: ofAll,
