@@ -1,5 +1,5 @@
 /** sparsetile/prune: weights of layers → masks in a pattern. */
-export { keptIn, type LayerValues, layersOf } from './prune/layers.ts'
+export { type KeptMasks, keptIn, type LayerValues, layersOf } from './prune/layers.ts'
 export type { Limits, PruneChoices, PruneOptions } from './prune/options.ts'
 export { type BlockWiseOptions, blockWise } from './prune/patterns/block-wise.ts'
 export { elementWise } from './prune/patterns/element-wise.ts'

@@ -227,7 +227,7 @@ export function checkSizes({ name: kernel, params }: Pick<Kernel1, 'name' | 'par
         expected: params.map((p) => p.name).join(', ') || 'no sizes',
       })
     const isSize = Number.isSafeInteger(value) && (value as number) >= 0
-    const holds = param?.kind === 'size' ? isSize : typeof value === 'number' && Number.isFinite(value)
+    const holds = param?.kind === 'size' ? isSize : typeof value === 'number'
     expectArgument(
       holds,
       `the size ${name}`,

@@ -31,7 +31,17 @@ const SUFFIX = '.npy'
 export async function openNpz(source: ByteSource): Promise<Npz> {
   const entries = new Map<string, ZipEntry>()
   for (const e of await zipEntries(source))
-    if (e.name.endsWith(SUFFIX)) entries.set(e.name.slice(0, -SUFFIX.length), e)
+    if (e.name.endsWith(SUFFIX)) {
+      const array = e.name.slice(0, -SUFFIX.length)
+      if (entries.has(array))
+        fail({
+          code: 'io/corrupt',
+          message: `${source.name} has the array '${array}' twice`,
+          expected: 'each array once',
+          hint: 'write the archive anew',
+        })
+      entries.set(array, e)
+    }
   const names = [...entries.keys()]
   const entryOf = (array: string): ZipEntry =>
     entries.get(array) ??

@@ -1,6 +1,6 @@
 /** Masks of a model's layers as a `.safetensors` file: BOOL tensors of the layers' names and shapes. */
 import { fail } from '../ast/diagnostic.ts'
-import type { ByteSource } from './byte-source.ts'
+import type { ByteSource, Chunks } from './byte-source.ts'
 import { openSafetensors } from './safetensors.ts'
 import type { SafetensorsPart } from './safetensors-write.ts'
 import { transpose, type WeightLayer, type Weights } from './weights.ts'
@@ -53,9 +53,20 @@ export async function masksOf(
         message: `the mask ${file.name}#${name} is ${shape.join(' × ')}`,
         expected: `${own.join(' × ')}, as the layer in ${weights.name}`,
       })
-    const { values } = await file.dense(name, 'u8')
     const { rows, cols } = layer
-    out.set(name, weights.transposed ? transpose(values as Uint8Array, cols, rows) : (values as Uint8Array))
+    // As they are: a BOOL of other bits than 0 and 1 would be taken for 1.
+    const values = await gathered(file.chunks(name), rows * cols)
+    out.set(name, weights.transposed ? transpose(values, cols, rows) : values)
+  }
+  return out
+}
+
+async function gathered(chunks: Chunks, bytes: number): Promise<Uint8Array> {
+  const out = new Uint8Array(bytes)
+  let at = 0
+  for await (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
   }
   return out
 }

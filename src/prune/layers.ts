@@ -6,12 +6,18 @@ import type { LayerShape, Layers, Mask } from './types.ts'
 /** @throws SptError `prune/layers`, `prune/layer` */
 export function checkLayers(layers: Layers): void {
   expectArgument(isRecord(layers), 'layers', layers, 'an object with shapes and weights')
-  expectArgument(Array.isArray(layers.shapes), 'shapes of layers', layers.shapes, 'a list')
   expectArgument(typeof layers.weights === 'function', 'weights of layers', layers.weights, 'a function')
+  checkShapes(layers.shapes)
   if (layers.shapes.length === 0)
     fail({ code: 'prune/layers', message: 'there are no layers', expected: 'at least one layer' })
+}
+
+/** @throws SptError `api/argument`, `prune/layer` */
+export function checkShapes(shapes: readonly LayerShape[]): void {
+  expectArgument(Array.isArray(shapes), 'shapes of layers', shapes, 'a list')
   const names = new Set<string>()
-  for (const shape of layers.shapes) {
+  for (const shape of shapes) {
+    expectArgument(isRecord(shape), 'a layer', shape, '{ name, rows, cols }')
     checkShape(shape)
     if (names.has(shape.name))
       fail({
@@ -56,23 +62,32 @@ export function checkLength(
   })
 }
 
-/** Masks of earlier stages: one for each layer. */
-export function checkMasks(masks: readonly Mask[], shapes: readonly LayerShape[]): void {
-  expectArgument(Array.isArray(masks), 'after', masks, 'a list of masks')
+/** A mask for each layer. `what`: whose they are. @throws SptError `api/argument`, `prune/shape`, `prune/mask` */
+export function checkMasks(what: string, masks: readonly Mask[], shapes: readonly LayerShape[]): void {
+  expectArgument(Array.isArray(masks), what, masks, 'a list of masks')
   if (masks.length !== shapes.length)
     fail({
       code: 'prune/shape',
-      message: `${masks.length} masks for ${shapes.length} layers`,
+      message: `${what}: ${masks.length} masks for ${shapes.length} layers`,
       expected: 'a mask for each layer, in their order',
     })
   shapes.forEach((shape, k) => {
-    checkLength('the mask', masks[k], Uint8Array, shape)
-    if (masks[k]!.some((x) => x > 1))
-      fail({
-        code: 'prune/mask',
-        message: `the mask of layer ${shape.name} has values above 1`,
-        expected: '1 where an element is kept, 0 where it is pruned',
-      })
+    checkMask(masks[k]!, shape)
+  })
+}
+
+/** @throws SptError `prune/shape`, `prune/mask` */
+export function checkMask(mask: Mask, shape: LayerShape): void {
+  checkLength('the mask', mask, Uint8Array, shape)
+  // All at once: masks have as many bytes as networks have weights.
+  let all = 0
+  for (let i = 0; i < mask.length; i++) all |= mask[i]!
+  if (all <= 1) return
+  const at = mask.findIndex((x) => x > 1)
+  fail({
+    code: 'prune/mask',
+    message: `the mask of layer ${shape.name} has ${mask[at]} in row ${Math.floor(at / shape.cols)}, column ${at % shape.cols}`,
+    expected: '1 where an element is kept, 0 where it is pruned',
   })
 }
 
@@ -84,6 +99,8 @@ export interface LayerValues extends LayerShape {
 
 /** @throws SptError `prune/shape` where some have gradients, and others none */
 export function layersOf(list: readonly LayerValues[]): Layers {
+  expectArgument(Array.isArray(list), 'layers', list, 'a list of layers with their weights')
+  for (const layer of list) expectArgument(isRecord(layer), 'a layer', layer, '{ name, rows, cols, weights }')
   const without = list.find((l) => l.gradients === undefined)
   const base: Layers = {
     shapes: list.map(({ weights: _, gradients: __, ...shape }) => shape),
@@ -99,15 +116,38 @@ export function layersOf(list: readonly LayerValues[]): Layers {
   return { ...base, gradients: async (k) => list[k]!.gradients! }
 }
 
-/** All that is kept: of two masks each layer, what either keeps. As `after` takes it. */
-export function keptIn({
-  masks,
-  rest,
-}: {
+/** What is kept, in one mask or two for each layer. */
+export interface KeptMasks {
   readonly masks: readonly Mask[]
   readonly rest?: readonly Mask[]
-}): readonly Mask[] {
-  return rest ? masks.map((mask, k) => either(mask, rest[k]!)) : masks
+}
+
+/**
+ * All that is kept: of two masks each layer, what either keeps. As `after` takes it.
+ * @throws SptError `api/argument`, `prune/shape` where one has not as many as the other
+ */
+export function keptIn(pruned: KeptMasks): readonly Mask[] {
+  expectArgument(isRecord(pruned), 'what was pruned', pruned, '{ masks, rest }')
+  const { masks, rest } = pruned
+  for (const [what, of] of Object.entries({ masks, rest: rest ?? [] }))
+    expectArgument(
+      Array.isArray(of) && of.every((m) => m instanceof Uint8Array),
+      what,
+      of,
+      'a list of masks (Uint8Array)',
+    )
+  if (!rest) return masks
+  const wrong = masks.findIndex((mask, k) => mask.length !== rest[k]?.length)
+  if (wrong >= 0 || rest.length !== masks.length)
+    fail({
+      code: 'prune/shape',
+      message:
+        rest.length === masks.length
+          ? `rest ${wrong} has ${rest[wrong]!.length} elements, and mask ${wrong} ${masks[wrong]!.length}`
+          : `${rest.length} masks of the rest for ${masks.length} layers`,
+      expected: 'two masks for each layer, of one length',
+    })
+  return masks.map((mask, k) => either(mask, rest[k]!))
 }
 
 function either(a: Mask, b: Mask): Mask {

@@ -54,7 +54,8 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
     Object.keys(NORMS).join(' or '),
   )
   const sparsity = checkedSparsity(pattern, options.sparsity)
-  if (after !== undefined) checkMasks(after, layers.shapes)
+  if (after !== undefined) checkMasks('after', after, layers.shapes)
+  checkCallback('onProgress', onProgress)
   const names = layers.shapes.map((s) => s.name)
   const excluded = new Set(exclude.flatMap((glob) => matched('exclude', glob, names)))
   const limit = limitsOf(pattern, limits, names)
@@ -79,14 +80,18 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
 /** @throws SptError `api/argument` */
 export const checkPattern = (pattern: unknown): void =>
   expectArgument(
-    isRecord(pattern) && typeof pattern.masks === 'function',
+    isRecord(pattern) && typeof pattern.masks === 'function' && typeof pattern.bytes === 'function',
     'pattern',
     pattern,
     'a pattern, such as tileWise({ granularity: 128 })',
   )
 
+/** @throws SptError `api/argument` */
+export const checkCallback = (what: string, given: unknown): void =>
+  expectArgument(given === undefined || typeof given === 'function', what, given, 'a function')
+
 /** Sparsities are written with few digits. */
-const NEAR = 1e-9
+export const NEAR = 1e-9
 
 export function checkedSparsity(pattern: Pattern, sparsity: number | undefined): number {
   const { text, sparsity: only, least = 0 } = pattern

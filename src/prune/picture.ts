@@ -1,4 +1,5 @@
 /** Masks as a picture: how much of each region of each layer is kept. */
+import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import {
   colorOf,
   count,
@@ -10,6 +11,7 @@ import {
   Rectangles,
   text,
 } from '../pictures/picture/svg.ts'
+import { checkMasks, checkShapes } from './layers.ts'
 import type { LayerShape, Mask } from './types.ts'
 
 const WIDTH = 960
@@ -31,7 +33,13 @@ export interface MasksDrawn {
 }
 
 /** The text of an SVG file, at most about a megabyte: the first thousand layers, each as regions shaded by what is kept. */
-export function drawMasks({ shapes, masks, rest }: MasksDrawn, title = 'masks'): string {
+export function drawMasks(drawn: MasksDrawn, title = 'masks'): string {
+  expectArgument(isRecord(drawn), 'what is drawn', drawn, '{ shapes, masks, rest }')
+  expectArgument(typeof title === 'string', 'a title', title, 'a text')
+  const { shapes, masks, rest } = drawn
+  checkShapes(shapes)
+  checkMasks('masks', masks, shapes)
+  if (rest !== undefined) checkMasks('rest', rest, shapes)
   const shown = shapes.slice(0, MOST_LAYERS)
   const across = Math.floor((WIDTH - 2 * MARGIN + GAP) / (SIDE + GAP))
   const regions = Math.max(

@@ -4,6 +4,7 @@ import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { checkLayers, keptIn } from './layers.ts'
 import {
   CHOICES,
+  checkCallback,
   checkedSparsity,
   checkPattern,
   type Limits,
@@ -43,6 +44,8 @@ export async function pruneInStages(layers: Layers, options: StagesOptions): Pro
   const stages = stagesOf(given)
   checkLayers(layers)
   checkPattern(choices.pattern)
+  checkCallback('between', between)
+  checkCallback('onProgress', choices.onProgress)
   // Of all before the first: hours of training may lie between them.
   const names = layers.shapes.map((s) => s.name)
   for (const { sparsity } of stages) checkedSparsity(choices.pattern, sparsity)

@@ -1,8 +1,10 @@
 /** Tiles of masks: after every `granularity` outputs that keep something, in their order, one ends; each is a product. */
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
-import { checkLength } from './layers.ts'
+import { checkMask } from './layers.ts'
 import { checkGranularity } from './patterns/parameters.ts'
 import type { Mask, Tile } from './types.ts'
+
+const NOT_TILE_WISE = 'prune/not-tile-wise'
 
 /** Positions of what is not 0 in part of an array. */
 export function positions(flags: ArrayLike<number>, from: number, length: number): Int32Array {
@@ -40,7 +42,7 @@ export function tilesOf(
   name?: string,
 ): readonly Tile[] {
   checkGranularity(granularity)
-  checkLength('the mask', mask, Uint8Array, { name: name ?? 'given', rows, cols })
+  checkMask(mask, { name: name ?? 'given', rows, cols })
   return grouped(keptRows(mask, rows, cols), granularity).map((outputs, k) => {
     const first = outputs[0]!
     for (const r of outputs)
@@ -48,7 +50,7 @@ export function tilesOf(
         if ((mask[r * cols + c] === 0) !== (mask[first * cols + c] === 0)) {
           const [keeps, prunes] = mask[r * cols + c] === 0 ? [first, r] : [r, first]
           fail({
-            code: 'prune/not-tile-wise',
+            code: NOT_TILE_WISE,
             message: `${name === undefined ? '' : `layer ${name}: `}tile ${k} of ${outputs.length} outputs is no product: row ${r}, column ${c} differs from row ${first}`,
             expected: `the same inputs for rows ${first} to ${outputs.at(-1)} that keep something; row ${keeps} keeps column ${c}, row ${prunes} does not`,
             hint: 'another granularity, or a pattern with single elements beside the tiles',
@@ -58,9 +60,13 @@ export function tilesOf(
   })
 }
 
-/** Whether `tilesOf` finds tiles. */
-export const isTileWise = (mask: Mask, rows: number, cols: number, granularity: number): boolean =>
-  !(orRefused(() => tilesOf(mask, rows, cols, granularity)) instanceof SptError)
+/** Whether `tilesOf` finds tiles. @throws SptError of what is no mask, or no granularity */
+export function isTileWise(mask: Mask, rows: number, cols: number, granularity: number): boolean {
+  const found = orRefused(() => tilesOf(mask, rows, cols, granularity))
+  if (!(found instanceof SptError)) return true
+  if (found.diagnostics[0]!.code !== NOT_TILE_WISE) throw found
+  return false
+}
 
 /** All elements of tiles. */
 export function maskOf(tiles: readonly Tile[], rows: number, cols: number): Mask {

@@ -604,6 +604,13 @@ describe('spt run', () => {
     expect((await json()).verify).toBe(null)
   })
 
+  test.each(['inf', '-inf', '-Infinity', 'nan'])('a scalar of %s', async (text) => {
+    const argv = ['run', program, '--bind', `A=${matrix}`, '--size', 'd=3', '--size', `alpha=${text}`]
+    const { code, err, out } = await spt([...argv, '--json'])
+    expect([code, err]).toEqual([0, ''])
+    const value = { inf: 'Infinity', '-inf': '-Infinity', nan: 'NaN' }[text] ?? text
+    expect(String(JSON.parse(out).sizes.alpha)).toBe(value)
+  })
   test('--json: a failure is data as well', async () => {
     const failure = async (...argv: string[]): Promise<Record<string, unknown>> => {
       const { code, out, err } = await spt([...argv, '--json'])

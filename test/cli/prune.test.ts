@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
 import { outFolder, writeFolder } from '../../src/cli/prune/folder.ts'
 import { npzChunks } from '../../src/io/index.ts'
 import {
@@ -265,14 +266,23 @@ law.prop(
       ...(scored ? ['--gradients', gradients] : []),
     ]
     rmSync(folder.at('1'), { recursive: true, force: true })
-    expect(await spt([...argv, '--out', folder.at('1')])).toMatchObject({ code: 0, err: '' })
-    const first = await prune(layers, options)
+    /** What both say. Fours in a last tile of one output may not keep to a limit. */
+    const ranAs = async (ran: Awaited<ReturnType<typeof spt>>, more: object): Promise<Pruned | null> => {
+      const made = await prune(layers, { ...options, ...more }).catch((e) => e as SptError)
+      const message = made instanceof SptError ? made.diagnostics[0]!.message : ''
+      if (made instanceof SptError)
+        expect([limited, pattern.name, made.diagnostics[0]!.code]).toEqual([true, 'tvw', 'prune/limit'])
+      expect([ran.code, ran.err.includes(message)]).toEqual([made instanceof SptError ? 1 : 0, true])
+      return made instanceof SptError ? null : made
+    }
+    const first = await ranAs(await spt([...argv, '--out', folder.at('1')]), {})
+    if (!first) return
     holds(folder.at('1'), list, transposed, first)
     expect(JSON.parse((await spt([...argv, '--json'])).out)).toEqual(first.report)
     // What was there of an earlier call goes.
     const stage = await spt([...argv, '--after', folder.at('1'), '--out', folder.at('2')])
-    expect(stage).toMatchObject({ code: 0, err: '' })
-    holds(folder.at('2'), list, transposed, await prune(layers, { ...options, after: keptIn(first) }))
+    const second = await ranAs(stage, { after: keptIn(first) })
+    if (second) holds(folder.at('2'), list, transposed, second)
     expect(readdirSync(folder.path).filter((f) => f.startsWith('.'))).toEqual([])
   },
 )
@@ -328,6 +338,14 @@ test('layers that are given no masks are kept whole, and counted in no total', a
   const report = JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))
   expect(report).toMatchObject({ elements: 16, kept: 8, sparsity: 0.5, layers: [{ name: 'l1' }] })
   holds(out, [W, W], false, { masks: [new Uint8Array(16).fill(1), mask], report })
+})
+
+test.each(['U8', 'BOOL'])('given masks of %s with other bytes than 0 and 1', async (type) => {
+  const weights = folder.file('m.safetensors', model([W]))
+  const bytes = Uint8Array.from({ length: 16 }, (_, i) => (i === 9 ? 7 : i % 2))
+  const masks = folder.file('seven.safetensors', written(new Map([['l0', { type, shape: [4, 4], bytes }]])))
+  const { code, err } = await spt(['prune', weights, '--pattern', 'ew', '--masks', masks])
+  expect([code, err]).toEqual([1, expect.stringContaining('the mask of layer l0 has 7 in row 2, column 1')])
 })
 
 describe('other files', () => {

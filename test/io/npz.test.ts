@@ -285,6 +285,14 @@ describe('damaged archives', () => {
     }
     expect(refused).toBeGreaterThan(whole.length / 2)
   })
+  test('two arrays of one name', async () => {
+    const whole = await archive({ a: f32(1), b: f32(2) }, false)
+    const changed = await whole.read(0, whole.size)
+    const renamed = Buffer.from(changed).toString('latin1').replaceAll('b.npy', 'a.npy')
+    expect(await problem(() => openNpz(bytesSource('a.npz', Buffer.from(renamed, 'latin1'))))).toBe(
+      "io/corrupt: a.npz has the array 'a' twice",
+    )
+  })
   test('no zip, no entries, foreign entries', async () => {
     expect(await problem(() => openNpz(bytesSource('a.npz', new Uint8Array(100))))).toBe(
       'io/corrupt: a.npz: not a whole zip archive (it has no central directory)',

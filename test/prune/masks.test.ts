@@ -1,6 +1,7 @@
 /** Masks are those of the reference, which sorts everything; and have the structure that their pattern promises. */
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
 import {
   blockWise,
   elementWise,
@@ -125,29 +126,46 @@ describe('as the reference', () => {
   law.prop([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
     'two of four in tiles, as they are stored, each input by one output at least',
     async (d, s, granularity) => {
-      const { masks, tiles } = await pruned(d, tileVectorWise({ granularity }), s)
       const expected = reference.tw(
         d.chosen,
         2 * s - 1,
         d.most.map((l) => 2 * l - 1),
         by(d),
         granularity,
+        2,
       )
-      d.chosen.forEach((m, k) => {
-        const kept = expected.kept[k]!
-        const held = (r: number) => [...Array(m.cols).keys()].filter((c) => kept[r * m.cols + c] === 1)
+      const held = (k: number, r: number): number[] => {
+        const { cols } = d.chosen[k]!
+        return [...Array(cols).keys()].filter((c) => expected.kept[k]![r * cols + c] === 1)
+      }
+      const listed = d.chosen.map((m, k) => {
         // All before two of four: those of a tile have its inputs.
         const before = expected.tiles[k]!.flatMap((outputs) => {
-          const inputs = held(outputs[0]!)
+          const inputs = held(k, outputs[0]!)
           return inputs.length === 0 ? [] : [{ outputs, inputs }]
         })
-        for (const { outputs, inputs } of before) reference.twoOfFour(m, outputs, inputs, kept)
-        const lists = before.map(({ outputs, inputs }) => ({
+        for (const { outputs, inputs } of before) reference.twoOfFour(m, outputs, inputs, expected.kept[k]!)
+        return before.map(({ outputs, inputs }) => ({
           outputs,
-          inputs: outputs.length === 1 ? held(outputs[0]!) : inputs,
+          inputs: outputs.length === 1 ? held(k, outputs[0]!) : inputs,
         }))
+      })
+      const made = await pruned(d, tileVectorWise({ granularity }), s).catch((e) => e as SptError)
+      const beyond = expected.kept.some(
+        (kept, k) => kept.filter((x) => x === 0).length > reference.target(d.most[k]!, kept.length),
+      )
+      if (beyond || made instanceof SptError) {
+        expect([beyond, made]).toMatchObject([true, { diagnostics: [{ code: 'prune/limit' }] }])
+        // A last tile of one output alone, of a layer in which none is pruned.
+        expect(d.chosen.some((m) => m.rows % granularity === 1)).toBe(true)
+        return
+      }
+      const { masks, tiles } = made
+      d.chosen.forEach((m, k) => {
+        const lists = listed[k]!
         expect(tiles[k]!.map((t) => ({ outputs: [...t.outputs], inputs: [...t.inputs] }))).toEqual(lists)
         for (const { outputs, inputs } of lists) {
+          expect(outputs.length > 1 || m.rows % granularity === 1).toBe(true)
           for (const c of inputs) expect(outputs.some((r) => masks[k]![r * m.cols + c] === 1)).toBe(true)
           for (const r of outputs)
             for (let from = 0; from < inputs.length; from += 4) {

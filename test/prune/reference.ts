@@ -87,11 +87,24 @@ export function tw(
   limits: readonly number[],
   by: Norm,
   granularity: number,
+  least = 1,
 ) {
   const kept = ones(of)
   const pass = (s: number): number => 1 - Math.sqrt(1 - s)
   const row = (m: Matrix): number[][] => range(m.rows).map((r) => range(m.cols).map((c) => r * m.cols + c))
   pruneLowest(vectorsOf(of, row, by), kept, target(pass(sparsity), size(of)), limits.map(pass))
+  of.forEach((m, k) => {
+    const pruned = row(m).filter(([i]) => kept[k]![i!] === 0)
+    const last = (m.rows - pruned.length) % granularity
+    if (last === 0 || last >= least) return
+    const score = (at: readonly number[]): number =>
+      norm(
+        at.map((i) => m.e[i]!),
+        by,
+      )
+    const ranked = pruned.sort((a, b) => score(a) - score(b))
+    for (const i of ranked.slice(Math.max(0, ranked.length - (least - last))).flat()) kept[k]![i] = 1
+  })
   const tiles = of.map((m, k) => {
     const rows = range(m.rows).filter((r) => kept[k]![r * m.cols] === 1)
     return range(Math.ceil(rows.length / granularity)).map((t) =>

@@ -3,9 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import {
   blockWise,
+  drawMasks,
   elementWise,
+  isTileWise,
+  keptIn,
   type Layers,
   layersOf,
+  type Mask,
   nOfM,
   prune,
   pruneInStages,
@@ -217,4 +221,90 @@ test('a mask that is no product in a tile, with the place', () => {
   expect(tilesOf(mask.subarray(0, 9), 3, 3, 2)).toEqual([
     { outputs: Int32Array.of(0, 2), inputs: Int32Array.of(0, 2) },
   ])
+})
+
+describe('calls that no compiler has looked at', () => {
+  const shapes = two.shapes
+  const masks = [new Uint8Array(6).fill(1), new Uint8Array(16)]
+  const own = (kept: readonly Mask[], more: object = {}) => ({
+    name: 'own',
+    text: 'own',
+    masks: async () => ({ kept, ...more }),
+    bytes: () => 0,
+  })
+  test.each([
+    ['drawMasks()', () => drawMasks(undefined as never), 'api/argument'],
+    ['no shapes', () => drawMasks({ masks } as never), 'api/argument'],
+    ['a title', () => drawMasks({ shapes, masks }, 5 as never), 'api/argument'],
+    ['no masks', () => drawMasks({ shapes, masks: [] }), 'prune/shape'],
+    ['a short mask', () => drawMasks({ shapes, masks: [masks[0]!, masks[0]!] }), 'prune/shape'],
+    ['a short rest', () => drawMasks({ shapes, masks, rest: [masks[0]!] }), 'prune/shape'],
+    [
+      'a mask of 255',
+      () => drawMasks({ shapes, masks: [masks[0]!.map(() => 255), masks[1]!] }),
+      'prune/mask',
+    ],
+    ['keptIn()', () => keptIn(undefined as never), 'api/argument'],
+    ['masks that are none', () => keptIn({ masks: [[1, 0]] } as never), 'api/argument'],
+    ['less rest', () => keptIn({ masks, rest: [] }), 'prune/shape'],
+    ['more rest', () => keptIn({ masks: [masks[0]!], rest: masks }), 'prune/shape'],
+    ['another length', () => keptIn({ masks, rest: [masks[0]!, masks[0]!] }), 'prune/shape'],
+    ['layersOf()', () => layersOf(undefined as never), 'api/argument'],
+    ['layers that are none', () => layersOf([null as never]), 'api/argument'],
+    ['tiles of 2', () => tilesOf(Uint8Array.of(2, 0), 1, 2, 1), 'prune/mask'],
+    ['whether of no granularity', () => isTileWise(masks[0]!, 2, 3, 0), 'prune/parameter'],
+    ['whether of another shape', () => isTileWise(masks[0]!, 2, 4, 1), 'prune/shape'],
+    [
+      'whether of no mask',
+      () =>
+        isTileWise(
+          masks[0]!.map(() => 3),
+          2,
+          3,
+          1,
+        ),
+      'prune/mask',
+    ],
+  ])('%s', (_, call, code) => {
+    expect(refusal(call).code).toBe(code)
+  })
+  const wrongMasks: readonly (readonly [string, object, string])[] = [
+    ['onProgress', { pattern: elementWise(), onProgress: 5 }, 'api/argument'],
+    ['a pattern without bytes', { pattern: { ...elementWise(), bytes: undefined } }, 'api/argument'],
+    ['nothing', { pattern: { ...own([]), masks: async () => undefined } }, 'api/argument'],
+    ['no list', { pattern: own(undefined as never) }, 'api/argument'],
+    ['no masks', { pattern: own([]) }, 'prune/shape'],
+    ['a short mask', { pattern: own([masks[0]!, masks[0]!]) }, 'prune/shape'],
+    ['bytes of 255', { pattern: own([masks[0]!, masks[1]!.map(() => 255)]) }, 'prune/mask'],
+    ['a short rest', { pattern: own(masks, { rest: [masks[0]!] }) }, 'prune/shape'],
+    ['what is kept in rest too', { pattern: own(masks, { rest: masks }) }, 'prune/mask'],
+    ['tiles of one layer', { pattern: own(masks, { tiles: [[]] }) }, 'api/argument'],
+    ['more than a limit', { pattern: own(masks), limits: { '*': 0.9 } }, 'prune/limit'],
+  ]
+  test.each(wrongMasks)('prune: %s', async (_, options, code) => {
+    expect(await codeOf(two, { sparsity: 0.5, ...options })).toBe(code)
+  })
+  test('pruneInStages: what is called between', async () => {
+    const options = { pattern: elementWise(), stages: [0.25, 0.5] }
+    for (const wrong of [{ between: 5 }, { onProgress: 'x' }])
+      expect((await refused(pruneInStages(two, { ...options, ...wrong } as never))).code).toBe('api/argument')
+  })
+  test('layers that are none', async () => {
+    expect(await codeOf({ ...two, shapes: [null as never] }, ew)).toBe('api/argument')
+  })
+  test('a last tile of one output holds two inputs, whatever the limit', async () => {
+    const pattern = tileVectorWise({ granularity: 2 })
+    const limits = { a: 0.5 }
+    expect(await codeOf(layersOf([layer('a', 3, 26)]), { pattern, sparsity: 0.5, limits })).toBe(
+      'prune/limit',
+    )
+    // Where an output is pruned, it comes back.
+    const { report, tiles } = await prune(layersOf([layer('a', 4, 26)]), {
+      pattern,
+      sparsity: 0.75,
+      limits: { a: 0.75 },
+    })
+    expect(report.layers[0]!.sparsity).toBeLessThanOrEqual(0.75)
+    for (const t of tiles![0]!) expect(t.outputs).toHaveLength(2)
+  })
 })

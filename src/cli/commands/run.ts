@@ -70,7 +70,7 @@ export const run: CommandSpec = {
     `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\n${ADDRESSES}`,
     'An axis that is dense_variable takes the offsets of its segments, from 0 to the number of all its positions, and what\nis stored over it one value for each position: --bind p=map.npz#offsets --bind X=map.npz#values.',
     `--verify compares everything up to ${SAMPLE_FROM / 2 ** 20} MiB of tensors, and a sample of ${SAMPLED} rows (or the like) above, where\nrows can be computed apart; the table says so.`,
-    'Sizes come from the shapes of what is bound; --size gives the others.',
+    'Sizes come from the shapes of what is bound; --size gives the others, and scalars (0.5, -inf, nan, true).',
   ],
   examples: [
     'spt run kernel.spt --bind A=graph.mtx --size d=64 --verify',

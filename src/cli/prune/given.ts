@@ -37,7 +37,7 @@ export async function withGiven(
   const places = shapes.flatMap((s, k) => (given.has(s.name) ? [k] : []))
   const chosen = places.map((k) => shapes[k]!)
   const kept = chosen.map((s) => given.get(s.name)!)
-  checkMasks(kept, chosen)
+  checkMasks('masks', kept, chosen)
   const tiles = chosen.flatMap((s, k) => {
     const of = check!(kept[k]!, s)
     return of ? [of] : []

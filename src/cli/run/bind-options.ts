@@ -18,7 +18,9 @@ import { misused } from '../usage.ts'
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 const WORDS: Readonly<Record<string, number>> = {
   inf: Number.POSITIVE_INFINITY,
+  infinity: Number.POSITIVE_INFINITY,
   '-inf': Number.NEGATIVE_INFINITY,
+  '-infinity': Number.NEGATIVE_INFINITY,
   nan: Number.NaN,
   true: 1,
   false: 0,

@@ -25,7 +25,7 @@ export function tileVectorWise(options: TileWiseOptions): Pattern {
     async masks(given, sparsity) {
       const ofTiles = (s: number): number => Math.max(0, 1 - ((1 - s) * OF) / KEPT)
       const limits = given.limits.map(ofTiles)
-      const tiles = await prunedTiles({ ...given, limits }, ofTiles(sparsity), granularity)
+      const tiles = await prunedTiles({ ...given, limits }, ofTiles(sparsity), granularity, LEAST)
       const masks: Uint8Array[] = []
       for (const [k, { rows, cols }] of given.shapes.entries()) {
         const scores = await given.scores(k, 'two of four')
@@ -42,7 +42,7 @@ export function tileVectorWise(options: TileWiseOptions): Pattern {
   }
 }
 
-/** A last tile of one output: all that it can hold. */
+/** A last tile of one output, where none is pruned: all that it can hold. */
 function bestTwo(scores: Float32Array, cols: number, { outputs, inputs }: Tile): Tile {
   const flags = new Uint8Array(inputs.length)
   const values = Float32Array.from(inputs, (c) => scores[outputs[0]! * cols + c]!)

@@ -3,7 +3,7 @@
  * passes prune about the same share of what they see.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
-import { elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
+import { best, elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
 import { grouped, maskOf, positions } from '../tiles.ts'
 import type { LayerMasks, Pattern, Scored, Tile } from '../types.ts'
 import { checkGranularity, INDEX_BYTES } from './parameters.ts'
@@ -40,11 +40,22 @@ export const tileBytes = (tiles: LayerMasks['tiles'], valueBytes: number): numbe
 /** The share that either of two passes prunes for a sparsity after both. */
 const eachPass = (sparsity: number): number => 1 - Math.sqrt(1 - sparsity)
 
-/** The tiles of every layer that hold something, at a sparsity over all. */
-export async function prunedTiles(given: Scored, sparsity: number, granularity: number): Promise<Tile[][]> {
+/**
+ * The tiles of every layer that hold something, at a sparsity over all. `least`: outputs of a last tile, which has the best of those
+ * that would be pruned where it has fewer.
+ */
+export async function prunedTiles(
+  given: Scored,
+  sparsity: number,
+  granularity: number,
+  least = 1,
+): Promise<Tile[][]> {
   const { shapes } = given
   const all = elementsOf(shapes)
-  const outputs = await keptOutputs(given, targetOf(eachPass(sparsity), all))
+  const outputs = await keptOutputs(given, targetOf(eachPass(sparsity), all), (kept) => {
+    const last = kept % granularity
+    return last > 0 && last < least ? least - last : 0
+  })
   const groups = outputs.map((kept) => grouped(kept, granularity))
   const lost = shapes.map(({ rows, cols }, k) => (rows - outputs[k]!.length) * cols)
   const target = targetOf(sparsity, all) - lost.reduce((a, b) => a + b, 0)
@@ -62,7 +73,12 @@ export async function prunedTiles(given: Scored, sparsity: number, granularity: 
   )
 }
 
-async function keptOutputs(given: Scored, target: number): Promise<Int32Array[]> {
+/** `more`: how many are kept beside so many that are. */
+async function keptOutputs(
+  given: Scored,
+  target: number,
+  more: (kept: number) => number,
+): Promise<Int32Array[]> {
   const { shapes } = given
   const vectors = vectorsFor(shapes.reduce((sum, s) => sum + s.rows, 0))
   let v = 0
@@ -79,7 +95,18 @@ async function keptOutputs(given: Scored, target: number): Promise<Int32Array[]>
   const marks = lowestVectors(vectors, target, roomsOf(given, eachPass))
   let at = 0
   return shapes.map(({ rows }) => {
-    const kept = marks.subarray(at, (at += rows)).map((m) => 1 - m)
+    const kept = marks.subarray(at, at + rows).map((m) => 1 - m)
+    const pruned = positions(marks, at, rows)
+    const others = vectors.scores.slice(at, at + rows)
+    at += rows
+    const flags = new Uint8Array(pruned.length)
+    best(
+      Array.from(pruned, (r) => others[r]!),
+      pruned.length,
+      more(rows - pruned.length),
+      flags,
+    )
+    for (let i = 0; i < pruned.length; i++) if (flags[i] === 1) kept[pruned[i]!] = 1
     return positions(kept, 0, rows)
   })
 }
