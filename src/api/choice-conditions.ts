@@ -2,10 +2,18 @@
 import { appliedName } from '../ast/applied-name.ts'
 import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
 import { withoutDivisionByZero } from '../elaborate/division-by-zero.ts'
-import type { Branch, Choice, ScheduleCall, ScheduleParam } from '../elaborate/index.ts'
+import {
+  type Branch,
+  type Choice,
+  coverageText,
+  type ScheduleCall,
+  type ScheduleParam,
+  type Statistic,
+  withNumbers,
+} from '../elaborate/index.ts'
 import { numberOf } from '../ir/evaluate.ts'
-import type { Expr, Var } from '../ir/expr.ts'
-import { children, freeVars } from '../ir/expr-tree.ts'
+import { type Expr, type Var, variable } from '../ir/expr.ts'
+import { children, freeVars, rewriteExpr } from '../ir/expr-tree.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
 /** A choice with arguments. */
@@ -72,7 +80,31 @@ export function choiceUse(choice: Choice, args: readonly (number | undefined)[])
         message: `an argument is no integer: ${name} of schedule ${choice.name} is ${value}`,
         expected: 'an integer',
       })
-  return { choice, values, text: callText(choice, args) }
+  return { choice: withArguments(choice, values), values, text: callText(choice, args) }
+}
+
+/** The choice with numbers where it asks of a format whose arguments are over its parameters. */
+function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Choice {
+  const names = new Map<string, string>()
+  const statistics = new Map<string, Statistic>()
+  for (const [name, s] of choice.statistics) {
+    const isOpen = s.kind === 'covered' && s.args.some((a) => typeof a !== 'string' && a.kind !== 'const')
+    const of = isOpen ? withNumbers(s, (e) => exact(e, (v) => values.get(v.name)!, s.span)) : s
+    if (of.kind === 'covered') names.set(name, coverageText(of))
+    statistics.set(names.get(name) ?? name, of)
+  }
+  if ([...names].every(([name, now]) => name === now)) return choice
+  const named = (e: Expr): Expr =>
+    rewriteExpr(e, (x) => {
+      const now = x.kind === 'var' ? names.get(x.name) : undefined
+      return now === undefined ? undefined : variable(now, x.dtype, x.span)
+    })
+  const branches = choice.branches.map((b) => ({
+    ...b,
+    conditions: b.conditions.map((c) => ({ ...c, expr: named(c.expr) })),
+    calls: b.calls.map((call) => ({ ...call, args: call.args.map((a) => a && named(a)) })),
+  }))
+  return { ...choice, branches, statistics }
 }
 
 /**
@@ -205,6 +237,9 @@ function callText({ name, params }: Called, args: readonly (number | undefined)[
   )
   return appliedName(name, given)
 }
+
+/** Of an expression without names. @throws SptError `choose/division` */
+export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0, place)
 
 /** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
 function exact(e: Expr, look: Lookup, place: Span): number {

@@ -86,7 +86,7 @@ export async function broughtQuestion<K extends Schedulable<K>>(
 ): Promise<Question<K>> {
   const { choice, base } = open
   const asked = question(open, given)
-  await asked.statistics.download(choice.statistics.values())
+  await asked.statistics.download(choice.statistics)
   const { source } = base.compilation
   const resident = Object.entries(given.resident ?? {}).filter(([name]) =>
     isDeclared(source, name, usedByChoice(choice)),
@@ -123,6 +123,7 @@ export function factsFor(
       ...values,
       resident: declaredOf(source, resident, used),
       statistics: checkedStatistics(asking, statistics),
+      beside: besideDeclared(source, tensors, used),
     }),
   }
 }
@@ -149,6 +150,7 @@ function checkedStatistics(
 ): ReadonlyMap<string, number> {
   expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")
   const candidates = [...statistics.keys()]
+  const known = new Map<string, number>()
   for (const [name, value] of Object.entries(given)) {
     expectArgument(
       typeof value === 'number' && value >= 0,
@@ -156,7 +158,9 @@ function checkedStatistics(
       value,
       'a number that is not negative',
     )
-    if (!statistics.has(name))
+    const meant = candidates.find((c) => unspaced(c) === unspaced(name))
+    if (meant !== undefined) known.set(meant, value)
+    else
       fail({
         code: 'choose/unknown-name',
         message: `${kernel}.${own} does not depend on ${name}`,
@@ -164,8 +168,11 @@ function checkedStatistics(
         expected: candidates.join(', ') || 'no statistics',
       })
   }
-  return new Map(Object.entries(given))
+  return known
 }
+
+/** Names are found however they are spaced. */
+const unspaced = (name: string): string => name.replace(/\s+/g, '')
 
 /**
  * The schedule for a kind of device, and the kernel under it.

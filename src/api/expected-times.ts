@@ -7,6 +7,7 @@ import { type ModelData, modelDataOf, predicted } from '../search/model/predicti
 import type { MatrixStatistics } from '../search/model/statistics.ts'
 import type { CostModel } from '../search/model/trained.ts'
 import type { Tensor } from '../storage/tensor.ts'
+import { KnownOfArrays } from './known-arrays.ts'
 
 /**
  * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and
@@ -67,50 +68,22 @@ interface Expected {
   readonly milliseconds: number | null
 }
 
-/** What is known of tensors with these arrays: finding it takes milliseconds, and most data are bound again. */
+/** What is known of tensors with structure. */
 interface Known {
-  readonly arrays: readonly object[]
-  readonly shapes: string
   readonly data: Omit<ModelData, 'params'>
   /** By kernels, and by chips with sizes. */
   readonly times: WeakMap<Compilation, Map<string, Expected>>
   readonly remembered: WeakMap<object, unknown>
 }
-const known = new WeakMap<Kernel1, WeakMap<object, Known>>()
+const known = new KnownOfArrays<Known>()
 
-function knownOf(
+const knownOf = (
   source: Kernel1,
   tensors: Readonly<Record<string, Tensor>>,
   beside: Readonly<Record<string, Tensor>> = {},
-): Known {
-  const all = [...Object.entries(tensors), ...Object.entries(beside)]
-  const arrays = all.flatMap(([, t]) => indexArrays(t))
-  const shapes = JSON.stringify(all.map(([name, t]) => [name, t.shape]))
-  const ofKernel = known.get(source) ?? new WeakMap<object, Known>()
-  known.set(source, ofKernel)
-  const [key] = arrays
-  const before = key && ofKernel.get(key)
-  const isSame =
-    before?.shapes === shapes &&
-    before.arrays.length === arrays.length &&
-    before.arrays.every((a, k) => a === arrays[k])
-  if (isSame) return before
-  const made: Known = {
-    arrays,
-    shapes,
+): Known =>
+  known.of(source, [...Object.entries(tensors), ...Object.entries(beside)], () => ({
     data: { ...modelDataOf(tensors), beside },
     times: new WeakMap(),
     remembered: new WeakMap(),
-  }
-  if (key) ofKernel.set(key, made)
-  return made
-}
-
-function indexArrays(t: Tensor): readonly object[] {
-  if (t.kind === 'dense') return [t.values]
-  if (t.kind === 'coords') return t.coords
-  // Levels may have more than their arrays: a matrix that somebody has is bound as it is.
-  return Object.values(t.arrays).flatMap(({ indptr, indices, mask }) =>
-    [indptr, indices, mask].filter((a) => a !== undefined),
-  )
-}
+  }))

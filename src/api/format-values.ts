@@ -1,6 +1,7 @@
 /** Formats without kernels: tensors into a format and back, and what that costs. */
 import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
+import type { SpanOption } from '../formats/instance/format-arguments.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
@@ -174,7 +175,8 @@ export class SptFormat extends Uncloneable {
   }
 }
 
-function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
+/** What an instance takes of the data. @throws SptError `api/…`, `bind/…` */
+export function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
   expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
   const { over, given } = instance
   expectOptions(
@@ -202,14 +204,18 @@ function asTensor(name: string, value: Bindable): Tensor {
 /** The size of a dimension, which has no name in a format. */
 const sizeOf = (dimension: string): string => `size of ${dimension}`
 
-function instanceOf(format: OrderedFormat, args: readonly (number | string)[]): Instance {
+/** A format over dimensions of its own. @throws SptError `format/…` */
+export function instanceOf(
+  format: OrderedFormat,
+  args: readonly (number | string)[],
+  at: SpanOption = {},
+): Instance {
   const names = new Names(format.over)
   const over = format.over.map((name, k): StoredAxis => {
     const extent = variable(sizeOf(name))
     const parent = format.over[k - 1]
     return parent === undefined ? denseAxis(name, extent) : compressedAxis(name, parent, extent)
   })
-  return instantiate({ format, args }, over, (name, label) => {
-    return names.fresh(label === '' ? name : `${name}_${label}`)
-  })
+  const fresh = (name: string, label: string): string => names.fresh(label === '' ? name : `${name}_${label}`)
+  return instantiate({ format, args }, over, fresh, at)
 }

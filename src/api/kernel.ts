@@ -280,7 +280,9 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 }
 
-const usedDataIn = remembered((s: Surroundings) => usedData(s.schedules.values(), s.spaces.values()))
+const usedDataIn = remembered((s: Surroundings) =>
+  usedData(s.schedules.values(), s.spaces.values(), s.choices.values()),
+)
 
 const takenDataIn = remembered(
   (s: Surroundings): ReadonlyMap<string, UsedData> =>

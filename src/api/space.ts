@@ -67,7 +67,7 @@ export class OpenSpace<K extends Base<K>> {
     kindOf(on)
     const space = this.#space
     const facts = factsFor(space, this.#base.compilation.source, inputs, usedData([], [space]))
-    await facts.statistics.download(space.statistics.values())
+    await facts.statistics.download(space.statistics)
     const lookup = lookupOf(space, facts, on)
     const found = new Map<string, number>()
     const known = (v: Var): number => {

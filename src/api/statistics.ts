@@ -1,8 +1,7 @@
 /** What choices ask of bound tensors: sizes, and statistics of their structure. */
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
-import { allocate } from '../columns/allocate.ts'
-import type { AxisStatistic, Statistic } from '../elaborate/index.ts'
+import type { Coverage, Statistic } from '../elaborate/index.ts'
 import { type Axis, hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
@@ -10,9 +9,14 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { axesOfBinding, bindingOf } from '../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
-import { bindInputs } from '../run/bind/index.ts'
+import { sourceOf } from '../run/bind/coordinate-sources.ts'
+import { type Bound, bindInputs } from '../run/bind/index.ts'
+import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
-import type { CoordTensor, Tensor } from '../storage/tensor.ts'
+import { type CoordTensor, namedArrays, type Tensor } from '../storage/tensor.ts'
+import { asksValues, coverage } from './coverage.ts'
+import { residentStructure } from './resident-structure.ts'
+import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
 
 /** What is bound to a kernel, under the names that its text declares. */
 export interface BoundValues {
@@ -22,6 +26,8 @@ export interface BoundValues {
   readonly seed: number | undefined
   /** Statistics that are known already, by name. */
   readonly statistics: ReadonlyMap<string, number>
+  /** Lists and sets that formats take. */
+  readonly beside: Readonly<Record<string, Tensor>>
 }
 
 /**
@@ -54,44 +60,16 @@ export function sizesOf(
   return known
 }
 
-/** Lengths of segments, as far as anybody asks. */
-type Lengths = Readonly<Record<AxisStatistic, number>>
-
-/** Statistics of the segments that `indptr` tells apart; `null` where it does not. Linear in their number. */
-function lengthsOf(indptr: ArrayLike<number>): Lengths | null {
-  const segments = indptr.length - 1
-  if (segments < 0 || indptr[0] !== 0) return null
-  let longest = 0
-  let shortest = segments > 0 ? Number.POSITIVE_INFINITY : 0
-  let empty = 0
-  for (let s = 0; s < segments; s++) {
-    const length = indptr[s + 1]! - indptr[s]!
-    if (length < 0) return null
-    if (length > longest) longest = length
-    if (length < shortest) shortest = length
-    if (length === 0) empty++
-  }
-  const count = indptr[segments]!
-  return { count, longest, shortest, empty, segments, mean: segments > 0 ? count / segments : 0 }
-}
-
-/** Offsets of the different columns of each row, where both are in order. */
-function offsetsOf(rows: Int32Array, columns: Int32Array, count: number): Int32Array | undefined {
-  const offsets = allocate(count + 1, 'offsets')
-  let [row, column, positions] = [0, -1, 0]
-  for (let e = 0; e < rows.length; e++) {
-    const r = rows[e]!
-    const c = columns[e]!
-    if (r < row || r >= count || (r === row && c < column)) return undefined
-    if (r > row) {
-      for (; row < r; row++) offsets[row + 1] = positions
-      column = -1
-    }
-    if (c !== column) positions++
-    column = c
-  }
-  for (; row < count; row++) offsets[row + 1] = positions
-  return offsets
+/** A bound tensor by its coordinates. @throws SptError `bind/…` */
+function elementsOf(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+  sizes: ReadonlyMap<string, number>,
+): CoordTensor {
+  const { columns, tensor: t } = sourceOf(kernel, name, tensor, sizes)
+  const { shape, dtype } = tensor
+  return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
 }
 
 /** The sizes and statistics of one binding; each is found when it is asked for, once. */
@@ -103,6 +81,9 @@ export class Statistics {
   readonly #lengths = new Map<string, Lengths>()
   /** Arrays that a device has, by the names of their axes. */
   readonly #downloaded = new Map<string, ArrayLike<number>>()
+  /** Resident tensors without their values. */
+  readonly #structures = new Map<string, Tensor>()
+  readonly #coverages = new Map<Coverage, number>()
   #whole: ReadonlyMap<string, Int32Array | null> | undefined
 
   constructor(kernel: Kernel1, given: BoundValues) {
@@ -125,9 +106,15 @@ export class Statistics {
     })
   }
 
-  /** Brings what is asked of resident tensors to the host: one array of offsets for each axis. */
-  async download(wantedStatistics: Iterable<Statistic>): Promise<void> {
-    for (const s of wantedStatistics) {
+  /** Brings what is asked of resident tensors to the host: an array of offsets for each axis; all coordinates for formats. */
+  async download(wanted: ReadonlyMap<string, Statistic>): Promise<void> {
+    for (const [name, s] of wanted) {
+      if (this.#given.statistics.has(name)) continue
+      if (s.kind === 'covered') {
+        const r = this.#given.resident[s.tensor]
+        if (r && !asksValues(s)) this.#structures.set(s.tensor, await residentStructure(r))
+        continue
+      }
       const axis = s.kind === 'nnz' ? this.#lastAxis(s.tensor) : s.axis
       for (const r of Object.values(this.#given.resident)) {
         const column = axis !== undefined && r.kind === 'stored' ? r.levels.get(axis)?.indptr : undefined
@@ -141,7 +128,30 @@ export class Statistics {
   of(s: Statistic, asked: Var): number {
     const given = this.#given.statistics.get(asked.name)
     if (given !== undefined) return given
+    if (s.kind === 'covered') return this.#covered(s, asked)
     return s.kind === 'nnz' ? this.#elements(s.tensor, asked) : this.#of(s.axis, asked)[s.kind]
+  }
+
+  #covered(c: Coverage, asked: Var): number {
+    const before = this.#coverages.get(c)
+    if (before !== undefined) return before
+    const { tensors, beside } = this.#given
+    const name = c.tensor
+    const own = tensors[name] ?? this.#structures.get(name) ?? this.#random(name)
+    const axes = axesOfBinding(this.#kernel, name)
+    // Arrays of a format are not those of the kernel's axes.
+    const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
+    if (!own || own instanceof DenseOnDevice || !isOwn) return this.#unknown(asked, name)
+    const found = coverage(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
+    this.#coverages.set(c, found)
+    return found
+  }
+
+  /** What binding draws where nothing is bound. */
+  #random(tensor: string): Tensor | undefined {
+    if (this.#given.seed === undefined) return undefined
+    const bound = this.#bare(tensor)
+    return bound.dense.get(tensor) ?? bound.sources().find((s) => s.name === tensor)?.tensor ?? undefined
   }
 
   #of(axis: string, asked: Var): Lengths {
@@ -191,15 +201,25 @@ export class Statistics {
     const { tensors, seed } = this.#given
     const from = Object.keys(tensors).filter((n) => axesOfBinding(this.#kernel, n).includes(axis))
     if (from.length === 0 && seed === undefined) return this.#unknown(asked, axis)
+    const out = new Map<string, Int32Array | null>()
+    for (const { levels } of this.#bare().storages.values())
+      for (const [name, level] of levels) out.set(name, level.indptr)
+    return out
+  }
+
+  /** `also`: a tensor that may be dense. */
+  #bare(also?: string): Bound {
+    const { tensors, seed } = this.#given
     const isSparse = (over: readonly string[]): boolean => over.some((a) => isStructured(this.#axes, a))
     const bare = Object.entries(tensors)
       .filter(([name]) => isSparse(axesOfBinding(this.#kernel, name)))
       .map(([name, t]) => [name, t.kind === 'dense' ? t : { ...t, values: null }] as const)
     const buffers = this.#kernel.buffers.filter(
-      (b) => b.role !== 'in' || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
+      (b) =>
+        b.role !== 'in' || b.name === also || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
     )
     const params = this.#kernel.params.filter((p) => p.kind === 'size')
-    const bound = bindInputs(
+    return bindInputs(
       { ...this.#kernel, params, buffers },
       {
         tensors: Object.fromEntries(bare),
@@ -207,10 +227,6 @@ export class Statistics {
         ...(seed === undefined ? {} : { seed }),
       },
     )
-    const out = new Map<string, Int32Array | null>()
-    for (const { levels } of bound.storages.values())
-      for (const [name, level] of levels) out.set(name, level.indptr)
-    return out
   }
 
   #lastAxis(tensor: string): string | undefined {
@@ -242,17 +258,21 @@ export class Statistics {
     return Math.max(0, evaluate(e, this.sizes))
   }
 
-  #unknown(asked: Var, axis: string): never {
+  /** @param of an axis, or a tensor by all its coordinates */
+  #unknown(asked: Var, of: string): never {
+    const isTensor = callerTensor(this.#kernel, of) !== undefined
     const resident = Object.entries(this.#given.resident).find(([name]) =>
-      axesOfBinding(this.#kernel, name).includes(axis),
+      isTensor ? name === of : axesOfBinding(this.#kernel, name).includes(of),
     )
     return fail({
       code: 'choose/unknown-statistic',
       message: `what is chosen depends on ${asked.name}, which nothing that is bound gives`,
       ...(asked.span ? { span: asked.span } : {}),
-      expected: resident
-        ? `arrays over ${axis}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
-        : `a tensor over ${axis}, or its structure`,
+      expected: isTensor
+        ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host where they are asked for' : ''}`
+        : resident
+          ? `arrays over ${of}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
+          : `a tensor over ${of}, or its structure`,
       hint: `give it as a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule (spt tune: a space)`,
     })
   }

@@ -6,9 +6,11 @@ import { type Axis, hasIndptr, isDenseChain } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { type ArgumentNames, type Coverage, coverageOf, coverageText } from './choice-coverage.ts'
 import { featureOf } from './choice-features.ts'
 import type { Report } from './diagnostics.ts'
 import type { Names } from './expressions.ts'
+import type { FindFormat } from './format-uses.ts'
 import { type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
@@ -29,15 +31,16 @@ export type DeviceQuestion =
  * What is known of a sparse tensor once it is bound. Of an axis whose segments have lengths of their own (one segment
  * under each position of its parent): how many positions it has, those of its longest and its shortest segment, how many
  * it has in the mean (f64), how many segments are empty, and how many there are. Of a tensor: `nnz`, the elements it
- * stores.
+ * stores, and with a format `covered`, what that stores of it.
  */
 export const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
 export type AxisStatistic = (typeof AXIS_STATISTICS)[number]
 export type Statistic =
   | { readonly kind: AxisStatistic; readonly axis: string }
   | { readonly kind: 'nnz'; readonly tensor: string }
+  | Coverage
 
-const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz']
+const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz', 'covered']
 const OPERATIONS = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64']
 const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
 
@@ -89,13 +92,25 @@ export class ChoiceNames implements Names {
   readonly #kernel: Kernel1
   readonly #params: readonly string[]
   readonly #report: Report
+  readonly #find: FindFormat
+  readonly #ofFormats: ArgumentNames
   readonly #axes: ReadonlyMap<string, Axis>
 
-  /** @param params names of integers */
-  constructor(kernel: Kernel1, params: readonly string[], report: Report) {
+  /**
+   * @param params names of integers
+   * @param ofFormats what arguments of formats may name: those of `params` that have values before data are asked
+   */
+  constructor(
+    kernel: Kernel1,
+    params: readonly string[],
+    { report, format }: { readonly report: Report; readonly format: FindFormat },
+    ofFormats: ArgumentNames = { names: params, what: 'parameters of the choice' },
+  ) {
     this.#kernel = kernel
     this.#params = params
     this.#report = report
+    this.#find = format
+    this.#ofFormats = ofFormats
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
   }
 
@@ -169,6 +184,10 @@ export class ChoiceNames implements Names {
       return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
     }
     if (!STATISTICS.includes(fn)) return undefined
+    if (fn === 'covered') {
+      const found = coverageOf(e, this.#kernel, this.#ofFormats, this.#find, this.#report)
+      return found && this.#told(coverageText(found), found, 'f64', e.span)
+    }
     const [of] = e.args
     if (e.by || e.args.length !== 1 || of?.kind !== 'name')
       return this.#report.error({
@@ -179,9 +198,12 @@ export class ChoiceNames implements Names {
       })
     const found = fn === 'nnz' ? this.#nnz(of) : this.#ofAxis(fn as AxisStatistic, of)
     if (!found) return null
-    const name = `${fn}(${of.name})`
+    return this.#told(`${fn}(${of.name})`, found, fn === 'mean' ? 'f64' : 'i32', e.span)
+  }
+
+  #told(name: string, found: Statistic, dtype: Dtype, span: Span): Typed {
     this.statistics.set(name, found)
-    return plain(variable(name, fn === 'mean' ? 'f64' : 'i32', e.span))
+    return plain(variable(name, dtype, span))
   }
 
   #ofAxis(kind: AxisStatistic, { name, span }: Ast.Name): Statistic | null {

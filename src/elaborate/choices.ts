@@ -63,7 +63,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
   const names = new ChoiceNames(
     kernel,
     params.map((p) => p.name),
-    report,
+    r,
   )
   const branches = c.branches.map((b) => branchOf(c, b, names, r))
   if (report.count > before || branches.some((b) => b === null)) return null

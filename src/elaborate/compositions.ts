@@ -1,15 +1,15 @@
 /** Compositions: which part of a tensor goes to which format. */
-import { type Span, SptError } from '../ast/diagnostic.ts'
+import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { type AnyFormat, type FormatUse, type OrderedFormat, ofOrder, type PartRule } from '../ir/format.ts'
+import type { AnyFormat, FormatUse, PartRule } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
 import { constantPlace, numberAt } from './format-params.ts'
 import type { FormatScope, ListAndSetParams, Numbers } from './format-place.ts'
 import { unknownDimension } from './format-sorts.ts'
-import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
+import { checkArguments, type FindFormat, forOrder, givenArgument } from './format-uses.ts'
 import { Queries } from './query-list.ts'
 
 /** What the rules of a block know. */
@@ -99,16 +99,6 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   }
   const t = elaborateExpr(e, namesAt(place), report)
   return t && truth(t, e.span, report)
-}
-
-function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
-  try {
-    return ofOrder(format, order)
-  } catch (e) {
-    if (!(e instanceof SptError)) throw e
-    for (const d of e.diagnostics) report.error(d)
-    return null
-  }
 }
 
 /** A format with arguments, over as many dimensions as what holds it. */

@@ -15,7 +15,7 @@ import { elementNames, partsWrittenOut } from './dimension-lists.ts'
 import { familyOf } from './families.ts'
 import { constantPlace, numberAt, numbersOf } from './format-params.ts'
 import type { Numbers } from './format-place.ts'
-import { checkArguments, type FindFormat, givenArgument, unknownFormat } from './format-uses.ts'
+import { type FindFormat, formatArguments, unknownFormat } from './format-uses.ts'
 
 /** A number, or the name of one: `n`, `p.width`. */
 type NumberName = Ast.Name | Ast.Field
@@ -185,13 +185,11 @@ export function parseFormatExpression(
 function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatExpression | null {
   const format = find(use.format)
   if (!format) return null
-  if (!checkArguments(`format ${format.name}`, use.args.length, format.params, use.span, report)) return null
   const none: Numbers = new Map()
-  const args = use.args.map((e, k): number | string | null => {
-    const p = format.params[k]!
-    if (p.kind === 'list' || p.kind === 'set') return givenArgument(e, p, format, report)
+  const number = (e: Ast.Expr, p: FormatParam): number | null => {
     const place = constantPlace(report, none, { kinds: new Map() }, 'an argument')
-    const x = numberAt(place, e, p.kind, `${p.name} of format ${format.name}`)
+    const kind = p.kind === 'real' ? 'real' : 'integer'
+    const x = numberAt(place, e, kind, `${p.name} of format ${format.name}`)
     if (!x) return null
     if (x.kind === 'const') return x.value
     return report.error({
@@ -200,6 +198,7 @@ function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatE
       span: e.span,
       expected: 'a number',
     })
-  })
-  return args.some((a) => a === null) ? null : { format, args: args as (number | string)[] }
+  }
+  const args = formatArguments(use, format, number, report)
+  return args && { format, args }
 }

@@ -1,10 +1,10 @@
 /** Formats by name, with arguments: in compositions and in schedules. */
 import { count } from '../ast/checks.ts'
-import type { Span } from '../ast/diagnostic.ts'
+import { type Span, SptError } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { packagedFormat } from '../ast/packaged.ts'
-import type { AnyFormat, FormatParam } from '../ir/format.ts'
+import { type AnyFormat, type FormatParam, type OrderedFormat, ofOrder } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 
 /** The format of a name, elaborated; `null` where there is none, with an error that goes `to` a report of its own. */
@@ -33,6 +33,17 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   labels: decls.map((d) => ({ span: d.name.span, text: 'declared here' })),
   hint: 'import it by name, and rename one: import { name as other } from "…"',
 })
+
+/** The format for tensors of so many dimensions, where there is one. */
+export function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
+  try {
+    return ofOrder(format, order)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    for (const d of e.diagnostics) report.error(d)
+    return null
+  }
+}
 
 /** Parameters of anything that is given arguments by place. */
 interface Taken {
@@ -64,6 +75,21 @@ export function checkArguments(
     expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
   })
   return false
+}
+
+/** The arguments of a format: names of lists and sets, and what `number` makes of all others; `null` where one is refused. */
+export function formatArguments<T>(
+  { args, span }: Pick<Ast.FormatUse, 'args' | 'span'>,
+  format: AnyFormat,
+  number: (e: Ast.Expr, p: FormatParam) => T | null,
+  report: Report,
+): readonly (T | string)[] | null {
+  if (!checkArguments(`format ${format.name}`, args.length, format.params, span, report)) return null
+  const out = args.map((e, k): T | string | null => {
+    const p = format.params[k]!
+    return p.kind === 'list' || p.kind === 'set' ? givenArgument(e, p, format, report) : number(e, p)
+  })
+  return out.every((a) => a !== null) ? out : null
 }
 
 /** The name of a list or set, as an argument. */

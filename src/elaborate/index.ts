@@ -22,6 +22,7 @@ import { elaborateSchedule } from './schedules.ts'
 import type { Space } from './space-types.ts'
 import { elaborateSpace } from './spaces.ts'
 
+export { type Coverage, coverageText, withNumbers } from './choice-coverage.ts'
 export { FEATURE_WORDS, featureText } from './choice-features.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choice-names.ts'
 export type { Branch, Choice, Condition, ScheduleCall } from './choices.ts'

@@ -39,6 +39,18 @@ export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnosti
   hint: dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it down: i32(…)',
 })
 
+/** An argument of a kind, over these names. */
+export function argumentOver(
+  names: Names,
+  e: Ast.Expr,
+  kind: 'integer' | 'real',
+  report: Report,
+): Expr | null {
+  const x = settled(e, names, report)
+  if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool')) return x
+  return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
+}
+
 /** i32 names, constants of parts, and nothing else. */
 export function parameters(
   known: ReadonlySet<string>,

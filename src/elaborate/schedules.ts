@@ -1,14 +1,13 @@
 import type * as Ast from '../ast/nodes.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
-import type { AnyFormat } from '../ir/format.ts'
+import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import { tablesOf } from '../ir/format-tables.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { settled } from './expressions.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
-import { checkArguments, givenArgument } from './format-uses.ts'
+import { checkArguments, formatArguments } from './format-uses.ts'
 import { type Family, instanceArguments } from './instances.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
-import { parameters, scheduleParams, wrongArgument } from './schedule-params.ts'
+import { argumentOver, parameters, scheduleParams } from './schedule-params.ts'
 import type { AppliedFormat, Schedule } from './schedule-types.ts'
 
 export function elaborateSchedule(s: Ast.Schedule, r: Resolve, path: readonly OfSteps[]): Schedule | null {
@@ -100,10 +99,8 @@ export class StepWalk {
   #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
     const { report } = this.#r
     const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
-    const x = settled(e, names, report)
-    if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool'))
-      return x?.kind === 'const' ? x.value : null
-    return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
+    const x = argumentOver(names, e, kind, report)
+    return x?.kind === 'const' ? x.value : null
   }
 
   /** Whether the arguments fit; those that are constants are tried here. */
@@ -200,15 +197,12 @@ export class StepWalk {
     }
     const format = find(single.format)
     if (!format) return
-    const what = `format ${format.name}`
-    if (!checkArguments(what, single.args.length, format.params, single.span, report)) return
-    const args = single.args.map((e, k): Ast.Expr | string | null => {
-      const p = format.params[k]!
-      if (p.kind === 'list' || p.kind === 'set') return givenArgument(e, p, format, report)
-      this.#number(e, p.kind, parts)
+    const number = (e: Ast.Expr, { kind }: FormatParam): Ast.Expr => {
+      this.#number(e, kind === 'real' ? 'real' : 'integer', parts)
       return e
-    })
-    if (args.every((a) => a !== null)) this.formats.set(step, { format, args })
+    }
+    const args = formatArguments(single, format, number, report)
+    if (args) this.formats.set(step, { format, args })
     this.#readAhead(format)
   }
 }

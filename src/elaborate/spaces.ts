@@ -56,7 +56,8 @@ class Elaboration {
     this.#taken = new Set(this.#params.map((p) => p.name))
     for (const { name } of [...formats, ...this.#decisions]) this.#take(name)
     const names = [...this.#params.map((p) => p.name), ...this.#decisions.map((n) => n.name.name)]
-    this.#names = new ChoiceNames(kernel, names, report)
+    const constants = { names: [], what: 'constants, as numbers of a space are decided later' }
+    this.#names = new ChoiceNames(kernel, names, r, constants)
     this.#numbers = new SpaceNumbers(this.#decisions, this.#names, report)
     this.#walk = new StepWalk(s, r, [], new Set(names))
   }

@@ -1,4 +1,4 @@
-/** One part of a tensor: coordinate remapping (where its entries stand in its format), and assembly of its arrays. */
+/** One part of a tensor: coordinate remapping, which is where its entries stand in its format. */
 
 import { rankFrom } from '../analysis/known-ranks.ts'
 import { neededBy } from '../analysis/query-dependence.ts'
@@ -11,18 +11,16 @@ import type { FormatInstance, PartInstance } from '../ir/format.ts'
 import { evaluateQueries, positiveIn } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
-import { maskOf } from './element-masks.ts'
 import type { Scope } from './engine-operands.ts'
 import { checkFilled } from './filled-slots.ts'
 import { type FormatOperands, givenList } from './format-operands.ts'
 import { bindTables, guarded, inverseTables } from './inverse-remapping.ts'
-import { checkLevelProperty } from './level-property-checks.ts'
 import { assembleLists, atPositions, listedIn, positionAbove } from './list-tables.ts'
 import { isNotUndone, leavesExtents } from './remapping-refusals.ts'
 import { evaluateSort } from './sort-permutations.ts'
 import type { Level, PlacedEntries } from './storage.ts'
 import { checkAsked, namedBy, refuseRead, unsureReads } from './table-reads.ts'
-import { assembleTrees, type Begun } from './tree-assembly.ts'
+import type { Begun } from './tree-assembly.ts'
 
 /** What a conversion knows beside the entries. */
 export interface Context<C> extends Omit<Scope<C>, 'places'> {
@@ -216,36 +214,4 @@ function* extentsOf<C extends Column>(
       frame.isKnown(extent) ? [[name, frame.size(extent)] as const] : [],
     ),
   )
-}
-
-/**
- * Takes the frame over.
- * @throws SptError `bind/width`, `bind/missing-size`, `format/padding`, `format/claim`, and what positions and memory
- * are too few for, as the engine says it
- */
-export function* assemblePart<C extends Column>(
-  frame: Frame<C>,
-  part: PartInstance,
-  context: Context<C>,
-  proved: Proved,
-): Coroutine<Part<C>> {
-  const { instance } = part
-  const { engine } = frame
-  const open = instance.measured.filter((m) => !frame.sizes.has(m.name))
-  const { coordinates, tables: loaded, ...known } = yield* remapCoordinates(frame, part, context, proved)
-  for (const { levels } of known.begun.values()) for (const { axis } of levels) frame.drop(`@${axis.name}`)
-  const { levels, at, size } = yield* assembleTrees(frame, instance.axes, coordinates, open, known)
-  const axes = new Map(instance.axes.map((a) => [a.name, a]))
-  for (const { axis, claim } of instance.claims)
-    yield* checkLevelProperty(
-      engine,
-      chainTo(axes, axis).map((a) => levels.get(a)!),
-      claim,
-    )
-  const stored = engine.storeValues(frame, at, size, context)
-  const { mask } = instance
-  const tables = mask === undefined ? loaded : new Map([...loaded, [mask, maskOf(frame, at, size, mask)]])
-  frame.release()
-  const measured = new Map(open.flatMap(({ name }) => [[name, frame.sizes.get(name)!] as const]))
-  return { part, levels, size, ...stored, tables, measured }
 }

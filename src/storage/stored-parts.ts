@@ -8,7 +8,7 @@ import type { TypedArray } from '../ir/arrays.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
 import { Frame } from './column-engine.ts'
-import { bindLists, checkOrder, convert, type Source } from './convert.ts'
+import { asksForValues, bindLists, checkOrder, convert, forEachPart, type Source } from './convert.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
@@ -19,6 +19,7 @@ import { withSegments } from './format-operands.ts'
 import { bindTables, inverseTables } from './inverse-remapping.ts'
 import { atPositions, type PositionAbove } from './list-tables.ts'
 import { locate } from './locate.ts'
+import { sizeOfPart } from './part-arrays.ts'
 import type { Part } from './part-assembly.ts'
 import { entriesOfPart, levelsOfPart } from './part-entries.ts'
 import { type Level, makeStorage, type PlacedEntries, restrict, type Storage, treesOf } from './storage.ts'
@@ -67,13 +68,41 @@ export function convertTensor(
   fill = 0,
 ): StoredParts {
   const { shape, dtype } = tensor
+  const options = checkedOptions(tensor, to, given, fill)
+  const parts = reusing(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
+  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(storedPart), given }
+}
+
+/**
+ * How many values all parts would have together, padding included. No values are stored, and only formats that ask for them look
+ * at any.
+ * @throws SptError as `convertTensor`
+ */
+export function slotsOf(tensor: CoordTensor, to: Instance, given: FormatOperands): number {
+  const options = checkedOptions(tensor, to, given, 0)
+  const source = asksForValues(to) ? tensor : { ...tensor, values: null }
+  const sizes = reusing(() =>
+    runSync(
+      forEachPart(HOST, sourceOf(source), to, options, (part, k, frame, context) =>
+        sizeOfPart(frame, part, context, options.proved[k]!),
+      ),
+    ),
+  )
+  return sizes.reduce((sum, { size }) => sum + size, 0)
+}
+
+function checkedOptions(
+  tensor: CoordTensor | StoredParts,
+  to: Instance,
+  given: FormatOperands,
+  fill: number,
+) {
+  const { shape } = tensor
   checkOrder(shape, to)
   if (tensor.kind === 'coords')
     checkCoords(to.over, new Map(to.over.map((a, k) => [a.name, shape[k]!])), tensor.coords)
   const proved = to.parts.map((p) => provedOf(p.instance, to.over))
-  const options = { given, fill, proved, sets: setTrees(given, to, shape) }
-  const parts = reusing(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
-  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(storedPart), given }
+  return { given, fill, proved, sets: setTrees(given, to, shape) }
 }
 
 function sourceOf(tensor: CoordTensor | StoredParts): Source<TypedArray> {

@@ -56,6 +56,29 @@ schedule mul.pick choose {
   expect(await missing('js')).toEqual(['m', 'n'])
 })
 
+test('what a format would store is told in numbers, however they are spaced', async () => {
+  const file = folder.file(
+    'covered.spt',
+    `import "sparsetile/kernels/formats.spt"
+${PROGRAM}
+schedule mul.pick choose {
+  when (covered(A, bsr(2)) > 0.5) blocks(2)
+  otherwise gpu
+}
+`,
+  )
+  const emitted = (...more: string[]) =>
+    spt(['emit', file, '--target', 'wgsl', '--schedule', 'pick', ...more])
+  const [full, sparse] = [
+    await emitted('--size', 'covered(A,bsr( 2 ))=0.75'),
+    await emitted('--size', 'covered(A, bsr(2))=0.25'),
+  ]
+  expect([full.err, sparse.err]).toEqual(['', ''])
+  expect(full.out).not.toBe(sparse.out)
+  expect((await emitted()).err).toContain("--size 'covered(A, bsr(2))=…'")
+  expect((await emitted('--bind', `A=${matrix}`)).out).toBe(full.out)
+})
+
 describe('spt run', () => {
   test('chooses, says what and why, and computes the same', async () => {
     const { code, out } = await spt([

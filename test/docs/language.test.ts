@@ -84,6 +84,7 @@ test('has the choices that are tried below', () => {
     ['aggregate', 'auto'],
     ['aggregate', 'sized'],
     ['aggregate', 'expected'],
+    ['aggregate', 'filled'],
   ])
 })
 
@@ -107,6 +108,16 @@ test('a choice with arguments', async () => {
   expect(await choose(8, 32)).toBe('rows(1, 32)')
   expect(await choose(8, 32, 8)).toBe('rows(32)')
   expect(await choose(80, 24)).toBe('rows(1, 24)')
+})
+
+test('a choice by what a format stores', async () => {
+  const open = program.kernel('aggregate').schedule('filled', 2)
+  const columns = [
+    [0, 0, 3],
+    [0, 1, 3],
+  ]
+  const { chosen } = await open.choose('cpu', { tensors: { A: coords([4, 6], columns) } })
+  expect([chosen.text, chosen.values]).toEqual(['rows(2)', { b: 2, 'covered(A, bsr(2))': 8 / 24 }])
 })
 
 test('a choice of the fastest', async () => {

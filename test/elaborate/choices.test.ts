@@ -15,6 +15,23 @@ const KERNEL = `kernel mul(m: size, n: size, d: size, alpha: f32) {
 schedule mul.tiles(rows, each = 4) { split f by each; split i by rows }
 schedule mul.plain { reorder (i, f, j) }
 schedule mul.other choose { otherwise plain }
+format all over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = dense_fixed(j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format padded(b) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = dense_fixed(ceildiv(j, b) * b)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format line over (i) {
+  axis io = dense_fixed(i)
+  map (i) -> (i)
+  inverse (io) -> (io)
+}
 `
 
 /** Code, message and place of each error. */
@@ -52,6 +69,26 @@ describe('conditions', () => {
     ['when (count(j by i) > 3) plain', 'check/statistic: count is asked of an axis [count(j by i)]'],
     ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
     ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
+    ...[
+      ['covered(A)', 'check/statistic: covered is asked of a tensor and a format [covered(A)]'],
+      ['covered(A, 3)', 'check/statistic: covered is asked of a tensor and a format [covered(A, 3)]'],
+      [
+        'covered(A, all + all)',
+        'check/statistic: covered is asked of a tensor and a format [covered(A, all + all)]',
+      ],
+      ['covered(A by all)', 'check/statistic: covered is asked of a tensor and a format [covered(A by all)]'],
+      ['covered(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],
+      [
+        'covered(C, all)',
+        'check/statistic: C is dense and no input: nothing is known of its elements before the kernel runs [C]',
+      ],
+      ['covered(A, none)', 'check/unknown-format: there is no format none [none]'],
+      ['covered(A, all(2))', 'check/arguments: format all is given 1 argument [all(2)]'],
+      ['covered(A, padded)', 'check/arguments: format padded is given 0 arguments [padded]'],
+      ['covered(A, padded(m))', 'check/unknown-name: there is no m here [m]'],
+      ['covered(A, padded(0.5))', 'check/argument-type: an argument is an integer, and this is f64 [0.5]'],
+      ['covered(B, line)', 'check/format-over: format line is over (i), and B has 2 dimensions [line]'],
+    ].map(([asked, message]) => [`when (${asked} > 0.5) plain`, message] as [string, string]),
     ['when (sqrt(d) > 3) plain', 'check/unknown-function: there is no function sqrt here [sqrt]'],
     ['when (has(subgroup)) plain', 'check/feature: no device has a feature subgroup [subgroup]'],
     ['when (has(sm_90)) plain', 'check/feature: no device has a feature sm_90 [sm_90]'],

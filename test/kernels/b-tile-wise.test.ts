@@ -1,7 +1,7 @@
 /** Layers that are pruned in tiles: masks of the pruner and made by hand, against a plain loop and the reference. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Device, devices, load, type SptProgram } from '../../src/node.ts'
+import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
 import { isTileWise, layersOf, prune, tileWise } from '../../src/prune.ts'
 import { runs, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
@@ -246,3 +246,20 @@ test.each(
   },
   300_000,
 )
+
+test('where tiles hold most weights, they are taken as they are', async () => {
+  const auto = (await load(FILE)).kernel('pruned_linear_f16').schedule('auto')
+  const taken = async (kept: number, n: number, k = 64) => {
+    const at = Array.from({ length: n * k }, (_, e) => [Math.floor(e / k), e % k] as const).filter(
+      ([j]) => j < kept * n,
+    )
+    const W = coords([n, k], [at.map(([j]) => j), at.map(([, p]) => p)], null, 'f16')
+    const given = { tensors: { W }, params: { m: 128, low: 0 }, capability: 9.0, features: ['f16'] }
+    const { chosen } = await auto.choose('cuda', given)
+    return [chosen.text, chosen.values['covered(W, tile_wise(128, 64))']]
+  }
+  expect(await taken(1, 256)).toEqual(['dense', 1])
+  expect(await taken(0.5, 256)).toEqual(['wgmma', 0.5])
+  // Sizes that are no whole blocks: nobody looks at the weights.
+  expect(await taken(1, 128, 32)).toEqual(['wgmma', undefined])
+})

@@ -1,0 +1,58 @@
+/** What conditions ask of formats: the share of a tensor that they store. */
+import { byName } from '../ast/by-name.ts'
+import { type Coverage, coverageText, withNumbers } from '../elaborate/index.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { Instance } from '../ir/format.ts'
+import { remembered } from '../ir/remembered.ts'
+import { asksForValues } from '../storage/convert.ts'
+import { slotsOf } from '../storage/stored-parts.ts'
+import type { CoordTensor, Tensor } from '../storage/tensor.ts'
+import { constantValue } from './choice-conditions.ts'
+import { givenFor, instanceOf } from './format-values.ts'
+import { KnownOfArrays } from './known-arrays.ts'
+
+/** Arguments are known by now. */
+const instanceFor = remembered((c: Coverage): Instance => {
+  const args = withNumbers(c, (e) => constantValue(e, c.span)).args
+  const values = args.map((a) => (typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value))
+  return instanceOf(c.format, values, { span: c.span })
+})
+
+/** Whether it matters which values the tensor has. */
+export const asksValues = (c: Coverage): boolean => asksForValues(instanceFor(c))
+
+/** Slots by how the condition calls them. */
+const known = new KnownOfArrays<Map<string, number>>()
+
+/**
+ * Slots for values for each element; 0 of a tensor without elements. Found once for the same arrays.
+ *
+ * @param elements the tensor by its coordinates, asked for where nothing is known yet
+ * @param beside lists and sets that formats take
+ * @throws SptError `format/…`, `bind/…` where the format does not hold the tensor, or takes what is not bound
+ */
+export function coverage(
+  c: Coverage,
+  tensor: Tensor,
+  elements: () => CoordTensor,
+  beside: Readonly<Record<string, Tensor>>,
+): number {
+  const all = tensor.shape.reduce((a, b) => a * b, 1)
+  if (all === 0) return 0
+  const instance = instanceFor(c)
+  const given = byName(
+    instance.given.flatMap(({ name }): [string, Tensor][] => {
+      const taken = beside[name]
+      return taken ? [[name, taken]] : []
+    }),
+  )
+  const values = asksForValues(instance) ? valuesOf(tensor) : []
+  const slots = known.of(c.format, [[c.tensor, tensor], ...Object.entries(given), ...values], () => new Map())
+  const text = coverageText(c)
+  const found = slots.get(text) ?? slotsOf(elements(), instance, givenFor(instance, tensor.shape, given))
+  slots.set(text, found)
+  return found / all
+}
+
+const valuesOf = ({ shape, values, dtype }: Tensor): readonly (readonly [string, Tensor])[] =>
+  values ? [['', { kind: 'dense', shape, values, dtype }]] : []

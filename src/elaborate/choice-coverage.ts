@@ -1,0 +1,123 @@
+/** What share of a tensor a format stores, as conditions ask it: `covered(W, tiles(g, 64))`. */
+import { appliedName } from '../ast/applied-name.ts'
+import type { Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { isDenseChain } from '../ir/axis.ts'
+import { constant, type Expr } from '../ir/expr.ts'
+import type { OrderedFormat } from '../ir/format.ts'
+import { printExpr1 } from '../ir/print-stage1.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { Report } from './diagnostics.ts'
+import { type FindFormat, formatArguments, forOrder } from './format-uses.ts'
+import { argumentOver, parameters } from './schedule-params.ts'
+
+/** Slots for values that the format has once the tensor is in it, padding included, for each element of the tensor (f64). */
+export interface Coverage {
+  readonly kind: 'covered'
+  readonly tensor: string
+  readonly format: OrderedFormat
+  /** The format, as the text calls it. */
+  readonly called: string
+  /** Numbers over the parameters of the choice; names of lists and sets. */
+  readonly args: readonly (Expr | string)[]
+  readonly span: Span
+}
+
+/** As it is called where its value is given and told. */
+export const coverageText = ({ tensor, called, args }: Coverage): string =>
+  `covered(${tensor}, ${appliedName(
+    called,
+    args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? a.value : printExpr1(a))),
+  )})`
+
+/** The same with numbers in place of expressions. */
+export const withNumbers = (c: Coverage, value: (e: Expr) => number): Coverage => ({
+  ...c,
+  args: c.args.map((a) =>
+    typeof a === 'string' || a.kind === 'const' ? a : constant(value(a), a.dtype, a.span),
+  ),
+})
+
+/** What arguments of formats may name in a condition. */
+export interface ArgumentNames {
+  readonly names: readonly string[]
+  /** For messages. */
+  readonly what: string
+}
+
+/** What a call of `covered` asks. */
+export function coverageOf(
+  e: Ast.Call,
+  kernel: Kernel1,
+  over: ArgumentNames,
+  find: FindFormat,
+  report: Report,
+): Coverage | null {
+  const [of, as] = e.args
+  const use = as && formatUse(as)
+  if (e.by || e.args.length !== 2 || of?.kind !== 'name' || !use)
+    return report.error({
+      code: 'check/statistic',
+      message: 'covered is asked of a tensor and a format',
+      span: e.span,
+      expected: 'the names of both, and what the format takes: covered(W, FORMAT(16))',
+      ...(as &&
+        !use && { hint: 'give several parts a name: format both over (i, j) { FORMAT where (…) FORMAT }' }),
+    })
+  const order = orderOf(of, kernel, report)
+  const named = find(use.format)
+  const format = named && order !== null && forOrder(named, order, report)
+  if (!format) return null
+  if (format.over.length !== order)
+    return report.error({
+      code: 'check/format-over',
+      message: `format ${format.name} is over (${format.over.join(', ')}), and ${of.name} has ${order} ${order === 1 ? 'dimension' : 'dimensions'}`,
+      span: use.format.span,
+      expected: 'a format over as many dimensions',
+    })
+  const names = parameters(new Set(over.names), over.what, [], report)
+  const args = formatArguments(
+    use,
+    format,
+    (x, { kind }) => argumentOver(names, x, kind === 'real' ? 'real' : 'integer', report),
+    report,
+  )
+  return (
+    args && {
+      kind: 'covered',
+      tensor: of.name,
+      format,
+      called: use.format.name,
+      args,
+      span: e.span,
+    }
+  )
+}
+
+/** A format with arguments; `null` of what is none. */
+function formatUse(e: Ast.Expr): Ast.FormatUse | null {
+  if (e.kind === 'name') return { format: { name: e.name, span: e.span }, args: [], span: e.span }
+  return e.kind === 'call' && !e.by ? { format: e.fn, args: e.args, span: e.span } : null
+}
+
+/** The dimensions of a tensor whose elements are known once data are bound. */
+function orderOf(
+  { name, span }: Ast.Name,
+  { name: own, axes, buffers }: Kernel1,
+  report: Report,
+): number | null {
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  const isBound = (b: Kernel1['buffers'][number]): boolean =>
+    b.role === 'in' || b.role === 'inout' || b.axes.some((a) => !isDenseChain(byName, a))
+  const buffer = buffers.find((b) => b.name === name)
+  const candidates = buffers.filter(isBound).map((b) => b.name)
+  if (buffer && isBound(buffer)) return buffer.axes.length
+  return report.error({
+    code: buffer ? 'check/statistic' : 'check/unknown-buffer',
+    message: buffer
+      ? `${name} is dense and no input: nothing is known of its elements before the kernel runs`
+      : `kernel ${own} has no buffer ${name}`,
+    span,
+    ...(buffer ? { expected: `one of ${candidates.join(', ')}` } : { lookup: { name, candidates } }),
+  })
+}
