@@ -6,13 +6,15 @@
 import { binary, call, cast, type Expr, load, neg, not, select } from './expr.ts'
 import { remembered } from './remembered.ts'
 
+const NONE: readonly Expr[] = Object.freeze([])
+
 /** The direct operands of a node, in evaluation order. */
 export function children(e: Expr): readonly Expr[] {
   switch (e.kind) {
     case 'const':
     case 'var':
     case 'builtin':
-      return []
+      return NONE
     case 'unary':
     case 'cast':
       return [e.x]

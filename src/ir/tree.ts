@@ -9,7 +9,7 @@ import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import { mapSame } from './lists.ts'
 import type { For, LoopMode, Stmt } from './loops.ts'
-import { remembering } from './remembered.ts'
+import { remembered, remembering } from './remembered.ts'
 
 export type Body = readonly Stmt[]
 
@@ -49,9 +49,11 @@ export function bodiesOf(s: Stmt): readonly Body[] {
     case 'if':
       return [s.then, s.else]
     default:
-      return []
+      return NO_BODIES
   }
 }
+
+const NO_BODIES: readonly Body[] = Object.freeze([])
 
 /** Rebuilds a statement over new nested bodies, in the order of `bodiesOf`. */
 export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
@@ -200,8 +202,9 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
 type Piece = Exclude<CallPiece, string>
 
 /** What the texts of an instruction's call mention. */
-export const piecesOf = (s: InstrCall): readonly Piece[] =>
-  s.texts.flatMap((t) => t.pieces.filter((p): p is Piece => typeof p !== 'string'))
+export const piecesOf = remembered((s: InstrCall): readonly Piece[] =>
+  s.texts.flatMap((t) => t.pieces.filter((p): p is Piece => typeof p !== 'string')),
+)
 
 /** The call with `f` over what its texts mention. */
 export function mapPieces(s: InstrCall, f: (p: Piece) => Piece): InstrCall {

@@ -8,7 +8,7 @@ import { targetsOf, writesOf } from '../../../ir/accesses.ts'
 import { DTYPE_BYTES } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import { children } from '../../../ir/expr-tree.ts'
-import type { Buffer, Launch, Stmt } from '../../../ir/loops.ts'
+import type { Buffer, Launch } from '../../../ir/loops.ts'
 import { exprsOf, piecesOf, walkStmts } from '../../../ir/tree.ts'
 
 /**
@@ -65,24 +65,34 @@ function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Rea
   const through = (names: readonly string[], own: readonly How[]): readonly How[] => [
     ...new Set([...own, ...names.flatMap((n) => [...(reads.get(n) ?? [])])]),
   ]
-  const statement = (s: Stmt): void => {
+  const places: Expr[] = []
+  const values: Values[] = []
+  walkStmts(body, (s) => {
     // What a text does with an address is its own business.
     if (s.kind === 'instr')
       for (const p of piecesOf(s))
         if ('buffer' in p) for (const how of ['bare', 'computed'] as const) add(p.buffer, how)
+    const targets = targetsOf(s)
     const names =
-      s.kind === 'let' ? [s.name] : s.kind === 'vector_load' ? s.names : targetsOf(s).map((t) => t.buffer)
-    const named = s.kind === 'let' || s.kind === 'vector_load' || names.length > 0
-    const inRegisters = named && names.every((n) => !global.has(n))
-    const values = through(names, inRegisters ? [] : ['bare'])
-    for (const e of exprsOf(s)) for (const how of values) visit(e, how)
-    for (const t of targetsOf(s)) for (const e of t.index) visit(e, 'bare')
-  }
+      s.kind === 'let' ? [s.name] : s.kind === 'vector_load' ? s.names : targets.map((t) => t.buffer)
+    const inRegisters = names.length > 0 && names.every((n) => !global.has(n))
+    values.push({ of: exprsOf(s), names, own: inRegisters ? [] : ['bare'] })
+    for (const t of targets) places.push(...t.index)
+  })
+  for (const e of places) visit(e, 'bare')
   while (changed) {
     changed = false
-    walkStmts(body, statement)
+    for (const { of, names, own } of values)
+      for (const how of through(names, own)) for (const e of of) visit(e, how)
   }
   return reads
+}
+
+/** What a statement computes, the names that it gives it, and how it comes there whatever is made of the names. */
+interface Values {
+  readonly of: readonly Expr[]
+  readonly names: readonly string[]
+  readonly own: readonly How[]
 }
 
 /** Whether an operand may become the value, or be told from the other one by it alone: `c ? x : y`, `x + 0`, `int(x)`. */
