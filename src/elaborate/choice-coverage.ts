@@ -62,7 +62,9 @@ export function coverageOf(
       span: e.span,
       expected: 'the names of both, and what the format takes: covered(W, FORMAT(16))',
       ...(as &&
-        !use && { hint: 'give several parts a name: format both over (i, j) { FORMAT where (…) FORMAT }' }),
+        !use && {
+          hint: 'declare several as one: format both over (i, j) { part some = FORMAT where (…) part rest = FORMAT }',
+        }),
     })
   const order = orderOf(of, kernel, report)
   const named = find(use.format)

@@ -61,7 +61,7 @@ export function* assemblePart<C extends Column>(
 }
 
 /**
- * How many values the part would have; the frame is taken over, as by `assemblePart`.
+ * How many values the part would have, on the host; the frame is taken over, as by `assemblePart`.
  * @throws SptError as `assemblePart`
  */
 export function* sizeOfPart<C extends Column>(
@@ -70,9 +70,8 @@ export function* sizeOfPart<C extends Column>(
   context: Context<C>,
   proved: Proved,
 ): Coroutine<Pick<Part<C>, 'size' | 'tables'>> {
-  const { levels, size, tables } = yield* placed(frame, part, context, proved, openIn(frame, part))
-  const { engine } = frame
-  for (const l of levels.values()) engine.release(l.indptr, l.indices, l.mask)
+  // Arrays of levels may be those of the tensor, and are not given back.
+  const { size, tables } = yield* placed(frame, part, context, proved, openIn(frame, part))
   frame.release()
   return { size, tables }
 }

@@ -27,6 +27,10 @@ vi.mock('../../src/storage/stored-parts.ts', async (original) => {
 const TEXT = `import "sparsetile/kernels/formats.spt"
 import "sparsetile/kernels/formats-composed.spt"
 import { tile_wise } from "sparsetile/kernels/tile-wise.spt"
+format long_short over (i, j) {
+  part long = csr where (count(j by i) > 1)
+  part short = coo
+}
 kernel sums(m: size, n: size) {
   axis i  = dense_fixed(m)
   axis j  = sparse_variable(i, n)
@@ -46,7 +50,7 @@ const FORMATS = [
   'csr',
   'coo',
   'ell',
-  'ell(5)',
+  'ell(7)',
   'bsr(2)',
   'bsr_masked(3)',
   'sell(2, 4)',
@@ -57,6 +61,7 @@ const FORMATS = [
   'dense_blocks(2, 0.5)',
   'top_rest(1)',
   'strided_rest(2)',
+  'long_short',
 ] as const
 
 interface Case {
@@ -69,8 +74,10 @@ const cases: fc.Arbitrary<Case> = fc
   .chain(([m, n]) =>
     fc.record({
       shape: fc.constant([m, n] as const),
+      // In order, too: then arrays of the tensor may be those of the format.
       at: fc
-        .uniqueArray(fc.integer({ min: 0, max: m * n - 1 }))
+        .tuple(fc.uniqueArray(fc.integer({ min: 0, max: m * n - 1 })), fc.boolean())
+        .map(([points, sorted]) => (sorted ? points.sort((a, b) => a - b) : points))
         .map((points) => points.map((p) => [Math.floor(p / n), p % n] as const)),
       format: fc.constantFrom(...FORMATS),
     }),
@@ -126,10 +133,13 @@ describe('covered', () => {
         const { shape, format } = c
         const { parts } = program.format(format).convert(pattern(c))
         const slots = parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
+        const A = make(c)
+        const before = structuredClone(A)
         const { chosen } = await program
           .kernel()
-          .choose('cpu', { tensors: { A: make(c), D: values({ ...c, at: c.at.slice(1) }) } })
+          .choose('cpu', { tensors: { A, D: values({ ...c, at: c.at.slice(1) }) } })
         const [first = 0, second] = Object.values(chosen.values) as number[]
+        expect(A).toEqual(before)
         expect(Object.keys(chosen.values)).toEqual([`covered(A, ${format})`, `covered(D, ${format})`])
         expect(first * shape[0] * shape[1]).toBeCloseTo(slots, 6)
         const less = program.format(format).convert(values({ ...c, at: c.at.slice(1) }))
