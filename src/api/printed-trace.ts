@@ -1,5 +1,7 @@
 /** The steps of a kernel for people, and for other programs. */
 import { appliedName } from '../ast/applied-name.ts'
+import type { Expr } from '../ir/expr.ts'
+import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { printCoordStep } from '../schedule/coords/steps.ts'
 import type { LoopStep } from '../schedule/steps.ts'
@@ -12,6 +14,7 @@ export type TraceStep =
       readonly format: string
       readonly args: readonly (number | string)[]
       readonly live?: 'live in place' | undefined
+      readonly capacity?: Expr | undefined
     }
   | { readonly kind: 'coords'; readonly step: object }
   | { readonly kind: 'loops'; readonly step: LoopStep }
@@ -26,7 +29,8 @@ export function printedCoordSteps(c: Compilation): string[] {
     if (s.kind !== 'as') return printCoordStep(s)
     // What is found in each run is no format of the kernel's.
     const format = s.live ? appliedName(s.format.name, s.args) : c.kernel.reformats[applied++]!.format
-    return `${s.buffer} as ${format}${s.live ? ` ${s.live}` : ''}`
+    const capacity = s.capacity ? ` capacity ${printExpr1(s.capacity)}` : ''
+    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}` : ''}`
   })
 }
 

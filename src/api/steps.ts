@@ -1,4 +1,6 @@
 /** The steps of schedules as methods: each gives a new kernel, or refuses with a reason. */
+import { expectOptions } from '../ast/expect-argument.ts'
+import { type Expr, int } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { MemoryScope } from '../schedule/arguments.ts'
@@ -48,13 +50,31 @@ export abstract class Steps<K> extends Uncloneable {
 
   /**
    * Finds the structure of the format in each run, from where `buffer`, a dense input, differs from its fill; its values stay
-   * where they are (`A as FORMAT live in place`). Arguments as in `as`.
+   * where they are (`A as FORMAT live in place`). Arguments as in `as`, and `{ capacity }` after them: how many positions there
+   * is room for.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does
    */
-  live(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): K {
-    const chosen = chooseFormat(format, args, this.surroundings.formats)
-    return this.onCoord({ kind: 'as', buffer, ...chosen, live: 'live in place' })
+  live(
+    buffer: string,
+    format: string | AnyFormat,
+    ...args: readonly (number | string | { readonly capacity?: number | Expr })[]
+  ): K {
+    const last = args.at(-1)
+    const options = typeof last === 'object' && last !== null ? last : {}
+    expectOptions('live', options, ['capacity'])
+    const { capacity } = options
+    const numbers = args.filter((a) => typeof a !== 'object')
+    const chosen = chooseFormat(format, numbers, this.surroundings.formats)
+    return this.onCoord({
+      kind: 'as',
+      buffer,
+      ...chosen,
+      live: 'live in place',
+      ...(capacity === undefined
+        ? {}
+        : { capacity: typeof capacity === 'number' ? int(capacity) : capacity }),
+    })
   }
 
   static {

@@ -32,7 +32,11 @@ export interface AsStep extends Item {
   readonly buffer: Ident
   readonly parts: readonly AsPart[]
   /** `live in place`: the structure is found in each run, and values stay where they are. */
-  readonly live: boolean
+  readonly live: Live | null
+}
+/** `live in place capacity E`: the positions that there is room for; `null`: for all that there could be. */
+export interface Live extends Node {
+  readonly capacity: Expr | null
 }
 export interface AsPart extends FormatUse {
   readonly where: Expr | null

@@ -39,12 +39,15 @@ export const schedules: Actions = {
     const made = get<ast.Step>(node)
     return made.kind === 'each' ? made : item({ ...made, span: spanOf(node) })
   },
-  StepAs: (buffer, _, parts, live, _in, _place) => ({
+  StepAs: (buffer, _, parts, live) => ({
     kind: 'as',
     buffer: get(buffer),
     parts: get(parts),
-    live: live.numChildren > 0,
+    live: maybe(live),
   }),
+  Live(_, _in, _place, _capacity, capacity): ast.Live {
+    return { capacity: maybe(capacity), span: spanOf(this) }
+  },
   AsParts: (parts) => list(parts),
   AsPart(use, where): ast.AsPart {
     return { ...get<ast.FormatUse>(use), where: maybe(where), span: spanOf(this) }

@@ -170,7 +170,12 @@ export const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.n
 function stepDoc(s: Step): Doc {
   switch (s.kind) {
     case 'as':
-      return [`${s.buffer.name} as `, partsDoc(s.parts), s.live ? ' live in place' : '']
+      return [
+        `${s.buffer.name} as `,
+        partsDoc(s.parts),
+        s.live ? ' live in place' : '',
+        s.live?.capacity ? [' capacity ', exprDoc(s.live.capacity)] : '',
+      ]
     case 'each':
       return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']
     case 'merge_parts':

@@ -74,6 +74,7 @@ export class StepWalk {
     }
     this.#checkBuffer(step.buffer, parts)
     if (step.kind === 'as') this.#apply(step, parts)
+    if (step.kind === 'as' && step.live?.capacity) this.#ofSizes(step.live.capacity, parts)
     if (step.kind === 'each') this.#each(step, parts)
   }
 
@@ -101,6 +102,18 @@ export class StepWalk {
     const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
     const x = argumentOver(names, e, kind, report)
     return x?.kind === 'const' ? x.value : null
+  }
+
+  #ofSizes(e: Ast.Expr, parts: readonly string[]): void {
+    const { kernel, report } = this.#r
+    const sizes = kernel?.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])) ?? []
+    const known = new Set([...this.#params, ...sizes])
+    const x = settled(
+      e,
+      parameters(known, 'sizes of the kernel and parameters of the schedule', parts, report),
+      report,
+    )
+    if (x && x.dtype !== 'i32') report.error(wrongArgument('an integer', x.dtype, e.span))
   }
 
   /** Whether the arguments fit; those that are constants are tried here. */

@@ -14,7 +14,7 @@ import type { Dtype } from './dtype.ts'
 import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
-import type { NestDefault, Param, Role } from './stage1.ts'
+import type { Capacity, NestDefault, Param, Role } from './stage1.ts'
 import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
@@ -225,6 +225,7 @@ export interface Kernel2 {
   readonly disjointWrites?: readonly DisjointWrites[] | undefined
   readonly lostWrites?: LostWrites | undefined
   readonly defaults?: readonly NestDefault[] | undefined
+  readonly capacities?: readonly Capacity[] | undefined
   /** What the schedule requires of sizes. */
   readonly facts?: readonly Fact[] | undefined
   readonly span?: Span | undefined
@@ -283,6 +284,7 @@ export interface Plan {
   readonly buffers: readonly Buffer[]
   readonly steps: readonly PlanStep[]
   readonly lostWrites?: LostWrites | undefined
+  readonly capacities?: readonly Capacity[] | undefined
   /** Sizes for which this plan is right; others are refused when it is bound. */
   readonly facts?: readonly Fact[] | undefined
 }

@@ -146,6 +146,16 @@ export interface FillFactor {
   readonly loads: readonly { readonly tensor: string; readonly by: readonly (number | null)[] }[]
 }
 
+/** Room for what is found in a run: where a list has more than `capacity` groups of `width`, none of those is written or read. */
+export interface Capacity {
+  readonly axis: string
+  /** How many coordinates are found for each list. */
+  readonly counts: string
+  readonly width: number
+  /** Over sizes. */
+  readonly capacity: Expr
+}
+
 /** Steps on the loops of a nest where a schedule names none of them, and devices have threads: the first legal ones are taken. */
 export interface NestDefault {
   readonly nest: string
@@ -167,5 +177,6 @@ export interface Kernel1 {
   /** In the order they were applied. */
   readonly reformats: readonly Reformat[]
   readonly defaults?: readonly NestDefault[] | undefined
+  readonly capacities?: readonly Capacity[] | undefined
   readonly span?: Span | undefined
 }

@@ -176,6 +176,7 @@ function lowerThrough(
     steps: inPass(placed('launches', kernel), () =>
       makeLaunches(loops, names, options.together ? 1 : options.lanes),
     ),
+    ...(loops.capacities ? { capacities: loops.capacities } : {}),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }

@@ -21,6 +21,7 @@ import { LentOutputs, type Origin, type Residents, type SharedMemory } from './g
 import { checkRanges } from './index-ranges.ts'
 import { commandsOf } from './launch-commands.ts'
 import { lostWrites } from './lost-write-error.ts'
+import { overflow } from './overflow-error.ts'
 import { KernelGraph } from './replay.ts'
 import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
 
@@ -182,16 +183,16 @@ export class Executable {
     for (const name of buffers) await this.write(name, bound.arrays.get(name)!)
   }
 
-  /** @throws SptError `run/lost-writes` where a write found no element; the outputs lack it, the rest is there */
+  /** @throws SptError `run/lost-writes` where a write found no element, `run/overflow`; the outputs lack it, the rest is there */
   async run(): Promise<void> {
     await this.program.device.run(this.commands)
-    await this.#checkLostWrites()
+    await this.#checkStatus()
   }
 
   /** Milliseconds of each of `repeats` runs. @throws SptError `run/lost-writes` */
   async time(repeats: number): Promise<number[]> {
     const times = await this.program.device.time(this.commands, repeats)
-    await this.#checkLostWrites()
+    await this.#checkStatus()
     return times
   }
 
@@ -209,14 +210,14 @@ export class Executable {
     return new KernelGraph(
       graph,
       () => device.finish(),
-      () => this.#checkLostWrites(),
+      () => this.#checkStatus(),
     )
   }
 
   /** Times of runs as benchmarks want them. @throws SptError `run/lost-writes`, `measure/options` */
   async measure(options: MeasureOptions = {}): Promise<Measurement> {
     const measured = await measure(this.program.device, this.commands, options)
-    await this.#checkLostWrites()
+    await this.#checkStatus()
     return measured
   }
 
@@ -232,8 +233,12 @@ export class Executable {
     return fromDevice(device, buffer.dtype, bytes, n) as ValueArray
   }
 
-  async #checkLostWrites(): Promise<void> {
+  async #checkStatus(): Promise<void> {
     const { plan } = this.program
+    for (const c of plan.capacities ?? []) {
+      const error = overflow(plan.name, c, await this.values(c.counts), this.#bound.params)
+      if (error) throw error
+    }
     if (!plan.lostWrites) return
     const status = await this.values(plan.lostWrites.buffer)
     const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)

@@ -28,6 +28,7 @@ const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[
   disjointWrites: k.disjointWrites,
   lostWrites: k.lostWrites,
   defaults: k.defaults,
+  capacities: k.capacities,
 })
 
 interface Known extends NestOutcome {

@@ -16,7 +16,7 @@ import { NestNames, nestsWriting } from './nest-names.ts'
 import { PartNames, type Program, plainNames } from './part-names.ts'
 import { partsOf } from './parts.ts'
 import { endsCoordinates, LOOP_STEPS } from './primitives.ts'
-import { arithmetic, integer } from './step-arguments.ts'
+import { arithmetic, integer, overSizes } from './step-arguments.ts'
 import { type Env, fieldsOf } from './step-fields.ts'
 import { parametersOf, withParameters } from './step-parameters.ts'
 import type { LoopStep } from './steps.ts'
@@ -256,6 +256,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             format,
             args: values,
             ...(step.live ? { live: 'live in place' as const } : {}),
+            ...(step.live?.capacity ? { capacity: overSizes(step.live.capacity, env) } : {}),
             span,
           },
         },

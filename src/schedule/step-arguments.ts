@@ -4,6 +4,7 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { nameText } from '../ast/expect-argument.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/constant-folding.ts'
+import { add, ceildiv, div, type Expr, int, max, min, mod, mul, sub, variable } from '../ir/expr.ts'
 
 /** What names stand for. */
 export interface Known {
@@ -48,6 +49,33 @@ export function arithmetic(e: Ast.Expr, known: Known, real = false): number {
       return known.constant(e)
     default:
       return bad(e, 'it is no integer arithmetic')
+  }
+}
+
+/** An integer expression over sizes of the kernel and schedule parameters, of which these are numbers then. */
+export function overSizes(e: Ast.Expr, known: Known): Expr {
+  switch (e.kind) {
+    case 'name':
+      return known.values.has(e.name) ? int(known.values.get(e.name)!) : variable(e.name)
+    case 'unary':
+      return e.op === 'neg' ? sub(int(0), overSizes(e.x, known)) : bad(e, 'it is a condition')
+    case 'binary': {
+      const { op } = e
+      if (op !== 'add' && op !== 'sub' && op !== 'mul' && op !== 'div' && op !== 'mod')
+        return bad(e, 'it is a condition')
+      return { add, sub, mul, div, mod }[op](overSizes(e.a, known), overSizes(e.b, known))
+    }
+    case 'call': {
+      const [first, ...rest] = e.args.map((x) => overSizes(x, known))
+      const fn = new Map([
+        ['min', min],
+        ['max', max],
+        ['ceildiv', ceildiv],
+      ]).get(e.fn.name)
+      return fn && first ? rest.reduce(fn, first) : bad(e, `${e.fn.name} is not for arguments of steps`)
+    }
+    default:
+      return int(integer(e, known))
   }
 }
 

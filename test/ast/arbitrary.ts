@@ -453,7 +453,7 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
         fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span })),
         { minLength: 1, maxLength: 3 },
       ),
-      live: fc.boolean(),
+      live: fc.option(fc.record({ capacity: fc.option(expr), span: fc.constant(span) })),
     })
     .map((s) => ({ kind: 'as', ...s, span })),
   merge_parts: ident.map((b) => ({ kind: 'merge_parts', buffer: b, span })),

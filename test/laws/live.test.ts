@@ -132,6 +132,67 @@ test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
   },
 )
 
+test('a capacity that is just enough, and one that is not', async () => {
+  await fc.assert(
+    fc.asyncProperty(numbers, async (n) => {
+      const c = new Choices(n)
+      const s = live(c, undefined, 'left')
+      return told(s, async () => {
+        const [m, cols, k] = s.sizes
+        const bound = bindInputs(scheduled(s, 'live').kernel, s.inputs)
+        const memory = runLoops(scheduled(s, 'live').loops, bound, 'forward')
+        const list = memory.get(`${LIVE[s.format].list}_of_A`)!
+        const counts = Array.from(memory.get('counts_A')!, Number)
+        const isGrouped = s.format !== 'blocks'
+        const width = isGrouped ? Number(/\(\d+, (\d+)\)/.exec(s.text.split('product.live')[1]!)![1]) : 1
+        const needed = Math.max(0, ...counts.map((x) => Math.ceil(x / width)))
+        const withRoom = (room: number, over: string) =>
+          s.text.replace('live in place', `live in place capacity ${room}${over}`)
+        const enough = parseProgram(withRoom(needed, ' + 0 * k')).kernel().schedule('live')
+        await agreeOnAll(enough.compilation, s.inputs)
+        const stored = runLoops(enough.compilation.loops, bound, 'forward').get(
+          `${LIVE[s.format].list}_of_A`,
+        )!
+        expect(stored.length).toBeLessThanOrEqual(list.length)
+        const device = c.below(8) === 0 ? webgpu : createCpuDevice()
+        for (const room of needed > 0 ? [needed, needed - 1] : [0]) {
+          const tight = parseProgram(withRoom(room, '')).kernel().schedule('live')
+          // Lists end where there is no more room, and none goes on in the next one.
+          const mine = runLoops(tight.compilation.loops, bound, 'backward').get(`${LIVE[s.format].list}_of_A`)!
+          for (const [o, count] of counts.entries()) {
+            const [a, b] = [list, mine].map((x) => Array.from(x).slice((o * x.length) / counts.length))
+            const listed = Math.min(count, room * width)
+            expect(b!.slice(0, listed)).toEqual(a!.slice(0, listed))
+          }
+          const compiled = await tight.compile(device)
+          const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
+          try {
+            const axis = s.format === 'blocks' ? 'jo' : 'go'
+            const ran = prepared.run().then(
+              () => 'right',
+              (e: SptError) => `${e.diagnostics[0]!.code}: ${e.diagnostics[0]!.message}`,
+            )
+            if (room < needed)
+              expect(await ran).toMatch(
+                `run/overflow: product found ${needed} positions of ${axis}, and there is room for ${room} (`,
+              )
+            else expect(await ran).toBe('right')
+            // What fits is there, and a run that needs less is right again.
+            await prepared.write('A', { ...s.inputs.tensors!.A!, values: new Float32Array(m * k) } as never)
+            if (m * k > 0) await prepared.run()
+            const { values } = (await prepared.read('C')) as { values: ArrayLike<number> }
+            if (m * k > 0)
+              expect(Array.from(values, (x) => x + 0)).toEqual(Array.from({ length: m * cols }, () => 0))
+          } finally {
+            prepared.free()
+          }
+        }
+      })
+    }),
+    parameters(5),
+  )
+}, 3_600_000)
+
 test('a list that is under no axis', async () => {
   const text = `format held(b) over (i) {
   axis io = sparse_variable(ceildiv(i, b))

@@ -82,6 +82,7 @@ class PositionLowering {
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
       permutations,
+      ...(kernel.capacities ? { capacities: kernel.capacities } : {}),
       ...(kernel.defaults ? { defaults: kernel.defaults } : {}),
       distinct: [
         ...permutations,

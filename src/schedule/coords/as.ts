@@ -250,12 +250,16 @@ function isFormat(x: unknown): boolean {
 const areArguments = (x: unknown): boolean =>
   Array.isArray(x) && x.every((a) => typeof a === 'string' || typeof a === 'number')
 
+const isExpr = (x: unknown): boolean =>
+  typeof x === 'object' && x !== null && (x as { dtype?: unknown }).dtype === 'i32'
+
 /** Its text has a rule of the grammar: the buffer comes first, and a format may be put together in place. */
 const takes = arg.takes(
   arg.buffer('buffer'),
   arg.data<AnyFormat>(isFormat, 'a format')('format'),
   arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
   arg.optional(arg.word('live in place', 'live in place')('live')),
+  arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('capacity')),
 )
 
 export const as = coordPrimitive({

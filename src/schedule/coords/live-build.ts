@@ -17,6 +17,8 @@ import {
   type Load,
   load,
   lt,
+  max,
+  min,
   mod,
   mul,
   select,
@@ -25,7 +27,7 @@ import {
 } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { builtinMonoid, type Monoid } from '../../ir/monoid.ts'
-import type { Buffer1, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
 import type { LiveFormat } from './live-format.ts'
 import { loopOver, markSteps, placeSteps, startSteps } from './live-schedule.ts'
@@ -41,7 +43,9 @@ export interface Built {
   /** Schedules of the nests, where no step names their loops. */
   readonly defaults: readonly NestDefault[]
   /** How many coordinates are listed under positions of the outer axes. */
-  readonly count: Load
+  readonly count: Expr
+  /** What there is room for, where that may be too little. */
+  readonly capacity: Capacity | undefined
   /** The coordinate that a group and a position have, of the axes of these names. */
   readonly listed: Load
   /** The group axis and that over positions, each dense to the worst case and counted. */
@@ -71,6 +75,7 @@ export function buildNests(
   source: Source,
   unused: (name: string) => string,
   span: StepSpan,
+  capacity?: Expr,
 ): Built {
   const { outer, extent } = format
   const named = (what: string): string => unused(`${what}_${source.buffer.name}`)
@@ -164,11 +169,14 @@ export function buildNests(
     ],
   )
 
+  const width = int(format.width)
+  const worst = format.group ? ceildiv(extent, width) : extent
+  const room = capacity ? min(max(capacity, int(0)), worst) : worst
+  const count = capacity ? min(element(counts), mul(room, width)) : element(counts)
   const at = placeOf(word, bit)
   const below = call('bit_and', [element(marks, v(word)), sub(bitOf(v(bit)), int(1))])
   const slot = add(element(starts, v(word)), call('popcount', [below]))
   const isMarked = binary('ne', call('bit_and', [element(marks, v(word)), bitOf(v(bit))]), int(0))
-  const width = int(format.width)
   const offset = unused(`${format.list}_offset`)
   // Who has the last slot fills up its group.
   const filled = select(eq(add(slot, int(1)), element(counts)), sub(width, mod(slot, width)), int(1))
@@ -182,7 +190,7 @@ export function buildNests(
         span.span,
       ),
     ],
-    [lt(at, extent), isMarked],
+    [lt(at, extent), isMarked, ...(capacity ? [lt(slot, mul(room, width))] : [])],
   )
 
   const axes = [
@@ -198,12 +206,10 @@ export function buildNests(
     ...(format.group ? [{ ...denseAxis(offset, width), counted: filled }] : []),
   ]
   const extents = new Map([...source.axes.filter(isStored), ...axes].map((a) => [a.name, a.extent]))
-  const count = element(counts)
-  const worst = format.group ? ceildiv(extent, width) : extent
-  const group = format.group && { ...denseAxis(format.group.name, worst), counted: ceildiv(count, width) }
+  const group = format.group && { ...denseAxis(format.group.name, room), counted: ceildiv(count, width) }
   const position = format.group
     ? denseAxis(format.position, width)
-    : { ...denseAxis(format.position, worst), counted: count }
+    : { ...denseAxis(format.position, room), counted: count }
   return {
     axes: [...axes.slice(0, outer.length), ...(group ? [group] : []), position, ...axes.slice(outer.length)],
     buffers: [marks, sizes, totals, starts, counts, list],
@@ -235,6 +241,12 @@ export function buildNests(
       ...placeSteps({ nest: place.name, outer: under, word, bit, inner: format.group ? [offset] : [] }),
     ],
     count,
+    capacity: capacity && {
+      axis: format.group?.name ?? format.position,
+      counts: counts.name,
+      width: format.width,
+      capacity: room,
+    },
     listed: element(list, ...slotNames.map(v)),
     group,
     position,

@@ -7,7 +7,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
 import { isDense, listedAxis, type StoredAxis } from '../../ir/axis.ts'
-import { add, int, lt, mul, variable } from '../../ir/expr.ts'
+import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { rewriteStmts1 } from '../../ir/stage1-tree.ts'
@@ -24,7 +24,7 @@ import { checkChildren, leavingOf, type Split, type StepSpan, splitBuffers } fro
 /** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does */
 export function applyLive(
   shared: Kernel1,
-  step: InstantiateUse,
+  step: InstantiateUse & { readonly capacity?: Expr | undefined },
   { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
   unused: (name: string, label?: string) => string,
   at: StepSpan,
@@ -42,7 +42,7 @@ export function applyLive(
   checkPadding(kernel, { over, leaving, instance, buffers, axes, views, at })
   const part = instance.parts[0]!.instance
   const start = buffer.axes.indexOf(over[0]!.name)
-  const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at)
+  const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at, step.capacity)
   const live = inPlace(part, format, built)
   const split: Split = {
     over,
@@ -59,6 +59,7 @@ export function applyLive(
     axes: [...kernel.axes, ...built.axes],
     buffers: [...kernel.buffers, ...built.buffers],
     body: [...built.nests, ...body],
+    ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
     defaults: [...(kernel.defaults ?? []), ...built.defaults],
   }
   return withKinds(next, live.axes, instance.text, at)

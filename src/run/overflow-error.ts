@@ -1,0 +1,26 @@
+/** The error of lists that a run found to be longer than there is room for. */
+import { SptError } from '../ast/diagnostic.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { printExpr1 } from '../ir/print-stage1.ts'
+import type { Capacity } from '../ir/stage1.ts'
+import type { ValueArray } from '../storage/tensor.ts'
+
+/** What is wrong with the counts of a run, if anything. */
+export function overflow(
+  kernel: string,
+  { axis, width, capacity }: Capacity,
+  counts: ValueArray,
+  sizes: ReadonlyMap<string, number>,
+): SptError | undefined {
+  let most = 0
+  for (const n of counts) most = Math.max(most, Number(n))
+  const positions = Math.ceil(most / width)
+  const room = Number(evaluate(capacity, sizes))
+  if (positions <= room) return undefined
+  return new SptError({
+    code: 'run/overflow',
+    message: `${kernel} found ${positions} positions of ${axis}, and there is room for ${room} (${printExpr1(capacity)})`,
+    expected: `a capacity of at least ${positions}`,
+    hint: 'give more after `capacity`, or leave it out: then there is room for all that there could be',
+  })
+}
