@@ -158,7 +158,9 @@ test('a capacity that is just enough, and one that is not', async () => {
         for (const room of needed > 0 ? [needed, needed - 1] : [0]) {
           const tight = parseProgram(withRoom(room, '')).kernel().schedule('live')
           // Lists end where there is no more room, and none goes on in the next one.
-          const mine = runLoops(tight.compilation.loops, bound, 'backward').get(`${LIVE[s.format].list}_of_A`)!
+          const mine = runLoops(tight.compilation.loops, bound, 'backward').get(
+            `${LIVE[s.format].list}_of_A`,
+          )!
           for (const [o, count] of counts.entries()) {
             const [a, b] = [list, mine].map((x) => Array.from(x).slice((o * x.length) / counts.length))
             const listed = Math.min(count, room * width)
