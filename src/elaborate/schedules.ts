@@ -107,13 +107,8 @@ export class StepWalk {
   #ofSizes(e: Ast.Expr, parts: readonly string[]): void {
     const { kernel, report } = this.#r
     const sizes = kernel?.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])) ?? []
-    const known = new Set([...this.#params, ...sizes])
-    const x = settled(
-      e,
-      parameters(known, 'sizes of the kernel and parameters of the schedule', parts, report),
-      report,
-    )
-    if (x && x.dtype !== 'i32') report.error(wrongArgument('an integer', x.dtype, e.span))
+    const what = 'sizes of the kernel and parameters of the schedule'
+    argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts, report), e, 'integer', report)
   }
 
   /** Whether the arguments fit; those that are constants are tried here. */
