@@ -7,7 +7,8 @@ import { evaluate } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { axesOfBinding, bindingOf } from '../run/bind/binding-names.ts'
+import { axesOfBinding } from '../run/bind/binding-names.ts'
+import { agreedSizes } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { sourceOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
@@ -44,21 +45,15 @@ export const declaredOf = <T>(
   used: Pick<ReadonlySet<string>, 'has'>,
 ): Record<string, T> => byName(Object.entries(bound).filter(([name]) => isDeclared(kernel, name, used)))
 
-/** Sizes as they are given, and those that the shapes of tensors are. */
-export function sizesOf(
+/**
+ * Sizes as they are given, and those that the shapes of tensors are.
+ * @throws SptError `bind/size-mismatch` where they do not agree, `bind/size-range`
+ */
+export const sizesOf = (
   kernel: Kernel1,
   { tensors, resident, params }: Pick<BoundValues, 'tensors' | 'resident' | 'params'>,
-): Map<string, number> {
-  const known = new Map<string, number>()
-  const shapes = [...Object.entries(tensors), ...Object.entries(resident)]
-  for (const [name, { shape }] of shapes)
-    bindingOf(kernel, name).dimensions.forEach(({ extent }, k) => {
-      const size = shape[k]
-      if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
-    })
-  for (const [name, value] of Object.entries(params)) known.set(name, value)
-  return known
-}
+): Map<string, number> =>
+  agreedSizes(kernel, [...Object.entries(tensors), ...Object.entries(resident)], params)
 
 /** A bound tensor by its coordinates. @throws SptError `bind/…` */
 function elementsOf(

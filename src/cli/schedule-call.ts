@@ -19,18 +19,25 @@ export function scheduleCall(
 ): ScheduleCall | undefined {
   const text = call.one(option)
   if (text === undefined) return undefined
+  return (
+    callIn(text) ??
+    misused({
+      command: call.command,
+      message: `--${option} ${text} is no ${option}`,
+      expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
+    })
+  )
+}
+
+/** What a text calls; `null` where it is no call. */
+export function callIn(text: string): ScheduleCall | null {
   const match = /^\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*$/.exec(text)
   const list = match?.[2]?.trim() ?? ''
   const args = list === '' ? [] : list.split(',').map((a) => /^\s*(?:(\w+)\s*=\s*)?([+-]?\d+)\s*$/.exec(a))
   const placed = args.filter((a, k) => a && a[1] === undefined && args.slice(0, k).every((b) => !b?.[1]))
   const named = new Map(args.flatMap((a) => (a?.[1] === undefined ? [] : [[a[1], Number(a[2])] as const])))
   const all = args.every((a) => a && Number.isSafeInteger(Number(a[2])))
-  if (!match || !all || placed.length + named.size < args.length)
-    return misused({
-      command: call.command,
-      message: `--${option} ${text} is no ${option}`,
-      expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
-    })
+  if (!match || !all || placed.length + named.size < args.length) return null
   return { name: match[1]!, args: placed.map((a) => Number(a![2])), named }
 }
 

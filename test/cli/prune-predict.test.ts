@@ -75,7 +75,11 @@ law.prop(
     expect([ran.code, ran.err]).toEqual([0, ''])
     const { out: _, ...told } = JSON.parse(ran.out)
     expect(JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))).toEqual(told)
-    expect(told.predictedBy).toMatchObject({ kernel: 'pruned_linear', device: 'cpu' })
+    expect(told.predictedBy).toMatchObject({
+      kernel: 'pruned_linear',
+      device: 'cpu',
+      schedules: [`${schedule}(g = 4)`],
+    })
 
     const exclude = list.length > 1 ? ['l1'] : []
     const { masks, rest } = await prune(layersOf(list), { pattern, sparsity: 0.5, exclude })
@@ -84,7 +88,7 @@ law.prop(
       const time = (all: Mask, tiles: Mask): number => {
         const set = file === 'tile-wise' ? {} : { kept: held(tiles, l) }
         const inputs = { tensors: { W: held(all, l), ...set }, params: { m } }
-        return predictor(kernel, { device: 'cpu', inputs })(kernel.schedule(schedule)).milliseconds
+        return predictor(kernel, { device: 'cpu', inputs })(kernel.schedule(schedule, 4)).milliseconds
       }
       const whole = masks[k]!.map(() => 1)
       const both = masks[k]!.map((x, e) => x | (rest?.[k]?.[e] ?? 0))
@@ -95,6 +99,30 @@ law.prop(
     })
   },
 )
+
+test('tiles of the schedule are those of the pattern, unless they are given', async () => {
+  const weights = Float32Array.from({ length: 32 * 32 }, (_, i) => ((i * 37) % 101) - 50)
+  const path = await written([{ name: 'a', rows: 32, cols: 32, weights }])
+  const predicted = async (...more: string[]) => {
+    const argv = ['prune', path, '--pattern', 'tw', '--granularity', '8', '--sparsity', '0.5', '--json']
+    const asked = ['--predict', 'kernels/tile-wise.spt', '--kernel', 'pruned_linear', '--device', 'cpu']
+    const { code, out } = await spt([...argv, ...asked, '--size', 'm=64', ...more])
+    expect(code).toBe(0)
+    return JSON.parse(out).layers[0].predicted
+  }
+  const own = await predicted()
+  expect(own).toEqual(await predicted('--schedule', 'cpu(8)'))
+  expect(own).toEqual(await predicted('--schedule', 'auto'))
+  expect(await predicted('--schedule', 'cpu(128)')).toEqual(await predicted('--schedule', 'cpu(g = 128)'))
+  expect(own.after).not.toBe((await predicted('--schedule', 'cpu(128)')).after)
+  expect(await predicted('--schedule', 'cpu(cols = 16)')).toEqual(await predicted('--schedule', 'cpu(8, 16)'))
+  // What a layer is, nobody says otherwise.
+  for (const size of ['n=7', 'k=31'])
+    expect((await predicted('--size', size)).why).toBe(
+      `size ${size.replace('=', ' is ')} by what was given, and 32 by dimension ${size[0] === 'n' ? 0 : 1} of W`,
+    )
+  expect((await predicted('--size', 'n=32')).after).toBe(own.after)
+})
 
 test('where there is no time it is said why, once', async () => {
   const weights = Float32Array.from({ length: 256 }, (_, i) => ((i * 37) % 101) - 50)

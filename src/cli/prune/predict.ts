@@ -1,7 +1,7 @@
 /** `--predict`: what the cost model expects a kernel to take with each layer, before it is pruned and after. */
 import type { Kernel } from '../../api/kernel.ts'
 import { coords } from '../../api/tensors.ts'
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/loops.ts'
 import { someStmt } from '../../ir/tree.ts'
@@ -12,11 +12,13 @@ import { costModel, predictor } from '../../search/cost-model.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, OptionSpec } from '../command.ts'
 import { DEVICE_FACTS, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
-import { scheduleCall } from '../schedule-call.ts'
+import { callIn, scheduleCall } from '../schedule-call.ts'
 import {
   chosen,
   chosenKernel,
   loadFile,
+  type Scheduled,
+  scheduled,
   scheduledFor,
   sizesFor,
   usedFor,
@@ -58,6 +60,8 @@ export type PredictedReport = Omit<PruneReport, 'layers'> & {
     readonly kernel: string
     readonly device: DeviceKind
     readonly chip: string | null
+    /** What was taken for some layer. */
+    readonly schedules: readonly string[]
   }
   readonly layers: readonly (LayerReport & { readonly predicted?: Expected | null })[]
 }
@@ -80,16 +84,19 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
     const fixed = scheduledFor(kernel, requested, kind)
     const weights = weightsOf(kernel)
     const used = usedFor(kernel, requested)
+    const ofTiles = tilesOf(kernel, call.number('granularity'))
     const sets = [...used.keys()].filter((name) => used.get(name)?.kind === 'set')
+    const taken = new Set<string>()
     /** `tiles`: what formats that take a set have of it. */
     const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | string> => {
       const beside = Object.fromEntries(sets.map((name) => [name, patternOf(layer, tiles)]))
       const tensors = { [weights]: patternOf(layer, kept), ...beside }
       try {
         const { params = {} } = known
-        const under = fixed ?? (await chosen(kernel, requested, kind, { ...known, tensors }))
+        const under = ofTiles(fixed ?? (await chosen(kernel, requested, kind, { ...known, tensors })))
         if (usesInstructions(under.kernel.compilation.loops.body))
           return `${under.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`
+        if (under.schedule !== null) taken.add(under.schedule)
         const { milliseconds } = predictor(kernel, { device: kind, inputs: { tensors, params } })(
           under.kernel,
         )
@@ -119,9 +126,35 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
         layers.push({ ...layer, predicted: expectedOf(before, await expected(layer, kept, masks[k]!)) })
       }
       const chip = costModel(kind)?.chip ?? null
-      return { ...report, layers, predictedBy: { kernel: kernel.name, device: kind, chip } }
+      return {
+        ...report,
+        layers,
+        predictedBy: { kernel: kernel.name, device: kind, chip, schedules: [...taken] },
+      }
     }
   })
+}
+
+/** The parameter of a schedule that says how many outputs a tile has. */
+const TILE = 'g'
+
+/** A kernel under its schedule with tiles of so many outputs, where it has that parameter, takes so many, and nobody gave it. */
+function tilesOf(kernel: Kernel, granularity: number | undefined): (s: Scheduled) => Scheduled {
+  const made = new Map<string | null, Scheduled>()
+  return (under) => {
+    const call = under.schedule === null ? null : callIn(under.schedule)
+    const at = call ? kernel.parameters(call.name).findIndex((p) => p.name === TILE) : -1
+    if (granularity === undefined || !call || at < 0 || call.args[at] !== undefined || call.named?.has(TILE))
+      return under
+    const known = made.get(under.schedule)
+    if (known) return known
+    const named = new Map([...(call.named ?? []), [TILE, granularity] as const])
+    const tiled = orRefused(() => scheduled(kernel, { ...call, named }, undefined))
+    // Schedules may be for some sizes of tiles alone.
+    const taken = tiled instanceof SptError ? under : tiled
+    made.set(under.schedule, taken)
+    return taken
+  }
 }
 
 function expectedOf(before: number | string, after: number | string): Expected {

@@ -16,13 +16,13 @@ const expected = ({ predicted }: PredictedReport['layers'][number]): string =>
 /** Why there are no times, once for all layers that have the same reason, and by whom the others are. */
 function aboutTimes({ predictedBy, layers }: PredictedReport): string[] {
   if (!predictedBy) return []
-  const { kernel, device, chip } = predictedBy
+  const { kernel, device, chip, schedules } = predictedBy
   const whys = [...new Set(layers.flatMap((l) => (l.predicted?.why ? [l.predicted.why] : [])))]
   const by = chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
   const more = whys.length > SHOWN ? [`no time: ${whys.length - SHOWN} more reasons, in the JSON`] : []
   const said = whys.slice(0, SHOWN).map((w) => `no time: ${escapedLine(w)}`)
   return [
-    `expected time: of ${kernel} on ${device} with all weights → with those that are kept${by}`,
+    `expected time: of ${kernel}${schedules.length > 0 ? ` under ${schedules.join(', ')}` : ''} on ${device} with all weights → with those that are kept${by}`,
     ...said,
     ...more,
   ]

@@ -21,9 +21,8 @@ export function bindParams(
   tensors: ReadonlyMap<string, Tensor>,
   given: ReadonlyMap<string, number>,
 ): Map<string, number> {
-  const params = new Map<string, number>()
-  const from = new Map<string, string>()
   const names = kernel.params.map((p) => p.name)
+  const params = new Map<string, number>()
   for (const [name, value] of given) {
     const p = kernel.params.find((x) => x.name === name)
     if (!p)
@@ -35,33 +34,65 @@ export function bindParams(
         hint: 'leave it out, or use one of the names',
       })
     params.set(name, checkParam(p, value))
-    from.set(name, 'what was given')
   }
+  const from = new Map<string, string>()
   for (const [name, tensor] of tensors) {
-    const { kind } = bindingOf(kernel, name, tensor)
-    measured(kernel, name, tensor).forEach((d, k) => {
-      if (d.extent.kind !== 'var' || !names.includes(d.extent.name)) return
-      const known = params.get(d.extent.name)
-      if (known === undefined) {
-        params.set(d.extent.name, d.size)
-        from.set(d.extent.name, `dimension ${k} of ${nameWithOrigin(name, tensor)}`)
-      } else if (known !== d.size)
-        fail({
-          code: 'bind/size-mismatch',
-          message: `size ${d.extent.name} is ${known} by ${from.get(d.extent.name)}, and ${d.size} by dimension ${k} of ${nameWithOrigin(name, tensor)}`,
-          expected: 'one value for each size',
-          hint: `check that ${name} has the shape the kernel declares: [${measured(kernel, name, tensor)
-            .map((x) => x.name)
-            .join(', ')}]`,
-        })
-    })
+    measured(kernel, name, tensor)
+    addSizes(kernel, name, tensor, { params, from })
     // A list of n + 1 boundaries has n segments.
-    if (kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
+    if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
   const missing = openParams(kernel).filter((p) => !params.has(p.name))
   if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
   checkDimensions(kernel, tensors, params)
   return params
+}
+
+/** What has a shape; resident tensors are some of them. */
+type Shaped = Pick<Tensor, 'shape'> & { readonly origin?: string }
+
+/**
+ * Sizes as they are given, and those that are a whole extent, from shapes, of some of what is to be bound.
+ * @throws SptError `bind/size-mismatch` where two of them do not agree, `bind/size-range`
+ */
+export function agreedSizes(
+  kernel: Kernel1,
+  shaped: Iterable<readonly [string, Shaped]>,
+  given: Readonly<Record<string, number>>,
+): Map<string, number> {
+  const params = new Map(Object.entries(given))
+  for (const p of kernel.params)
+    if (p.kind === 'size' && params.has(p.name)) checkParam(p, params.get(p.name)!)
+  const from = new Map<string, string>()
+  for (const [name, tensor] of shaped) addSizes(kernel, name, tensor, { params, from })
+  return params
+}
+
+/** What a shape says of sizes, beside what is known of them, and from where; given without. */
+function addSizes(
+  kernel: Kernel1,
+  name: string,
+  tensor: Shaped,
+  { params, from }: { readonly params: Map<string, number>; readonly from: Map<string, string> },
+): void {
+  const { dimensions } = bindingOf(kernel, name, tensor as Tensor)
+  dimensions.forEach(({ extent }, k) => {
+    const size = tensor.shape[k]
+    if (extent.kind !== 'var' || size === undefined || !kernel.params.some((p) => p.name === extent.name))
+      return
+    const known = params.get(extent.name)
+    const here = `dimension ${k} of ${nameWithOrigin(name, tensor as Tensor)}`
+    if (known === undefined) {
+      params.set(extent.name, size)
+      from.set(extent.name, here)
+    } else if (known !== size)
+      fail({
+        code: 'bind/size-mismatch',
+        message: `size ${extent.name} is ${known} by ${from.get(extent.name) ?? 'what was given'}, and ${size} by ${here}`,
+        expected: 'one value for each size',
+        hint: `check that ${name} has the shape the kernel declares: [${dimensions.map((d) => d.name).join(', ')}]`,
+      })
+  })
 }
 
 /** Sizes that are a whole extent, from the shapes of what is bound; whether two of them agree is not asked. */
