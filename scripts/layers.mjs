@@ -40,7 +40,7 @@ export const ROOMS = {
   formats: [...IR, 'columns'],
   storage: [...IR, 'columns', 'formats'],
   pictures: [...IR, 'columns', 'formats', 'storage'],
-  prune: ['ast', 'pictures'],
+  prune: ['ast', 'storage', 'pictures'],
   schedule: [...IR, 'elaborate', 'formats'],
   lower: IR,
   backends: IR,

@@ -81,13 +81,15 @@ const withPackage =
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
  * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
  * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates; `f.safetensors#name` a tensor, as
- * `f.safetensors.index.json#name` where it lies in several files. Throws `SptError` with codes `io/…`.
+ * `f.safetensors.index.json#name` where it lies in several files; `folder/report.json#name` a layer that `spt prune` wrote, as a matrix of
+ * what is kept, zeros among it. Throws `SptError` with codes `io/…`.
  */
 export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Promise<Tensor> {
-  expectOptions('readTensor', options, ['dtype', 'shape', 'address'])
+  expectOptions('readTensor', options, ['dtype', 'shape', 'address', 'tiles'])
   if (options.dtype !== undefined) checkDtype(options.dtype)
   if (options.shape !== undefined) checkShape(options.shape)
   const { address } = options
+  expectFlag('tiles', options.tiles)
   expectArgument(address === undefined || typeof address === 'string', 'the address', address, 'a string')
   return readFileTensor(textOf(path), options)
 }

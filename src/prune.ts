@@ -1,4 +1,5 @@
 /** sparsetile/prune: weights of layers → masks in a pattern. */
+export { keptElements } from './prune/kept-elements.ts'
 export { type KeptMasks, keptIn, type LayerValues, layersOf } from './prune/layers.ts'
 export type { Limits, PruneChoices, PruneOptions } from './prune/options.ts'
 export { type BlockWiseOptions, blockWise } from './prune/patterns/block-wise.ts'

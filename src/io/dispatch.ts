@@ -12,11 +12,13 @@ import { npyChunks } from './npy-write.ts'
 import { openNpz } from './npz.ts'
 import { readNpzTensor } from './npz-tensor.ts'
 import { npzArrays, npzChunks } from './npz-write.ts'
+import { PRUNED, readPrunedLayer } from './pruned-layer.ts'
 import { openSafetensors, tensorAt } from './safetensors.ts'
 import { openShardOf } from './safetensors-index.ts'
 import { denseChunks } from './safetensors-write.ts'
 import { readSmtx } from './smtx.ts'
 import { toCoords } from './sparse-matrix.ts'
+import { unknownEnding } from './unknown-ending.ts'
 
 export interface ReadOptions {
   /** Element type to read the values as; default: the nearest to the file's. */
@@ -25,6 +27,8 @@ export interface ReadOptions {
   readonly shape?: readonly number[] | undefined
   /** What to read of a file of several: a tensor, and of an `.npz` also a prefix, or coordinate arrays joined by commas. */
   readonly address?: string | undefined
+  /** Of a layer that `spt prune` wrote what is in tiles alone, without values; all else has none. */
+  readonly tiles?: boolean | undefined
 }
 
 interface Input {
@@ -106,6 +110,12 @@ const FORMATS: readonly FileFormat[] = [
     },
   },
   {
+    endings: [PRUNED.report],
+    text: false,
+    addressed: true,
+    read: ({ source, options }) => readPrunedLayer(source, options),
+  },
+  {
     endings: ['.smtx'],
     text: true,
     read: async (input) => toCoords(await readSmtx(input.chunks, textOptions(input)), input.source.name),
@@ -124,7 +134,7 @@ const FORMATS: readonly FileFormat[] = [
 
 /** What follows the names of files that hold several tensors, for help. */
 export const ADDRESSES =
-  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor.'
+  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor. Of what spt prune wrote: DIR/report.json#layer, a\nmatrix of what is kept.'
 
 /** The endings that can be read, for messages and help. */
 export const READABLE: readonly string[] = FORMATS.flatMap((f) =>
@@ -153,15 +163,6 @@ function find(name: string): Found | undefined {
   const plain = packed ? lower.slice(0, -GZ.length) : lower
   const format = FORMATS.find((f) => f.endings.some((e) => plain.endsWith(e)))
   return format && (!packed || format.text) ? { format, packed } : undefined
-}
-
-/** Throws `io/unknown-extension`. */
-export function unknownEnding(name: string, endings: readonly string[], action: string): never {
-  return fail({
-    code: 'io/unknown-extension',
-    message: `cannot tell from '${name}' what kind of file to ${action}`,
-    expected: endings.join(' '),
-  })
 }
 
 /** Throws `io/unknown-extension`, `io/address`. */

@@ -19,6 +19,7 @@ export { npyChunks } from './npy-write.ts'
 export { type Npz, openNpz } from './npz.ts'
 export { readNpzMatrix, readNpzTensor } from './npz-tensor.ts'
 export { type NamedArray, npzArrays, npzChunks } from './npz-write.ts'
+export { PRUNED } from './pruned-layer.ts'
 export { openSafetensors, type Safetensors } from './safetensors.ts'
 export type { SafetensorsEntry } from './safetensors-header.ts'
 export { densePart, type SafetensorsPart, safetensorsChunks } from './safetensors-write.ts'
@@ -30,7 +31,7 @@ export {
   toCoords,
   toStored,
 } from './sparse-matrix.ts'
-export { maskPart, masksOf } from './weight-masks.ts'
+export { maskPart, masksMetadata, masksOf } from './weight-masks.ts'
 export {
   type WeightLayer,
   type Weights,
@@ -43,7 +44,8 @@ export {
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
  * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
  * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates; `f.safetensors#name` a tensor, as
- * `f.safetensors.index.json#name` where it lies in several files. Throws `SptError` with codes `io/…`.
+ * `f.safetensors.index.json#name` where it lies in several files; `folder/report.json#name` a layer that `spt prune` wrote, as a matrix of
+ * what is kept, zeros among it. Throws `SptError` with codes `io/…`.
  */
 export function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
   const split = splitAddress(path)

@@ -4,13 +4,13 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './byte-source.ts'
-import { unknownEnding } from './dispatch.ts'
 import { openNpz } from './npz.ts'
 import { openSafetensors, type Safetensors, unknownTensor } from './safetensors.ts'
 import { countOf, typeNamed, typeOfElement } from './safetensors-header.ts'
 import { openShards } from './safetensors-index.ts'
 import type { SafetensorsPart } from './safetensors-write.ts'
 import { hasMatrix, matrixGroups } from './scipy.ts'
+import { unknownEnding } from './unknown-ending.ts'
 
 export interface WeightTensor {
   readonly name: string

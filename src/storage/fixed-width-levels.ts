@@ -142,6 +142,6 @@ function* tooNarrow<C extends Column>(
     message: `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${needed} coordinates`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `an integer width of at least ${needed.split(' ')[0]}`,
-    hint: 'give a greater width, leave it to be measured (`w: size`), or choose a format for what does not fit',
+    hint: 'give a greater width, leave it to be measured (`w: size`), or choose a format for what does not fit; zeros of a dense tensor are no elements: where positions count them, bind coordinates (of what spt prune wrote, report.json#layer)',
   })
 }

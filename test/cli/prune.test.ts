@@ -7,9 +7,11 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { outFolder, writeFolder } from '../../src/cli/prune/folder.ts'
 import { npzChunks } from '../../src/io/index.ts'
+import { readTensor } from '../../src/node.ts'
 import {
   blockWise,
   elementWise,
+  keptElements,
   keptIn,
   type LayerValues,
   layersOf,
@@ -175,12 +177,12 @@ const OTHERS: Tensors = new Map([
 ])
 
 /** What the folder must hold, and nothing else. */
-function holds(
+async function holds(
   out: string,
   list: readonly DrawnLayer[],
   transposed: boolean,
   { masks, rest, report }: Pruned,
-): void {
+): Promise<void> {
   expect(readdirSync(out).toSorted()).toEqual(
     [
       'masks.safetensors',
@@ -207,6 +209,16 @@ function holds(
     expect(tensors.get(`l${k}`)).toEqual({ type, shape, bytes: new Uint8Array(floats(type, left)) })
   })
   expect(JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))).toEqual(report)
+  // As kernels take them: matrices of what is kept.
+  for (const [k, { shape, weights }] of list.entries()) {
+    const rows = transposed ? shape.at(-1)! : shape[0]!
+    const layer = { rows, cols: weights.length / rows }
+    const matrix = new Float32Array(weights.length)
+    for (const [at, w] of weights.entries()) matrix[inMatrix(shape, transposed)(at)] = w
+    const path = `${out}/report.json#l${k}`
+    expect(await readTensor(path, { dtype: 'f32' })).toEqual(keptElements(kept[k]!, layer, matrix))
+    expect(await readTensor(path, { tiles: true })).toEqual(keptElements(masks[k]!, layer))
+  }
   wellFormed(readFileSync(`${out}/report.svg`, 'utf8'))
 }
 
@@ -277,12 +289,12 @@ law.prop(
     }
     const first = await ranAs(await spt([...argv, '--out', folder.at('1')]), {})
     if (!first) return
-    holds(folder.at('1'), list, transposed, first)
+    await holds(folder.at('1'), list, transposed, first)
     expect(JSON.parse((await spt([...argv, '--json'])).out)).toEqual(first.report)
     // What was there of an earlier call goes.
     const stage = await spt([...argv, '--after', folder.at('1'), '--out', folder.at('2')])
     const second = await ranAs(stage, { after: keptIn(first) })
-    if (second) holds(folder.at('2'), list, transposed, second)
+    if (second) await holds(folder.at('2'), list, transposed, second)
     expect(readdirSync(folder.path).filter((f) => f.startsWith('.'))).toEqual([])
   },
 )
@@ -309,7 +321,10 @@ law.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.cons
     expect(await spt([...call, '--sparsity', '0.5', '--out', one])).toMatchObject({ code: 0 })
     const given = await spt([...call, '--masks', `${one}/masks.safetensors`, '--out', two])
     expect(given).toMatchObject({ code: 0, err: '' })
-    holds(two, list, transposed, { ...made, report: JSON.parse(readFileSync(`${two}/report.json`, 'utf8')) })
+    await holds(two, list, transposed, {
+      ...made,
+      report: JSON.parse(readFileSync(`${two}/report.json`, 'utf8')),
+    })
     const { layers: told } = JSON.parse(readFileSync(`${two}/report.json`, 'utf8'))
     expect(told).toEqual(made.report.layers)
   },
@@ -337,7 +352,7 @@ test('layers that are given no masks are kept whole, and counted in no total', a
   expect([code, err]).toEqual([0, ''])
   const report = JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))
   expect(report).toMatchObject({ elements: 16, kept: 8, sparsity: 0.5, layers: [{ name: 'l1' }] })
-  holds(out, [W, W], false, { masks: [new Uint8Array(16).fill(1), mask], report })
+  await holds(out, [W, W], false, { masks: [new Uint8Array(16).fill(1), mask], report })
 })
 
 test.each(['U8', 'BOOL'])('given masks of %s with other bytes than 0 and 1', async (type) => {
@@ -346,6 +361,80 @@ test.each(['U8', 'BOOL'])('given masks of %s with other bytes than 0 and 1', asy
   const masks = folder.file('seven.safetensors', written(new Map([['l0', { type, shape: [4, 4], bytes }]])))
   const { code, err } = await spt(['prune', weights, '--pattern', 'ew', '--masks', masks])
   expect([code, err]).toEqual([1, expect.stringContaining('the mask of layer l0 has 7 in row 2, column 1')])
+})
+
+describe('layers that were pruned, as kernels take them', () => {
+  const zeros: DrawnLayer = {
+    type: 'F32',
+    shape: [16, 16],
+    weights: Array.from({ length: 256 }, (_, i) => ((i * i + 7 * i) % 101 < 55 ? 0 : ((i * 53) % 19) - 9)),
+    gradients: [],
+  }
+  const run = (kernel: string, ...argv: string[]) =>
+    spt(['run', `kernels/${kernel}.spt`, '--size', 'm=8', '--size', 'low=-inf', '--verify', ...argv])
+
+  test('zeros that are kept count among fours', async () => {
+    const weights = folder.file('zeros.safetensors', model([zeros]))
+    const out = folder.at('zeros')
+    const tvw = ['--pattern', 'tvw', '--granularity', '4', '--sparsity', '0.6', '--out', out]
+    expect(await spt(['prune', weights, ...tvw])).toMatchObject({ code: 0 })
+    const bound = async (path: string) =>
+      run(
+        'tile-vector-wise',
+        '--kernel',
+        'pruned_linear_f16',
+        '--schedule',
+        'tvw_cpu(4, 8)',
+        '--bind',
+        `W=${path}`,
+      )
+    expect(await bound(`${out}/report.json#l0`)).toMatchObject({ code: 0, err: '' })
+    const { code, err } = await bound(`${out}/weights.safetensors#l0`)
+    expect([code, err]).toEqual([1, expect.stringContaining('bind/width')])
+    expect(err).toContain('zeros of a dense tensor')
+  })
+
+  test.each([false, true])('convolutions, transposed: %s', async (transposed) => {
+    const conv: DrawnLayer = { ...zeros, shape: [8, 4, 2, 4] }
+    const weights = folder.file('conv.safetensors', model([conv]))
+    const out = folder.at('conv')
+    const tew = ['--pattern', 'tew', '--granularity', '2', '--delta', '0.1', '--sparsity', '0.6']
+    const more = [...(transposed ? ['--transposed'] : []), '--out', out]
+    expect(await spt(['prune', weights, ...tew, ...more])).toMatchObject({ code: 0 })
+    const layer = `${out}/report.json#l0`
+    const { code, out: told } = await run(
+      'tile-element-wise',
+      '--kernel',
+      'pruned_linear',
+      '--schedule',
+      'tew_cpu(2)',
+      '--bind',
+      `W=${layer}`,
+      '--bind',
+      `kept=${layer}`,
+      '--json',
+    )
+    const { sizes, random, verify } = JSON.parse(told)
+    expect([code, verify.ok, random]).toEqual([0, true, ['X', 'b']])
+    expect(sizes).toMatchObject(transposed ? { n: 4, k: 64 } : { n: 8, k: 32 })
+  })
+
+  test('what is no layer, or no mask', async () => {
+    const weights = folder.file('m.safetensors', model([W]))
+    const out = folder.at('whole')
+    expect(await spt(['prune', weights, ...ew, '--out', out])).toMatchObject({ code: 0 })
+    const reading = (path: string) => readTensor(path).then(String, (e: Error) => e.message)
+    expect(await reading(`${out}/report.json#l1`)).toContain('io/unknown-array')
+    expect(await readTensor(`${out}/report.json`)).toMatchObject({ kind: 'coords', shape: [4, 4] })
+    const bytes = new Uint8Array(16).fill(2)
+    writeFileSync(
+      `${out}/masks.safetensors`,
+      written(new Map([['l0', { type: 'U8', shape: [4, 4], bytes }]])),
+    )
+    expect(await reading(`${out}/report.json#l0`)).toContain('io/kind')
+    rmSync(`${out}/masks.safetensors`)
+    expect(await reading(`${out}/report.json#l0`)).toContain('io/not-found')
+  })
 })
 
 describe('other files', () => {
@@ -390,7 +479,7 @@ describe('other files', () => {
       code: 0,
       err: '',
     })
-    holds(folder.at('shards/out'), [W], false, await pruned())
+    await holds(folder.at('shards/out'), [W], false, await pruned())
   })
 })
 
@@ -430,7 +519,7 @@ describe('the folder', () => {
     expect(await spt(['prune', weights, ...ew, '--out', at])).toMatchObject({ code: 0 })
     symlinkSync(at, folder.at('to-kept'))
     expect(await spt(['prune', weights, ...ew, '--out', folder.at('to-kept')])).toMatchObject({ code: 0 })
-    holds(at, [W], false, await pruned())
+    await holds(at, [W], false, await pruned())
     // A name that no tensor of the format can have, which shows when it is written.
     const bad = folder.file(
       'bad.npz',
@@ -444,7 +533,7 @@ describe('the folder', () => {
     const before = readdirSync(folder.path)
     const { code, err } = await spt(['prune', bad, '--pattern', 'nm', '--n', '1', '--m', '4', '--out', at])
     expect([code, err]).toEqual([1, expect.stringContaining('io/safetensors-tensor')])
-    holds(at, [W], false, await pruned())
+    await holds(at, [W], false, await pruned())
     expect(readdirSync(folder.path)).toEqual(before)
   })
 

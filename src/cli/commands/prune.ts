@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path'
 import { escaped, escapedLine } from '../../ast/render.ts'
-import { type Chunks, safetensorsChunks } from '../../io/index.ts'
+import { type Chunks, masksMetadata, PRUNED, safetensorsChunks } from '../../io/index.ts'
 import { NORMS } from '../../prune/scores.ts'
 import { drawMasks, type Normalise, type Pruned, type PruneProgress, prune as pruned } from '../../prune.ts'
 import type { Call, CommandSpec } from '../command.ts'
@@ -8,15 +8,14 @@ import { EXIT } from '../failure.ts'
 import { percent, plainNumbers } from '../figures.ts'
 import { type OutFolder, outFolder, writeFolder } from '../prune/folder.ts'
 import { checkGiven, withGiven } from '../prune/given.ts'
-import { givenMasks, type Model, masksAfter, NAMES, openModel, partsOf } from '../prune/model.ts'
+import { givenMasks, type Model, masksAfter, openModel, partsOf } from '../prune/model.ts'
 import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
 import { PREDICT_OPTIONS, type PredictedReport, predicting } from '../prune/predict.ts'
 import { human } from '../prune/prune-report.ts'
 
-const REPORT = 'report.json'
 const PICTURE = 'report.svg'
 /** All that a folder may have. */
-const WRITTEN = [...Object.values(NAMES), REPORT, PICTURE]
+const WRITTEN = [...Object.values(PRUNED), PICTURE]
 
 export const prune: CommandSpec = {
   name: 'prune',
@@ -93,7 +92,7 @@ export const prune: CommandSpec = {
 const readBy = (call: Call) => [
   ...call.args.map((path) => ({ typed: path, path })),
   ...call.files('read'),
-  ...call.many('after').map((path) => ({ typed: `--after ${path}`, path: join(path, NAMES.masks) })),
+  ...call.many('after').map((path) => ({ typed: `--after ${path}`, path: join(path, PRUNED.masks) })),
 ]
 
 async function masksFor(
@@ -121,6 +120,7 @@ async function write(
   const parts = partsOf(model, made)
   const title = `${basename(model.weights.name)} in ${report.pattern}, ${percent(report.sparsity)}`
   const told = new Map([
+    ...masksMetadata(model.weights),
     ['pattern', report.pattern],
     ['sparsity', String(report.sparsity)],
   ])
@@ -132,11 +132,11 @@ async function write(
           name,
           () => {
             call.io.progress?.(`writing ${name}`)
-            return safetensorsChunks(list, name === NAMES.weights ? model.weights.metadata : told)
+            return safetensorsChunks(list, name === PRUNED.weights ? model.weights.metadata : told)
           },
         ] as const,
     ),
-    [REPORT, text(() => `${JSON.stringify(report, plainNumbers, 2)}\n`)],
+    [PRUNED.report, text(() => `${JSON.stringify(report, plainNumbers, 2)}\n`)],
     [PICTURE, text(() => drawMasks({ shapes: model.layers.shapes, masks, ...(rest && { rest }) }, title))],
   ])
   await writeFolder(folder, files)

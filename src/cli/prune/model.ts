@@ -7,6 +7,7 @@ import {
   maskPart,
   masksOf,
   openWeights,
+  PRUNED,
   type SafetensorsPart,
   type Weights,
 } from '../../io/index.ts'
@@ -14,8 +15,6 @@ import { typeNamed } from '../../io/safetensors-header.ts'
 import { matches } from '../../prune/globs.ts'
 import { keptIn, type Layers, type Mask, type Pruned } from '../../prune.ts'
 import type { Call } from '../command.ts'
-
-export const NAMES = { weights: 'weights.safetensors', masks: 'masks.safetensors', rest: 'rest.safetensors' }
 
 export interface Model {
   readonly weights: Weights
@@ -73,8 +72,8 @@ function checkGradients(weights: Weights, gradients: Weights, isPruned: (name: s
 
 /** All that an earlier stage kept, tiles and rest, by layer. */
 export async function masksAfter(folder: string, { weights }: Model): Promise<readonly Mask[]> {
-  const masks = await masksIn(join(folder, NAMES.masks), weights)
-  const path = join(folder, NAMES.rest)
+  const masks = await masksIn(join(folder, PRUNED.masks), weights)
+  const path = join(folder, PRUNED.rest)
   if (!(await stat(path).catch(() => null))) return masks
   return keptIn({ masks, rest: await masksIn(path, weights) })
 }
@@ -108,14 +107,14 @@ export function partsOf(
   const ofAll = (of: readonly Mask[]): SafetensorsPart[] => layers.map((l, k) => maskPart(weights, l, of[k]!))
   return new Map([
     [
-      NAMES.weights,
+      PRUNED.weights,
       weights.tensors.map(({ name }) => {
         const k = place.get(name)
         const part = weights.part(name)
         return k === undefined ? part : { ...part, chunks: () => weights.masked(name, held(k)).chunks() }
       }),
     ],
-    [NAMES.masks, ofAll(masks)],
-    ...(rest ? [[NAMES.rest, ofAll(rest)] as const] : []),
+    [PRUNED.masks, ofAll(masks)],
+    ...(rest ? [[PRUNED.rest, ofAll(rest)] as const] : []),
   ])
 }

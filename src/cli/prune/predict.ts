@@ -1,15 +1,20 @@
 /** `--predict`: what the cost model expects a kernel to take with each layer, before it is pruned and after. */
 import type { Kernel } from '../../api/kernel.ts'
-import { coords } from '../../api/tensors.ts'
 import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/loops.ts'
 import { someStmt } from '../../ir/tree.ts'
-import { keptIn, type LayerReport, type Mask, type Pruned, type PruneReport } from '../../prune.ts'
+import {
+  keptElements,
+  keptIn,
+  type LayerReport,
+  type Mask,
+  type Pruned,
+  type PruneReport,
+} from '../../prune.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/cost-model.ts'
-import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, OptionSpec } from '../command.ts'
 import { DEVICE_FACTS, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
 import { callIn, scheduleCall } from '../schedule-call.ts'
@@ -89,8 +94,8 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
     const taken = new Set<string>()
     /** `tiles`: what formats that take a set have of it. */
     const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | string> => {
-      const beside = Object.fromEntries(sets.map((name) => [name, patternOf(layer, tiles)]))
-      const tensors = { [weights]: patternOf(layer, kept), ...beside }
+      const beside = Object.fromEntries(sets.map((name) => [name, keptElements(tiles, layer)]))
+      const tensors = { [weights]: keptElements(kept, layer), ...beside }
       try {
         const { params = {} } = known
         const under = ofTiles(fixed ?? (await chosen(kernel, requested, kind, { ...known, tensors })))
@@ -176,12 +181,6 @@ function weightsOf({ name, source }: Kernel): string {
     expected: 'one, for the weights of a layer',
     hint: 'choose another kernel with --kernel NAME',
   })
-}
-
-function patternOf({ rows, cols }: LayerReport, mask: Mask): CoordTensor {
-  const at = new Int32Array(mask.reduce((n, x) => n + x, 0))
-  for (let e = 0, n = 0; e < mask.length; e++) if (mask[e] === 1) at[n++] = e
-  return coords([rows, cols], [at.map((e) => Math.floor(e / cols)), at.map((e) => e % cols)])
 }
 
 const usesInstructions = (body: readonly Stmt[]): boolean =>

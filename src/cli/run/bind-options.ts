@@ -3,7 +3,7 @@ import { bindingAmong, checkBound, takenBy, type Used } from '../../api/format-d
 import type { Kernel } from '../../api/kernel.ts'
 import { declaredOf } from '../../api/statistics.ts'
 import { fail, orRefused } from '../../ast/diagnostic.ts'
-import { readTensor, WRITABLE } from '../../io/index.ts'
+import { type ReadOptions, readTensor, WRITABLE } from '../../io/index.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -155,7 +155,10 @@ export async function readInputs(
     const known = extents.length > 0 && extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
     const shape = known ? extents.map((e) => evaluate(e, sizes)) : undefined
     const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)
-    tensors.push([name, await readBound(path, valid ? shape : undefined, inOneLine(kernel, name, files))])
+    // Sets have what is in tiles: what is beside them is no part of these.
+    const tiles = kind === 'set'
+    const inLine = inOneLine(kernel, name, files)
+    tensors.push([name, await readBound(path, { ...(valid && { shape }), tiles }, inLine)])
   }
   return Object.fromEntries(tensors)
 }
@@ -172,15 +175,12 @@ const inOneLine = (kernel: Kernel1, name: string, files: ReadonlyMap<string, str
   takesOffsets(kernel, name) || positionsOf(kernel, name, (a) => files.has(a)) !== null
 
 /** `shape` is that of all axes: a dense tensor of fewer dimensions is not held against it. */
-async function readBound(
-  path: string,
-  shape: readonly number[] | undefined,
-  inLine: boolean,
-): Promise<Tensor> {
-  if (shape && !inLine) return readTensor(path, { shape })
-  const tensor = await readTensor(path)
+async function readBound(path: string, options: ReadOptions, inLine: boolean): Promise<Tensor> {
+  const { shape, ...rest } = options
+  if (shape && !inLine) return readTensor(path, options)
+  const tensor = await readTensor(path, rest)
   const isWhole = tensor.kind !== 'dense' || tensor.shape.length === shape?.length
-  return shape && isWhole ? readTensor(path, { shape }) : tensor
+  return shape && isWhole ? readTensor(path, options) : tensor
 }
 
 /** How many zeros the blocks of each file have, which are padding and not bound. */

@@ -1,0 +1,93 @@
+/**
+ * A layer in a folder that `spt prune` wrote, as kernels take it: a matrix of outputs and inputs with the elements that are kept, of which
+ * those of value 0 are elements too. Of the weights' file alone nobody could tell these from what was pruned.
+ */
+import { fail, SptError } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor } from '../storage/tensor.ts'
+import type { ByteSource } from './byte-source.ts'
+import { valueArray } from './element-arrays.ts'
+import { openSafetensors, tensorAt } from './safetensors.ts'
+import { isTransposed, maskIn } from './weight-masks.ts'
+import { weightsOf } from './weights.ts'
+
+/** The files of such a folder; `report` is how it is addressed. */
+export const PRUNED = {
+  weights: 'weights.safetensors',
+  masks: 'masks.safetensors',
+  rest: 'rest.safetensors',
+  report: 'report.json',
+} as const
+
+export interface PrunedLayerOptions {
+  readonly address?: string | undefined
+  readonly dtype?: Dtype | undefined
+  /** What is in tiles alone, without values: of a pattern with single elements beside them, as sets that formats take. */
+  readonly tiles?: boolean | undefined
+}
+
+/** Throws `io/unknown-array`, `io/ambiguous`, `io/not-found`, and what opening the files throws. */
+export async function readPrunedLayer(
+  source: ByteSource,
+  { address, dtype, tiles = false }: PrunedLayerOptions,
+): Promise<CoordTensor> {
+  const beside = (name: string): Promise<ByteSource> =>
+    source.beside?.(name) ??
+    fail({
+      code: 'io/not-found',
+      message: `${source.name} is read with ${name} beside it, and only itself was given`,
+      hint: `give its path: DIR/${PRUNED.report}#layer`,
+    })
+  const masks = await openSafetensors(await beside(PRUNED.masks))
+  const layer = tensorAt(source.name, [...masks.entries.keys()], address)
+  const transposed = isTransposed(masks)
+  const weights = await weightsOf(await beside(PRUNED.weights), { transposed })
+  const { rows, cols } = weights.layer(layer)
+  const kept = checked(await maskIn(masks, weights, layer), `${masks.name}#${layer}`)
+  if (tiles)
+    return { kind: 'coords', shape: [rows, cols], coords: placesOf(kept, cols), values: null, dtype: 'f32' }
+  const rest = await orNone(beside(PRUNED.rest))
+  if (rest) {
+    const more = checked(await maskIn(await openSafetensors(rest), weights, layer), `${rest.name}#${layer}`)
+    for (let e = 0; e < kept.length; e++) kept[e]! |= more[e]!
+  }
+  const coords = placesOf(kept, cols)
+  const all = await (await openSafetensors(await beside(PRUNED.weights))).dense(layer, dtype)
+  const values = valueArray(all.dtype, coords[0]!.length, `${source.name}#${layer}`)
+  const [at, from] = transposed ? [1, rows] : [cols, 1]
+  for (let e = 0; e < values.length; e++) values[e] = all.values[coords[0]![e]! * at + coords[1]![e]! * from]!
+  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: all.dtype }
+}
+
+/** Throws `io/kind`. */
+function checked(mask: Uint8Array, label: string): Uint8Array {
+  const other = mask.find((x) => x > 1)
+  if (other !== undefined)
+    fail({
+      code: 'io/kind',
+      message: `${label} has ${other}, and is no mask`,
+      expected: '1 where an element is kept, 0 where it is pruned',
+    })
+  return mask
+}
+
+/** Rows and columns of what is kept. */
+function placesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
+  let n = 0
+  for (let e = 0; e < kept.length; e++) n += kept[e]!
+  const rows = new Int32Array(n)
+  const columns = new Int32Array(n)
+  n = 0
+  for (let e = 0; e < kept.length; e++)
+    if (kept[e] === 1) {
+      rows[n] = Math.floor(e / cols)
+      columns[n++] = e % cols
+    }
+  return [rows, columns]
+}
+
+const orNone = (source: Promise<ByteSource>): Promise<ByteSource | null> =>
+  source.catch((error) => {
+    if (error instanceof SptError && error.diagnostics[0]!.code === 'io/not-found') return null
+    throw error
+  })
