@@ -1,6 +1,7 @@
 /** Formats whose structure is found in each run: results are the reference's, lists those of the host. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
@@ -195,6 +196,24 @@ test('a capacity that is just enough, and one that is not', async () => {
   )
 }, 3_600_000)
 
+test('a capacity is part of the step', () => {
+  const text = `${LIVE.panels.text}\n${KERNELS.left}
+schedule product.s(w = 2) { A as panels(2, w) live in place capacity min(ceildiv(k, 4), 3 * w) }`
+  const kernel = parseProgram(text).kernel()
+  const given = kernel.live('A', 'panels', 2, 2, { capacity: 3 })
+  expect(printedSteps(given.compilation)).toEqual(['A as panels(2, 2) live in place capacity 3'])
+  for (const k of [given, kernel.schedule('s')]) {
+    const again = parseProgram(text)
+      .kernel()
+      .replay(JSON.parse(JSON.stringify(k)))
+    expect(printedSteps(again.compilation)).toEqual(printedSteps(k.compilation))
+    expect(again.show(1)).toBe(k.show(1))
+  }
+  expect(printedSteps(kernel.schedule('s').compilation)).toEqual([
+    'A as panels(2, 2) live in place capacity min(ceildiv(k, 4), 6)',
+  ])
+})
+
 test('a list that is under no axis', async () => {
   const text = `format held(b) over (i) {
   axis io = sparse_variable(ceildiv(i, b))
@@ -388,4 +407,12 @@ test.each([
   const told = refusal(`${step} live in place`)
   expect(told).toContain(expected)
   expect(told).not.toContain('without help')
+})
+
+test('a capacity is over sizes and parameters', () => {
+  expect(refusal('A as panels(2, 2) live in place capacity m / z')).toContain(
+    'check/unknown-name, without help: there is no z here',
+  )
+  expect(refusal('A as panels(2, 2) live in place capacity m < 2')).toContain('check/argument-type')
+  expect(refusal('A as panels(2, 2) live in place capacity m / 2')).toBe('none')
 })
