@@ -414,5 +414,5 @@ test('a capacity is over sizes and parameters', () => {
     'check/unknown-name, without help: there is no z here',
   )
   expect(refusal('A as panels(2, 2) live in place capacity m < 2')).toContain('check/argument-type')
-  expect(refusal('A as panels(2, 2) live in place capacity m / 2')).toBe('none')
+  expect(refusal('A as panels(2, 2) live in place capacity m / 2', KERNELS.left)).toBe('none')
 })
