@@ -11,7 +11,7 @@
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, type DenseAxis, endsBy, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr, variable } from '../ir/expr.ts'
+import { ceildiv, constant, type Expr, int, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
@@ -217,6 +217,8 @@ function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axi
 type PermutationTables = (e: Expr) => { readonly index: Expr; readonly axis: DenseAxis } | undefined
 
 const inTiles = matcher(['add', ['mul', 'x', 'y'], 'z'])
+/** In tiles of one: a product with 1 is not written. */
+const inOnes = matcher(['add', 'x', 'z'])
 
 function coversAxis(
   e: Expr,
@@ -243,7 +245,8 @@ function coversAxis(
     return isDense(own) && isDense(axis) && sameExpr(own.extent, axis.extent)
   }
   // io * b + ii over ceildiv(extent, b) × b, trimmed by `io * b + ii < extent`.
-  const tile = inTiles(e)
+  const ones = inOnes(e)
+  const tile = inTiles(e) ?? (ones && { ...ones, y: int(1) })
   if (!isDense(axis) || !tile) return false
   const [io, ii] = [spatial(tile.x!), spatial(tile.z!)]
   if (!isDense(io) || !isDense(ii) || [...freeVars(tile.x!)].some((v) => mentions(tile.z!, v))) return false

@@ -78,6 +78,7 @@ async function byPruner(n: number, k: number, g: number, sparsity: number, weigh
 const drawn: fc.Arbitrary<Drawn> = fc
   .record({
     ...DRAWN,
+    g: fc.constantFrom(1, 2, 4, 8),
     sparsity: fc.constantFrom(0, 0.25, 0.5, 0.75, 0.9, 0.999),
     hand: fc.constantFrom('none', 'all', 'product', 'pruner', 'pruner'),
     low: fc.constantFrom(0, 0, -2, Number.NEGATIVE_INFINITY),
@@ -91,7 +92,7 @@ const drawn: fc.Arbitrary<Drawn> = fc
       return byHand(n, k, d.g, outputs, inputs)
     }
     const layer = masked().then((mask) => ({ n, k, weights, mask, bias: numbers(n, d.seed + 2) }))
-    return { ...d, layer }
+    return { ...d, high: Math.min(d.high, d.g), layer }
   })
 
 /** The layer with its outputs in another order. */

@@ -146,7 +146,7 @@ export function covers(
       loops: [of],
       hint: earlier
         ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a nest of its own`
-        : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}, or leave ${of.nest} a nest of its own`,
+        : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}; where a loop is split by what does not divide it, split by a divisor; or leave ${of.nest} a nest of its own`,
     })
   return new Facts({ sizes: cx.kernel.facts }).isMultiple(of.extent, strideOf(last!))
 }
