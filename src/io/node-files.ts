@@ -1,4 +1,5 @@
 /** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
+import { existsSync } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
@@ -20,11 +21,17 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
             message: `there is no file '${path}'`,
             hint: 'part of its path is a file, or not there',
           }
-        : {
-            code: 'io/not-found',
-            message: `there is no folder '${dirname(path)}' to write '${basename(path)}' into`,
-            hint: 'Create it first.',
-          }
+        : existsSync(dirname(path))
+          ? {
+              code: 'io/permission',
+              message: `nothing can be written into '${dirname(path)}'`,
+              expected: 'a folder of files',
+            }
+          : {
+              code: 'io/not-found',
+              message: `there is no folder '${dirname(path)}' to write '${basename(path)}' into`,
+              hint: 'Create it first.',
+            }
     case 'EEXIST':
       return { code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' }
     case 'EISDIR':

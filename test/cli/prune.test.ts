@@ -1,6 +1,15 @@
 /** `spt prune`: files in, files out, against the masks that the library gives for the same numbers. */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -392,6 +401,7 @@ describe('layers that were pruned, as kernels take them', () => {
     const { code, err } = await bound(`${out}/weights.safetensors#l0`)
     expect([code, err]).toEqual([1, expect.stringContaining('bind/width')])
     expect(err).toContain('zeros of a dense tensor')
+    expect(err).toContain('(tile_vector_wise(g = 4, s = 8))')
   })
 
   test.each([false, true])('convolutions, transposed: %s', async (transposed) => {
@@ -417,6 +427,12 @@ describe('layers that were pruned, as kernels take them', () => {
     const { sizes, random, verify } = JSON.parse(told)
     expect([code, verify.ok, random]).toEqual([0, true, ['X', 'b']])
     expect(sizes).toMatchObject(transposed ? { n: 4, k: 64 } : { n: 8, k: 32 })
+    // Of other schedules nothing takes a set, and those that do are named, chosen or asked for.
+    for (const schedule of [[], ['--schedule', 'cpu']]) {
+      const bound = ['--kernel', 'pruned_linear', '--bind', `W=${layer}`, '--bind', `kept=${layer}`]
+      const { code: other, err } = await run('tile-element-wise', ...bound, ...schedule)
+      expect([other, err]).toEqual([1, expect.stringContaining('takes kept: --schedule tew_cpu, tew_gpu')])
+    }
   })
 
   test('what is no layer, or no mask', async () => {
@@ -483,9 +499,31 @@ describe('other files', () => {
   })
 })
 
+test.each([
+  ['--exclude', 'bias'],
+  ['--limit', 'bias=0.5'],
+])('%s %s of what is copied', async (...option) => {
+  const bias = { type: 'F32', shape: [4], bytes: floats('F32', [1, 2, 3, 0]) }
+  const l0 = { ...W, bytes: floats('F32', W.weights) }
+  const weights = folder.file('biased.safetensors', written(new Map(Object.entries({ l0, bias }))))
+  const { code, err } = await spt(['prune', weights, ...ew, ...option])
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining('#bias, 4 of F32, is no layer, and is copied as it is'),
+  ])
+})
+
 describe('the folder', () => {
   const weights = folder.file('whole.safetensors', model([W]))
   const at = folder.at('kept')
+
+  test.skipIf(!existsSync('/proc/self'))('is in a folder that takes files', async () => {
+    const { code, err } = await spt(['prune', weights, ...ew, '--out', '/proc/x'])
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("io/permission]: nothing can be written into '/proc'"),
+    ])
+  })
 
   test('keeps what others have in it', async () => {
     folder.file('kept/mine.txt', 'mine')
@@ -535,6 +573,31 @@ describe('the folder', () => {
     expect([code, err]).toEqual([1, expect.stringContaining('io/safetensors-tensor')])
     await holds(at, [W], false, await pruned())
     expect(readdirSync(folder.path)).toEqual(before)
+  })
+
+  test('what a call that was killed left beside it goes a day later', async () => {
+    const uuid = '0b1f4c1e-1111-4222-8333-0123456789ab'
+    const day = new Date(Date.now() - 25 * 3_600_000)
+    const left = (name: string, files: readonly string[], old: boolean): string => {
+      mkdirSync(folder.at(name))
+      for (const f of files) writeFileSync(folder.at(`${name}/${f}`), 'x')
+      if (old) for (const f of [...files, '.']) utimesSync(folder.at(`${name}/${f}`), day, day)
+      return name
+    }
+    const gone = left(`.killed-${uuid}`, ['weights.safetensors', 'masks.safetensors'], true)
+    const stay = [
+      left(`.killed-${uuid.replace('0b', '1b')}`, ['weights.safetensors'], false),
+      left(`.killed-${uuid.replace('0b', '2b')}`, ['mine.txt'], true),
+      left(`.killed-${uuid.replace('0b', '3b')}-old`, ['report.json'], true),
+      left(`.killed-mine`, ['report.json'], true),
+      left(`.other-${uuid}`, ['report.json'], true),
+    ]
+    expect(await spt(['prune', weights, ...ew, '--out', folder.at('killed')])).toMatchObject({ code: 0 })
+    expect(existsSync(folder.at(gone))).toBe(false)
+    for (const name of stay) {
+      expect([name, existsSync(folder.at(name))]).toEqual([name, true])
+      rmSync(folder.at(name), { recursive: true })
+    }
   })
 
   test('keeps what others put there meanwhile', async () => {

@@ -335,7 +335,7 @@ test('a row has nothing where its segment is empty only if all that is combined 
 
 describe('refused, and says what to do', () => {
   const CASES: readonly (readonly [string, string, string, RegExp])[] = [
-    ['dcsr', 'compute_at activate at io', 'not-every-element', /choose a format that has one for every i,/],
+    ['dcsr', 'compute_at activate at io', 'not-every-element', /choose a format that has one for every i;/],
     ['coo', 'compute_at activate at io', 'not-complete', /leave activate a nest of its own/],
     [
       'hyb(1, 1)',

@@ -8,7 +8,7 @@ import { EXIT } from '../failure.ts'
 import { percent, plainNumbers } from '../figures.ts'
 import { type OutFolder, outFolder, writeFolder } from '../prune/folder.ts'
 import { checkGiven, withGiven } from '../prune/given.ts'
-import { givenMasks, type Model, masksAfter, openModel, partsOf } from '../prune/model.ts'
+import { checkNamed, givenMasks, type Model, masksAfter, openModel, partsOf } from '../prune/model.ts'
 import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
 import { PREDICT_OPTIONS, type PredictedReport, predicting } from '../prune/predict.ts'
 import { human } from '../prune/prune-report.ts'
@@ -76,6 +76,7 @@ export const prune: CommandSpec = {
     const out = call.one('out')
     const folder = out === undefined ? null : await outFolder(call.command, out, WRITTEN, readBy(call))
     const model = await openModel(call)
+    checkNamed(call, model)
     const made = await masksFor(call, model, chosen, options)
     const report = predict ? await predict(made) : made.report
     if (folder) await write(call, folder, model, { ...made, report })

@@ -26,6 +26,7 @@ import {
   paddingOf,
   readInputs,
   readLate,
+  tellingSchedules,
 } from '../run/bind-options.ts'
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
@@ -99,7 +100,7 @@ export const run: CommandSpec = {
       laps.begin('read')
       const ofFormats = usedFor(source, requested)
       const declared = fixed ? files : early(source, files, ofFormats)
-      checkNames(bindable, declared.keys(), params.keys())
+      await tellingSchedules(source, () => checkNames(bindable, declared.keys(), params.keys()))
       await checkOutputs(bindable, outs)
       const read = await readInputs(bindable, declared, params)
       const known = { tensors: read, params: Object.fromEntries(params), seed }
@@ -109,7 +110,9 @@ export const run: CommandSpec = {
         laps.begin('choose')
         const decided = fixed ?? (await chosen(source, requested, device, known))
         laps.begin('read')
-        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, params, ofFormats)
+        const tensors = await tellingSchedules(source, () =>
+          readLate(decided.kernel.compilation.kernel, files, read, params, ofFormats),
+        )
         laps.begin('lower')
         const { used, compiled } = await orWithout(call, decided, source, async (s) => {
           lower(s.kernel, kind)

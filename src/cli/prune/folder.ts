@@ -1,6 +1,6 @@
 /** A folder that is written whole or not at all: beside the place where it is to be, and renamed at the end. */
 import { randomUUID } from 'node:crypto'
-import { readdirSync, renameSync, rmSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { mkdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
@@ -56,6 +56,9 @@ const placeOf = (path: string): Promise<string> =>
     return join(folder, basename(resolve(path)))
   })
 
+/** What follows the name of the folder, of one that is being written. An `-old` one is what the folder had, and stays. */
+const OWN = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
+
 /** A name that nobody has. */
 const beside = (place: string): string => join(dirname(place), `.${basename(place)}-${randomUUID()}`)
 
@@ -93,6 +96,7 @@ export async function writeFolder(
   }
   for (const s of SIGNALS) process.on(s, ended)
   try {
+    removeStale(folder)
     await guarded(path, 'write', () => mkdir(made))
     for (const [name, chunks] of files) await writeFile(join(made, name), chunks(), join(path, name))
     await guarded(path, 'write', async () => exchange(folder, made))
@@ -101,6 +105,29 @@ export async function writeFolder(
     throw error
   } finally {
     release()
+  }
+}
+
+/** How long a folder that nobody finished may be somebody's who still writes it, in ms. */
+const STALE = 24 * 3_600_000
+
+/** Folders that calls which were killed left beside it: of this folder, with nothing but what this command writes, and a day old. */
+function removeStale({ place, names }: OutFolder): void {
+  const parent = dirname(place)
+  for (const { name } of readdirSync(parent, { withFileTypes: true }).filter((e) => e.isDirectory())) {
+    if (!name.startsWith(`.${basename(place)}-`) || !OWN.test(name.slice(basename(place).length + 2)))
+      continue
+    const left = join(parent, name)
+    try {
+      const files = readdirSync(left, { withFileTypes: true })
+      const isOurs = files.every((f) => f.isFile() && names.includes(f.name))
+      const young = [left, ...files.map((f) => join(left, f.name))].some(
+        (f) => statSync(f).mtimeMs > Date.now() - STALE,
+      )
+      if (isOurs && !young) rmSync(left, { recursive: true, force: true })
+    } catch {
+      // Another call may remove it, too, or it may be another user's: it stays where it is.
+    }
   }
 }
 

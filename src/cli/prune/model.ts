@@ -38,6 +38,22 @@ export async function openModel(call: Call): Promise<Model> {
   return { weights, layers: { ...layers, gradients: (k) => gradients.weights(shapes[k]!.name) } }
 }
 
+/** Names of `--exclude` and `--limit` that match no layer, but what is copied: `prune/unknown-layer`. */
+export function checkNamed(call: Call, { weights: { name: file, layers, tensors } }: Model): void {
+  const limits = call.many('limit').map((text) => text.slice(0, text.lastIndexOf('=')))
+  for (const [option, globs] of Object.entries({ exclude: call.many('exclude'), limit: limits }))
+    for (const glob of globs) {
+      const copied = tensors.find((t) => matches(glob, t.name))
+      if (!copied || layers.some((l) => matches(glob, l.name))) continue
+      fail({
+        code: 'prune/unknown-layer',
+        message: `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is no layer, and is copied as it is`,
+        expected: 'names of layers',
+        hint: 'leave it out',
+      })
+    }
+}
+
 /** Throws `prune/layers`, with one of the tensors that are none. */
 function checkLayers({ name, layers, tensors: [first] }: Weights): void {
   if (layers.length > 0) return

@@ -2,7 +2,7 @@
 import { bindingAmong, checkBound, takenBy, type Used } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { declaredOf } from '../../api/statistics.ts'
-import { fail, orRefused } from '../../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { type ReadOptions, readTensor, WRITABLE } from '../../io/index.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -88,6 +88,24 @@ export function early(
     if (!declared.has(name) && !used.has(name) && kernel.schedules.every((s) => isUnknownTo(kernel, s, name)))
       checkBound(kernel.source, [name], used)
   return declared
+}
+
+/** What is refused as the name of nothing, with the schedules whose formats take it. */
+export async function tellingSchedules<T>(kernel: Kernel, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof SptError)) throw error
+    const told = error.diagnostics.map((d) => {
+      const name = d.code === 'bind/unknown-name' ? d.lookup?.name : undefined
+      const by = name === undefined ? [] : kernel.schedules.filter((s) => !isUnknownTo(kernel, s, name))
+      return by.length === 0
+        ? d
+        : { ...d, expected: `${d.expected}; or a schedule that takes ${name}: --schedule ${by.join(', ')}` }
+    })
+    const { sources } = error
+    throw Object.assign(new SptError(told), { sources })
+  }
 }
 
 /** Parts of formats too. What depends on arguments is not known: 1 is one that most take. */

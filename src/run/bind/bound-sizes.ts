@@ -161,7 +161,7 @@ function measured(
       expected: `${dimensions.length} dimension(s)`,
       hint: ragged
         ? `bind a tensor with one dimension for each axis, or offsets to ${ragged.name} and here one value for each of its positions`
-        : 'bind a tensor with one dimension for each axis',
+        : `bind a tensor with one dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,
     })
   }
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))

@@ -36,6 +36,7 @@ import {
 } from './caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './coordinate-sources.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
+import { withArguments } from './format-arguments.ts'
 import { bindGiven } from './format-inputs.ts'
 import { reportOf } from './format-report.ts'
 import { routeOf } from './gather-results.ts'
@@ -93,7 +94,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const pieces = [...split.pieces, ...parts.pieces]
   measure(new Set(kernel.axes.map((a) => a.name)), pieces)
   checkWidths(kernel, params)
-  const structure = measured(kernel, pieces, ready, known)
+  const structure = withArguments(kernel, () => measured(kernel, pieces, ready, known))
   built = structure
   const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, pieces, structure)])
   checkClaims(kernel, structure)
