@@ -1,6 +1,9 @@
 /** Products that find the zeros of their first operand in each run: scattered, in columns of panels, none, all. */
+import { expect, test } from 'vitest'
 import { toF16 } from '../../src/ir/half.ts'
-import { dense } from '../../src/node.ts'
+import { dense, load } from '../../src/node.ts'
+import { sample } from '../support/cases.ts'
+import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 
 const SIZES = [
@@ -26,11 +29,13 @@ const matrix = (rows: number, columns: number, values: Float32Array, half: boole
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',
-  onlyCuda: ['wgmma'],
+  onlyCuda: ['wgmma', 'narrow', 'blocks'],
   alsoWith: [
     ['masked_matmul', 'cpu', 3, 5],
     ['masked_matmul', 'gpu', 8, 4, 8, 2, 4],
     ['masked_matmul_f16', 'wgmma', 64, 64, 2, 8, 8],
+    ['masked_matmul_f16', 'narrow', 64, 128, 3, 8, 8],
+    ['masked_matmul_f16', 'blocks', 16, 128, 2],
   ],
   cases: (kernel) =>
     SIZES.flatMap(([m, n, k]) =>
@@ -56,3 +61,38 @@ kernelSuite({
       }),
     ),
 })
+
+/** Schedules for instructions that no device here has, of others in every run. */
+test.each(
+  sample(
+    [
+      ['narrow', [32, 64, 2, 8, 8], 40, 72, 70, 'scattered'],
+      ['narrow', [16, 64, 3], 32, 64, 130, 'columns of panels'],
+      ['blocks', [32, 64, 2], 64, 64, 128, 'scattered'],
+      ['blocks', [16, 64, 3, 8], 32, 72, 192, 'columns of panels'],
+      ['wgmma', [64, 64, 2, 8, 8], 72, 40, 65, 'scattered'],
+    ] as const,
+    2,
+  ),
+)(
+  '%s(%j), every step of it interpreted',
+  async (schedule, args, m, n, k, pattern) => {
+    const program = await load('kernels/dynamic-sparsity.spt')
+    // Blocks of zeros as well: whole panels have none of some inputs.
+    const held = PATTERNS[pattern]!
+    const a = integers(m * k, 4).map((x, e) => (held(e % m, Math.floor(e / m)) && e % 5 < 2 ? x : 0))
+    const b = integers(k * n, 3)
+    const C = Array.from({ length: m * n }, (_, e) => {
+      let sum = 0
+      for (let p = 0; p < k; p++) sum += a[p * m + Math.floor(e / n)]! * b[p * n + (e % n)]!
+      return sum
+    })
+    const tensors = { A: matrix(k, m, a, true), B: matrix(k, n, b, true) }
+    const got = interpreted(program.kernel('masked_matmul_f16').schedule(schedule, ...args), {
+      tensors,
+      params: { m, n, k },
+    })
+    expect(Array.from(got.get('C')!, (x) => Number(x) + 0)).toEqual(C)
+  },
+  300_000,
+)

@@ -120,13 +120,23 @@ test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
       fc.assert(
         fc.property(numbers, (n) => {
           const s = live(new Choices(n), format, kernel)
-          const { steps } = scheduled(s, 'live').parallel().plan
-          const launches = steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
+          const blocks = (of: Compilation): readonly number[] =>
+            of.parallel().plan.steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
+          const as = parseProgram(s.text).kernel().schedule('live')
+          const launches = blocks(as.compilation)
           const own = launches.filter((x) => x > 0)
           // What is summed over lists may start at 0 before.
           expect(own.length).toBe(4)
           expect(launches.length).toBeLessThan(6)
           for (const threads of own.slice(0, 3)) expect(threads, s.text).toBeGreaterThanOrEqual(128)
+          // A sketch of the others leaves them as they are.
+          const sketched = as.automaticForms('cuda')[0]
+          if (sketched)
+            expect(
+              blocks(sketched.kernel.compilation)
+                .filter((x) => x > 0)
+                .slice(0, 3),
+            ).toEqual(own.slice(0, 3))
         }),
         parameters(2),
       )

@@ -17,6 +17,7 @@ export function fusions(
 ): readonly Fusion[] {
   return kernel.body.flatMap((s): Fusion[] => {
     if (s.kind !== 'iterate' || s.body.some((b) => b.kind === 'iterate')) return []
+    if (kernel.defaults?.some((n) => n.nest === s.name)) return []
     const most = chainLength(s, kernel)
     if (most < 2) return []
     const counts = Array.from({ length: most }, (_, k) => k + 1)

@@ -62,7 +62,11 @@ export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, 
     apart: device === 'cuda',
     sizes,
   }
-  return { kernel, steps: parallel(shapesOf(kernel.compilation), kernel.compilation.loops, around) }
+  const { loops } = kernel.compilation
+  // Nests that bring schedules for threads of their own are left to these.
+  const brought = new Set((loops.defaults ?? []).map((n) => n.nest))
+  const shapes = shapesOf(kernel.compilation).filter((s) => !brought.has(s.name))
+  return { kernel, steps: parallel(shapes, loops, around) }
 }
 
 function withFused<K extends Schedulable<K>>(base: K, together: readonly (readonly string[])[]): K {
