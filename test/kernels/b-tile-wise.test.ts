@@ -25,11 +25,13 @@ const FILE = 'kernels/tile-wise.spt'
 
 kernelSuite({
   file: FILE,
-  onlyCuda: ['wgmma', 'dense', 'dense_persistent', 'persistent'],
+  onlyCuda: ['mma', 'wgmma', 'dense', 'dense_persistent', 'persistent'],
   alsoWith: [
     ['pruned_linear_f16', 'wgmma', 128, 256, 2, 64, 8, 1],
     ['pruned_linear_f16', 'wgmma', 128, 160, 3, 32, 8, 1],
     ['pruned_linear_f16', 'wgmma', 64, 128, 4],
+    ['pruned_linear_f16', 'mma', 128, 128, 64, 32, 3, 8, 1],
+    ['pruned_linear_f16', 'mma', 64, 128, 32, 32, 4],
     ['pruned_linear_f16', 'persistent', 128, 132, 128, 5, 50, 8, 1],
     ['pruned_linear_f16', 'dense', 128, 128, 4, 64, 8, 1, 8],
     ['pruned_linear_f16', 'dense', 160, 256, 4, 32],
@@ -225,11 +227,13 @@ test.each(
       ['wgmma', [64, 64, 3, 64, 8, 1], 70, 83, 24],
       ['wgmma', [64, 64, 2], 128, 70, 64],
       ['wgmma', [128, 64, 3, 64, 8, 1], 131, 60, 8],
+      ['mma', [128, 64, 64, 32, 3, 8, 1], 131, 83, 24],
+      ['mma', [64, 64, 32, 16, 2], 64, 70, 64],
       ['dense', [64, 64, 3, 64, 8, 1, 8], 70, 80, 24],
       ['dense', [64, 64, 2], 64, 128, 64],
       ['dense_persistent', [2, 64, 64, 3, 64, 8, 1, 8], 70, 80, 136],
     ] as const,
-    3,
+    4,
   ),
 )(
   '%s(%j), every step of it interpreted',
@@ -261,6 +265,15 @@ test('where tiles hold most weights, they are taken as they are', async () => {
   }
   expect(await taken(1, 256)).toEqual(['dense', 1])
   expect(await taken(0.5, 256)).toEqual(['wgmma', 0.5])
+  const before = async (m: number, n: number, capability: number) => {
+    const W = coords([n, 64], [[0], [0]], null, 'f16')
+    const given = { tensors: { W }, params: { m, low: 0 }, capability, features: ['f16'] }
+    return (await auto.choose('cuda', given)).chosen.text
+  }
+  expect(await before(128, 128, 8.0)).toBe('mma')
+  expect(await before(8, 100, 8.9)).toBe('mma(m_by = 8, n_by = 1)')
+  expect(await before(8, 100, 7.5)).toBe('gpu')
+  expect(await before(4, 128, 8.0)).toBe('gpu')
   // Sizes that are no whole blocks: nobody looks at the weights.
   expect(await taken(1, 128, 32)).toEqual(['wgmma', undefined])
 })
