@@ -25,10 +25,11 @@ export function commandOf(
     device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid([blocks, 1, 1], device.limits.maxGridDim)
   invariant(grid, `${blocks} blocks are more than a grid holds`)
   const values: ArgValue[] = []
-  for (const { buffer, name, of } of args) {
+  for (const { kind, name, of } of args) {
     // A kernel for more launches than there are: the others have no threads.
     const spec = specs[of]
-    if (buffer) values.push((spec ?? specs[0]!).columns[name]!.column.memory)
+    const column = kind === 'size' ? undefined : (spec ?? specs[0]!).columns[name]!.column
+    if (column) values.push(kind === 'buffer' ? column.memory : column.length)
     else if (name === END) values.push(ends[of] ?? threads)
     else if (name === THREADS) values.push(of < 0 ? threads : (spec?.threads ?? 0))
     else {

@@ -129,6 +129,12 @@ function threadNest(spec: LaunchSpec, block: number): Stmt {
   return { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
 }
 
+const LENGTH = '_length'
+/** The size that is the length of a column, and the column of such a size: texts keep loads that they move within it. */
+const lengthOf = (column: string): string => `${column}${LENGTH}`
+export const columnOf = (size: string): string | undefined =>
+  size.endsWith(LENGTH) ? size.slice(0, -LENGTH.length) : undefined
+
 /** The kernel of a launch: blocks that threads share, or threads in blocks of `block`. */
 export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
   const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
@@ -141,7 +147,7 @@ export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2
     name,
     params: [
       ...sizes.map((n) => ({ name: n, kind: 'size' as const, dtype: 'i32' as const })),
-      ...columns.map(([n]) => ({ name: `${n}_length`, kind: 'size' as const, dtype: 'i32' as const })),
+      ...columns.map(([n]) => ({ name: lengthOf(n), kind: 'size' as const, dtype: 'i32' as const })),
     ],
     buffers: columns.map(([n, use]) => ({
       name: n,
@@ -155,7 +161,7 @@ export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2
             : use.access === 'write'
               ? 'out'
               : 'inout',
-      shape: [variable(`${n}_length`)],
+      shape: [variable(lengthOf(n))],
       fill: 0,
       accumulate: use.column.dtype,
     })),

@@ -7,10 +7,11 @@ import type { CompiledModule, Device } from '../../../runtime/device.ts'
 import { isWord } from '../../../runtime/widened-elements.ts'
 import { fused, instanceOf } from './batch-launches.ts'
 import type { LaunchSpec } from './column-types.ts'
-import { kernelOf } from './kernel-builder.ts'
+import { columnOf, kernelOf } from './kernel-builder.ts'
 
 export interface Argument {
-  readonly buffer: boolean
+  /** `length`: of a column, where the text keeps reads within it. */
+  readonly kind: 'buffer' | 'length' | 'size'
   /** As the launch names it. */
   readonly name: string
   /** Which of the launches. */
@@ -96,13 +97,17 @@ export class Kernels {
   async #compile(key: string, spec: LaunchSpec, count: number): Promise<Kernel> {
     const text = textOf(key, spec, count, targetOf(this.#device), !isWord(this.#device, 'f16'))
     const entry = text.entries[0]!
+    const named = (name: string) => (count > 1 ? instanceOf(name) : { name, of: 0 })
     return {
       module: await this.#device.compile(text),
       entry: entry.name,
-      args: entry.args.map((a) => ({
-        buffer: a.kind === 'buffer',
-        ...(count > 1 ? instanceOf(a.name) : { name: a.name, of: 0 }),
-      })),
+      args: entry.args.map((a) => {
+        if (a.kind === 'buffer') return { kind: 'buffer', ...named(a.name) }
+        const column = named(columnOf(a.name) ?? '')
+        return column.name in spec.columns
+          ? { kind: 'length', ...column }
+          : { kind: 'size', ...named(a.name) }
+      }),
     }
   }
 }
