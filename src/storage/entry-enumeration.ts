@@ -15,7 +15,7 @@ import { bindTables, guarded, type Inverse } from './inverse-remapping.ts'
 import { atPositions, listedIn } from './list-tables.ts'
 import type { Order } from './sort-elision.ts'
 import type { Level } from './storage.ts'
-import { checkReads, unsureReads } from './table-reads.ts'
+import { checkInverseWords, checkReads, unsureReads } from './table-reads.ts'
 
 /** A tensor over axes. */
 export interface StoredLevels<C> {
@@ -142,7 +142,9 @@ function* checkInverse<C extends Column>(
   },
 ): Coroutine<void> {
   const extents = new Map(trees.flat().map((l) => [l.axis.name, l.extent]))
-  const reads = inverse.exprs.map((e) => unsureReads(frame, [e], { extents, inFrame: over.back }))
+  const overAxes = { extents, inFrame: over.back }
+  yield* checkInverseWords(frame, inverse.exprs, overAxes)
+  const reads = inverse.exprs.map((e) => unsureReads(frame, [e], overAxes))
   const others = inverse.dims.flatMap((d, k) =>
     reads[k]!.length > 0 ? [] : liesWithin(frame, d, over.dims, inverse),
   )

@@ -1,11 +1,11 @@
-/** Bounds of expressions over a frame: by its columns and sizes, and by what lists that come with the data hold, which ascend. */
+/** Bounds of expressions over a frame: by its columns and sizes, and by what tables hold: lists that come with the data ascend. */
 import { HIGHEST, type Interval, interval, type NamedRange } from '../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../analysis/integers/ranges.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 
-type Known = Pick<Frame<Column>, 'range' | 'lists'>
+type Known = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills'>
 
 /** Bounds where they are known. `named`: of columns and sizes, if others than the frame's. */
 export const boundsIn = (
@@ -14,8 +14,13 @@ export const boundsIn = (
   named: NamedRange = (name) => frame.range(name),
 ): Interval | undefined => boundsOf(e, named, readIn(frame))
 
-/** The first part that may leave 32 bits. */
-export const overflowOf = (frame: Known, e: Expr) => overflowIn(e, (name) => frame.range(name), readIn(frame))
+/** The first part (of those `among`) that may leave 32 bits; `named` as there. */
+export const overflowOf = (
+  frame: Known,
+  e: Expr,
+  named: NamedRange = (name) => frame.range(name),
+  among?: (x: Expr) => boolean,
+): ReturnType<typeof overflowIn> => overflowIn(e, named, readIn(frame), among)
 
 /** @throws SptError `format/map-overflow` */
 export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
@@ -28,15 +33,28 @@ export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>,
   })
 
 const readIn =
-  ({ lists }: Pick<Known, 'lists'>): ReadRange =>
+  (frame: Omit<Known, 'range'>): ReadRange =>
   (e, operands) => {
-    const list = e.kind === 'load' || e.kind === 'search' ? lists.get(e.buffer)?.values : undefined
-    if (!list) return undefined
+    if (e.kind !== 'load' && e.kind !== 'search') return undefined
+    const list = frame.lists.get(e.buffer)?.values
+    if (!list) return coordinatesIn(frame, e.buffer, operands[0]!)
     if (e.kind === 'load') return ends(operands[0]!, (at) => list[within(at, list)]!)
     const [from, to, of] = operands as [Interval, Interval, Interval]
     const whole = e.kind === 'search' && of.known && from.hi === 0 && to.lo === list.length
     return whole ? ends(of, (x) => countBelow(list, x, e.method === 'lower')) : undefined
   }
+
+/** Orders and lists of a format hold coordinates below what lies beyond them, which pads them too. */
+function coordinatesIn(
+  { tables, fills }: Omit<Known, 'range'>,
+  name: string,
+  at: Interval,
+): Interval | undefined {
+  const [table, fill] = [tables.get(name), fills.get(name)]
+  if (!table || fill === undefined) return undefined
+  const isThere = table.length === fill && at.known && at.lo >= 0 && at.hi < fill
+  return interval(0, Math.max(0, isThere ? fill - 1 : fill))
+}
 
 /** Of what rises. */
 const ends = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>

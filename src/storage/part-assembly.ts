@@ -19,7 +19,7 @@ import { assembleLists, atPositions, listedIn, positionAbove } from './list-tabl
 import { isNotUndone, leavesExtents } from './remapping-refusals.ts'
 import { evaluateSort } from './sort-permutations.ts'
 import type { Level, PlacedEntries } from './storage.ts'
-import { checkAsked, namedBy, refuseRead, unsureReads } from './table-reads.ts'
+import { checkAsked, checkInverseWords, namedBy, refuseRead, unsureReads } from './table-reads.ts'
 import type { Begun } from './tree-assembly.ts'
 
 /** What a conversion knows beside the entries. */
@@ -169,7 +169,9 @@ function* mapped<C extends Column>(
   const inFrame = (e: Expr): Expr =>
     guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads)
   const back = instance.inverse.map(inFrame)
-  const reads = unsureReads(frame, instance.inverse, { extents, inFrame })
+  const overAxes = { extents, inFrame }
+  yield* checkInverseWords(frame, instance.inverse, overAxes)
+  const reads = unsureReads(frame, instance.inverse, overAxes)
   const outside = [...coordinates].flatMap(beyond)
   const wrong = [
     ...back.map((e, k) => binary('ne', e, variable(dims[k]!.name))),

@@ -42,7 +42,7 @@ export const namedBy = (dims: readonly { readonly name: string }[]): Named => ({
 })
 
 /** Where expressions are over axes: how long these are, and what the expressions are in the frame. */
-interface OverAxes {
+export interface OverAxes {
   readonly extents: ReadonlyMap<string, number>
   readonly inFrame: (e: Expr) => Expr
 }
@@ -57,10 +57,7 @@ export function unsureReads<C extends Column>(
   const seen = new Set<Expr>()
   if (frame.lists.size === 0) return out
   const inFrame = axes?.inFrame ?? ((e: Expr) => inside(frame, e))
-  const range: NamedRange = (name) => {
-    const extent = axes?.extents.get(name)
-    return extent === undefined ? frame.range(name) : [0, Math.max(0, extent - 1)]
-  }
+  const range = rangeIn(frame, axes)
   const visit = (x: Expr): undefined => {
     const list = x.kind === 'load' ? frame.lists.get(x.buffer) : undefined
     if (x.kind !== 'load' || !list || seen.has(x)) return
@@ -82,6 +79,13 @@ export function unsureReads<C extends Column>(
   for (const e of exprs) rewriteExpr(e, visit)
   return out
 }
+
+const rangeIn =
+  <C extends Column>(frame: Frame<C>, axes?: OverAxes): NamedRange =>
+  (name) => {
+    const extent = axes?.extents.get(name)
+    return extent === undefined ? frame.range(name) : [0, Math.max(0, extent - 1)]
+  }
 
 /** The same of a query that asks for places in a sort. */
 function unsurePlaces<C extends Column>(frame: Frame<C>, q: Query, length: number): UnsureRead[] {
@@ -174,22 +178,50 @@ export function* checkAsked<C extends Column>(
   for (const e of exprs) yield* checkWords(frame, e, queries)
 }
 
-function* checkWords<C extends Column>(frame: Frame<C>, e: Expr, queries: readonly Query[]): Coroutine<void> {
+/**
+ * Inverses in the same way, over axes.
+ * @throws SptError `format/map-overflow`
+ */
+export function* checkInverseWords<C extends Column>(
+  frame: Frame<C>,
+  exprs: readonly Expr[],
+  axes: OverAxes,
+): Coroutine<void> {
+  if (frame.n > 0) for (const e of exprs) yield* checkWords(frame, e, [], axes)
+}
+
+function* checkWords<C extends Column>(
+  frame: Frame<C>,
+  e: Expr,
+  queries: readonly Query[],
+  axes?: OverAxes,
+): Coroutine<void> {
   const ofData = new Set(queries.map((q) => q.name))
   for (const { name } of frame.lists.values()) ofData.add(segmentsOf(name))
-  const counts = (x: Expr): boolean =>
-    x.kind === 'var' ? ofData.has(x.name) : x.kind === 'load' && frame.lists.has(x.buffer)
-  const before = overflowOf(frame, e)
-  if (!before || !someExpr(before.expr, counts)) return
+  const counts = (e: Expr): boolean =>
+    someExpr(e, (x) =>
+      x.kind === 'var'
+        ? ofData.has(x.name)
+        : x.kind === 'load' && (frame.lists.has(x.buffer) || frame.fills.has(x.buffer)),
+    )
+  const known = new Map<string, readonly [number, number]>()
+  const range = rangeIn(frame, axes)
+  const over = () => overflowOf(frame, e, (name) => known.get(name) ?? range(name), counts)
+  if (!over()) return
   // What there is, is often far less than what can be.
   for (const name of freeVars(e)) {
-    const known = frame.range(name)
-    if (name === ENTRY || !known || !frame.column(name)) continue
-    const [lo, hi] = yield* frame.engine.bounds(frame, variable(name))
-    frame.bounds.set(name, [Math.max(lo, known[0]), Math.min(hi, known[1])])
+    const most = range(name)
+    const isAxis = axes?.extents.has(name) ?? false
+    if (name === ENTRY || !most || !(isAxis || frame.column(name))) continue
+    const [lo, hi] = yield* frame.engine.bounds(
+      frame,
+      isAxis ? axes!.inFrame(variable(name)) : variable(name),
+    )
+    known.set(name, [Math.max(lo, most[0]), Math.min(hi, most[1])])
+    if (!isAxis) frame.bounds.set(name, known.get(name)!)
   }
-  const over = overflowOf(frame, e)
-  if (over && someExpr(over.expr, counts)) refuseOverflow(over, textOf(over.expr, frame, queries))
+  const still = over()
+  if (still) refuseOverflow(still, textOf(still.expr, frame, queries))
 }
 
 /** As a format's text has it, with the names of the data. */

@@ -246,6 +246,21 @@ async function same(
   }
 }
 
+/** The rows of a matrix as arrays. */
+const arraysOfRows = (d: Drawn) => {
+  const [part] = convertTensor(tensorOf(d), written(rows('r')), givenFor(d.shape)).parts
+  const { indptr, indices } = part!.storage.levels.get('jo')!
+  const jo = { indptr: indptr!, indices: indices! }
+  return { shape: d.shape, values: part!.values as Int32Array, arrays: { jo } }
+}
+/** What ready-made rows are refused with. */
+const ofArrays = (d: Drawn, text: string, list: readonly number[]) => {
+  const tensor = { kind: 'stored', ...arraysOfRows(d), dtype: 'i32' } as const
+  return diagnosticOf(() =>
+    partsFromArrays(written(text, 'z'), [{ tensor, tables: new Map() }], given(d, list)),
+  )
+}
+
 /** No list has this, and nobody asks. */
 const NOTHING = {
   d: { shape: [2, 2], points: [], cuts: [], end: 2 } as Drawn,
@@ -299,25 +314,51 @@ const ASKED: readonly (readonly [string, (at: At) => number])[] = [
   ['count(j by i)', ({ count }) => count],
   ['segments(a)', ({ list }) => list.length - 1],
 ]
-const WIDE: Readonly<Record<string, readonly [(e: string) => string, (d: Drawn) => readonly number[]]>> = {
+/** What inverses name, of the row where they stand; in order of `sort i by -i`. */
+const OF_PLACES: typeof ASKED = [
+  ['a[min(io, segments(a))]', ({ i, list }) => list[Math.min(i, list.length - 1)]!],
+  ['segments(a)', ({ list }) => list.length - 1],
+  ['row[io]', ({ i }) => i],
+]
+type Wide = readonly [(e: string) => string, (d: Drawn) => readonly number[], typeof ASKED]
+const WIDE: Readonly<Record<string, Wide>> = {
   'a condition': [
     (e) => `${rows('r')}format f(a: list) over (i, j) {
   part few = r where (${e} > 2000)
   part r
 }`,
     ({ points }) => points.map((p) => p[0]),
+    ASKED,
   ],
-  'a key': [PLACES['a key']!.text, ({ shape }) => Array.from({ length: shape[0] }, (_, i) => i)],
-  'a map': [(e) => PLACES['a map']!.text('E').replace('a[E]', e), ({ points }) => points.map((p) => p[0])],
+  'a key': [PLACES['a key']!.text, ({ shape }) => Array.from({ length: shape[0] }, (_, i) => i), ASKED],
+  'a map': [
+    (e) => PLACES['a map']!.text('E').replace('a[E]', e),
+    ({ points }) => points.map((p) => p[0]),
+    ASKED,
+  ],
+  'an inverse': [
+    (e) => {
+      const sorts = e.includes('row[')
+      const [place, back] = sorts ? ['place[i]', 'row[io]'] : ['i', 'io']
+      return `format f(a: list) over (i, j) {
+  ${sorts ? 'sort i by -i -> (place, row)' : ''}
+  ${axes}
+  map (i, j) -> (${place}, j)
+  inverse (io, jo) -> (${back}, jo + ${e})
+}`
+    },
+    ({ points }) => points.map((p) => p[0]),
+    OF_PLACES,
+  ],
 }
 
 describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', (name) => {
-  const [text, entries] = WIDE[name]!
+  const [text, entries, questions] = WIDE[name]!
   const on = opened(DEVICES[0]!.open)
   test('fits 32 bits, or is refused alike', async () => {
     const factor = fc.constantFrom(1, 1000, 2 ** 28, 2 ** 30, 2 ** 31 - 1)
     await fc.assert(
-      fc.asyncProperty(drawn, fc.constantFrom(...ASKED), factor, async (d, [asked, of], by) => {
+      fc.asyncProperty(drawn, fc.constantFrom(...questions), factor, async (d, [asked, of], by) => {
         const list = listOf(d, { text: asked, of, asks: 'find' })
         const product = `(${asked} + 1) * ${by}`
         const e = text(name === 'a condition' ? product : `min(${product}, 0)`)
@@ -334,31 +375,23 @@ describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', 
               }),
             ),
           )
+        if (name === 'an inverse' && !asked.startsWith('row'))
+          expect(ofArrays(d, e, list)?.code).toBe(host.refused?.code)
         await same(on.device, d, e, list, host)
       }),
-      { numRuns: runs(9), examples: [[{ ...NOTHING.d, cuts: [0] }, ASKED[1]!, 2 ** 31 - 1]] },
+      { numRuns: runs(9), examples: [[{ ...NOTHING.d, cuts: [0] }, questions[1]!, 2 ** 31 - 1]] },
     )
   })
 })
 
 describe('ready-made arrays', () => {
-  /** The rows of a matrix as arrays. */
-  const arraysOfRows = (d: Drawn) => {
-    const [part] = convertTensor(tensorOf(d), written(rows('r')), givenFor(d.shape)).parts
-    const { indptr, indices } = part!.storage.levels.get('jo')!
-    const jo = { indptr: indptr!, indices: indices! }
-    return { shape: d.shape, values: part!.values as Int32Array, arrays: { jo } }
-  }
   const inverse = PLACES['an inverse']!
 
   test('are refused where an element has its coordinate at a position that the list lacks', () => {
     fc.assert(
       fc.property(drawn, positions.filter(inverse.may), (d, p) => {
         const list = listOf(d, p)
-        const to = written(inverse.text(p.text), 'z')
-        const tensor = { kind: 'stored', ...arraysOfRows(d), dtype: 'i32' } as const
-        const { code } =
-          diagnosticOf(() => partsFromArrays(to, [{ tensor, tables: new Map() }], given(d, list))) ?? {}
+        const { code } = ofArrays(d, inverse.text(p.text), list) ?? {}
         expect(code).toBe(plain(inverse, d, p, list) ? undefined : 'format/map-range')
       }),
       { numRuns: runs(40) },

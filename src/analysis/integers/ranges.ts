@@ -115,16 +115,17 @@ export function boundsOf(e: Expr, named: NamedRange, read?: ReadRange): Interval
   return found.known ? found : undefined
 }
 
-/** The first part of an i32 expression that may leave 32 bits, where its bounds are known. */
+/** The first part (of those that are `among`) of an i32 expression that may leave 32 bits, where its bounds are known. */
 export function overflowIn(
   e: Expr,
   named: NamedRange,
   read?: ReadRange,
+  among: (x: Expr) => boolean = () => true,
 ): (Interval & { readonly expr: Expr }) | undefined {
   let found: (Interval & { readonly expr: Expr }) | undefined
   perExpr<Interval>((x, of) => {
     const own = exactly(x, children(x).map(of), named, read)
-    if (x.dtype === 'i32' && beyond(own)) found ??= { ...own, expr: x }
+    if (!found && x.dtype === 'i32' && beyond(own) && among(x)) found = { ...own, expr: x }
     return x.dtype === 'i32' && !own.fits ? ANY : own
   })(e)
   return found
