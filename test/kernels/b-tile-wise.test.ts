@@ -254,17 +254,27 @@ test.each(
 
 test('where tiles hold most weights, they are taken as they are', async () => {
   const auto = (await load(FILE)).kernel('pruned_linear_f16').schedule('auto')
-  const taken = async (kept: number, n: number, k = 64) => {
+  const taken = async (kept: number, n: number, k = 64, m = 128) => {
     const at = Array.from({ length: n * k }, (_, e) => [Math.floor(e / k), e % k] as const).filter(
       ([j]) => j < kept * n,
     )
     const W = coords([n, k], [at.map(([j]) => j), at.map(([, p]) => p)], null, 'f16')
-    const given = { tensors: { W }, params: { m: 128, low: 0 }, capability: 9.0, features: ['f16'] }
+    const given = {
+      tensors: { W },
+      params: { m, low: 0 },
+      capability: 9.0,
+      features: ['f16'],
+      processors: 132,
+    }
     const { chosen } = await auto.choose('cuda', given)
     return [chosen.text, chosen.values['covered(W, tile_wise(128, 64))']]
   }
   expect(await taken(1, 256)).toEqual(['dense', 1])
+  expect(await taken(1, 256, 64, 1280)).toEqual(['dense(160, 256, line = 32)', 1])
+  expect(await taken(1, 256, 64, 43008)).toEqual(['dense_persistent(132)', 1])
   expect(await taken(0.5, 256)).toEqual(['wgmma', 0.5])
+  expect(await taken(0.5, 256, 64, 1280)).toEqual(['wgmma', 0.5])
+  expect(await taken(0.25, 512, 64, 1280)).toEqual(['wgmma(cols = 160, line = 32)', 0.25])
   const before = async (m: number, n: number, capability: number) => {
     const W = coords([n, 64], [[0], [0]], null, 'f16')
     const given = { tensors: { W }, params: { m, low: 0 }, capability, features: ['f16'] }
