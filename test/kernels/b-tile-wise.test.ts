@@ -25,14 +25,13 @@ const FILE = 'kernels/tile-wise.spt'
 
 kernelSuite({
   file: FILE,
-  onlyCuda: ['mma', 'wgmma', 'dense', 'dense_persistent', 'persistent'],
+  onlyCuda: ['mma', 'wgmma', 'dense', 'dense_persistent'],
   alsoWith: [
     ['pruned_linear_f16', 'wgmma', 128, 256, 2, 64, 8, 1],
     ['pruned_linear_f16', 'wgmma', 128, 160, 3, 32, 8, 1],
     ['pruned_linear_f16', 'wgmma', 64, 128, 4],
     ['pruned_linear_f16', 'mma', 128, 128, 64, 32, 3, 8, 1],
     ['pruned_linear_f16', 'mma', 64, 128, 32, 32, 4],
-    ['pruned_linear_f16', 'persistent', 128, 132, 128, 5, 50, 8, 1],
     ['pruned_linear_f16', 'dense', 128, 128, 4, 64, 8, 1, 8],
     ['pruned_linear_f16', 'dense', 160, 256, 4, 32],
     ['pruned_linear_f16', 'dense_persistent', 132, 256, 128, 3, 64, 8, 1, 8],
