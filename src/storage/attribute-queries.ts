@@ -23,13 +23,15 @@ import { boundsIn } from './expression-bounds.ts'
 import { checkAsked } from './table-reads.ts'
 
 /**
- * Makes a column for each query under its name; queries may mention the ones before them.
+ * Makes a column for each query under its name; queries may mention the ones before them, those of which columns are there already
+ * (`before`) first.
  * @throws SptError `format/map-range`, `format/map-overflow`, `format/map-expression`, `format/unknown-name`
  */
 export function* evaluateQueries<C extends Column>(
   frame: Frame<C>,
   queries: readonly Query[],
   scope: Scope<C>,
+  before: readonly Query[] = [],
 ): Coroutine<void> {
   const tables = tablesOf(frame, scope)
   for (const [k, q] of queries.entries()) {
@@ -39,7 +41,8 @@ export function* evaluateQueries<C extends Column>(
     const sort = sourceOf(q, 'sort')
     const places = sort === undefined ? undefined : given(scope.places, sort).length
     const ofPlaces = places === undefined ? undefined : { of: q, count: places }
-    yield* checkAsked(frame, operandsOf(q), scope.dims, queries.slice(0, k), ofPlaces)
+    const earlier = [...before, ...queries.slice(0, k)]
+    yield* checkAsked(frame, operandsOf(q), scope.dims, earlier, ofPlaces)
     const bounded = column === 'least' ? checkNotNegative(frame, q, queries) : value
     const range =
       bounded && places === undefined

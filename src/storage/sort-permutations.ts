@@ -41,9 +41,12 @@ export function* evaluateSort<C extends Column>(
   const ofEntries = sort.queries.filter((q) => asked.includes(q))
   yield* evaluateQueries(frame, ofEntries, scope)
   let moved = false
-  for (const query of deciding) {
+  // Coordinates have no other dimension, stored or not.
+  const alone = { ...scope, dims: [dim] }
+  for (const [k, query] of deciding.entries()) {
     if (groups.includes(query)) moved = (yield* spread(frame, domain, query, sort)) || moved
-    else if (declarationOf(query).per === 'coordinate') yield* evaluateQueries(domain, [query], scope)
+    else if (declarationOf(query).per === 'coordinate')
+      yield* evaluateQueries(domain, [query], alone, deciding.slice(0, k))
     else notOfDimension(sort, query)
   }
   yield* checkAsked(domain, [sort.key], [dim], sort.queries)
