@@ -4,7 +4,7 @@ import { variable } from '../ir/expr.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
 import { QUERY_WORDS, wordsThat } from '../ir/queries.ts'
 import type { Names } from './expressions.ts'
-import { type FormatScope, integersAt, queriesAt } from './format-place.ts'
+import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
 /** Functions that no tensor is asked for, as they are written. */
@@ -113,10 +113,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
 
 /** A list or set by name. */
 function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
-  if (e.kind === 'name') {
-    if (p.given.kinds.get(e.name) === kind) return e.name
-    if (!p.values.has(e.name) && p.given.declare?.(e.name, kind, e.span)) return e.name
-  }
+  if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
   return p.report.error({
     code: 'check/not-given',
     message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, and ${e.name} is none` : ''}`,

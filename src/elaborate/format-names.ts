@@ -8,6 +8,7 @@ import {
   expectedNames,
   type FormatScope,
   integerAt,
+  isGiven,
   type ListName,
   queriesAt,
   type SortNames,
@@ -88,8 +89,8 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   const { report } = p
   const { name } = e.buffer
   const sort = p.sorts.find((s) => s.place === name || s.at === name)
-  const list = p.given.kinds.get(name) === 'list'
   const own = p.lists?.find((l) => l.name === name)
+  const list = !sort && !own && isGiven(p, name, 'list', e.buffer.span)
   if (p.refused?.has(name) && !sort && !list && !own) return null
   if (!sort && !list && !own)
     return report.error({

@@ -66,6 +66,15 @@ export interface ListAndSetParams {
   readonly declare?: (name: string, kind: 'list' | 'set', span: Span) => boolean
 }
 
+/** Whether a list or set is called so; where none are declared, what a name is used for says what it is. */
+export const isGiven = (
+  { given, values }: FormatScope,
+  name: string,
+  kind: 'list' | 'set',
+  span: Span,
+): boolean =>
+  given.kinds.get(name) === kind || (!values.has(name) && given.declare?.(name, kind, span) === true)
+
 /** What can be named there. */
 export const expectedNames = (p: FormatScope): string =>
   p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'

@@ -1,7 +1,7 @@
 /** One name among the data is a list or a set, wherever a composition is written. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { load, SptError } from '../../src/node.ts'
+import { coords, load, SptError } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { CSR, ROW_SUMS, segmentsOfRows } from './texts.ts'
 
@@ -22,6 +22,7 @@ const formats = fc.oneof(
 const conditions = fc.oneof(
   use('set', (n) => `held(${n})`),
   use('list', (n) => `find(${n}, i) == 1`),
+  use('list', (n) => `${n}[0] == 0`),
 )
 const parts = fc.array(fc.tuple(formats, fc.array(conditions, { minLength: 1, maxLength: 2 })), {
   minLength: 1,
@@ -39,6 +40,29 @@ const refused = (work: () => unknown): string | null => {
 }
 
 describe('a composition in place', () => {
+  it('reads lists of the data in its conditions as one that is declared does', async () => {
+    const program = await load(`${CSR}format declared(z: list) over (i, j) {
+  part few = csr where (z[i] + z[find(z, i)] > 2)
+  part csr
+}`)
+    const matrix = coords(
+      [4, 2],
+      [
+        [0, 1, 3],
+        [0, 1, 1],
+      ],
+      Float32Array.of(1, 2, 3),
+    )
+    const [declared, written] = ['declared(z)', 'csr where (z[i] + z[find(z, i)] > 2) + csr'].map((text) =>
+      program.format(text).convert(matrix, { z: [0, 1, 3, 4] }),
+    )
+    const values = [declared, written].map((t) => t!.parts.map((p) => [...p.tensor.values!]))
+    expect(values).toEqual([
+      [[3], [1, 2]],
+      [[3], [1, 2]],
+    ])
+  })
+
   it('is refused where one name is passed as a list and as a set', async () => {
     const program = await load(TEXT)
     fc.assert(
