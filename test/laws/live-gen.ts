@@ -1,4 +1,4 @@
-/** Products of a dense matrix whose structure a format finds in each run, and matrices with all that may be met. */
+/** Products of a dense matrix whose structure a format finds in each run, given or written before, with all that may be met. */
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Choices } from '../support/choices.ts'
 
@@ -81,16 +81,70 @@ export const KERNELS = {
   buffer C: f32[p, i, j] out
   iterate mul [p, i, q, j] as SSRS { C[p, i, j] += A[p, i, q] * B[q, j] }
 }`,
+  // What is read is a temporary, of one writer or two, or a result.
+  relu: `kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer X: f32[i, q] in
+  buffer A: f32[i, q] local
+  buffer B: f32[q, j] in
+  buffer C: f32[i, j] out
+  iterate relu [i, q] as SS { A[i, q] = max(X[i, q], 0.0) }
+  iterate mul [i, q, j] as SRS { C[i, j] += A[i, q] * B[q, j] }
+}`,
+  masked: `kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer X: f32[i, q] in
+  buffer M: f32[i, q] in
+  buffer A: f32[i, q] out
+  buffer B: f32[j, i] in
+  buffer C: f32[j, q] out
+  iterate mask [i, q] as SS { A[i, q] = X[i, q] * M[i, q] }
+  iterate mul [j, i, q] as SRS { C[j, q] += B[j, i] * A[i, q] }
+}`,
+  summed: `kernel product(m: size, n: size, k: size) {
+  axis p = dense_fixed(2)
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer X: f32[p, i, q] in
+  buffer M: f32[i, q] in
+  buffer A: f32[i, q] local
+  buffer B: f32[q, j] in
+  buffer C: f32[i, j] out
+  iterate sum [i, q, p] as SSR { A[i, q] += X[p, i, q] }
+  iterate more [i, q] as SS { A[i, q] += M[i, q] }
+  iterate mul [i, q, j] as SRS { C[i, j] += A[i, q] * B[q, j] }
+}`,
+}
+
+/** How many iterations write what is read, and what they write. */
+interface Written {
+  readonly writers: number
+  readonly of: (x: Float32Array, m: Float32Array) => Float32Array
+}
+const WRITTEN: { readonly [kernel in keyof typeof KERNELS]?: Written } = {
+  relu: { writers: 1, of: (x) => x.map((e) => Math.max(e, 0)) },
+  masked: { writers: 1, of: (x, m) => x.map((e, k) => e * m[k]!) },
+  summed: { writers: 2, of: (x, m) => m.map((e, k) => x[k]! + x[m.length + k]! + e) },
 }
 
 export interface Live {
   readonly format: keyof typeof LIVE
-  /** With the schedules `live` and `host`. */
+  /** With the schedule `live`. */
   readonly text: string
   readonly sizes: readonly [m: number, n: number, k: number]
   readonly inputs: Inputs
-  /** The matrix with other values. */
+  /** The matrix, or what it is written from. */
+  readonly source: 'A' | 'X'
+  /** That with other values. */
   readonly other: () => Float32Array
+  readonly writers: number
+  /** The product of the matrix as an input, with the schedule `host`. */
+  readonly host: { readonly text: string; readonly inputs: Inputs }
 }
 
 /** Sizes at the edges of tiles, and of the blocks that ranks are summed in. */
@@ -118,22 +172,42 @@ function lcg(seed: number): (below: number) => number {
 export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KERNELS): Live {
   const format = of ?? c.pick(Object.keys(LIVE) as (keyof typeof LIVE)[])
   const [a, b] = [c.pick([1, 2, 3, 4, 8]), c.pick([1, 2, 3, 4])]
-  const kernel = under ? KERNELS[under] : c.pick(Object.values(KERNELS))
+  const name = under ?? c.pick(Object.keys(KERNELS) as (keyof typeof KERNELS)[])
+  const written = WRITTEN[name]
   const [m, n, k] = [sizeOf(c, a), c.pick([0, 1, 5]), sizeOf(c, b)]
   const step = `A as ${format}(${a}, ${b})`
-  const text = `${LIVE[format].text}\n${kernel}\nschedule product.live { ${step} live in place }\nschedule product.host { ${step} }`
-  const lead = kernel === KERNELS.two ? [2] : []
-  const other = (): Float32Array => matrix(c, lead.length > 0 ? 2 * m * k : m * k)
+  const text = `${LIVE[format].text}\n${KERNELS[name]}\nschedule product.live { ${step} live in place }`
+  const shape = [...(name === 'two' || name === 'summed' ? [2] : []), m, k]
+  const other = (): Float32Array =>
+    matrix(
+      c,
+      shape.reduce((x, y) => x * y),
+    )
   const dense = (shape: readonly number[], values: Float32Array) =>
     ({ kind: 'dense', dtype: 'f32', shape, values }) as const
-  const shape = kernel === KERNELS.right ? [n, m] : [k, n]
+  const isRight = name === 'right' || name === 'masked'
+  const ofB = isRight ? [n, m] : [k, n]
   const random = lcg(c.below(9999))
-  const B = Float32Array.from({ length: shape[0]! * shape[1]! }, () => random(7) - 3)
+  const B = dense(
+    ofB,
+    Float32Array.from({ length: ofB[0]! * ofB[1]! }, () => random(7) - 3),
+  )
+  const [given, mask] = [other(), matrix(c, m * k)]
+  const M = name === 'masked' || name === 'summed' ? { M: dense([m, k], mask) } : {}
+  const A = written ? dense([m, k], written.of(given, mask)) : dense(shape, given)
+  const plain = written ? KERNELS[isRight ? 'right' : 'left'] : KERNELS[name]
+  const source = written ? 'X' : 'A'
   return {
     format,
     text,
     sizes: [m, n, k],
-    inputs: { tensors: { A: dense([...lead, m, k], other()), B: dense(shape, B) } },
+    inputs: { tensors: { [source]: dense(shape, given), ...M, B } },
+    source,
     other,
+    writers: written?.writers ?? 0,
+    host: {
+      text: `${LIVE[format].text}\n${plain}\nschedule product.host { ${step} }`,
+      inputs: { tensors: { A, B } },
+    },
   }
 }

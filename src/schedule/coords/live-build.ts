@@ -1,5 +1,5 @@
 /**
- * The nests that build a format's lists in a kernel, from a dense tensor that it reads: a bit for each coordinate that holds
+ * The nests that build a format's lists in a kernel, from a dense tensor: a bit for each coordinate that holds
  * anything, 32 to a word; how many there are before each word; and the coordinates in their places. Each nest is spread over
  * threads, and no step follows another but for counts of words, which are summed by the chunk and inside of a chunk.
  */

@@ -2,7 +2,8 @@
  * `A as panels(64, 64) live in place`: the structure of a format is found in each run, by nests of the kernel, from where A
  * differs from its fill; A stays where it is. Statements are rewritten as for any format, but that accesses to A are at the
  * coordinates that the inverse map gives. Lists are temporaries of the kernel, and each loop over one ends where that does: what
- * is visited is some of what the statement as written visits, so padding adds nothing.
+ * is visited is some of what the statement as written visits, so padding adds nothing. Where the kernel writes A, the nests stand
+ * behind the last statement that does: what is before keeps the dense A, what is after reads A as it would an input.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
@@ -10,7 +11,7 @@ import { isDense, listedAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { rewriteStmts1 } from '../../ir/stage1-tree.ts'
+import { readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
@@ -29,17 +30,23 @@ export function applyLive(
   unused: (name: string, label?: string) => string,
   at: StepSpan,
 ): Kernel1 {
-  checkTensor(shared, tensor, chosen, at)
-  const { kernel, over } = withOwnAxes(shared, tensor.name, chosen, unused)
+  checkDense(shared, tensor, chosen, at)
+  const written = writtenUpTo(shared, tensor, at)
+  const { kernel, over } = withOwnAxes(shared, tensor.name, chosen, unused, shared.body.slice(written))
   const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
   const leaving = leavingOf(over)
   const instance = instantiate(step, over, unused, at)
   const format = liveFormat(instance, chosen, at)
   checkChildren(kernel, leaving, instance.text, at)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const buffers = splitBuffers(kernel, over, leaving, instance, unused, at)
+  const readers: Kernel1 = {
+    ...kernel,
+    buffers: kernel.buffers.map((b) => (b === buffer ? { ...b, role: 'in' } : b)),
+    body: kernel.body.slice(written),
+  }
+  const buffers = splitBuffers(readers, over, leaving, instance, unused, at)
   const views = new Views(unused)
-  checkPadding(kernel, { over, leaving, instance, buffers, axes, views, at })
+  checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
   const part = instance.parts[0]!.instance
   const start = buffer.axes.indexOf(over[0]!.name)
   const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at, step.capacity)
@@ -53,34 +60,65 @@ export function applyLive(
     views,
     at,
   }
-  const body = kernel.body.map((s) => ended(inPart(s, split), format, built))
+  const body = readers.body.map((s) => ended(inPart(s, split), format, built))
   const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, ...built.axes],
     buffers: [...kernel.buffers, ...built.buffers],
-    body: [...built.nests, ...body],
+    body: [...kernel.body.slice(0, written), ...built.nests, ...body],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
     defaults: [...(kernel.defaults ?? []), ...built.defaults],
   }
   return withKinds(next, live.axes, instance.text, at)
 }
 
-/** What can be looked through in each run: a dense tensor that nobody writes. */
-function checkTensor(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
+/** What can be looked through in each run: a tensor that holds all coordinates. */
+function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
   const sparse = over.find((a) => !isDense(a))
-  const refuse = (message: string, hint: string): never =>
-    fail({ code: 'schedule/live-tensor', message, ...at, expected: 'a dense input of the kernel', hint })
   if (sparse)
-    refuse(
-      `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: where it holds anything is known before the run`,
-      'leave out `live`',
-    )
-  if (b.role !== 'in')
-    refuse(
-      `${b.name} of ${kernel.name} is written by the kernel, and \`live\` looks through what it reads alone`,
-      'compute it in a kernel before, or keep it dense',
-    )
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: where it holds anything is known before the run`,
+      ...at,
+      expected: 'a dense tensor',
+      hint: 'leave out `live`',
+    })
 }
+
+/** How many statements there are up to the last one that writes the tensor: those that read it come after. */
+function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
+  const refuse = (message: string, hint: string): never =>
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is ${message}`,
+      ...at,
+      expected: 'a dense tensor that is read, and that nothing writes from where it is first read',
+      hint,
+    })
+  const { body } = kernel
+  const writes = body.map((s) => writtenBy([s]).has(b.name))
+  const last = writes.lastIndexOf(true)
+  const reader = body.findIndex((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  if (last < 0) return 0
+  const [by, writer] = [nameOf(body[reader]), nameOf(body[last])]
+  if (reader < 0)
+    refuse(`written by ${writer}, and nothing reads it after that`, 'choose a tensor that an iteration reads')
+  if (writes[reader])
+    refuse(
+      `read and written by ${by}, so that nothing can be found in it in between`,
+      `write it in an iteration of its own, before the one that reads it`,
+    )
+  if (reader < last)
+    refuse(
+      writes.indexOf(true) < reader
+        ? `written again by ${writer} after ${by} reads it: what was found in it before would no longer hold`
+        : `read by ${by} before ${writer} writes it: what is found in it after that comes too late`,
+      `let ${writer} write a tensor of its own`,
+    )
+  return last + 1
+}
+
+const nameOf = (s: Stmt1 | undefined): string => (s?.kind === 'iterate' ? s.name : 'a statement')
 
 /** The part without values: its axes as dense ones, of which the list has the coordinates. */
 function inPlace(

@@ -8,7 +8,7 @@
 import { isDense, mapAxis, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
+import { type Body1, iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
 import { parentsIn } from './parent-iterators.ts'
 
 interface Owned {
@@ -16,15 +16,16 @@ interface Owned {
   readonly over: readonly StoredAxis[]
 }
 
-/** The kernel with no other user of the axes that a format of the buffer replaces, if these are dense. */
+/** The kernel with no other user of the axes that a format of the buffer replaces, if these are dense; `visited` is what uses it. */
 export function withOwnAxes(
   kernel: Kernel1,
   buffer: string,
   over: readonly StoredAxis[],
   unused: (name: string, label: string) => string,
+  visited: Body1 = kernel.body,
 ): Owned {
   if (!over.every(isDense) || isOfFormat(kernel, over)) return { kernel, over }
-  const moved = visitors(kernel, buffer, over)
+  const moved = visitors({ ...kernel, body: visited }, buffer, over)
   const used = usedByOthers(kernel, buffer, over, moved)
   const copies = new Map(
     over.flatMap((a) => (used.has(a.name) ? [[a.name, unused(a.name, buffer)] as const] : [])),
