@@ -50,8 +50,8 @@ export abstract class Steps<K> extends Uncloneable {
 
   /**
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
-   * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`). Arguments as in `as`, and `{ capacity }` after them: how many positions there
-   * is room for.
+   * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`). Arguments as in
+   * `as`, and `{ capacity }` after them: how many positions there is room for.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does
    */
