@@ -33,15 +33,16 @@ const { expression } = fc.letrec<{ expression: string; condition: string }>((tie
     .map(([a, op, b]) => `${a} ${op} ${b}`),
 }))
 
-/** Each row turned by what an expression says of it. */
-const turned = (e: string): string => {
+/** Each row turned by what an expression says of it; `halves`: as two tensors, whose launches are one where a device fuses them. */
+const turned = (e: string, halves: boolean): string => {
   const by = (x: string): string => `(${e.replace(/\bx\b/g, x)}) % size(j)`
   return `format f() over (i, j) {
   axis io = sparse_variable(i)
   axis jo = sparse_variable(io, j)
   map (i, j) -> (i, (j + ${by('i')}) % size(j))
   inverse (io, jo) -> (io, (jo + size(j) - ${by('io')}) % size(j))
-}`
+}
+${halves ? 'format h over (i, j) {\n  partition i into 2 as k {\n    part f()\n  }\n}' : ''}`
 }
 
 const tensors: fc.Arbitrary<CoordTensor> = fc
@@ -60,8 +61,8 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
   const on = opened(open)
   test('rows that are turned by arithmetic of their coordinates stand where the host puts them', async () => {
     await fc.assert(
-      fc.asyncProperty(tensors, expression, async (tensor, e) => {
-        const text = turned(e)
+      fc.asyncProperty(tensors, expression, fc.boolean(), async (tensor, e, halves) => {
+        const text = turned(e, halves)
         const given = givenFor(tensor.shape)
         let host: ReturnType<typeof arraysOf> | null = null
         const refused = diagnosticOf(() => {
@@ -95,6 +96,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
               dtype: 'f32',
             },
             '(3 - x) / 2 / 3',
+            true,
           ],
         ],
       },
