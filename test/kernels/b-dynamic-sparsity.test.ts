@@ -1,4 +1,4 @@
-/** Products that find the zeros of their first operand in each run: scattered, in columns of panels, none, all. */
+/** Products that find the zeros of their first operand in each run, as it comes in or rectified: scattered, in columns of panels, none, all. */
 import { expect, test } from 'vitest'
 import { toF16 } from '../../src/ir/half.ts'
 import { dense, load } from '../../src/node.ts'
@@ -36,25 +36,31 @@ kernelSuite({
     ['masked_matmul_f16', 'wgmma', 64, 64, 2, 8, 8],
     ['masked_matmul_f16', 'narrow', 64, 128, 3, 8, 8],
     ['masked_matmul_f16', 'blocks', 16, 128, 2],
+    ['rectified_matmul', 'gpu', 8, 4, 8, 2, 4],
+    ['rectified_matmul_f16', 'narrow', 64, 128, 3, 8, 8],
   ],
   cases: (kernel) =>
     SIZES.flatMap(([m, n, k]) =>
       Object.entries(PATTERNS).map(([name, held]): KernelCase => {
-        const half = kernel === 'masked_matmul_f16'
+        const half = kernel.endsWith('_f16')
+        // What is rectified has other values where it holds nothing.
+        const rectified = kernel.startsWith('rectified')
         const B = matrix(k, n, integers(k * n, 3), half)
-        const values = integers(m * k, 4)
-        // The second kernel has A as columns.
+        const given = integers(m * k, 4)
+        const values = rectified ? given.map(Math.abs) : given
+        const nothing = (e: number): number => (rectified && e % 3 > 0 ? -(e % 3) : -0)
+        // Half floats are multiplied with A as columns.
         const A = half
           ? matrix(
               k,
               m,
-              values.map((x, e) => (held(e % m, Math.floor(e / m)) ? x : -0)),
+              values.map((x, e) => (held(e % m, Math.floor(e / m)) ? x : nothing(e))),
               half,
             )
           : matrix(
               m,
               k,
-              values.map((x, e) => (held(Math.floor(e / k), e % k) ? x : -0)),
+              values.map((x, e) => (held(Math.floor(e / k), e % k) ? x : nothing(e))),
               half,
             )
         return { name: `${m} × ${n} × ${k}, ${name}`, inputs: { tensors: { A, B } }, exact: true }
@@ -66,29 +72,31 @@ kernelSuite({
 test.each(
   sample(
     [
-      ['narrow', [32, 64, 2, 8, 8], 40, 72, 70, 'scattered'],
-      ['narrow', [16, 64, 3], 32, 64, 130, 'columns of panels'],
-      ['blocks', [32, 64, 2], 64, 64, 128, 'scattered'],
-      ['blocks', [16, 64, 3, 8], 32, 72, 192, 'columns of panels'],
-      ['wgmma', [64, 64, 2, 8, 8], 72, 40, 65, 'scattered'],
+      ['masked_matmul_f16', 'narrow', [32, 64, 2, 8, 8], 40, 72, 70, 'scattered'],
+      ['masked_matmul_f16', 'narrow', [16, 64, 3], 32, 64, 130, 'columns of panels'],
+      ['masked_matmul_f16', 'blocks', [32, 64, 2], 64, 64, 128, 'scattered'],
+      ['masked_matmul_f16', 'blocks', [16, 64, 3, 8], 32, 72, 192, 'columns of panels'],
+      ['masked_matmul_f16', 'wgmma', [64, 64, 2, 8, 8], 72, 40, 65, 'scattered'],
+      ['rectified_matmul_f16', 'narrow', [32, 64, 2, 8, 8], 40, 72, 70, 'columns of panels'],
     ] as const,
     2,
   ),
 )(
-  '%s(%j), every step of it interpreted',
-  async (schedule, args, m, n, k, pattern) => {
+  '%s.%s(%j), every step of it interpreted',
+  async (kernel, schedule, args, m, n, k, pattern) => {
     const program = await load('kernels/dynamic-sparsity.spt')
     // Blocks of zeros as well: whole panels have none of some inputs.
     const held = PATTERNS[pattern]!
     const a = integers(m * k, 4).map((x, e) => (held(e % m, Math.floor(e / m)) && e % 5 < 2 ? x : 0))
     const b = integers(k * n, 3)
+    const rectified = (x: number): number => (kernel === 'rectified_matmul_f16' ? Math.max(x, 0) : x)
     const C = Array.from({ length: m * n }, (_, e) => {
       let sum = 0
-      for (let p = 0; p < k; p++) sum += a[p * m + Math.floor(e / n)]! * b[p * n + (e % n)]!
+      for (let p = 0; p < k; p++) sum += rectified(a[p * m + Math.floor(e / n)]!) * b[p * n + (e % n)]!
       return sum
     })
     const tensors = { A: matrix(k, m, a, true), B: matrix(k, n, b, true) }
-    const got = interpreted(program.kernel('masked_matmul_f16').schedule(schedule, ...args), {
+    const got = interpreted(program.kernel(kernel).schedule(schedule, ...args), {
       tensors,
       params: { m, n, k },
     })
