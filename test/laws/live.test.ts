@@ -267,8 +267,10 @@ test('a tensor that comes in, is added to and goes out', async () => {
       const c = new Choices(n)
       const s = live(c, undefined, 'left')
       const { A, B } = s.inputs.tensors! as never as Record<string, { readonly values: Float32Array }>
-      // What was there may be gone.
-      const X = { ...A, values: A!.values.map((x) => (c.below(2) === 0 ? -x : 0)) }
+      // What was there may be gone, and there may be what was not.
+      const added = s.other()
+      const values = A!.values.map((x, e) => (e % 2 === 0 && added[e] ? -x : added[e]!))
+      const X = { ...A, values }
       const compilation = scheduled({ text: s.text.replace(KERNELS.left, kernel) }, 'live')
       return told(s, () => agreeOnAll(compilation, { tensors: { A, B, X } as never }))
     }),
