@@ -115,6 +115,13 @@ const rows = (name: string): string => `format ${name} over (i, j) {
   inverse (io, jo) -> (io, jo)
 }
 `
+
+const sortedBy = (key: string): string => `format f(a: list) over (i, j) {
+  sort i by ${key} -> (place, row)
+  ${axes}
+  map (i, j) -> (place[i], j)
+  inverse (io, jo) -> (row[io], jo)
+}`
 /** By keys, then by coordinate. */
 const ordered = ({ points }: Drawn, key: (i: number) => number): number[] =>
   points
@@ -160,12 +167,7 @@ const PLACES: Readonly<Record<string, Place>> = {
     },
   },
   'a key': {
-    text: (e) => `format f(a: list) over (i, j) {
-  sort i by -a[${e}] -> (place, row)
-  ${axes}
-  map (i, j) -> (place[i], j)
-  inverse (io, jo) -> (row[io], jo)
-}`,
+    text: (e) => sortedBy(`-a[${e}]`),
     may: () => true,
     values: (d, at, p) => {
       const keys = Array.from({ length: d.shape[0] }, (_, i) => value(at, p, i))
@@ -184,12 +186,7 @@ const PLACES: Readonly<Record<string, Place>> = {
     values: (d, at, p) => [ordered(d, (i) => together(d, (x) => value(at, p, x), i))],
   },
   'what a key asks': {
-    text: (e) => `format f(a: list) over (i, j) {
-  sort i by -count(j by a[${e}]) -> (place, row)
-  ${axes}
-  map (i, j) -> (place[i], j)
-  inverse (io, jo) -> (row[io], jo)
-}`,
+    text: (e) => sortedBy(`-count(j by a[${e}])`),
     may: () => true,
     values: (d, at, p) => {
       const boundaries = Array.from({ length: d.shape[0] }, (_, i) => value(at, p, i))
