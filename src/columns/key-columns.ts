@@ -1,4 +1,5 @@
 /** Key columns of sorts: their largest element, normalisation, and where runs begin. */
+import { HIGHEST } from '../analysis/integers/interval.ts'
 import { allocate } from './allocate.ts'
 
 /** The largest element, 0 at least. */
@@ -8,13 +9,22 @@ export function largest(column: Int32Array): number {
   return max
 }
 
-/** The column itself, or a copy that starts at 0 where it has negative elements. */
-export function nonNegative(column: Int32Array): Int32Array {
+/**
+ * Keys without negative elements, in the same order: the column itself, or a copy that starts at 0. Where 31 bits do not hold that,
+ * two: what is negative first, and then the other 31 bits.
+ */
+export function nonNegative(column: Int32Array): readonly Int32Array[] {
   let min = 0
   for (let e = 0; e < column.length; e++) if (column[e]! < min) min = column[e]!
-  if (min === 0) return column
+  if (min === 0) return [column]
+  if (largest(column) - min > HIGHEST)
+    return [of(column, (v) => (v < 0 ? 0 : 1)), of(column, (v) => v & HIGHEST)]
+  return [of(column, (v) => v - min)]
+}
+
+function of(column: Int32Array, f: (v: number) => number): Int32Array {
   const out = allocate(column.length, 'entries')
-  for (let e = 0; e < column.length; e++) out[e] = column[e]! - min
+  for (let e = 0; e < column.length; e++) out[e] = f(column[e]!)
   return out
 }
 

@@ -1,17 +1,38 @@
 /** Sort keys from expressions, with their ranges. */
+import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
 import { boundsOf } from '../analysis/integers/ranges.ts'
-import { add, type Expr } from '../ir/expr.ts'
+import { add, call, type Expr, int, lt, select } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
-import type { SortKey } from './engine-operands.ts'
+import type { SortKey, Unmeasured } from './engine-operands.ts'
 
-/** Expressions as keys from 0 on; what is not known of their values is measured. */
-export function* keysOf<C extends Column>(frame: Frame<C>, exprs: readonly Expr[]): Coroutine<SortKey[]> {
+/** Expressions as keys from 0 on, one or two for each; what is not known of their values is measured. */
+export const keysOf = <C extends Column>(frame: Frame<C>, exprs: readonly Expr[]): Coroutine<SortKey[]> =>
+  measured(
+    frame,
+    exprs.map((expr) => ({ expr })),
+  )
+
+/** The same of expressions some of which are known to be below an extent. */
+export function* measured<C extends Column>(
+  frame: Frame<C>,
+  all: readonly Unmeasured[],
+): Coroutine<SortKey[]> {
   const keys: SortKey[] = []
-  for (const [k, expr] of exprs.entries()) {
+  for (const [k, { expr, extent }] of all.entries()) {
+    if (extent !== undefined) {
+      keys.push({ expr, extent })
+      continue
+    }
     const known = boundsOf(expr, (name) => frame.range(name))
     const [lo, hi] = known ? [known.lo, known.hi] : yield* frame.engine.bounds(frame, expr)
     if (lo >= 0) keys.push({ expr, extent: hi + 1 })
+    // Where 31 bits do not hold the difference from the least: what is negative first, and then the other 31 bits.
+    else if (lo >= LOWEST && hi <= HIGHEST && Math.max(0, hi) - lo >= HIGHEST)
+      keys.push(
+        { expr: select(lt(expr, int(0)), int(0), int(1)), extent: 2 },
+        { expr: call('bit_and', [expr, int(HIGHEST)]), extent: HIGHEST + 1 },
+      )
     else keys.push({ expr: add(expr, frame.sized(-lo, `@least ${k}`)), extent: hi - lo + 1 })
   }
   return keys

@@ -3,10 +3,9 @@ import { countText } from '../../../ast/count-text.ts'
 import { fail, type Span } from '../../../ast/diagnostic.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
-import type { Engine, Frame } from '../../column-engine.ts'
-import { type Coroutine, waitFor } from '../../coroutines.ts'
-import type { SortKey, Unmeasured } from '../../engine-operands.ts'
-import { keysOf } from '../../sort-keys.ts'
+import type { Engine } from '../../column-engine.ts'
+import { waitFor } from '../../coroutines.ts'
+import { measured } from '../../sort-keys.ts'
 import { type Column, natural, read, update } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import * as queries from './group-reductions.ts'
@@ -18,8 +17,6 @@ import * as maps from './map-reduce.ts'
 import { filled, partition } from './partition.ts'
 import { repeatLast } from './repeat-last.ts'
 import * as values from './values.ts'
-
-type F = Frame<Column>
 
 export function deviceEngine(q: Queue): Engine<Column> {
   return {
@@ -103,14 +100,6 @@ function tooLarge(count: number, what: string, span?: Span): never {
     expected: 'at most 2147483647: positions are 32-bit',
     hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
   })
-}
-
-function* measured(frame: F, keys: readonly Unmeasured[]): Coroutine<SortKey[]> {
-  const open = yield* keysOf(
-    frame,
-    keys.flatMap((k) => (k.extent === undefined ? [k.expr] : [])),
-  )
-  return keys.map(({ expr, extent }) => (extent === undefined ? open.shift()! : { expr, extent }))
 }
 
 function concatenated(

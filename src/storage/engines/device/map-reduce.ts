@@ -1,5 +1,5 @@
 /** Maps and reductions over the entries of a frame, as launches. */
-import { add, binary, type Expr, int, load, select, sub, variable } from '../../../ir/expr.ts'
+import { add, binary, type Expr, int, load, max, select, sub, variable } from '../../../ir/expr.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { type Coroutine, waitFor } from '../../coroutines.ts'
 import { type Column, write } from './column-types.ts'
@@ -10,6 +10,8 @@ import type { Cells } from './readback.ts'
 import { reduce } from './scan.ts'
 
 type F = Frame<Column>
+
+const MOST = 2 ** 31 - 1
 
 export function compute(q: Queue, frame: F, name: string, e: Expr): void {
   const t = termsOf(q, frame, [e])
@@ -66,10 +68,13 @@ export function* largest(q: Queue, frame: F, e: Expr): Coroutine<number> {
   return found
 }
 
-/** Both including 0. */
+/** Both including 0. The least i32 has no opposite: it is told by that of the next one. */
 export function* bounds(q: Queue, frame: F, e: Expr): Coroutine<readonly [number, number]> {
-  const [hi = 0, lo = 0] = yield* mostOf(q, frame, [e], 'bounds', 2, ([x]) => [x!, sub(int(0), x!)])
-  return [lo === 0 ? 0 : -lo, hi]
+  const [hi = 0, lo = 0] = yield* mostOf(q, frame, [e], 'bounds', 2, ([x]) => [
+    x!,
+    sub(int(0), max(x!, int(-MOST))),
+  ])
+  return [lo === MOST ? -MOST - 1 : lo === 0 ? 0 : -lo, hi]
 }
 
 /** The last entry of which each condition holds is looked for; only where there is one, the first of the source. */
@@ -83,8 +88,6 @@ export function* first(q: Queue, frame: F, conditions: readonly Expr[]): Corouti
     out.push(found > 0 ? yield* earliest(q, frame, conditions[k]!) : -1)
   return out
 }
-
-const MOST = 2 ** 31 - 1
 
 function* earliest(q: Queue, frame: F, condition: Expr): Coroutine<number> {
   if (frame.entry) frame.tables.set('@entries', frame.entry)

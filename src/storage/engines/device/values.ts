@@ -128,7 +128,7 @@ export function* largestFirst(
   for (const k of parts.keys()) frame.drop(`@magnitude ${k}`)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
   if (values !== scope.values) q.release(values)
-  frame.sortedBy = frame.sortedBy.slice(0, by.length)
+  frame.sortedBy = frame.sortedBy.slice(0, keys.length)
   // Equal coordinates have equal values, and one place.
   ranks(q, frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
 }

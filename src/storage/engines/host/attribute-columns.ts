@@ -21,9 +21,13 @@ export const rank = (frame: F, q: Counting, apart: boolean): void => grouped(fra
 function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'count' | 'rank'): void {
   const all = [...by, ...of]
   withKeys(frame, all, (keys) => {
-    const most = all.map((e) => mostOf(frame, e))
-    const natural = keys.map((c, k) => (most[k] === null ? nonNegative(c) : c))
-    const [groups, objects] = [natural.slice(0, by.length), natural.slice(by.length)]
+    const natural = all.map((e, k) => {
+      const most = mostOf(frame, e)
+      return (most === null ? nonNegative(keys[k]!) : [keys[k]!]).map((column) => ({ column, most }))
+    })
+    const columnsOf = (some: typeof natural) => some.flat().map((key) => key.column)
+    const [groups, objects] = [columnsOf(natural.slice(0, by.length)), columnsOf(natural.slice(by.length))]
+    const most = natural.flat().map((key) => key.most)
     const inRuns = apart && sortedPrefix(all, frame.sortedBy, frame.rising, () => false) === all.length
     frame.set(
       name,

@@ -146,17 +146,20 @@ function ordered(frame: F, keys: readonly Unmeasured[]): F {
   if (keys.length === 0 || frame.n < 2) return frame
   const columns = keys.map((k) => valuesOf(frame, k.expr))
   if (isOrdered(frame, keys, columns)) return frame
-  const from = columns.map((c, k) => (keys[k]!.extent === undefined ? nonNegative(c) : c))
-  const maxima = keys.map((k, d) => (k.extent === undefined ? largest(from[d]!) : Math.max(0, k.extent - 1)))
-  const { order, columns: sorted } = lexicographic(from, maxima)
+  const from = columns.map((c, k) => (keys[k]!.extent === undefined ? nonNegative(c) : [c]))
+  const maxima = keys.map(({ extent }, k) =>
+    extent === undefined ? from[k]!.map(largest) : [Math.max(0, extent - 1)],
+  )
+  const { order, columns: sorted } = lexicographic(from.flat(), maxima.flat())
   if (!order) return frame
   const out = frame.sibling(frame.n)
   for (const name of frame.names()) out.deferred.set(name, () => gathered(frame.column(name)!, order))
-  for (const [k, { expr }] of keys.entries())
-    if (expr.kind === 'var' && from[k] === columns[k]) {
-      out.deferred.delete(expr.name)
-      out.set(expr.name, sorted[k]!)
-    }
+  for (const [k, { expr }] of keys.entries()) {
+    const place = expr.kind === 'var' ? from.flat().indexOf(columns[k]!) : -1
+    if (expr.kind !== 'var' || place < 0) continue
+    out.deferred.delete(expr.name)
+    out.set(expr.name, sorted[place]!)
+  }
   out.setEntry(order)
   out.sortedBy = keys.map((k) => k.expr)
   return out

@@ -9,7 +9,7 @@ export function leastOf(by: readonly Int32Array[], of: Int32Array): Int32Array {
   const n = of.length
   const out = borrow(n, 'entries')
   if (n === 0) return out
-  const groups = by.length > 0 ? by.map(nonNegative) : [new Int32Array(n)]
+  const groups = by.length > 0 ? by.flatMap(nonNegative) : [new Int32Array(n)]
   const { order, columns } = lexicographic(groups, groups.map(largest))
   fillRuns(columns, order, out, (s, end) => {
     let least = of[order ? order[s]! : s]!

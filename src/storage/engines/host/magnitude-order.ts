@@ -45,7 +45,7 @@ export function placesByMagnitude(
   const out = allocate(n, 'entries')
   if (n === 0) return out
   const first = lexicographic(dims, dims.map(largest))
-  const groups = by.map(nonNegative).map((c) => (first.order ? gather(c, first.order) : c))
+  const groups = by.flatMap(nonNegative).map((c) => (first.order ? gather(c, first.order) : c))
   const keys = [...groups, ...magnitudes(values, first.order)]
   const { order } = lexicographic(keys, keys.map(largest))
   let place = 0
