@@ -23,19 +23,23 @@ const PATTERNS: Readonly<Record<string, (i: number, p: number) => boolean>> = {
   'columns of panels': (i, p) => (Math.floor(i / 8) * 5 + p) % 3 === 0,
 }
 
+const byColumns = (kernel: string): boolean => kernel.endsWith('_f16') && !kernel.includes('rows')
+
 /** Whole numbers as f32, or as f16, which holds them too. */
 const matrix = (rows: number, columns: number, values: Float32Array, half: boolean) =>
   half ? dense([rows, columns], Uint16Array.from(values, toF16), 'f16') : dense([rows, columns], values)
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',
-  onlyCuda: ['wgmma', 'narrow', 'blocks'],
+  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis'],
   alsoWith: [
     ['masked_matmul', 'cpu', 3, 5],
     ['masked_matmul', 'gpu', 8, 4, 8, 2, 4],
     ['masked_matmul_f16', 'wgmma', 64, 64, 2, 8, 8],
     ['masked_matmul_f16', 'narrow', 64, 128, 3, 8, 8],
     ['masked_matmul_f16', 'blocks', 16, 128, 2],
+    ['masked_rows_matmul_f16', 'cpu', 3, 5],
+    ['masked_rows_matmul_f16', 'gpu', 4, 8, 8, 4, 2],
     ['rectified_matmul', 'gpu', 8, 4, 8, 2, 4],
     ['rectified_matmul_f16', 'narrow', 64, 128, 3, 8, 8],
   ],
@@ -49,8 +53,8 @@ kernelSuite({
         const given = integers(m * k, 4)
         const values = rectified ? given.map(Math.abs) : given
         const nothing = (e: number): number => (rectified && e % 3 > 0 ? -(e % 3) : -0)
-        // Half floats are multiplied with A as columns.
-        const A = half
+        // Half floats are multiplied with A as columns, where the kernel's name does not say rows.
+        const A = byColumns(kernel)
           ? matrix(
               k,
               m,
@@ -78,6 +82,8 @@ test.each(
       ['masked_matmul_f16', 'blocks', [16, 64, 3, 8], 32, 72, 192, 'columns of panels'],
       ['masked_matmul_f16', 'wgmma', [64, 64, 2, 8, 8], 72, 40, 65, 'scattered'],
       ['rectified_matmul_f16', 'narrow', [32, 64, 2, 8, 8], 40, 72, 70, 'columns of panels'],
+      ['masked_rows_matmul_f16', 'm_axis', [64], 72, 64, 128, 'scattered'],
+      ['masked_rows_matmul_f16', 'm_axis', [64], 40, 128, 64, 'columns of panels'],
     ] as const,
     2,
   ),
@@ -87,15 +93,19 @@ test.each(
     const program = await load('kernels/dynamic-sparsity.spt')
     // Blocks of zeros as well: whole panels have none of some inputs.
     const held = PATTERNS[pattern]!
-    const a = integers(m * k, 4).map((x, e) => (held(e % m, Math.floor(e / m)) && e % 5 < 2 ? x : 0))
+    const columns = byColumns(kernel)
+    const place = (i: number, p: number): number => (columns ? p * m + i : i * k + p)
+    const a = integers(m * k, 4)
+    for (let i = 0; i < m; i++)
+      for (let p = 0; p < k; p++) if (!held(i, p) || place(i, p) % 5 > 1) a[place(i, p)] = 0
     const b = integers(k * n, 3)
     const rectified = (x: number): number => (kernel === 'rectified_matmul_f16' ? Math.max(x, 0) : x)
     const C = Array.from({ length: m * n }, (_, e) => {
       let sum = 0
-      for (let p = 0; p < k; p++) sum += rectified(a[p * m + Math.floor(e / n)]!) * b[p * n + (e % n)]!
+      for (let p = 0; p < k; p++) sum += rectified(a[place(Math.floor(e / n), p)]!) * b[p * n + (e % n)]!
       return sum
     })
-    const tensors = { A: matrix(k, m, a, true), B: matrix(k, n, b, true) }
+    const tensors = { A: columns ? matrix(k, m, a, true) : matrix(m, k, a, true), B: matrix(k, n, b, true) }
     const got = interpreted(program.kernel(kernel).schedule(schedule, ...args), {
       tensors,
       params: { m, n, k },
