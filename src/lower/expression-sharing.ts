@@ -7,6 +7,7 @@
  * array then, a division by 0 is not done, and nobody sees the value.
  */
 
+import { Facts } from '../analysis/integers/facts.ts'
 import type { Names } from '../ir/bound-names.ts'
 import {
   all,
@@ -87,6 +88,9 @@ export function shareExpressions(
   }
   return go(body, new Map())
 }
+
+/** What holds of all sizes. */
+const EVIDENT = new Facts()
 
 /** Variables by the keys of their values, which read nothing: the conditions of a merged launch share sums of blocks. */
 type Named = ReadonlyMap<string, Expr>
@@ -179,7 +183,9 @@ class Sharing {
     if (e.kind !== 'load') return e
     const shape = this.#shapes.get(e.buffer)!
     const index = e.index.map((x) => this.#named(x))
-    const there = index.flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])
+    const there = index
+      .flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])
+      .filter((c) => !EVIDENT.implies(c))
     return select(all(there), load(e.buffer, index, e.dtype, e.span), constant(0, e.dtype))
   }
 }

@@ -16,8 +16,9 @@ import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
  * By the contract, what one statement writes differs from iteration to iteration, by its index alone. That carries over to
- * the other accesses if all go to the same element, or agree in the dimensions that mention the loop and the others are the
- * same set in every iteration of it, and of the loops inside that those dimensions mention (the halves of a split).
+ * the other accesses if all go to the same element, or agree in the dimensions that mention the loop (several are digits of a
+ * fused one) and the others are the same set in every iteration of it, and of the loops inside that those dimensions mention
+ * (the halves of a split).
  */
 function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   const { accesses } = shared
@@ -25,19 +26,15 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   const first = accesses[0]!
   if (loop.reduce || shared.moving || accesses.some((a) => a.whole)) return false
   if (first.index.some((e) => mentions(e, v)) && accesses.every((a) => isSameElement(first, a))) return true
-  let own = false
-  for (const [d, e] of first.index.entries()) {
-    const mine = accesses.some((a) => mentions(a.index[d]!, v))
-    if (mine) {
-      own = true
-      const inside = [...freeVars(e)].filter((x) => space.inner.has(x))
-      const apart = inside.every((x) =>
-        accesses.every((a) => a.index.every((o, k) => k === d || !variesWith(o, x, space))),
-      )
-      if (!apart || accesses.some((a) => keyOf(a.index[d]!) !== keyOf(e))) return false
-    } else if (accesses.some((a) => variesWith(a.index[d]!, v, space))) return false
+  const own = new Set([...first.index.keys()].filter((d) => accesses.some((a) => mentions(a.index[d]!, v))))
+  const varying = new Set([v])
+  for (const d of own) {
+    const e = first.index[d]!
+    if (accesses.some((a) => keyOf(a.index[d]!) !== keyOf(e))) return false
+    for (const x of freeVars(e)) if (space.inner.has(x)) varying.add(x)
   }
-  return own
+  const isApart = (e: Expr): boolean => [...varying].every((x) => !variesWith(e, x, space))
+  return own.size > 0 && accesses.every((a) => a.index.every((e, d) => own.has(d) || isApart(e)))
 }
 
 /** In every iteration of the same loops the same element, whatever conditions the statements are under. */

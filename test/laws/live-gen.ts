@@ -137,6 +137,8 @@ export interface Live {
   /** With the schedule `live`. */
   readonly text: string
   readonly sizes: readonly [m: number, n: number, k: number]
+  /** How many lists there are. */
+  readonly lists: number
   readonly inputs: Inputs
   /** The matrix, or what it is written from. */
   readonly source: 'A' | 'X'
@@ -147,7 +149,7 @@ export interface Live {
   readonly host: { readonly text: string; readonly inputs: Inputs }
 }
 
-/** Sizes at the edges of tiles, and of the blocks that ranks are summed in. */
+/** Sizes at the edges of tiles and of words. */
 const sizeOf = (c: Choices, tile: number): number =>
   c.pick([0, 1, tile - 1, tile, tile + 1, 3 * tile, 2 * tile + 1, 63, 65])
 
@@ -174,7 +176,11 @@ export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KE
   const [a, b] = [c.pick([1, 2, 3, 4, 8]), c.pick([1, 2, 3, 4])]
   const name = under ?? c.pick(Object.keys(KERNELS) as (keyof typeof KERNELS)[])
   const written = WRITTEN[name]
-  const [m, n, k] = [sizeOf(c, a), c.pick([0, 1, 5]), sizeOf(c, b)]
+  const [outer, listed] = c.below(8) === 7 ? [3, 1025 * (format === 'blocks' ? b : 1)] : []
+  const isUnder = format === 'rows_of'
+  const m = (isUnder ? listed : outer) ?? sizeOf(c, a)
+  const k = (isUnder ? outer : listed) ?? sizeOf(c, b)
+  const n = c.pick(listed === undefined ? [0, 1, 5] : [1])
   const step = `A as ${format}(${a}, ${b})`
   const text = `${LIVE[format].text}\n${KERNELS[name]}\nschedule product.live { ${step} live in place }`
   const shape = [...(name === 'two' || name === 'summed' ? [2] : []), m, k]
@@ -201,6 +207,7 @@ export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KE
     format,
     text,
     sizes: [m, n, k],
+    lists: Math.ceil(isUnder ? k / a : m / a),
     inputs: { tensors: { [source]: dense(shape, given), ...M, B } },
     source,
     other,

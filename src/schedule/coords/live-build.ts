@@ -1,15 +1,14 @@
 /**
  * The nests that build a format's lists in a kernel, from a dense tensor: a bit for each coordinate that holds
- * anything, 32 to a word; how many there are before each word; and the coordinates in their places. Each nest is spread over
- * threads, and no step follows another but for counts of words, which are summed by the chunk and inside of a chunk.
+ * anything, 32 to a word, and the coordinates in their places. Each chunk of words counts by itself what all words of its list
+ * have, and what those before it have: that is less than a launch between the two.
  */
-import { type Axis, denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
 import {
   add,
   binary,
   call,
   ceildiv,
-  constant,
   div,
   type Expr,
   eq,
@@ -25,12 +24,12 @@ import {
   sub,
   variable,
 } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
 import { builtinMonoid, type Monoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
 import type { LiveFormat } from './live-format.ts'
-import { loopOver, markSteps, placeSteps, startSteps } from './live-schedule.ts'
+import { reading, type Source } from './live-reading.ts'
+import { loopOver, markSteps, placeSteps } from './live-schedule.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Coordinates of a word, and words of a chunk. */
@@ -53,16 +52,6 @@ export interface Built {
   readonly position: StoredAxis
 }
 
-interface Source {
-  readonly buffer: Buffer1
-  /** Where the format's dimensions begin. */
-  readonly start: number
-  /** The axes of these dimensions. */
-  readonly over: readonly StoredAxis[]
-  /** Those of the kernel. */
-  readonly axes: readonly Axis[]
-}
-
 const v = (name: string): Expr => variable(name)
 const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis, kind })
 const bitOf = (place: Expr): Expr => call('shift_left', [int(1), place])
@@ -81,12 +70,16 @@ export function buildNests(
   const named = (what: string): string => unused(`${what}_${source.buffer.name}`)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
   // Words by their number, or as parts of chunks.
-  const [word, bit, chunk, part, other, before] = ['word', 'bit', 'chunk', 'part', 'other', 'before'].map(
-    (x) => unused(`${format.list}_${x}`),
-  ) as [string, string, string, string, string, string]
+  const [word, bit, chunk, part, other, any, earlier] = [
+    'word',
+    'bit',
+    'chunk',
+    'part',
+    'other',
+    'any',
+    'earlier',
+  ].map((x) => unused(`${format.list}_${x}`)) as [string, string, string, string, string, string, string]
   const words = wordsOf(extent)
-  // One block counts a list that is under no axis.
-  const single = outer.length === 0 ? [unused(`${format.list}_all`)] : []
   const under = outer.map((a) => a.name)
   const array = (name: string, ...axes: readonly string[]): Buffer1 => ({
     name,
@@ -97,9 +90,12 @@ export function buildNests(
     accumulate: 'i32',
   })
   const marks = { ...array(named('marks'), word), placed: true as const }
-  const sizes = array(named('sizes'), word)
-  const [totals, counts] = [array(named('totals'), chunk), array(named('counts'))]
-  const starts = { ...array(named('starts'), word), below: extent }
+  const sizes = array(named('sizes'), chunk, part)
+  // Each chunk knows how many there are: the first one's is that which others ask.
+  const counts: Buffer1 = { ...array(named('counts')), axes: [chunk, ...under] }
+  const countOf = (chunk: Expr): Load => load(counts.name, [chunk, ...under.map(v)], 'i32')
+  const bases = array(named('bases'), chunk)
+  const starts = { ...array(named('starts'), chunk, part), below: extent }
   const slotNames = [...(format.group ? [format.group.name] : []), format.position]
   const list = {
     ...array(unused(`${format.list}_of_${source.buffer.name}`), ...slotNames),
@@ -129,80 +125,92 @@ export function buildNests(
     read.inside,
   )
 
-  const [ofSize, ofChunk, ofWord, ofAll] = ['size', 'total', 'start', 'count'].map(named) as [
-    string,
-    string,
-    string,
-    string,
-  ]
-  const mine = placeOf(chunk, part)
-  const start = nest(
-    ofWord,
-    [...outerIters, ...single.map((x) => iter(x, 'S'))],
-    [
-      nest(
-        ofSize,
-        [iter(chunk, 'S'), iter(part, 'S')],
-        [assign1([element(sizes, mine)], [call('popcount', [element(marks, mine)])], span.span)],
-        [lt(mine, words)],
-      ),
-      // Words beyond the last one have nothing.
-      nest(
-        ofChunk,
-        [iter(chunk, 'S'), iter(part, 'R')],
-        [sum(element(totals, v(chunk)), element(sizes, mine))],
-      ),
-      nest(
-        ofWord,
-        [iter(chunk, 'S'), iter(part, 'S')],
-        [
-          nest(
-            ofWord,
-            [iter(other, 'R')],
-            [sum(element(starts, mine), element(sizes, placeOf(chunk, other)))],
-          ),
-          nest(ofWord, [iter(before, 'R')], [sum(element(starts, mine), element(totals, v(before)))]),
-        ],
-        [lt(mine, words)],
-      ),
-      nest(ofAll, [iter(chunk, 'R')], [sum(element(counts), element(totals, v(chunk)))]),
-    ],
-  )
-
   const width = int(format.width)
   const worst = format.group ? ceildiv(extent, width) : extent
   const room = capacity ? min(max(capacity, int(0)), worst) : worst
-  const count = capacity ? min(element(counts), mul(room, width)) : element(counts)
-  const at = placeOf(word, bit)
-  const below = call('bit_and', [element(marks, v(word)), sub(bitOf(v(bit)), int(1))])
-  const slot = add(element(starts, v(word)), call('popcount', [below]))
-  const isMarked = binary('ne', call('bit_and', [element(marks, v(word)), bitOf(v(bit))]), int(0))
+  const found = countOf(int(0))
+  const count = capacity ? min(found, mul(room, width)) : found
+  const mine = placeOf(chunk, part)
+  const at = add(mul(mine, int(WORD)), v(bit))
+  const marked = element(marks, mine)
+  const below = call('bit_and', [marked, sub(bitOf(v(bit)), int(1))])
+  const before = add(
+    add(element(bases, v(chunk)), element(starts, v(chunk), v(part))),
+    call('popcount', [below]),
+  )
+  // Sums of what is read may be anything to who divides them.
+  const slot = format.group ? max(before, int(0)) : before
+  const isMarked = binary('ne', call('bit_and', [marked, bitOf(v(bit))]), int(0))
   const offset = unused(`${format.list}_offset`)
   // Who has the last slot fills up its group.
-  const filled = select(eq(add(slot, int(1)), element(counts)), sub(width, mod(slot, width)), int(1))
+  const filled = select(eq(add(slot, int(1)), countOf(v(chunk))), sub(width, mod(slot, width)), int(1))
+  const [ofPlace, ofCount, ofBase, ofSize, ofStart] = ['place', 'count', 'base', 'size', 'start'].map(
+    named,
+  ) as [string, string, string, string, string]
+  const marksOf = (word: Expr): Expr => call('popcount', [element(marks, word)])
   const place = nest(
-    named('place'),
-    [...outerIters, iter(word, 'S'), iter(bit, 'S'), ...(format.group ? [iter(offset, 'S')] : [])],
+    ofPlace,
+    [...outerIters, iter(chunk, 'S')],
     [
-      assign1(
-        [element(list, ...(format.group ? [div(slot, width), add(mod(slot, width), v(offset))] : [slot]))],
-        [format.group && format.padding !== 'last' ? select(eq(v(offset), int(0)), at, format.padding) : at],
-        span.span,
+      nest(ofCount, [iter(any, 'R')], [sum(countOf(v(chunk)), marksOf(v(any)))]),
+      nest(ofBase, [iter(earlier, 'R')], [sum(element(bases, v(chunk)), marksOf(v(earlier)))]),
+      nest(
+        ofSize,
+        [iter(part, 'S')],
+        [
+          assign1(
+            [element(sizes, v(chunk), v(part))],
+            [select(lt(mine, words), marksOf(mine), int(0))],
+            span.span,
+          ),
+        ],
+      ),
+      nest(
+        ofPlace,
+        [iter(part, 'S')],
+        [
+          nest(
+            ofStart,
+            [iter(other, 'R')],
+            [sum(element(starts, v(chunk), v(part)), element(sizes, v(chunk), v(other)))],
+          ),
+          nest(
+            ofPlace,
+            [iter(bit, 'S'), ...(format.group ? [iter(offset, 'S')] : [])],
+            [
+              assign1(
+                [
+                  element(
+                    list,
+                    ...(format.group ? [div(slot, width), add(mod(slot, width), v(offset))] : [slot]),
+                  ),
+                ],
+                [
+                  format.group && format.padding !== 'last'
+                    ? select(eq(v(offset), int(0)), at, format.padding)
+                    : at,
+                ],
+                span.span,
+              ),
+            ],
+            [lt(mine, words), isMarked, ...(capacity ? [lt(slot, mul(room, width))] : [])],
+          ),
+        ],
       ),
     ],
-    [lt(at, extent), isMarked, ...(capacity ? [lt(slot, mul(room, width))] : [])],
   )
 
   const axes = [
     ...outer.map(own),
     ...format.inner.map(own),
-    ...single.map((x) => denseAxis(x, int(1))),
     denseAxis(word, words),
     denseAxis(bit, int(WORD)),
-    denseAxis(chunk, ceildiv(words, int(WORD))),
+    // Who has no words counts none.
+    denseAxis(chunk, max(ceildiv(words, int(WORD)), int(1))),
     denseAxis(part, int(WORD)),
     { ...denseAxis(other, int(WORD)), counted: v(part) },
-    { ...denseAxis(before, ceildiv(words, int(WORD))), counted: v(chunk) },
+    denseAxis(any, words),
+    { ...denseAxis(earlier, words), counted: mul(v(chunk), int(WORD)) },
     ...(format.group ? [{ ...denseAxis(offset, width), counted: filled }] : []),
   ]
   const extents = new Map([...source.axes.filter(isStored), ...axes].map((a) => [a.name, a.extent]))
@@ -212,8 +220,8 @@ export function buildNests(
     : { ...denseAxis(format.position, room), counted: count }
   return {
     axes: [...axes.slice(0, outer.length), ...(group ? [group] : []), position, ...axes.slice(outer.length)],
-    buffers: [marks, sizes, totals, starts, counts, list],
-    nests: [mark, start, place],
+    buffers: [marks, counts, bases, sizes, starts, list],
+    nests: [mark, place],
     defaults: [
       ...markSteps({
         nest: mark.name,
@@ -226,19 +234,20 @@ export function buildNests(
         reduced: reduced.map((x) => loopOver(x.name, extents.get(x.axis)!)),
         finest: read.order.at(-1)!,
       }),
-      ...startSteps({
-        nest: ofWord,
-        outer: [...under, ...single],
-        size: ofSize,
-        total: ofChunk,
-        count: ofAll,
-        starts: starts.name,
-        copy: unused(`${starts.name}_sum`),
+      ...placeSteps({
+        nest: ofPlace,
+        outer: under,
         chunk,
         part,
-        other,
+        sums: [
+          { nest: ofCount, loop: any, buffer: counts.name, copy: unused(`${counts.name}_sum`) },
+          { nest: ofBase, loop: earlier, buffer: bases.name, copy: unused(`${bases.name}_sum`) },
+        ],
+        size: ofSize,
+        start: { nest: ofStart, loop: other, buffer: starts.name, copy: unused(`${starts.name}_sum`) },
+        bit,
+        grouped: format.group !== null,
       }),
-      ...placeSteps({ nest: place.name, outer: under, word, bit, inner: format.group ? [offset] : [] }),
     ],
     count,
     capacity: capacity && {
@@ -258,30 +267,4 @@ const BITS: Monoid = {
   ...builtinMonoid('+', 'i32'),
   name: 'bit_or',
   result: [call('bit_or', [variable('a', 'i32'), variable('b', 'i32')])],
-}
-
-/**
- * Whether the tensor holds anything where a coordinate `listed` is, at coordinates of the format's dimensions; the names of all
- * that its index changes with, from that which changes it most, and the axes of those of its other dimensions: something is
- * listed where any of these hold something.
- */
-function reading(
-  { buffer, start, over }: Source,
-  format: LiveFormat,
-  listed: Expr,
-  unused: (name: string) => string,
-) {
-  const coordinates = format.inverse(listed)
-  const end = start + coordinates.length
-  const axes = new Map<string, string>()
-  const index = buffer.axes.map((axis, k) => {
-    if (k >= start && k < end) return coordinates[k - start]!
-    const name = unused(axis)
-    axes.set(name, axis)
-    return variable(name)
-  })
-  const held = binary('ne', load(buffer.name, index, buffer.dtype), constant(buffer.fill, buffer.dtype))
-  // What is but one digit ends where its axis does.
-  const inside = coordinates.flatMap((e, k) => (e.kind === 'var' ? [] : [lt(e, over[k]!.extent)]))
-  return { axes, inside, held, order: index.flatMap((e) => [...freeVars(e)]) }
 }

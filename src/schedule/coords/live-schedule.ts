@@ -10,8 +10,9 @@ import type { DefaultStep, NestDefault } from '../../ir/stage1.ts'
 const THREADS = 256
 const LANES = 32
 const ACCESS = 16
-/** What a thread reads before it waits, and rows of threads that share what belongs to one word. */
+/** What a thread reads before it waits, of elements and of words, and rows of threads of a block. */
 const AHEAD = 8
+const ROUNDS = 4
 const ROWS = 8
 
 interface Loop {
@@ -161,55 +162,57 @@ function along(m: MarkNest): readonly DefaultStep[] {
   return s.steps
 }
 
-/** Nests inside of one that count words. */
-export interface StartNest {
+/** A sum over words, by its loop, and the copy that a thread has of it. */
+interface WordSum {
   readonly nest: string
-  readonly outer: readonly string[]
-  readonly size: string
-  readonly total: string
-  readonly count: string
-  readonly starts: string
-  /** A copy of `starts`, of one element. */
+  readonly loop: string
+  readonly buffer: string
   readonly copy: string
-  /** Loops of these: over chunks, over words of a chunk, over those before a word. */
-  readonly chunk: string
-  readonly part: string
-  readonly other: string
 }
 
-/** A block of threads counts the words of a group: a row of threads has a chunk. */
-export function startSteps(n: StartNest): readonly NestDefault[] {
-  const s = new Steps(n.nest)
-  s.bind([s.fuse(n.outer.map(named), `${n.chunk}_outer`), 'block.x'])
-  const shared = [n.size, n.total, n.nest].flatMap((nest) => {
-    const inner = new Steps(nest)
-    const [, row] = inner.split(named(n.chunk), ROWS, 'row')
-    inner.bind([row, 'thread.y'], [named(n.part), 'thread.x'])
-    return inner.steps
-  })
-  const count = new Steps(n.count)
-  const [, lane] = count.split(named(n.chunk), LANES, 'lane')
-  count.bind([lane, 'thread.x'])
-  s.steps.push(...shared, ...count.steps)
-  s.step('cache_write', { buffer: n.starts, at: s.of(n.part), scope: 'register', into: n.copy })
-  s.step('unroll', { loop: s.of(n.other), by: AHEAD })
-  return [{ nest: n.nest, steps: s.steps }]
-}
-
+/** The nest that places coordinates, and those inside of it. */
 export interface PlaceNest {
   readonly nest: string
   readonly outer: readonly string[]
-  readonly word: string
+  /** Loops over chunks of words, words of a chunk, and coordinates of a word. */
+  readonly chunk: string
+  readonly part: string
   readonly bit: string
-  readonly inner: readonly string[]
+  /** What a chunk sums. */
+  readonly sums: readonly WordSum[]
+  /** How much each word of a chunk has, and how much those before it have. */
+  readonly size: string
+  readonly start: WordSum
+  /** Whether who has the last slot fills up a group. */
+  readonly grouped: boolean
 }
 
-/** A row of threads places the coordinates of a word. */
+/** A row of threads has a chunk, and each of its threads a word: mostly, few of its bits are set. */
 export function placeSteps(p: PlaceNest): readonly NestDefault[] {
   const s = new Steps(p.nest)
-  const outer = s.fuse(p.outer.map(named), `${p.word}_outer`)
-  const [block, words] = s.split(named(p.word), ROWS, 'thread')
-  s.reorder([outer, block, words, named(p.bit), ...p.inner.map(named)])
-  s.bind([outer, 'block.y'], [block, 'block.x'], [words, 'thread.y'], [named(p.bit), 'thread.x'])
+  const [block, row] = s.split(s.fuse([...p.outer, p.chunk].map(named), `${p.chunk}_all`)!, ROWS, 'row')
+  s.bind([block, 'block.x'], [row, 'thread.y'])
+  for (const sum of p.sums) {
+    const inner = new Steps(sum.nest)
+    const [rounds, lane] = inner.split(named(sum.loop), LANES, 'lane')
+    inner.bind([lane, 'thread.x'])
+    inner.step('unroll', { loop: inner.of(rounds!.name), by: ROUNDS })
+    s.steps.push(...inner.steps, kept(sum, s.of(row!.name)))
+  }
+  const size = new Steps(p.size)
+  size.bind([named(p.part), 'thread.x'])
+  s.steps.push(...size.steps)
+  s.bind([named(p.part), 'thread.x'])
+  s.steps.push(kept(p.start, s.of(p.part)))
+  s.step('unroll', { loop: `${p.start.nest}.${p.start.loop}`, by: AHEAD })
+  s.step('unroll', { loop: s.of(p.bit), ...(p.grouped ? { by: ROUNDS } : {}) })
   return [{ nest: p.nest, steps: s.steps }]
 }
+
+const kept = ({ buffer, copy }: WordSum, at: string): DefaultStep & Readonly<Record<string, unknown>> => ({
+  kind: 'cache_write',
+  buffer,
+  at,
+  scope: 'register',
+  into: copy,
+})
