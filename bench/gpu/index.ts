@@ -11,6 +11,8 @@ import { buildingText, preparationText, suiteText } from './report.ts'
 import { type Options, Session } from './session.ts'
 import { blockSparse } from './suites/block-sparse.ts'
 import { coraGraph } from './suites/cora-graph.ts'
+import { dynamic } from './suites/dynamic.ts'
+import { dynamicBuilding } from './suites/dynamic-building.ts'
 import { gemm } from './suites/gemm.ts'
 import { GROUPED, overGroups } from './suites/grouped.ts'
 import { overMatrices } from './suites/matrices.ts'
@@ -34,6 +36,8 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'sampled-blocks': sampledBlocks,
   ...Object.fromEntries(GROUPED.map((g) => [g.suite, overGroups(g)])),
   'tile-wise': tileWise,
+  dynamic,
+  'dynamic-building': dynamicBuilding,
   gemm,
   webgpu,
 }

@@ -2,13 +2,9 @@
 import { expect, test } from 'vitest'
 import { halves, widen } from '../../bench/gpu/blocks.ts'
 import type { Case } from '../../bench/gpu/case.ts'
-import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
-import type { Session } from '../../bench/gpu/session.ts'
 import { productsOf } from '../../bench/gpu/suites/gemm.ts'
 import { toBf16, toF16 } from '../../src/ir/half.ts'
-import { devices } from '../../src/node.ts'
-import { HostBlas } from './host-blas.ts'
-import { HostStream } from './host-stream.ts'
+import { untimed } from './untimed.ts'
 
 const SHAPE = [6, 5, 40] as const
 const SCHEDULES = [
@@ -18,35 +14,8 @@ const SCHEDULES = [
   'gemm-f16.spt:gemm_bf16.auto',
 ]
 
-/** Checks, and takes no time for measuring. */
-class Untimed extends OurDevice {
-  override async prepare(...args: Parameters<OurDevice['prepare']>): Promise<OurRun> {
-    const run = await super.prepare(...args)
-    run.measure = async () => ({ event: 1, flushed: 1, backToBack: null, repeats: 1 })
-    return run
-  }
-}
-
-async function cases(schedules: readonly string[], factor = 1): Promise<readonly Case[]> {
-  const stream = new HostStream()
-  const device = new Untimed(await devices.cpu())
-  const done: Case[] = []
-  const session = {
-    cuda: async () => device,
-    stream: async () => stream,
-    cublas: async () => new HostBlas(stream, factor),
-    options: { schedules },
-    ceilings: undefined,
-    culprits: new Map(),
-    late: () => false,
-    has: () => false,
-    done: async (c: Case) => void done.push(c),
-  } as unknown as Session
-  await productsOf(session, SHAPE)
-  expect(stream.live.size).toBe(0)
-  await device.close()
-  return done
-}
+const cases = (schedules: readonly string[], factor = 1): Promise<readonly Case[]> =>
+  untimed(schedules, (s) => productsOf(s, SHAPE), factor)
 
 const results = (all: readonly Case[], side: string): string[][] =>
   all.map((c) => c.entries.filter((e) => e.side === side && e.result === 'ok').map((e) => e.name))

@@ -30,7 +30,7 @@ const CASES = [
 
 type Type = 'f32' | Half
 
-interface Operands {
+export interface Operands {
   readonly A: ValueArray
   readonly B: ValueArray
   readonly dtype: Type
@@ -95,7 +95,12 @@ export function full(rows: number, columns: number, values: Float32Array): Csr {
   return { name: 'dense', rows, columns, indptr, indices, values }
 }
 
-function library(s: Session, arithmetic: Arithmetic, { A, B, dtype, expected, shape }: Operands): Contestant {
+/** The library's product. */
+export function library(
+  s: Session,
+  arithmetic: Arithmetic,
+  { A, B, dtype, expected, shape }: Operands,
+): Contestant {
   return peer(s, `cuBLAS ${arithmetic}`, async (stream) => {
     const blas = await s.cublas()
     const [m, n] = shape
