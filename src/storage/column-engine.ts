@@ -58,6 +58,8 @@ export class Frame<C extends Column> {
   sortedBy: Order = []
   /** Columns that are known to rise. */
   readonly rising = new Map<string, Rising>()
+  /** Expressions of which it was looked at that 32 bits hold all that they compute. */
+  readonly fitting = new WeakSet<Expr>()
   /** What is to be done when the frame is released. */
   onRelease: (() => void) | null = null
   readonly #owned = new Set<C>()

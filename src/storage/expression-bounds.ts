@@ -5,7 +5,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 
-type Known = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills'>
+type Known = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills' | 'fitting'>
 
 /** Bounds where they are known. `named`: of columns and sizes, if others than the frame's. */
 export const boundsIn = (
@@ -14,13 +14,12 @@ export const boundsIn = (
   named: NamedRange = (name) => frame.range(name),
 ): Interval | undefined => boundsOf(e, named, readIn(frame))
 
-/** The first part (of those `among`) that may leave 32 bits; `named` as there. */
+/** The first part that may leave 32 bits; `named` as there. */
 export const overflowOf = (
   frame: Known,
   e: Expr,
   named: NamedRange = (name) => frame.range(name),
-  among?: (x: Expr) => boolean,
-): ReturnType<typeof overflowIn> => overflowIn(e, named, readIn(frame), among)
+): ReturnType<typeof overflowIn> => overflowIn(e, named, readIn(frame), (x) => frame.fitting.has(x))
 
 /** @throws SptError `format/map-overflow` */
 export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
@@ -33,7 +32,7 @@ export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>,
   })
 
 const readIn =
-  (frame: Omit<Known, 'range'>): ReadRange =>
+  (frame: Omit<Known, 'range' | 'fitting'>): ReadRange =>
   (e, operands) => {
     if (e.kind !== 'load' && e.kind !== 'search') return undefined
     const list = frame.lists.get(e.buffer)?.values
@@ -46,7 +45,7 @@ const readIn =
 
 /** Orders and lists of a format hold coordinates below what lies beyond them, which pads them too. */
 function coordinatesIn(
-  { tables, fills }: Omit<Known, 'range'>,
+  { tables, fills }: Omit<Known, 'range' | 'fitting'>,
   name: string,
   at: Interval,
 ): Interval | undefined {

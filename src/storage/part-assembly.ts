@@ -172,6 +172,8 @@ function* mapped<C extends Column>(
   const overAxes = { extents, inFrame }
   yield* checkInverseWords(frame, instance.inverse, overAxes)
   const reads = unsureReads(frame, instance.inverse, overAxes)
+  // Maps fit, and inverses of what is on the axes; bounds of both in one may tell less.
+  for (const e of [...back, ...reads.map((r) => r.at)]) frame.fitting.add(e)
   const outside = [...coordinates].flatMap(beyond)
   const wrong = [
     ...back.map((e, k) => binary('ne', e, variable(dims[k]!.name))),

@@ -1,5 +1,5 @@
 /** What is said of a coordinate that the map of a part puts beside its axes, or that its inverse does not lead back to. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import type { PartInstance } from '../ir/format.ts'
 import { queriesIn } from '../ir/print-queries.ts'
@@ -27,8 +27,9 @@ export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): 
   const values = yield* frame.engine.valuesAt(frame, exprs, entry)
   const to = values.slice(dims.length)
   const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
-  const extent = extents.get(names[k]!)
-  const name = names[k]!
+  const name = names[k]
+  invariant(name !== undefined, 'a coordinate leaves its axis')
+  const extent = extents.get(name)
   const { order, map, lists } = r.part.instance
   const written = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
   const { span } = written
@@ -38,10 +39,10 @@ export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): 
   const where = asked.map(({ text }, d) => `${text} is ${answers[d]}`).join(' and ')
   return fail({
     code: 'format/map-range',
-    message: `at ${pointOf(dims, values.slice(0, dims.length))}${where && `, where ${where},`} the coordinate on ${names[k]} is ${to[k]}`,
+    message: `at ${pointOf(dims, values.slice(0, dims.length))}${where && `, where ${where},`} the coordinate on ${name} is ${to[k]}`,
     ...(span ? { span } : {}),
     expected:
-      extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${names[k]} being ${extent}`,
+      extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${name} being ${extent}`,
     hint: 'correct the map, or the extent of the axis',
   })
 }

@@ -1,10 +1,10 @@
 /** Sort keys from expressions, with their ranges. */
-import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
-import { boundsOf } from '../analysis/integers/ranges.ts'
+import { HIGHEST } from '../analysis/integers/interval.ts'
 import { add, call, type Expr, int, lt, select } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { SortKey, Unmeasured } from './engine-operands.ts'
+import { boundsIn } from './expression-bounds.ts'
 
 /** Expressions as keys from 0 on, one or two for each; what is not known of their values is measured. */
 export const keysOf = <C extends Column>(frame: Frame<C>, exprs: readonly Expr[]): Coroutine<SortKey[]> =>
@@ -24,11 +24,11 @@ export function* measured<C extends Column>(
       keys.push({ expr, extent })
       continue
     }
-    const known = boundsOf(expr, (name) => frame.range(name))
-    const [lo, hi] = known ? [known.lo, known.hi] : yield* frame.engine.bounds(frame, expr)
+    const known = boundsIn(frame, expr)
+    const [lo, hi] = known?.fits ? [known.lo, known.hi] : yield* frame.engine.bounds(frame, expr)
     if (lo >= 0) keys.push({ expr, extent: hi + 1 })
     // Where 31 bits do not hold the difference from the least: what is negative first, and then the other 31 bits.
-    else if (lo >= LOWEST && hi <= HIGHEST && Math.max(0, hi) - lo >= HIGHEST)
+    else if (Math.max(0, hi) - lo >= HIGHEST)
       keys.push(
         { expr: select(lt(expr, int(0)), int(0), int(1)), extent: 2 },
         { expr: call('bit_and', [expr, int(HIGHEST)]), extent: HIGHEST + 1 },

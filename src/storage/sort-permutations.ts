@@ -9,7 +9,7 @@ import { type Column, ENTRY, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 import { keysOf } from './sort-keys.ts'
-import { checkAsked } from './table-reads.ts'
+import { checkAsked, measure } from './table-reads.ts'
 
 export interface SortResult<C> {
   /** Place of each coordinate. */
@@ -53,7 +53,7 @@ export function* evaluateSort<C extends Column>(
   for (const { name } of ofEntries) frame.drop(name)
   const window = windowOf(sort, dim.extent, frame)
   // What is measured is often far less than what can be.
-  for (const query of sort.queries) domain.bounds.delete(query.name)
+  for (const { name } of sort.queries) if (domain.column(name)) yield* measure(domain, name)
   const windows = {
     expr: div(variable(sort.dim), domain.sized(window, '@window')),
     extent: Math.ceil(dim.extent / window),

@@ -1,12 +1,12 @@
 /**
  * Positions that expressions of formats read: places of sorts by coordinate, boundaries of lists that come with the data. One rule
  * for maps, inverses, conditions, keys and what queries ask, on every engine: a position that the array does not have is refused,
- * unless bounds tell that there is none. And what is computed of answers and boundaries fits 32 bits, as devices compute it.
+ * unless bounds tell that there is none. And what is computed fits 32 bits, as devices compute it, by the bounds of what there is.
  */
-import type { Interval, NamedRange } from '../analysis/integers/interval.ts'
+import { HIGHEST, type Interval, LOWEST, type NamedRange } from '../analysis/integers/interval.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../ir/expr.ts'
-import { freeVars, rewriteExpr, someExpr, substitute } from '../ir/expr-tree.ts'
+import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
 import { textOfAsked } from '../ir/print-queries.ts'
 import { operandsOf, type Query, sourceOf } from '../ir/queries.ts'
@@ -158,8 +158,8 @@ export function* refuseRead<C extends Column>(
 }
 
 /**
- * Before expressions are evaluated of all entries: they read nothing that is not there, and 32 bits hold what they compute of
- * the answers to `queries` and of lists. What places in sorts are asked for is looked at where the query is.
+ * Before expressions are evaluated of all entries: they read nothing that is not there, and 32 bits hold what they compute;
+ * `queries`: what they mention of these. What places in sorts are asked for is looked at where the query is.
  * @throws SptError `format/map-range`, `format/map-overflow`
  */
 export function* checkAsked<C extends Column>(
@@ -196,32 +196,34 @@ function* checkWords<C extends Column>(
   queries: readonly Query[],
   axes?: OverAxes,
 ): Coroutine<void> {
-  const ofData = new Set(queries.map((q) => q.name))
-  for (const { name } of frame.lists.values()) ofData.add(segmentsOf(name))
-  const counts = (e: Expr): boolean =>
-    someExpr(e, (x) =>
-      x.kind === 'var'
-        ? ofData.has(x.name)
-        : x.kind === 'load' && (frame.lists.has(x.buffer) || frame.fills.has(x.buffer)),
-    )
   const known = new Map<string, readonly [number, number]>()
   const range = rangeIn(frame, axes)
-  const over = () => overflowOf(frame, e, (name) => known.get(name) ?? range(name), counts)
+  const over = () => overflowOf(frame, e, (name) => known.get(name) ?? range(name))
   if (!over()) return
   // What there is, is often far less than what can be.
   for (const name of freeVars(e)) {
     const most = range(name)
     const isAxis = axes?.extents.has(name) ?? false
     if (name === ENTRY || !most || !(isAxis || frame.column(name))) continue
-    const [lo, hi] = yield* frame.engine.bounds(
-      frame,
-      isAxis ? axes!.inFrame(variable(name)) : variable(name),
-    )
-    known.set(name, [Math.max(lo, most[0]), Math.min(hi, most[1])])
-    if (!isAxis) frame.bounds.set(name, known.get(name)!)
+    if (isAxis) known.set(name, yield* measured(frame, axes!.inFrame(variable(name)), most))
+    else yield* measure(frame, name)
   }
   const still = over()
   if (still) refuseOverflow(still, textOf(still.expr, frame, queries))
+}
+
+/** From now on the frame knows what a column has, where that is less than what it may have. */
+export function* measure<C extends Column>(frame: Frame<C>, name: string): Coroutine<void> {
+  frame.bounds.set(name, yield* measured(frame, variable(name), frame.range(name)))
+}
+
+function* measured<C extends Column>(
+  frame: Frame<C>,
+  e: Expr,
+  most: readonly [number, number] = [LOWEST, HIGHEST],
+): Coroutine<readonly [number, number]> {
+  const [lo, hi] = yield* frame.engine.bounds(frame, e)
+  return [Math.max(lo, most[0]), Math.min(hi, most[1])]
 }
 
 /** As a format's text has it, with the names of the data. */

@@ -3,9 +3,11 @@
 import { foldInt } from '../../ir/constant-folding.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
+import { MATH, type MathFn } from '../../ir/math.ts'
 import { TRUTH, wrap } from '../../ir/numeric.ts'
 import type { BinaryOp } from '../../ir/ops.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
+import { endsOfBits } from './bit-ranges.ts'
 
 export interface Interval {
   readonly lo: number
@@ -110,12 +112,7 @@ export function intervalOf(
     case 'call':
       if (e.fn === 'abs') return interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
       if (e.fn === 'sign') return interval(-1, 1)
-      if (e.fn === 'popcount') return interval(0, 32)
-      if (e.fn === 'shift_right') return shiftedRight(a!, b!)
-      if (e.fn === 'bit_and') return bitsOfBoth(a!, b!)
-      return (e.fn === 'bit_or' || e.fn === 'bit_xor') && isBits(a!) && isBits(b!)
-        ? NATURAL
-        : wholeOf(e.dtype)
+      return MATH[e.fn].type === 'bits' ? ofBits(e.fn, a!, b) : wholeOf(e.dtype)
     // What a search finds: where it begins, or as far as it goes.
     case 'search':
       return interval(a!.lo, Math.max(a!.hi, b!.hi), a!.knownLo, a!.knownHi && b!.knownHi)
@@ -124,21 +121,11 @@ export function intervalOf(
   }
 }
 
-/** Zeros come in: what is left of a word by known places, or of what is not negative. */
-function shiftedRight(x: Interval, by: Interval): Interval {
-  if (by.lo !== by.hi || by.lo < 0 || by.lo > 31) return isBits(x) ? interval(0, x.hi) : wholeOf('i32')
-  if (isBits(x)) return interval(Math.floor(x.lo / 2 ** by.lo), Math.floor(x.hi / 2 ** by.lo))
-  return by.lo === 0 ? wholeOf('i32') : interval(0, 2 ** (32 - by.lo) - 1)
+/** Known are ends that are not those of any word, whatever the operands are, and that no sign is left. */
+function ofBits(fn: MathFn, x: Interval, y?: Interval): Interval {
+  const [lo, hi] = endsOfBits(fn, [x.lo, x.hi], y && [y.lo, y.hi])
+  return interval(lo, hi, lo > LOWEST, hi < HIGHEST || (lo >= 0 && x.lo < 0))
 }
-
-/** No more bits than either has. */
-function bitsOfBoth(x: Interval, y: Interval): Interval {
-  const ends = [x, y].filter(isBits).map((i) => i.hi)
-  return ends.length > 0 ? interval(0, Math.min(...ends)) : wholeOf('i32')
-}
-
-/** Whether the highest bit of 32 is surely 0. */
-const isBits = (x: Interval): boolean => isNonNegative(x) && x.hi <= HIGHEST
 
 /** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
 function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {

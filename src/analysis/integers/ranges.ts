@@ -1,8 +1,8 @@
 /** Bounds and signs of integer expressions, by what is known of names and arrays where they stand. */
 import { boundVarsOf } from '../../ir/bindings.ts'
 import { allocations } from '../../ir/definitions.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { children, perExpr, someExpr } from '../../ir/expr-tree.ts'
+import { type Expr, sub, variable } from '../../ir/expr.ts'
+import { children, perExpr, someExpr, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
@@ -21,7 +21,7 @@ import {
   type NamedRange,
   narrowed,
 } from './interval.ts'
-import type { Extents, Linear } from './linear.ts'
+import { type Extents, type Linear, linear } from './linear.ts'
 
 /** What is known of a register. */
 export interface Register {
@@ -60,8 +60,7 @@ export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
     const wraps = held !== exact
     const range = given?.within ? narrowed(held, ...given.within) : held
     // Of what wrapped, or was taken bit by bit, no check knows more than of data; but every check knows how many bits a shift leaves.
-    const bits = e.kind === 'call' && MATH[e.fn].type === 'bits'
-    return { range, ofData: leavesBits(e) ? false : ofData || wraps || bits, wraps }
+    return { range, ofData: leavesBits(e) ? false : ofData || wraps || isOfBits(e), wraps }
   })
 
 /** Whether this is a word without some of its upper bits, whatever it holds: less than a power of two. */
@@ -106,8 +105,13 @@ export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Inte
 /** Bounds of what is read of arrays, by the bounds of the operands, where those who have the arrays know. */
 export type ReadRange = (e: Expr, operands: readonly Interval[]) => Interval | undefined
 
-const exactly = (e: Expr, operands: readonly Interval[], named: NamedRange, read?: ReadRange): Interval =>
-  read?.(e, operands) ?? intervalOf(e, operands, named)
+/** A word is one that there may be here: formats compute nothing of it that wraps, as kernels do of data. */
+function exactly(e: Expr, operands: readonly Interval[], named: NamedRange, read?: ReadRange): Interval {
+  const own = read?.(e, operands) ?? intervalOf(e, operands, named)
+  return isOfBits(e) ? interval(own.lo, own.hi) : own
+}
+
+const isOfBits = (e: Expr): boolean => e.kind === 'call' && MATH[e.fn].type === 'bits'
 
 /** Bounds in exact integers, as hosts compute maps, where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
 export function boundsOf(e: Expr, named: NamedRange, read?: ReadRange): Interval | undefined {
@@ -115,21 +119,25 @@ export function boundsOf(e: Expr, named: NamedRange, read?: ReadRange): Interval
   return found.known ? found : undefined
 }
 
-/** The first part (of those that are `among`) of an i32 expression that may leave 32 bits, where its bounds are known. */
+/** The first part (of those not known to be `fitting`) of an i32 expression that may leave 32 bits, where its bounds are known. */
 export function overflowIn(
   e: Expr,
   named: NamedRange,
   read?: ReadRange,
-  among: (x: Expr) => boolean = () => true,
+  fitting: (x: Expr) => boolean = () => false,
 ): (Interval & { readonly expr: Expr }) | undefined {
   let found: (Interval & { readonly expr: Expr }) | undefined
   perExpr<Interval>((x, of) => {
+    if (fitting(x)) return ANY
     const own = exactly(x, children(x).map(of), named, read)
-    if (!found && x.dtype === 'i32' && beyond(own) && among(x)) found = { ...own, expr: x }
+    if (!found && x.dtype === 'i32' && beyond(own)) found = { ...own, expr: x }
     return x.dtype === 'i32' && !own.fits ? ANY : own
   })(e)
   return found
 }
+
+/** Names of names, as far as places of offsets are looked at. */
+const DEPTH = 3
 
 /**
  * What registers of a body hold: sizes, positions, index arrays, and what is made of them, are not negative unless they wrap,
@@ -144,6 +152,8 @@ export function registersOf(
   for (const v of boundVarsOf(body)) natural.add(v)
   const held = allocations(body).values()
   const index = new Set([...buffers, ...held].filter((b) => b.role === 'index').map((b) => b.name))
+  const offsets = new Set([...buffers, ...held].flatMap((b) => (b.positions ? [b.name] : [])))
+  const lets = new Map<string, Expr>()
   const data = new Set(params.flatMap((p) => (p.kind === 'size' ? [] : [p.name])))
   const isData = (e: Expr): boolean =>
     e.kind === 'load' ? !index.has(e.buffer) : e.kind === 'var' && data.has(e.name)
@@ -152,12 +162,22 @@ export function registersOf(
     walkStmts(body, (s) => {
       if (s.kind !== 'let') return
       natural.delete(s.name)
+      // A name of two values says nothing.
+      lets.set(s.name, (lets.get(s.name) ?? s.value) === s.value ? s.value : variable(s.name))
       if (someExpr(s.value, isData)) data.add(s.name)
     })
   }
   const values = valuesIn(body)
   const place = { range: NATURAL, ofData: false }
-  return registersBy((e) => {
+  /** `indptr[p + 1] - indptr[p]`. Of other positions, and of lists and tables, the first may be less than the second. */
+  const isLength = ({ op, a, b }: Extract<Expr, { kind: 'binary' }>): boolean => {
+    if (op !== 'sub' || a.kind !== 'load' || b.kind !== 'load' || a.buffer !== b.buffer) return false
+    if (!offsets.has(a.buffer)) return false
+    let gap = sub(a.index[0]!, b.index[0]!)
+    for (let depth = 0; depth < DEPTH; depth++) gap = substitute(gap, lets)
+    return isNonNegative(rangeOfSum(linear(gap), (x) => registers(x).range))
+  }
+  const registers = registersBy((e) => {
     switch (e.kind) {
       case 'builtin':
         return place
@@ -167,10 +187,7 @@ export function registersOf(
         return index.has(e.buffer) ? place : undefined
       case 'binary': {
         if (isWritten(values, e)) return { ofData: true }
-        // indptr[p + 1] - indptr[p]: a length.
-        const isLength =
-          e.op === 'sub' && e.a.kind === 'load' && e.b.kind === 'load' && e.a.buffer === e.b.buffer
-        return isLength && index.has(e.a.buffer) ? place : undefined
+        return isLength(e) ? place : undefined
       }
       case 'unary':
         return isWritten(values, e) ? { ofData: true } : undefined
@@ -178,6 +195,7 @@ export function registersOf(
         return undefined
     }
   })
+  return registers
 }
 
 /** Which integer expressions of a body cannot be negative. */
