@@ -266,6 +266,21 @@ export const childrenOf = (node: PartNode): readonly PartTree[] =>
 export const decidingIn = (node: PartNode): readonly Expr[] =>
   node.kind === 'index' ? [node.index] : node.cases.flatMap((c) => c.where ?? [])
 
+/** A condition of a format, and the queries that it may mention. */
+export interface Condition {
+  readonly where: Expr
+  readonly queries: readonly Query[]
+}
+
+/** The conditions of the cases that a part is under. */
+export function conditionsOf(tree: PartTree, part: number): readonly Condition[] {
+  if (tree.kind === 'leaf') return []
+  const k = childrenOf(tree).findIndex((child) => partsUnder(child).includes(part))
+  const where = tree.kind === 'cases' ? tree.cases[k]?.where : null
+  const below = childrenOf(tree)[k]
+  return [...(where ? [{ where, queries: tree.queries }] : []), ...(below ? conditionsOf(below, part) : [])]
+}
+
 export const partsUnder = (tree: PartTree): readonly number[] =>
   tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsUnder)
 

@@ -142,7 +142,7 @@ function* checkInverse<C extends Column>(
   },
 ): Coroutine<void> {
   const extents = new Map(trees.flat().map((l) => [l.axis.name, l.extent]))
-  const overAxes = { extents, inFrame: over.back }
+  const overAxes = { extents, inFrame: over.back, held: over.held }
   yield* checkInverseWords(frame, inverse.exprs, overAxes)
   const reads = inverse.exprs.map((e) => unsureReads(frame, [e], overAxes))
   const others = inverse.dims.flatMap((d, k) =>

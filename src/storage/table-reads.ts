@@ -45,6 +45,8 @@ export const namedBy = (dims: readonly { readonly name: string }[]): Named => ({
 export interface OverAxes {
   readonly extents: ReadonlyMap<string, number>
   readonly inFrame: (e: Expr) => Expr
+  /** What holds of entries of the frame that are none of padding. */
+  readonly held?: readonly Expr[]
 }
 
 /** The positions at which expressions read lists, where these may lack them; those inside of others first. */
@@ -200,13 +202,18 @@ function* checkWords<C extends Column>(
   const range = rangeIn(frame, axes)
   const over = () => overflowOf(frame, e, (name) => known.get(name) ?? range(name))
   if (!over()) return
+  const held = all(axes?.held ?? [])
+  const isAll = (axes?.held ?? []).length === 0
+  if (!isAll && (yield* frame.engine.first(frame, [held]))[0]! < 0) return
   // What there is, is often far less than what can be.
   for (const name of freeVars(e)) {
     const most = range(name)
     const isAxis = axes?.extents.has(name) ?? false
     if (name === ENTRY || !most || !(isAxis || frame.column(name))) continue
-    if (isAxis) known.set(name, yield* measured(frame, axes!.inFrame(variable(name)), most))
-    else yield* measure(frame, name)
+    if (isAxis) {
+      const at = axes!.inFrame(variable(name))
+      known.set(name, yield* measured(frame, isAll ? at : select(held, at, int(0)), most))
+    } else yield* measure(frame, name)
   }
   const still = over()
   if (still) refuseOverflow(still, textOf(still.expr, frame, queries))

@@ -8,7 +8,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'
-import { convertTensor } from '../../src/storage/stored-parts.ts'
+import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrix, written } from '../formats/written.ts'
 import { runs } from '../support/cases.ts'
@@ -205,7 +205,27 @@ function placesOf(site: Site, tensor: CoordTensor, values: readonly number[]): n
 const isSame = (e: Term, z: Int32Array): boolean =>
   new Set([0, 1, 2, 3, 4, 5].map((v) => e.exact(v, z))).size === 1
 
+/** A tensor's elements, in order. */
+const elements = ({ coords, values }: CoordTensor): string[] =>
+  Array.from(values!, (v, e) => `${coords.map((c) => c[e]).join()}: ${v}`).sort()
+
 describe('on the host', () => {
+  // Nothing is there, whatever 32 bits hold of what its inverse would make of it.
+  test('what is brought into padded rows comes back', () => {
+    fc.assert(
+      fc.property(tensors, lists, term, (tensor, z, e) => {
+        const text = formatOf('inverse', e).replace('sparse_variable(io, j)', 'sparse_fixed(io, j, 5)')
+        let made: ReturnType<typeof convertTensor> | null = null
+        const refused = diagnosticOf(() => {
+          made = convertTensor(tensor, written(text, 'z'), givenTo(tensor, z))
+        })
+        if (refused) expect(['format/map-overflow', 'check/literal-range']).toContain(refused.code)
+        else expect(elements(partsToCoords(made!))).toEqual(elements(tensor))
+      }),
+      { numRuns: runs(150) },
+    )
+  })
+
   test('what 32 bits do not hold is refused, and all else is as numbers have it', () => {
     let [refusals, accepted] = [0, 0]
     fc.assert(

@@ -10,7 +10,7 @@ import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
-import { type FormatInstance, filledAxes } from '../../ir/format.ts'
+import { conditionsOf, filledAxes } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { paddingsOf, widthsOf } from '../../storage/build-storage.ts'
 import { bindLists } from '../../storage/convert.ts'
@@ -21,7 +21,7 @@ import { checkFilled } from '../../storage/filled-slots.ts'
 import { givenList } from '../../storage/format-operands.ts'
 import { bindTables, type FilledTable, guarded } from '../../storage/inverse-remapping.ts'
 import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
-import { checkStanding } from '../../storage/ready/places.ts'
+import { checkStanding, type Standing } from '../../storage/ready/places.ts'
 import { checkLists, checkMask, checkMaskAgrees } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { keepsApart, type Storage } from '../../storage/storage.ts'
@@ -200,7 +200,9 @@ function partEntries(
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, FilledTable<TypedArray>>()
   const lists: CoordinateList[] = []
-  const placed: { instance: FormatInstance; dims: string[]; coordinates: ReadonlyMap<string, Expr> }[] = []
+  const placed: (Pick<Standing<TypedArray>, 'instance' | 'coordinates' | 'conditions'> & {
+    dims: string[]
+  })[] = []
   for (const r of kernel.reformats.toReversed()) {
     const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
     if (!part) continue
@@ -213,7 +215,8 @@ function partEntries(
     lists.push(...part.instance.lists)
     const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
     const coordinates = new Map(order.map((a) => [a, now.get(a)!]))
-    placed.push({ instance: part.instance, dims: r.from.map((a) => a.name), coordinates })
+    const conditions = conditionsOf(r.instance.tree, r.instance.parts.indexOf(part))
+    placed.push({ instance: part.instance, dims: r.from.map((a) => a.name), coordinates, conditions })
     now = new Map([...[...now].filter(([a]) => !order.includes(a)), ...old])
   }
   const { dtype, fill } = t.first
@@ -248,10 +251,10 @@ function partEntries(
   bindLists(frame, known.lists, known)
   bindTables(frame, loads)
   const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
-  for (const { instance, dims: of, coordinates: over } of placed) {
+  for (const { instance, dims: of, coordinates: over, conditions } of placed) {
     const dims = of.map((name) => ({ name, extent: known.extents.get(name)! }))
     const coordinates = new Map([...over].map(([a, e]) => [a, guarded(frame, substitute(e, there), loads)]))
-    runSync(checkStanding<TypedArray>(frame, { instance, dims, coordinates, lists: known.lists }))
+    runSync(checkStanding<TypedArray>(frame, { instance, dims, coordinates, conditions, lists: known.lists }))
     runSync(checkFilled<TypedArray>(frame, { instance, dims, coordinates, tables: loads }))
   }
   const column = (name: string): Int32Array => frame.column(name) as Int32Array

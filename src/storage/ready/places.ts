@@ -1,13 +1,16 @@
-/** Ready-made arrays of formats that take lists: elements stand where the map puts them, as far as lists alone say. */
+/**
+ * Ready-made arrays of formats: elements stand where the map puts them, in a part whose condition holds of them, as far as
+ * coordinates and lists alone say.
+ */
 import { neededBy } from '../../analysis/query-dependence.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { binary, type Expr, variable } from '../../ir/expr.ts'
+import { binary, type Expr, not, variable } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../ir/format.ts'
+import type { Condition, FormatInstance } from '../../ir/format.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { evaluateQueries } from '../attribute-queries.ts'
 import type { Column, Frame } from '../column-engine.ts'
-import { pointOf } from '../coordinate-text.ts'
+import { pointAt, pointOf } from '../coordinate-text.ts'
 import type { Coroutine } from '../coroutines.ts'
 import type { Scope } from '../engine-operands.ts'
 import { checkAsked } from '../table-reads.ts'
@@ -16,24 +19,38 @@ import { checkAsked } from '../table-reads.ts'
 export interface Standing<C> extends Pick<Scope<C>, 'dims' | 'lists'> {
   readonly instance: FormatInstance
   readonly coordinates: ReadonlyMap<string, Expr>
+  /** Over `dims`. */
+  readonly conditions: readonly Condition[]
 }
+
+const isOfLists = (q: Query): boolean => sourceOf(q, 'list') !== undefined
+
+/** Whether coordinates and these lists say whether it holds. */
+const isTold = (e: Expr, queries: readonly Query[], lists: ReadonlySet<string>): boolean =>
+  neededBy(e, queries).every(isOfLists) && !someExpr(e, (x) => x.kind === 'load' && !lists.has(x.buffer))
+
+/** Whether elements have to be looked at: maps of lists, and conditions, may say something else of them. */
+export const isToldOf = (
+  { tables }: FormatInstance,
+  conditions: readonly Condition[],
+  lists: ReadonlyMap<string, unknown>,
+): boolean =>
+  tables.some((t) => t.of === 'list') ||
+  conditions.some((c) => isTold(c.where, c.queries, new Set(lists.keys())))
 
 /**
  * Under another list than the one that arrays were made with, inverse maps give other coordinates, some of them twice.
- * @throws SptError `format/not-inverse`
+ * @throws SptError `format/not-inverse`, `format/leak`, `format/map-range`, `format/map-overflow`
  */
-export function* checkStanding<C extends Column>(
-  frame: Frame<C>,
-  { instance, dims, coordinates, lists }: Standing<C>,
-): Coroutine<void> {
+export function* checkStanding<C extends Column>(frame: Frame<C>, standing: Standing<C>): Coroutine<void> {
+  const { instance, dims, coordinates, lists } = standing
+  if (frame.n === 0 || dims.some((d) => !frame.column(d.name))) return
+  yield* checkConditions(frame, standing)
   const given = new Set(instance.tables.flatMap((t) => (t.of === 'list' ? [t.name] : [])))
-  if (given.size === 0 || frame.n === 0 || dims.some((d) => !frame.column(d.name))) return
-  const found = (q: Query): boolean => sourceOf(q, 'list') !== undefined
+  if (given.size === 0) return
   const told = instance.order.flatMap((name, k) => {
     const e = instance.map[k]!
-    const asked = neededBy(e, instance.queries)
-    const loads = someExpr(e, (x) => x.kind === 'load' && !given.has(x.buffer))
-    return asked.every(found) && !loads ? [{ name, e, asked }] : []
+    return isTold(e, instance.queries, given) ? [{ name, e, asked: neededBy(e, instance.queries) }] : []
   })
   const asked = instance.queries.filter((q) => told.some((t) => t.asked.includes(q)))
   const scope = { dims, lists, values: null, distinct: false, places: new Map(), sets: new Map() }
@@ -68,4 +85,29 @@ export function* checkStanding<C extends Column>(
     })
   }
   for (const { name } of asked) frame.drop(name)
+}
+
+/** What arrays of a part hold that its condition does not hold of, may be in no part, or in another one. */
+function* checkConditions<C extends Column>(
+  frame: Frame<C>,
+  { instance, dims, conditions, lists }: Standing<C>,
+): Coroutine<void> {
+  const scope = { dims, lists, values: null, distinct: false, places: new Map(), sets: new Map() }
+  const given = new Set(lists.keys())
+  for (const { where, queries } of conditions) {
+    if (!isTold(where, queries, given)) continue
+    const asked = neededBy(where, queries)
+    yield* evaluateQueries(frame, asked, scope)
+    yield* checkAsked(frame, [where], dims, asked)
+    const [at = -1] = yield* frame.engine.first(frame, [not(where)])
+    if (at >= 0)
+      fail({
+        code: 'format/leak',
+        message: `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, at)}, and its condition does not`,
+        ...(where.span ? { span: where.span } : {}),
+        expected: 'elements of which the condition of the part holds',
+        hint: 'take it out, or give the list that the arrays were made with',
+      })
+    for (const { name } of asked) frame.drop(name)
+  }
 }

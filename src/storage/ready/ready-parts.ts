@@ -3,7 +3,13 @@
 import type { TypedArray } from '../../ir/arrays.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { variable } from '../../ir/expr.ts'
-import { filledAxes, type Instance, type PartInstance } from '../../ir/format.ts'
+import {
+  type Condition,
+  conditionsOf,
+  filledAxes,
+  type Instance,
+  type PartInstance,
+} from '../../ir/format.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import { bindLists } from '../convert.ts'
 import { runSync } from '../coroutines.ts'
@@ -16,7 +22,7 @@ import { keepsApart } from '../storage.ts'
 import { levelsOf, partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkOnce, isTold, levelsTell } from './disjoint.ts'
-import { checkStanding } from './places.ts'
+import { checkStanding, isToldOf } from './places.ts'
 import { checkLists, checkMask, checkMaskAgrees, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
@@ -30,7 +36,8 @@ export interface PartArrays {
  * Ready-made arrays of every part as a tensor in a format; nothing is copied.
  *
  * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
- * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and as `validateStored`
+ * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`,
+ * `format/map-overflow`, `bind/duplicate`, and as `validateStored`
  */
 export function partsFromArrays(
   instance: Instance,
@@ -52,11 +59,14 @@ export function partsFromArrays(
     })
   }
   checkCoordinates(stored)
-  for (const p of parts) if (p.part.instance.tables.some((t) => t.of === 'list')) checkPlaces(p, stored)
+  for (const [k, p] of parts.entries()) {
+    const conditions = conditionsOf(instance.tree, k)
+    if (isToldOf(p.part.instance, conditions, given.lists)) checkPlaces(p, stored, conditions)
+  }
   return stored
 }
 
-function checkPlaces(p: StoredPart, of: StoredParts): void {
+function checkPlaces(p: StoredPart, of: StoredParts, conditions: readonly Condition[]): void {
   const { instance } = p.part
   const { stored, inverse } = levelsOf(p, of)
   const own = instance.order.map((a) => ({ name: `@${a}`, extent: p.storage.levels.get(a)!.extent }))
@@ -71,7 +81,13 @@ function checkPlaces(p: StoredPart, of: StoredParts): void {
   bindTables(frame, inverse.tables)
   const coordinates = new Map(instance.order.map((a) => [a, variable(`@${a}`)]))
   runSync(
-    checkStanding<TypedArray>(frame, { instance, dims: inverse.dims, coordinates, lists: of.given.lists }),
+    checkStanding<TypedArray>(frame, {
+      instance,
+      dims: inverse.dims,
+      coordinates,
+      conditions,
+      lists: of.given.lists,
+    }),
   )
   frame.release()
 }
