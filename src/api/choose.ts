@@ -58,6 +58,8 @@ export interface Facts {
   readonly facts: DeviceFacts
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
+  /** Statistics that runs have told, by name. */
+  readonly found?: ReadonlyMap<string, number>
 }
 
 /** A question about some inputs. */
@@ -135,8 +137,10 @@ const modelFor = (on: ChosenFor): CostModel | null => costModel(kindOf(on), isNa
 
 /** The values of what was asked. @throws SptError `choose/unknown-…`, where one is not known */
 export const lookupOf =
-  (asking: Asking, { statistics, facts }: Facts, on: ChosenFor): Lookup =>
+  (asking: Asking, { statistics, facts, found }: Facts, on: ChosenFor): Lookup =>
   (variable) => {
+    const told = found?.get(variable.name)
+    if (told !== undefined) return told
     const question = asking.device.get(variable.name)
     if (question) return deviceAnswer(on, facts, question, variable)
     const statistic = asking.statistics.get(variable.name)

@@ -20,7 +20,10 @@ import {
 } from './choose.ts'
 import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
 import { CompiledVariants } from './compiled-variants.ts'
+import { drawnInputs } from './drawn-inputs.ts'
 import { takenBy } from './format-data.ts'
+import { isOpen, settled } from './selecting.ts'
+import { Selection } from './selection.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
@@ -39,7 +42,10 @@ export class CompiledChoice extends CompiledKernel {
   /** That were chosen, by schedule and arguments. */
   readonly #chosen = new Set<string>()
   readonly #compiled = new CompiledVariants<Compilable>()
-  readonly #bound = new WeakMap<Bound, ChosenKernel<Compilable>>()
+  readonly #bound = new WeakMap<
+    Bound,
+    { readonly variant: ChosenKernel<Compilable>; readonly asking: Question<Compilable> }
+  >()
 
   constructor(open: OpenChoice<Compilable>, device: Device) {
     super()
@@ -76,7 +82,7 @@ export class CompiledChoice extends CompiledKernel {
     const { kernel } = variant.kernel.compilation
     const { tensors, params, seed } = valuesIn(kernel, this.#takenBy(variant, asking))
     const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
-    this.#bound.set(bound, variant)
+    this.#bound.set(bound, { variant, asking })
     return bound
   }
 
@@ -86,20 +92,18 @@ export class CompiledChoice extends CompiledKernel {
 
   async prepare(inputs: ChoiceInputs | Bound): Promise<PreparedKernel> {
     if (isBound(inputs)) {
-      const variant = this.#bound.get(inputs)
-      if (!variant)
+      const known = this.#bound.get(inputs)
+      if (!known)
         return fail({
           code: 'choose/other-binding',
           message: `these data were not bound for ${this.#name}`,
           expected: 'what its own `bind` gave',
           hint: 'bind them with this kernel, or prepare them with the one they were bound for',
         })
-      return this.#prepared(await this.#compile(variant), inputs, variant.chosen)
+      return this.#prepared(known.variant, known.asking, inputs)
     }
     const asking = await broughtQuestion(this.#open, this.device, inputs)
-    const variant = this.#answer(asking)
-    const compiled = await this.#compile(variant)
-    return this.#prepared(compiled, compiled.bind(this.#takenBy(variant, asking)), variant.chosen)
+    return this.#prepared(this.#answer(asking), asking)
   }
 
   /** Releases every variant; those that are chosen later are compiled anew. */
@@ -134,9 +138,43 @@ export class CompiledChoice extends CompiledKernel {
     )
   }
 
-  async #prepared(compiled: CompiledSchedule, bound: Bound, choice: Chosen): Promise<PreparedKernel> {
+  async #prepared(
+    variant: ChosenKernel<Compilable>,
+    asked: Question<Compilable>,
+    bound?: Bound,
+  ): Promise<PreparedKernel> {
+    const { statistics } = this.#open.choice
+    if (isOpen(statistics, variant.chosen)) {
+      const asking = this.#drawn(asked)
+      const selection = await Selection.create<ChosenKernel<Compilable>>(
+        {
+          statistics,
+          unknown: asking.statistics.unknown,
+          choose: (found) => this.#answer({ ...asking, found }),
+          chosen: ({ chosen }) => chosen,
+          compile: (v) => this.#compile(v),
+          bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),
+        },
+        variant,
+      )
+      return new PreparedKernel(selection.kernel, selection.executable, selection)
+    }
+    const compiled = await this.#compile(variant)
     const { source } = compiled.compilation
-    return new PreparedKernel(compiled, await Executable.create(compiled.program, bound, { source }), choice)
+    const data = bound ?? compiled.bind(this.#takenBy(variant, asked))
+    const executable = await Executable.create(compiled.program, data, { source })
+    return new PreparedKernel(compiled, executable, settled(compiled, executable, variant.chosen))
+  }
+
+  /** Random tensors are the same under all schedules. */
+  #drawn(asking: Question<Compilable>): Question<Compilable> {
+    const { choice, base } = this.#open
+    const { seed } = asking.inputs
+    if (seed === undefined) return asking
+    const used = usedByChoice(choice)
+    const values = valuesIn(base.compilation.source, { ...asking.inputs, statistics: {} })
+    const { tensors } = drawnInputs(base.compilation.source, { ...values, seed }, used)
+    return { ...asking, inputs: { ...asking.inputs, ...(tensors && { tensors }) } }
   }
 
   #undecided(): never {

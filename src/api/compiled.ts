@@ -2,7 +2,6 @@
 import type { RefOptions, RefOutputs } from '../reference/index.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
-import { withValues } from '../run/bind/update-values.ts'
 import { Turns } from '../run/call-queue.ts'
 import type { Compilation } from '../run/compile.ts'
 import { checkFits, Executable, type Program } from '../run/execute.ts'
@@ -19,7 +18,7 @@ import { expectArgument, expectName, expectOptions, isRecord } from './argument-
 import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
 import { checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
-import type { Chosen } from './choice-conditions.ts'
+import { type RunChoice, running, type Selecting, settled } from './selecting.ts'
 import type { Bindable } from './tensors.ts'
 import { Uncloneable } from './uncloneable.ts'
 
@@ -122,22 +121,50 @@ export class CompiledSchedule extends CompiledKernel {
  * the device at once: what is to come before them is awaited.
  */
 export class PreparedKernel extends Uncloneable {
-  readonly kernel: CompiledKernel
-  readonly executable: Executable
-  /** The same for calls that are part of another. */
-  readonly #within: Executable
+  readonly #selecting: Selecting<CompiledKernel>
   readonly #turns = new Turns()
-  /** Which schedule was chosen, and why; `null` where there was no choice. */
-  readonly choice: Chosen | null
 
-  constructor(kernel: CompiledKernel, executable: Executable, choice: Chosen | null = null) {
+  constructor(
+    kernel: CompiledKernel,
+    executable: Executable,
+    selecting: Selecting<CompiledKernel> = settled(kernel, executable, null),
+  ) {
     super()
-    this.kernel = kernel
-    // What is done around `preserving` takes turns by itself.
-    this.executable = this.#turns.of(executable, ['free', 'preserving', 'output'])
-    this.#within = executable
-    this.choice = choice
+    this.#selecting = selecting
     for (const t of executable.chained.values()) t.joins(this.#turns)
+  }
+
+  /** Under the schedule of the latest run, where runs choose it. */
+  get kernel(): CompiledKernel {
+    return this.#selecting.kernel
+  }
+
+  get executable(): Executable {
+    // What is done around `preserving` takes turns by itself.
+    return this.#turns.of(this.#within, ['free', 'preserving', 'output'])
+  }
+
+  /** The same for calls that are part of another. */
+  get #within(): Executable {
+    return this.#selecting.executable
+  }
+
+  /**
+   * Which schedule was chosen, and why; `null` where there was no choice. Where runs find what it was chosen by, that of the latest
+   * run; `known()` waits for what that has found.
+   */
+  get choice(): RunChoice | null {
+    return this.#selecting.choice
+  }
+
+  /** Resolves when what runs have found so far, and the next is chosen by, has been read back from the device. */
+  known(): Promise<void> {
+    return this.#turns.take(() => this.#selecting.known())
+  }
+
+  /** A run in its turn, of the schedule that is chosen for it. */
+  #running<T>(work: (executable: Executable) => Promise<T>): Promise<T> {
+    return this.#turns.take(() => running(this.#selecting, work))
   }
 
   /**
@@ -161,15 +188,12 @@ export class PreparedKernel extends Uncloneable {
     expectName('an input', name)
     checkWritable(this.#within, name)
     const update = updateOf(this.executable.bound.kernel, name, values)
-    return this.#turns.take(async () => {
-      const written = withValues(this.#within.bound, name, update)
-      await this.#within.rebind(written.bound, written.buffers)
-    })
+    return this.#turns.take(() => this.#selecting.write(name, update))
   }
 
   /** Runs all launches; resolves when they have finished. */
   run(): Promise<void> {
-    return this.executable.run()
+    return this.#running((e) => e.run())
   }
 
   /**
@@ -188,7 +212,7 @@ export class PreparedKernel extends Uncloneable {
   /** Times of a run as benchmarks want them: warm, with flushed caches, or the mean of many in a graph. */
   async measure(options: MeasureOptions = {}): Promise<Measurement> {
     expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
-    return this.executable.measure(options)
+    return this.#running((e) => e.measure(options))
   }
 
   /**
@@ -208,7 +232,7 @@ export class PreparedKernel extends Uncloneable {
   async time(repeats: number): Promise<number[]> {
     const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
     expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
-    return this.executable.time(repeats)
+    return this.#running((e) => e.time(repeats))
   }
 
   /**
@@ -230,7 +254,7 @@ export class PreparedKernel extends Uncloneable {
    */
   output(name: string): ResidentDense {
     expectBuffer(this.kernel.compilation.source, name)
-    return this.#within.output(name, this.#turns)
+    return this.#selecting.owner.output(name, this.#turns)
   }
 
   /** All that it writes, as `read`, by name. */
@@ -254,24 +278,20 @@ export class PreparedKernel extends Uncloneable {
    */
   async verify(options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
-    const executable = this.#within
-    return this.#turns.take(() =>
-      executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options)),
+    return this.#running((e) =>
+      e.preserving(['inout'], () => verify(this.kernel.compilation.source, e, options)),
     )
   }
 
   /** As `verify`, with results of the reference that are at hand: they have to be those of what is bound. */
   verifyAgainst(expected: RefOutputs): Promise<Verification> {
-    const executable = this.#within
-    return this.#turns.take(() =>
-      executable.preserving(['inout'], () =>
-        verifyAgainst(this.kernel.compilation.source, executable, expected),
-      ),
+    return this.#running((e) =>
+      e.preserving(['inout'], () => verifyAgainst(this.kernel.compilation.source, e, expected)),
     )
   }
 
   /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */
   free(): void {
-    this.executable.free()
+    this.#selecting.free()
   }
 }

@@ -1,9 +1,11 @@
 /** What conditions ask of formats: the share of a tensor that they store. */
 import { byName } from '../ast/by-name.ts'
 import { type Coverage, coverageText, withNumbers } from '../elaborate/index.ts'
+import { evaluate } from '../ir/evaluate.ts'
 import type { Expr } from '../ir/expr.ts'
-import type { Instance } from '../ir/format.ts'
+import { type Instance, ofOrder } from '../ir/format.ts'
 import { remembered } from '../ir/remembered.ts'
+import type { Found } from '../ir/stage1.ts'
 import { asksForValues } from '../storage/convert.ts'
 import { slotsOf } from '../storage/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
@@ -12,11 +14,33 @@ import { givenFor, instanceOf } from './format-values.ts'
 import { KnownOfArrays } from './known-arrays.ts'
 
 /** Arguments are known by now. */
-const instanceFor = remembered((c: Coverage): Instance => {
-  const args = withNumbers(c, (e) => constantValue(e, c.span)).args
-  const values = args.map((a) => (typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value))
-  return instanceOf(c.format, values, { span: c.span })
-})
+const argumentsOf = (c: Coverage): readonly (number | string)[] =>
+  withNumbers(c, (e) => constantValue(e, c.span)).args.map((a) =>
+    typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value,
+  )
+
+const instanceFor = remembered(
+  (c: Coverage): Instance => instanceOf(c.format, argumentsOf(c), { span: c.span }),
+)
+
+/** Whether a run that finds these lists tells the share. */
+export const tells = ({ tensor, format, args }: Found, c: Coverage): boolean =>
+  tensor === c.tensor &&
+  ofOrder(format, c.format.over.length) === c.format &&
+  args.join() === argumentsOf(c).join()
+
+/** The share by the lengths of the lists that a run found. */
+export function foundShare(
+  { width, slots }: Found,
+  counts: ArrayLike<number>,
+  elements: number,
+  sizes: ReadonlyMap<string, number>,
+): number {
+  if (elements === 0) return 0
+  let listed = 0
+  for (let k = 0; k < counts.length; k++) listed += Math.ceil(counts[k]! / width) * width
+  return (listed * evaluate(slots, sizes)) / elements
+}
 
 /** Whether it matters which values the tensor has. */
 export const asksValues = (c: Coverage): boolean => asksForValues(instanceFor(c))

@@ -79,6 +79,8 @@ export class Statistics {
   /** Resident tensors without their values. */
   readonly #structures = new Map<string, Tensor>()
   readonly #coverages = new Map<Coverage, number>()
+  /** Names of statistics that only runs tell. */
+  readonly unknown = new Set<string>()
   #whole: ReadonlyMap<string, Int32Array | null> | undefined
 
   constructor(kernel: Kernel1, given: BoundValues) {
@@ -136,7 +138,12 @@ export class Statistics {
     const axes = axesOfBinding(this.#kernel, name)
     // Arrays of a format are not those of the kernel's axes.
     const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
-    if (!own || own instanceof DenseOnDevice || !isOwn) return this.#unknown(asked, name)
+    if (!own || own instanceof DenseOnDevice || !isOwn) {
+      // A run will tell; until then nothing is taken to be left out.
+      if (!c.live) return this.#unknown(asked, name)
+      this.unknown.add(asked.name)
+      return 1
+    }
     const found = coverage(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
     this.#coverages.set(c, found)
     return found

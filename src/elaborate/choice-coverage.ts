@@ -2,7 +2,6 @@
 import { appliedName } from '../ast/applied-name.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { isDenseChain } from '../ir/axis.ts'
 import { constant, type Expr } from '../ir/expr.ts'
 import type { OrderedFormat } from '../ir/format.ts'
 import { printExpr1 } from '../ir/print-stage1.ts'
@@ -20,6 +19,10 @@ export interface Coverage {
   readonly called: string
   /** Numbers over the parameters of the choice; names of lists and sets. */
   readonly args: readonly (Expr | string)[]
+  /** Schedules of the choice find it in each run: nothing has to be known of it before the first. */
+  readonly live?: boolean
+  /** Where the text names the tensor. */
+  readonly named: Span
   readonly span: Span
 }
 
@@ -91,6 +94,7 @@ export function coverageOf(
       format,
       called: use.format.name,
       args,
+      named: of.span,
       span: e.span,
     }
   )
@@ -102,24 +106,14 @@ function formatUse(e: Ast.Expr): Ast.FormatUse | null {
   return e.kind === 'call' && !e.by ? { format: e.fn, args: e.args, span: e.span } : null
 }
 
-/** The dimensions of a tensor whose elements are known once data are bound. */
-function orderOf(
-  { name, span }: Ast.Name,
-  { name: own, axes, buffers }: Kernel1,
-  report: Report,
-): number | null {
-  const byName = new Map(axes.map((a) => [a.name, a]))
-  const isBound = (b: Kernel1['buffers'][number]): boolean =>
-    b.role === 'in' || b.role === 'inout' || b.axes.some((a) => !isDenseChain(byName, a))
+/** How many dimensions a tensor has. */
+function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1, report: Report): number | null {
   const buffer = buffers.find((b) => b.name === name)
-  const candidates = buffers.filter(isBound).map((b) => b.name)
-  if (buffer && isBound(buffer)) return buffer.axes.length
+  if (buffer) return buffer.axes.length
   return report.error({
-    code: buffer ? 'check/statistic' : 'check/unknown-buffer',
-    message: buffer
-      ? `${name} is dense and no input: nothing is known of its elements before the kernel runs`
-      : `kernel ${own} has no buffer ${name}`,
+    code: 'check/unknown-buffer',
+    message: `kernel ${own} has no buffer ${name}`,
     span,
-    ...(buffer ? { expected: `one of ${candidates.join(', ')}` } : { lookup: { name, candidates } }),
+    lookup: { name, candidates: buffers.map((b) => b.name) },
   })
 }

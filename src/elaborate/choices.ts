@@ -8,6 +8,7 @@ import { ChoiceNames, type DeviceQuestion, decidedParams, type Statistic } from 
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names, settled, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
+import { knownStatistics } from './live-coverage.ts'
 import type { Resolve } from './resolve.ts'
 import { type ScheduleParam, wrongArgument } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
@@ -67,12 +68,15 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
   )
   const branches = c.branches.map((b) => branchOf(c, b, names, r))
   if (report.count > before || branches.some((b) => b === null)) return null
+  const schedules = branches.flatMap((b) => b!.calls.map((call) => call.schedule))
+  const statistics = knownStatistics(names.statistics, schedules, kernel, report)
+  if (report.count > before) return null
   return {
     kernel: c.kernel.name,
     name: c.name.name,
     params,
     branches: branches as Branch[],
-    statistics: names.statistics,
+    statistics,
     device: names.device,
     span: c.name.span,
   }

@@ -4,6 +4,7 @@ import { print, printGroup, printParts, printStep } from '../ast/print.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from './choice-names.ts'
 import { checkArguments } from './format-uses.ts'
+import { knownStatistics } from './live-coverage.ts'
 import type { Resolve } from './resolve.ts'
 import { StepWalk } from './schedules.ts'
 import { isEmpty } from './space-emptiness.ts'
@@ -102,7 +103,7 @@ class Elaboration {
       conditions: this.#numbers.conditions,
       body,
       names: { formats: applied, uses, memories, instrs },
-      statistics: this.#names.statistics,
+      statistics: knownStatistics(this.#names.statistics, [], this.#r.kernel, this.#r.report),
       device: this.#names.device,
       text: print({ kind: 'file', imports: [], decls: [this.#s], span: name.span }),
       span: name.span,

@@ -14,7 +14,7 @@ import type { Dtype } from './dtype.ts'
 import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
-import type { Capacity, NestDefault, Param, Role } from './stage1.ts'
+import type { Capacity, Found, NestDefault, Param, Role } from './stage1.ts'
 import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
@@ -226,6 +226,7 @@ export interface Kernel2 {
   readonly lostWrites?: LostWrites | undefined
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
+  readonly found?: readonly Found[] | undefined
   /** What the schedule requires of sizes. */
   readonly facts?: readonly Fact[] | undefined
   readonly span?: Span | undefined
@@ -285,6 +286,7 @@ export interface Plan {
   readonly steps: readonly PlanStep[]
   readonly lostWrites?: LostWrites | undefined
   readonly capacities?: readonly Capacity[] | undefined
+  readonly found?: readonly Found[] | undefined
   /** Sizes for which this plan is right; others are refused when it is bound. */
   readonly facts?: readonly Fact[] | undefined
 }

@@ -6,7 +6,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load } from './expr.ts'
-import type { Instance } from './format.ts'
+import type { AnyFormat, Instance } from './format.ts'
 import type { Monoid } from './monoid.ts'
 
 /** A non-negative i32 that shapes depend on (`size`), or a scalar operand of the arithmetic. */
@@ -156,6 +156,19 @@ export interface Capacity {
   readonly capacity: Expr
 }
 
+/** What each run finds of a dense tensor, which stays where it is: the lists of a format. */
+export interface Found {
+  readonly tensor: string
+  readonly format: AnyFormat
+  readonly args: readonly (number | string)[]
+  /** How many coordinates are found for each list. */
+  readonly counts: string
+  /** Lists are filled up to multiples of this. */
+  readonly width: number
+  /** Slots for values that a listed coordinate has. Over sizes. */
+  readonly slots: Expr
+}
+
 /** Steps on the loops of a nest where a schedule names none of them, and devices have threads: the first legal ones are taken. */
 export interface NestDefault {
   readonly nest: string
@@ -178,5 +191,6 @@ export interface Kernel1 {
   readonly reformats: readonly Reformat[]
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
+  readonly found?: readonly Found[] | undefined
   readonly span?: Span | undefined
 }

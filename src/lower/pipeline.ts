@@ -177,6 +177,7 @@ function lowerThrough(
       makeLaunches(loops, names, options.together ? 1 : options.lanes),
     ),
     ...(loops.capacities ? { capacities: loops.capacities } : {}),
+    ...(loops.found ? { found: loops.found } : {}),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }

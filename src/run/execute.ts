@@ -32,7 +32,8 @@ export { compileOn, lanesOf, type Program } from './compiled-program.ts'
 export class Executable {
   readonly program: Program
   #bound: Bound
-  readonly #memory: ReadonlyMap<string, DeviceBuffer>
+  /** Of the plan's own buffers, by name. */
+  readonly memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, BufferLocation>
   readonly #commands: readonly Command[]
   #instead: Instead | undefined
@@ -56,7 +57,7 @@ export class Executable {
     this.#shared = shared
     this.#source = source
     this.#bound = bound
-    this.#memory = memory
+    this.memory = memory
     this.#residents = resident
     this.#chained = chained
     this.#resident = new Map([...(resident?.buffers ?? []), ...chained.buffers])
@@ -142,7 +143,7 @@ export class Executable {
         )
       const executable = new Executable(program, bound, memory, chained, origin)
       await pack(executable.#contents, executable.#places, executable.#resident)
-      await executable.#bring(() => true)
+      await executable.#bring((b) => !there.has(b.name))
       executable.#instead = program.instead?.(bound, memory)
       return executable
     } catch (error) {
@@ -159,15 +160,15 @@ export class Executable {
 
   async #bring(which: (b: Buffer) => boolean): Promise<void> {
     for (const [name, place] of this.#places) {
-      const known = which(place.buffer) && !this.#resident.has(name) && !this.#shared?.buffers.has(name)
-      const values = known ? this.bound.arrays.get(name) : undefined
-      if (values) await this.#upload(place, values)
+      const isFixed = !which(place.buffer) || this.#resident.has(name) || this.#isOthers(name)
+      const values = this.bound.arrays.get(name)
+      if (values && !isFixed) await this.#upload(place, values)
     }
   }
 
   /** New values for one input, in storage order. @throws SptError `run/shared` where others read the same memory */
   async write(name: string, values: ValueArray): Promise<void> {
-    if (this.#shared?.buffers.has(name))
+    if (this.#isOthers(name))
       fail({
         code: 'run/shared',
         message: `the memory of ${name} is read by all kernels of its workspace`,
@@ -177,6 +178,7 @@ export class Executable {
     await this.#upload(this.#place(name), values)
   }
 
+  #isOthers = (name: string): boolean => !this.#shared?.isOwn && !!this.#shared?.buffers.has(name)
   /** Other values in some buffers of the same structure. */
   async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
     this.#bound = bound
@@ -221,7 +223,7 @@ export class Executable {
     return measured
   }
 
-  /** The values of a buffer in storage order. */
+  /** In storage order. */
   async values(name: string): Promise<ValueArray> {
     const { device } = this.program
     const { buffer, memory, at } = this.#place(name)
@@ -277,7 +279,7 @@ export class Executable {
   free(): void {
     this.#instead?.free()
     const shared = this.#shared?.buffers
-    for (const [name, b] of this.#memory)
+    for (const [name, b] of this.memory)
       if (!this.#resident.has(name) && !shared?.has(name)) this.#lent.of(name, b).free()
     this.#chained.release()
     this.#shared?.release()

@@ -25,6 +25,8 @@ export interface Residents {
 
 /** Memory that several executables use; whoever gives it fills it, and nobody writes what is only read. */
 export interface SharedMemory {
+  /** Whether they are one kernel on the same data, under different schedules: then new values may be written by any of them. */
+  readonly isOwn?: boolean
   /** By buffer of the program: what is only read holds what is bound, anything else is overwritten by each run. */
   readonly buffers: ReadonlyMap<string, DeviceBuffer>
   /** Called when the executable is freed, which may be more than once. */

@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { physicalGrid } from '../backends/grid-folding.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Expr } from '../ir/expr.ts'
-import type { Launch } from '../ir/loops.ts'
+import type { Launch, PlanStep } from '../ir/loops.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../runtime/device.ts'
 import type { Bound } from './bind/index.ts'
 import type { Program } from './compiled-program.ts'
@@ -12,6 +12,7 @@ export function commandsOf(
   program: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
+  wanted: (step: PlanStep) => boolean = () => true,
 ): Command[] {
   const { plan, device } = program
   const commands: Command[] = []
@@ -24,11 +25,11 @@ export function commandsOf(
   for (const step of plan.steps) {
     if (step.kind === 'clear') {
       const buffer = memory.get(step.buffer)!
-      if (buffer.bytes > 0) commands.push({ kind: 'clear', buffer })
+      if (buffer.bytes > 0 && wanted(step)) commands.push({ kind: 'clear', buffer })
       continue
     }
     const entry = entries[next++]!
-    const grid = gridOf(device, step, bound)
+    const grid = wanted(step) ? gridOf(device, step, bound) : undefined
     if (!grid) continue
     const args = entry.args.map((a): ArgValue => {
       if (a.kind === 'buffer') return memory.get(a.name)!

@@ -29,6 +29,7 @@ const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[
   lostWrites: k.lostWrites,
   defaults: k.defaults,
   capacities: k.capacities,
+  found: k.found,
 })
 
 interface Known extends NestOutcome {

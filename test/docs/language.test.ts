@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AXIS_KINDS } from '../../src/ast/axisdef.ts'
 import { MATH } from '../../src/ir/math.ts'
 import { QUERIES, QUERY_WORDS } from '../../src/ir/queries.ts'
-import { coords, devices, load, type SptError, type SptProgram } from '../../src/node.ts'
+import { coords, dense, devices, load, type SptError, type SptProgram } from '../../src/node.ts'
 import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { count } from '../../src/search/points.ts'
@@ -85,6 +85,7 @@ test('has the choices that are tried below', () => {
     ['aggregate', 'sized'],
     ['aggregate', 'expected'],
     ['aggregate', 'filled'],
+    ['rectified', 'by_run'],
   ])
 })
 
@@ -118,6 +119,26 @@ test('a choice by what a format stores', async () => {
   ]
   const { chosen } = await open.choose('cpu', { tensors: { A: coords([4, 6], columns) } })
   expect([chosen.text, chosen.values]).toEqual(['rows(2)', { b: 2, 'covered(A, bsr(2))': 8 / 24 }])
+})
+
+test('a choice that runs make', async () => {
+  const compiled = await program
+    .kernel('rectified')
+    .schedule('by_run')
+    .compile(await devices.cpu())
+  const S = dense([16, 16], new Float32Array(256).fill(-1).fill(2, 0, 4))
+  const V = dense([16, 1], new Float32Array(16).fill(1))
+  const prepared = await compiled.prepare({ tensors: { S, V } })
+  const taken: (string | undefined)[] = []
+  for (const _ of [0, 1, 2]) {
+    await prepared.run()
+    taken.push(prepared.choice?.text)
+  }
+  expect(taken).toEqual(['whole', 'found', 'found'])
+  expect(prepared.choice?.covered).toEqual({
+    'covered(H, bsr(4))': { value: 1 / 16, from: 'last run', found: 1 / 16 },
+  })
+  expect((await prepared.read('R')).values?.[0]).toBe(8)
 })
 
 test('a choice of the fastest', async () => {

@@ -83,6 +83,7 @@ class PositionLowering {
       ),
       permutations,
       ...(kernel.capacities ? { capacities: kernel.capacities } : {}),
+      ...(kernel.found ? { found: kernel.found } : {}),
       ...(kernel.defaults ? { defaults: kernel.defaults } : {}),
       distinct: [
         ...permutations,

@@ -9,8 +9,9 @@ import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
 import { isDense, listedAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
+import { walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
@@ -67,6 +68,7 @@ export function applyLive(
     buffers: [...kernel.buffers, ...built.buffers],
     body: [...kernel.body.slice(0, written), ...built.nests, ...body],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
+    found: [...(kernel.found ?? []), foundOf(step, tensor.name, format, built)],
     defaults: [...(kernel.defaults ?? []), ...built.defaults],
   }
   return withKinds(next, live.axes, instance.text, at)
@@ -156,6 +158,21 @@ function inPart(s: Stmt1, split: Split): Stmt1 {
   const out = rewriteStmt(s, c)
   const [problem] = c.problems
   return problem ? fail(problem) : out
+}
+
+/** What is left of a run behind it: how long the lists are. */
+function foundOf(
+  { format, args }: InstantiateUse,
+  tensor: string,
+  { width, inner }: LiveFormat,
+  { count }: Built,
+): Found {
+  let counts = ''
+  walkExpr(count, (e) => {
+    if (e.kind === 'load') counts = e.buffer
+  })
+  const slots = inner.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
+  return { tensor, format, args, counts, width, slots }
 }
 
 /** Positions behind the last listed coordinate are not visited. */

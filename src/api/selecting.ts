@@ -1,0 +1,79 @@
+/** Which schedule a prepared kernel runs next: one for good, or what the newest coverage says. */
+import type { Statistic } from '../elaborate/index.ts'
+import type { BareValues } from '../run/bind/update-values.ts'
+import { withValues } from '../run/bind/update-values.ts'
+import type { Executable } from '../run/execute.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import type { Chosen } from './choice-conditions.ts'
+
+/** A share that a condition asked for and that runs find. */
+export interface FoundShare {
+  /** What the schedule was chosen by. */
+  readonly value: number
+  /** `given`: of the tensor that was bound; `last run`, `sample`: found on the device; `unknown`: 1, until a run has found it. */
+  readonly from: 'given' | 'last run' | 'sample' | 'unknown'
+  /** What the latest run under this schedule found, or a sample behind it; `null` until that has been read back. */
+  readonly found: number | null
+}
+
+/** A schedule that was chosen for the runs of a prepared kernel. */
+export interface RunChoice extends Chosen {
+  /** By the condition's words: `covered(A, panels(8, 1))`. Empty where nothing that it was chosen by is found in runs. */
+  readonly covered: Readonly<Record<string, FoundShare>>
+  /** What would have been chosen by what was found, where that is another schedule. */
+  readonly regret: string | null
+}
+
+export interface Selecting<K> {
+  /** Of the latest run, or the next one. */
+  readonly kernel: K
+  readonly executable: Executable
+  /** Whose memory results lie in. */
+  readonly owner: Executable
+  readonly choice: RunChoice | null
+  /** Decides what runs; `undefined` where there is nothing to wait for. */
+  next(): Promise<void> | undefined
+  /** Behind a run: has what it found read back. */
+  ran(): Promise<void> | undefined
+  /** Resolves when what runs have found so far has been read back. */
+  known(): Promise<void>
+  write(name: string, update: Tensor | BareValues): Promise<void>
+  free(): void
+}
+
+/** Whether another coverage may lead to another schedule: what no condition has asked for changes nothing. */
+export const isOpen = (statistics: ReadonlyMap<string, Statistic>, { values }: Chosen): boolean =>
+  liveOf(statistics).some(([name]) => name in values)
+
+/** Of which shares runs tell. */
+export const liveOf = (statistics: ReadonlyMap<string, Statistic>) =>
+  [...statistics].flatMap(([name, s]) => (s.kind === 'covered' && s.live ? [[name, s] as const] : []))
+
+/** Work that runs the kernel, under the schedule that is chosen for it. */
+export async function running<T>(
+  of: Selecting<unknown>,
+  work: (executable: Executable) => Promise<T>,
+): Promise<T> {
+  const deciding = of.next()
+  if (deciding) await deciding
+  const done = await work(of.executable)
+  const reading = of.ran()
+  if (reading) await reading
+  return done
+}
+
+/** One schedule for all runs. */
+export const settled = <K>(kernel: K, executable: Executable, chosen: Chosen | null): Selecting<K> => ({
+  kernel,
+  executable,
+  owner: executable,
+  choice: chosen && { ...chosen, covered: {}, regret: null },
+  next: () => undefined,
+  ran: () => undefined,
+  known: async () => {},
+  async write(name, update) {
+    const written = withValues(executable.bound, name, update)
+    await executable.rebind(written.bound, written.buffers)
+  },
+  free: () => executable.free(),
+})

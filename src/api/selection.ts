@@ -1,0 +1,271 @@
+/**
+ * A prepared kernel whose schedule is chosen by what its runs find: how much of a tensor a format `live in place` covers. Each run
+ * takes the schedule that the choice gives for the newest coverage there is. A schedule that finds it leaves it behind, as lengths
+ * of lists; behind others, now and then, the launches of one that does are run alone. It is read back while nobody waits.
+ */
+import { byName } from '../ast/by-name.ts'
+import { orRefused, SptError } from '../ast/diagnostic.ts'
+import type { Statistic } from '../elaborate/index.ts'
+import type { Found } from '../ir/stage1.ts'
+import { extentsOf } from '../run/bind/coordinate-sources.ts'
+import type { Bound } from '../run/bind/index.ts'
+import { type BareValues, withValues } from '../run/bind/update-values.ts'
+import { Executable } from '../run/execute.ts'
+import { commandsFinding, inCommon } from '../run/same-kernel.ts'
+import type { Command } from '../runtime/device.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import type { Chosen } from './choice-conditions.ts'
+import type { CompiledSchedule } from './compiled.ts'
+import { foundShare, tells } from './coverage.ts'
+import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
+
+/** Samples are at most so many runs apart. */
+const MOST_APART = 16
+
+/** What there is to select from. */
+export interface Selectable<V> {
+  /** What the choice asks. */
+  readonly statistics: ReadonlyMap<string, Statistic>
+  /** Of those, what only runs tell. */
+  readonly unknown: ReadonlySet<string>
+  choose(found: ReadonlyMap<string, number>): V
+  chosen(variant: V): Chosen
+  compile(variant: V): Promise<CompiledSchedule>
+  bind(variant: V, compiled: CompiledSchedule): Bound
+}
+
+interface Finding {
+  readonly statistic: string
+  readonly found: Found
+  /** Of the tensor. */
+  readonly elements: number
+}
+
+/** A schedule of the choice, on the data. */
+interface Branch {
+  readonly text: string
+  readonly compiled: CompiledSchedule
+  readonly executable: Executable
+  /** What its runs tell. */
+  readonly findings: readonly Finding[]
+  /** The launches that do, by themselves. */
+  readonly commands: readonly Command[]
+}
+
+export class Selection<V> implements Selecting<CompiledSchedule> {
+  readonly #of: Selectable<V>
+  readonly #branches = new Map<string, Branch>()
+  /** New values, by tensor: schedules that are chosen later start with them. */
+  readonly #written = new Map<string, Tensor | BareValues>()
+  readonly #found = new Map<string, { readonly value: number; readonly from: FoundShare['from'] }>()
+  readonly owner: Executable
+  #now: Branch
+  #chosen: Chosen
+  /** By what it was chosen, and what was found since. */
+  #covered: Readonly<Record<string, FoundShare>>
+  /** What tells the coverage where the schedule that runs does not. */
+  #observer: Branch | undefined
+  /** Whether something was found since the latest decision. */
+  #isNews = false
+  /** Runs under this schedule; that of the next sample. */
+  #runs = 0
+  #sampled = 1
+  /** What is being read back, and whether there is more by now. */
+  #reading: Promise<void> | undefined
+  #again: (() => void) | undefined
+  #isFreed = false
+
+  private constructor(of: Selectable<V>, first: V, compiled: CompiledSchedule, executable: Executable) {
+    this.#of = of
+    this.owner = executable
+    const chosen = of.chosen(first)
+    this.#now = this.#branch(chosen.text, compiled, executable)
+    this.#chosen = chosen
+    this.#covered = this.#shares(chosen)
+  }
+
+  static async create<V>(of: Selectable<V>, first: V): Promise<Selection<V>> {
+    const compiled = await of.compile(first)
+    const { source } = compiled.compilation
+    const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
+    const selection = new Selection(of, first, compiled, executable)
+    try {
+      await selection.#observe()
+    } catch (e) {
+      selection.free()
+      throw e
+    }
+    return selection
+  }
+
+  get kernel(): CompiledSchedule {
+    return this.#now.compiled
+  }
+
+  get executable(): Executable {
+    return this.#now.executable
+  }
+
+  get choice(): RunChoice {
+    return { ...this.#chosen, covered: this.#covered, regret: this.#regret() }
+  }
+
+  #regret(): string | null {
+    if (Object.values(this.#covered).every((c) => c.found === null)) return null
+    const now = orRefused(() => this.#of.chosen(this.#of.choose(this.#values)).text)
+    return now instanceof SptError || now === this.#now.text ? null : now
+  }
+
+  #shares({ values }: Chosen): Readonly<Record<string, FoundShare>> {
+    const asked = liveOf(this.#of.statistics).filter(([name]) => name in values)
+    return byName(
+      asked.map(([name]): [string, FoundShare] => {
+        const from = this.#found.get(name)?.from ?? (this.#of.unknown.has(name) ? 'unknown' : 'given')
+        return [name, { value: Number(values[name]), from, found: null }]
+      }),
+    )
+  }
+
+  next(): Promise<void> | undefined {
+    if (!this.#isNews) return undefined
+    this.#isNews = false
+    const variant = this.#of.choose(this.#values)
+    const chosen = this.#of.chosen(variant)
+    return this.#with(variant, (branch) => {
+      if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
+      this.#now = branch
+      this.#chosen = chosen
+      this.#covered = this.#shares(chosen)
+      return this.#observe()
+    })
+  }
+
+  ran(): Promise<void> | undefined {
+    const { device } = this.#now.executable.program
+    this.#runs++
+    const own = this.#now.findings.length > 0
+    const branch = own ? this.#now : this.#observer
+    if (!branch || (!own && this.#runs < this.#sampled)) return undefined
+    if (!own) this.#sampled += Math.min(this.#sampled, MOST_APART)
+    const read = async (): Promise<void> => {
+      if (!own) await device.run(branch.commands)
+      await this.#read(branch, own ? 'last run' : 'sample')
+    }
+    // Nothing is ever under way there.
+    if (device.kind === 'cpu') return read()
+    this.#later(read)
+    return undefined
+  }
+
+  async known(): Promise<void> {
+    while (this.#reading) await this.#reading
+  }
+
+  async write(name: string, update: Tensor | BareValues): Promise<void> {
+    const all = [...this.#branches.values()].map(({ executable }) => ({
+      executable,
+      written: withValues(executable.bound, name, update),
+    }))
+    this.#written.set(name, update)
+    const there = new Set<unknown>()
+    for (const { executable, written } of all) {
+      const fresh = written.buffers.filter((b) => !there.has(executable.memory.get(b) ?? b))
+      for (const b of written.buffers) there.add(executable.memory.get(b))
+      await executable.rebind(written.bound, fresh)
+    }
+  }
+
+  free(): void {
+    this.#isFreed = true
+    for (const { executable } of this.#branches.values()) if (executable !== this.owner) executable.free()
+    this.owner.free()
+  }
+
+  get #values(): ReadonlyMap<string, number> {
+    return new Map([...this.#found].map(([name, { value }]) => [name, value]))
+  }
+
+  /**
+   * Another schedule, with what has been written by now, on the memory of the first; nothing where it stores what the kernel
+   * updates in other memory.
+   */
+  async #made(variant: V): Promise<Branch | undefined> {
+    const { text } = this.#of.chosen(variant)
+    const compiled = await this.#of.compile(variant)
+    let bound = this.#of.bind(variant, compiled)
+    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
+    const { program, compilation } = compiled
+    const buffers = inCommon(this.owner, { program, bound })
+    if (program.plan.buffers.some((b) => b.role === 'inout' && !buffers.has(b.name))) return undefined
+    const shared = { buffers, isOwn: true, release: () => {} }
+    const { source } = compilation
+    return this.#branch(text, compiled, await Executable.create(program, bound, { source, shared }))
+  }
+
+  #branch(text: string, compiled: CompiledSchedule, executable: Executable): Branch {
+    const { plan } = compiled.program
+    const { source } = compiled.compilation
+    const { params } = executable.bound
+    const extents = extentsOf(source, params)
+    const findings = liveOf(this.#of.statistics).flatMap(([statistic, c]): Finding[] => {
+      const found = plan.found?.find((f) => tells(f, c))
+      const { axes } = source.buffers.find((b) => b.name === c.tensor)!
+      return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
+    })
+    const counts = findings.map((f) => f.found.counts)
+    const branch = { text, compiled, executable, findings, commands: commandsFinding(executable, counts) }
+    this.#branches.set(text, branch)
+    return branch
+  }
+
+  /** What is chosen where nothing is covered finds out how much is; where it is refused, nothing does. */
+  #observe(): Promise<void> | undefined {
+    if (this.#observer || this.#now.findings.length > 0) return undefined
+    const nothing = new Map(liveOf(this.#of.statistics).map(([name]) => [name, 0]))
+    const variant = orRefused(() => this.#of.choose(nothing))
+    if (variant instanceof SptError) return undefined
+    const found = this.#with(variant, (branch) => {
+      if (branch.findings.length > 0 && branch.commands.length > 0) this.#observer = branch
+      return undefined
+    })
+    return found?.catch((e: unknown) => {
+      if (!(e instanceof SptError)) throw e
+    })
+  }
+
+  /** At once where it has been made before; not at all where it cannot be. */
+  #with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
+    const known = this.#branches.get(this.#of.chosen(variant).text)
+    if (known) return use(known)
+    return this.#made(variant).then((made) => made && use(made))
+  }
+
+  /** One reading at a time: what is found meanwhile is read after it. What goes wrong is told by the next call that waits. */
+  #later(read: () => Promise<void>): void {
+    if (this.#reading) {
+      this.#again = () => this.#later(read)
+      return
+    }
+    this.#reading = read()
+      .catch(() => {})
+      .then(() => {
+        this.#reading = undefined
+        const again = this.#again
+        this.#again = undefined
+        again?.()
+      })
+  }
+
+  async #read({ executable, findings }: Branch, from: FoundShare['from']): Promise<void> {
+    const { params } = executable.bound
+    for (const { statistic, found, elements } of findings) {
+      const value = foundShare(found, await executable.values(found.counts), elements, params)
+      if (this.#isFreed) return
+      const before = this.#found.get(statistic)
+      if (before?.value !== value || before.from !== from) this.#isNews = true
+      this.#found.set(statistic, { value, from })
+      const share = this.#covered[statistic]
+      if (share) this.#covered = { ...this.#covered, [statistic]: { ...share, found: value } }
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/** What of the shares that conditions ask for is known when they are asked: before a run, or from the run before. */
+import type { AsStep } from '../ast/nodes.ts'
+import { isDenseChain } from '../ir/axis.ts'
+import { ofOrder } from '../ir/format.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { Coverage } from './choice-coverage.ts'
+import type { Statistic } from './choice-names.ts'
+import type { Report } from './diagnostics.ts'
+import type { AppliedFormat, Schedule } from './schedule-types.ts'
+
+/**
+ * Statistics with the formats that some of the schedules find `live in place`. Nothing is known of other dense tensors that the
+ * kernel computes.
+ */
+export function knownStatistics(
+  statistics: ReadonlyMap<string, Statistic>,
+  schedules: readonly Schedule[],
+  { axes, buffers }: Kernel1,
+  report: Report,
+): ReadonlyMap<string, Statistic> {
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  const isBound = (b: Kernel1['buffers'][number]): boolean =>
+    b.role === 'in' || b.role === 'inout' || b.axes.some((a) => !isDenseChain(byName, a))
+  const found = schedules.flatMap(liveFormats)
+  const isLive = (c: Coverage): boolean =>
+    found.some(
+      ([{ buffer }, { format }]) =>
+        buffer.name === c.tensor && ofOrder(format, c.format.over.length) === c.format,
+    )
+  const out = new Map(statistics)
+  for (const [name, s] of statistics) {
+    if (s.kind !== 'covered') continue
+    if (isLive(s)) out.set(name, { ...s, live: true })
+    else if (!isBound(buffers.find((b) => b.name === s.tensor)!))
+      report.error({
+        code: 'check/statistic',
+        message: `${s.tensor} is dense and no input: nothing is known of its elements before the kernel runs`,
+        span: s.named,
+        expected: [
+          ...buffers.filter(isBound).map((b) => b.name),
+          `a choice of a schedule with ${s.tensor} as ${s.called} live in place`,
+        ].join(', '),
+      })
+  }
+  return out
+}
+
+/** Of a schedule, and of those that it uses. */
+const liveFormats = (s: Schedule): readonly (readonly [AsStep, AppliedFormat])[] => [
+  ...[...s.formats].filter(([step]) => step.live),
+  ...[...s.uses.values()].flatMap(liveFormats),
+]

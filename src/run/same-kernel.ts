@@ -1,0 +1,55 @@
+/** Several plans of one kernel on the same data: what memory they have in common, and which of their launches find something out. */
+import { readsOf, writesOf } from '../ir/accesses.ts'
+import type { PlanStep } from '../ir/loops.ts'
+import type { Command, DeviceBuffer } from '../runtime/device.ts'
+import { callerTensor } from './bind/caller-tensors.ts'
+import { isRowMajor } from './bind/dense-order.ts'
+import type { Bound } from './bind/index.ts'
+import { byteLength } from './buffer-layout.ts'
+import type { Executable, Program } from './execute.ts'
+import { commandsOf } from './launch-commands.ts'
+
+/** Of one executable, what a program of the same kernel can have as its own: tensors that both store as they are declared. */
+export function inCommon(
+  of: Executable,
+  { program, bound }: { readonly program: Program; readonly bound: Bound },
+): ReadonlyMap<string, DeviceBuffer> {
+  const { device } = program
+  const there = new Map(of.program.plan.buffers.map((b) => [b.name, b]))
+  const asDeclared = (b: Bound, name: string): boolean => {
+    const t = callerTensor(b.kernel, name)
+    return t !== undefined && isRowMajor(b.kernel, t)
+  }
+  const out = new Map<string, DeviceBuffer>()
+  for (const b of program.plan.buffers) {
+    const same = there.get(b.name)
+    if (!same || same.role !== b.role || same.dtype !== b.dtype || of.chained.has(b.name)) continue
+    if (b.role === 'local' || b.role === 'index') continue
+    if (!asDeclared(of.bound, b.name) || !asDeclared(bound, b.name)) continue
+    if (byteLength(device, same, of.bound) !== byteLength(device, b, bound)) continue
+    out.set(b.name, of.memory.get(b.name)!)
+  }
+  return out
+}
+
+/**
+ * What has to be run so that these buffers hold what a run leaves in them; nothing where that writes anything but temporaries,
+ * which are nobody else's.
+ */
+export function commandsFinding(
+  { program, bound, memory }: Executable,
+  buffers: readonly string[],
+): readonly Command[] {
+  const { plan } = program
+  const needed = new Set(buffers)
+  const taken = new Set<PlanStep>()
+  for (const step of plan.steps.toReversed()) {
+    const writes = step.kind === 'clear' ? [step.buffer] : [...writesOf(step.body)]
+    if (!writes.some((b) => needed.has(b))) continue
+    taken.add(step)
+    for (const b of [...writes, ...(step.kind === 'clear' ? [] : readsOf(step.body))]) needed.add(b)
+  }
+  const written = [...taken].flatMap((s) => (s.kind === 'clear' ? [s.buffer] : [...writesOf(s.body)]))
+  const isOwn = plan.buffers.every((b) => b.role === 'local' || !written.includes(b.name))
+  return isOwn ? commandsOf(program, bound, memory, (step) => taken.has(step)) : []
+}

@@ -1,0 +1,230 @@
+/** Schedules that are chosen by what runs find: the newest coverage decides, and nothing is compiled or allocated twice. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Device, dense, devices, load, type PreparedKernel, type SptProgram } from '../../src/node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { KERNELS, LIVE } from '../laws/live-gen.ts'
+import { runs } from '../support/cases.ts'
+
+let webgpu: Device
+beforeAll(async () => {
+  webgpu = await createNodeWebGpu()
+})
+afterAll(() => webgpu.dispose())
+
+interface Case {
+  readonly kernel: 'left' | 'relu'
+  readonly format: keyof typeof LIVE
+  readonly args: readonly [number, number]
+  readonly sizes: readonly [m: number, n: number, k: number]
+  readonly limit: number
+  /** The share of elements that may hold something, and a seed of which do; they stay for some runs. */
+  readonly patterns: readonly { readonly share: number; readonly seed: number; readonly runs: number }[]
+}
+const cases = (most: number, formats: readonly Case['format'][]): fc.Arbitrary<Case> =>
+  fc.record({
+    kernel: fc.constantFrom('left', 'relu'),
+    format: fc.constantFrom(...formats),
+    args: fc.tuple(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 3 })),
+    sizes: fc.tuple(
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 1, max: 3 }),
+      fc.integer({ min: 1, max: 9 }),
+    ),
+    limit: fc.constantFrom(0.25, 0.5, 0.9),
+    patterns: fc.array(
+      fc.record({
+        share: fc.constantFrom(0, 0.1, 0.4, 1),
+        seed: fc.nat(999),
+        runs: fc.integer({ min: 1, max: 20 }),
+      }),
+      { minLength: 1, maxLength: most },
+    ),
+  })
+
+const textOf = ({ kernel, format, args, limit }: Case): string => `${LIVE[format].text}
+${KERNELS[kernel]}
+schedule product.live { A as ${format}(${args}) live in place }
+schedule product.plain { split mul.j by 2 }
+schedule product.auto(a = ${args[0]}) choose {
+  when (covered(A, ${format}(a, ${args[1]})) < ${limit}) live
+  otherwise plain
+}`
+
+/** Integers; a rectified matrix is negative where it is to hold nothing. */
+function pattern(size: number, share: number, seed: number, nothing: number): Float32Array {
+  let state = seed * 7919 + 1
+  return Float32Array.from({ length: size }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32 < share ? (state % 5) + 1 : nothing
+  })
+}
+
+/** Allocations and compilations so far. */
+function counted(device: Device): { readonly device: Device; readonly calls: () => readonly number[] } {
+  let [allocated, compiled] = [0, 0]
+  const own = new Proxy(device, {
+    get(of, name) {
+      const value: unknown = Reflect.get(of, name, of)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        if (name === 'alloc') allocated++
+        if (name === 'compile') compiled++
+        return value.apply(of, args)
+      }
+    },
+  })
+  return { device: own, calls: () => [allocated, compiled] }
+}
+
+/** Slots that the format has on the host, for each element. */
+function coverage(program: SptProgram, c: Case, values: Float32Array): number {
+  const [m, , k] = c.sizes
+  const { parts } = program.format(c.format, ...c.args).convert(dense([m, k], values))
+  return parts.reduce((sum, p) => sum + p.tensor.values!.length, 0) / (m * k)
+}
+
+async function follows(on: Device, c: Case): Promise<void> {
+  const program = await load(textOf(c))
+  const { device, calls } = counted(on)
+  const [m, n, k] = c.sizes
+  const source = c.kernel === 'relu' ? 'X' : 'A'
+  const B = dense([k, n], pattern(k * n, 1, 5, 0))
+  const compiled = await program.kernel().compile(device)
+  const reference = await (
+    await program
+      .kernel()
+      .schedule('plain')
+      .compile(await devices.cpu())
+  ).prepare({
+    tensors: { [source]: dense([m, k], new Float32Array(m * k)), B },
+  })
+  let prepared: PreparedKernel | undefined
+  const name = `covered(A, ${c.format}(${c.args.join(', ')}))`
+  let known = { value: 1, from: 'unknown' }
+  let last = ''
+  let [since, sampled] = [0, 1]
+  const seen = new Map<string, readonly number[]>()
+  for (const { share, seed, runs: times } of c.patterns) {
+    const values = pattern(m * k, share, seed, source === 'X' ? -2 : 0)
+    const truth = coverage(
+      program,
+      c,
+      values.map((x) => Math.max(x, 0)),
+    )
+    if (prepared) await prepared.write(source, values)
+    else {
+      prepared = await compiled.prepare({ tensors: { [source]: dense([m, k], values), B } })
+      // Of what is bound the host tells.
+      if (source === 'A') known = { value: truth, from: 'given' }
+    }
+    await reference.write(source, values)
+    await reference.run()
+    const expected = await reference.read('C')
+    for (let run = 0; run < times; run++) {
+      await prepared.run()
+      await prepared.known()
+      expect((await prepared.read('C')).values).toEqual(expected.values)
+      const { text, covered, regret, values: asked } = prepared.choice!
+      expect(text).toBe(known.value < c.limit ? 'live' : 'plain')
+      if (text !== last) [since, sampled, last] = [0, 1, text]
+      since++
+      const finds = text === 'live' || since === sampled
+      expect(asked[name]).toBeCloseTo(known.value, 12)
+      expect(covered[name]).toMatchObject({ from: known.from })
+      if (finds) {
+        expect(covered[name]!.found! * m * k).toBeCloseTo(truth * m * k, 6)
+        known = { value: covered[name]!.found!, from: text === 'live' ? 'last run' : 'sample' }
+        if (text === 'plain') sampled += Math.min(sampled, 16)
+        const next = known.value < c.limit ? 'live' : 'plain'
+        expect(regret).toBe(next === text ? null : next)
+      }
+      const now = calls()
+      const before = seen.get(text)
+      if (before && [...seen.keys()].at(-1) === text) expect(now).toEqual(before)
+      seen.delete(text)
+      seen.set(text, now)
+    }
+  }
+  // Each schedule is compiled once at most.
+  const modules = async (schedule: string): Promise<number> =>
+    (await program.kernel().schedule(schedule).compile(on)).program.texts.length
+  expect(calls()[1]).toBeLessThanOrEqual((await modules('live')) + (await modules('plain')))
+  expect((await prepared!.verify()).problems).toEqual([])
+  prepared!.free()
+  reference.free()
+}
+
+test('the newest coverage decides, which is that of the host', async () => {
+  const cpu = await devices.cpu()
+  await fc.assert(
+    fc.asyncProperty(cases(12, Object.keys(LIVE) as Case['format'][]), (c) => follows(cpu, c)),
+    { numRuns: runs(30) },
+  )
+}, 3_600_000)
+
+test('and on webgpu', async () => {
+  await fc.assert(
+    fc.asyncProperty(cases(4, ['panels', 'strips']), (c) => follows(webgpu, c)),
+    { numRuns: runs(4) },
+  )
+}, 3_600_000)
+
+test('of what another kernel writes, and of tensors in other formats, runs tell', async () => {
+  const cpu = await devices.cpu()
+  const text = (live: string, condition = 'covered(A, panels(2, 2))') => `${LIVE.panels.text}
+${KERNELS.left}
+schedule product.live { ${live} A as panels(2, 2) live in place }
+schedule product.plain { split mul.j by 2 }
+schedule product.auto choose { when (${condition} < 0.5) live otherwise plain }
+kernel rectify(m: size, k: size) {
+  axis i = dense_fixed(m)
+  axis q = dense_fixed(k)
+  buffer X: f32[i, q] in
+  buffer H: f32[i, q] out
+  iterate all [i, q] as SS { H[i, q] = max(X[i, q], 0.0) }
+}`
+  for (const live of ['', 'B as panels(1, 1)']) {
+    const program = await load(text(live))
+    const X = (share: number) => pattern(48, share, 3, -1)
+    const rectify = await (await program.kernel('rectify').compile(cpu)).prepare({
+      tensors: { X: dense([6, 8], X(0.05)) },
+    })
+    const B = dense([8, 2], pattern(16, 1, 4, 0))
+    const product = await (await program.kernel('product').compile(cpu)).prepare({
+      tensors: { A: rectify.output('H'), B },
+    })
+    const expected = async (): Promise<readonly number[]> => {
+      const H = (await rectify.read('H')).values!
+      return Array.from({ length: 12 }, (_, e) => {
+        let sum = 0
+        for (let q = 0; q < 8; q++)
+          sum += Number(H[Math.floor(e / 2) * 8 + q]) * Number(B.values![q * 2 + (e % 2)])
+        return sum
+      })
+    }
+    const chosen: (string | undefined)[] = []
+    const C = product.output('C')
+    for (const share of [0.05, 0.05, 1, 1, 1, 0.05, 0.05, 0.05]) {
+      await rectify.write('X', X(share))
+      await rectify.run()
+      await product.run()
+      chosen.push(product.choice?.text)
+      const right = await expected()
+      expect([...(await product.read('C')).values!]).toEqual(right)
+      // What others are bound to is one memory, whichever schedule writes it.
+      expect([...(await C.download()).values]).toEqual(right)
+    }
+    expect(chosen).toEqual(['plain', 'live', 'live', 'plain', 'plain', 'plain', 'plain', 'live'])
+    product.free()
+    rectify.free()
+  }
+  // What cannot run tells nothing, and keeps nobody from what can.
+  const program = await load(text('C as panels(2, 1)'))
+  const compiled = await program.kernel('product').compile(cpu)
+  const A = dense([2, 2], Float32Array.of(1, 2, 3, 4))
+  const prepared = await compiled.prepare({ tensors: { A, B: A } })
+  for (const _ of [0, 1]) await prepared.run()
+  expect([prepared.choice?.text, [...(await prepared.read('C')).values!]]).toEqual(['plain', [7, 10, 15, 22]])
+  prepared.free()
+})
