@@ -52,6 +52,11 @@ interface Counting {
    * around it. Only loops know: statements have a condition that says the same.
    */
   readonly counted?: Expr | undefined
+  /**
+   * An array that the kernel fills with where the positions under each one of the parent begin, and how many there are in all:
+   * positions lie one after the other, as those of an axis with an indptr. Only loops know.
+   */
+  readonly offsets?: string | undefined
 }
 type DenseKind = LevelKind<{ readonly positions: 'extent' }>
 /** Of levels with indices. */
@@ -112,8 +117,15 @@ export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind =
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
 export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
 
-export const denseAxis = (name: string, extent: Expr, parent: string | null = null): StoredAxis => ({
+export const denseAxis = (name: string, extent: Expr, parent: string | null = null): DenseAxis => ({
   kind: 'dense_fixed',
+  name,
+  parent,
+  extent,
+})
+/** As many coordinates of each parent position as its segment is long, at most `extent`. */
+export const raggedAxis = (name: string, parent: string, extent: Expr): StoredAxis => ({
+  kind: 'dense_variable',
   name,
   parent,
   extent,

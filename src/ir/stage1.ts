@@ -45,6 +45,8 @@ export interface Buffer1 {
   readonly placed?: true | undefined
   /** Of a table, or where who brings the data says so: all values are coordinates below this, over sizes. */
   readonly below?: Expr | undefined
+  /** Of offsets that the kernel computes: how many positions they lead to at most, over sizes. They ascend from 0 on. */
+  readonly positions?: Expr | undefined
   /** Where who brings the data says so: each so many neighbours in the last dimension ascend, none is there twice. */
   readonly ascending?: number | undefined
   readonly span?: Span | undefined

@@ -16,7 +16,7 @@ import { buffersRead, freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
 import type { Assign, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
-import { readsOf1, walkStmts1 } from '../ir/stage1-tree.ts'
+import { readsOf1, walkStmts1, writtenBy } from '../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 export interface Initialisation {
@@ -124,11 +124,11 @@ function isReadAlike(kernel: Kernel1, w: Writer): boolean {
   const own = nest.iters.flatMap((x) => members(x, axes))
   if (!written || !own.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
   const where = nest.where.map((c) => substitute(c, w.lets))
-  const changing = firstWriters(kernel)
+  const later = writtenBy(kernel.body.slice(kernel.body.indexOf(nest)))
   const steps = where.every(
     (c) =>
       own.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&
-      [...buffersRead(c)].every((b) => !changing.has(b)),
+      [...buffersRead(c)].every((b) => !later.has(b)),
   )
   if (!steps) return false
   let alike = true

@@ -9,7 +9,8 @@ import { isIndex } from '../analysis/integers/interval.ts'
 import { loopMap, roundedUp } from '../analysis/integers/linear.ts'
 import { registersOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
-import { mentions } from '../ir/expr-tree.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
@@ -32,14 +33,19 @@ export function tightenLoops(kernel: Kernel2): Kernel2 {
 }
 
 function tightened(loop: For, path: readonly For[], values: Values): For {
-  if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0 || isShared(loop)) return loop
+  if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0) return loop
+  // Threads that share what is inside go round as often as each other: by what is the same for all of a block.
+  const shared = isShared(loop)
+  if (shared && loop.mode.kind !== 'serial') return loop
+  const blocks = new Set(path.flatMap((l) => (boundTo(l, 'block') === undefined ? [] : [l.var])))
   const tiles = roundedUp(loop.extent)
   if (!tiles) return loop
   const size = tiles.by
   const registers = registersOver(loopMap(path), values)
   const rests = loop.guards.map((g): Expr | undefined => {
     const found = restIn(g, loop, tiles, registers)
-    return found && isIndex(found.range, size) && !mentions(found.rest, loop.var) ? found.rest : undefined
+    if (!found || !isIndex(found.range, size) || mentions(found.rest, loop.var)) return undefined
+    return !shared || [...freeVars(found.rest)].every((v) => blocks.has(v)) ? found.rest : undefined
   })
   const at = rests.findIndex((r) => r !== undefined)
   if (at < 0) return loop

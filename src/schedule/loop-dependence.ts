@@ -12,6 +12,7 @@ import type { BufferAccess } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { isSingle } from '../ir/reductions.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
@@ -87,6 +88,8 @@ export interface IterationFacts {
 export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
   const space = spaceIn(kernel, loop)
   const combining: Reduce[] = []
+  // One iteration has no others.
+  if (!loop.reduce && isSingle(loop)) return { combining }
   for (const shared of writtenIn(kernel, loop, space)) {
     const { buffer, accesses } = shared
     if (shared.disjoint) continue

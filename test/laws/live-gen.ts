@@ -2,10 +2,11 @@
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Choices } from '../support/choices.ts'
 
-/** By name: the text of each, and what its list is called. */
+/** By name: the text of each, what its list is called, and the axes that are counted and counted for. */
 export const LIVE = {
   panels: {
     list: 'jo',
+    loops: ['io', 'go'],
     text: `format panels(h, s) over (i, j) {
   axis io = dense_fixed(ceildiv(i, h))
   axis go = dense_variable(io, j)
@@ -18,6 +19,7 @@ export const LIVE = {
   },
   strips: {
     list: 'jo',
+    loops: ['io', 'go'],
     text: `format strips(h, s) over (i, j) {
   axis io = dense_fixed(ceildiv(i, h))
   axis go = dense_variable(io, j)
@@ -29,6 +31,7 @@ export const LIVE = {
   },
   rows_of: {
     list: 'io',
+    loops: ['jo', 'go'],
     text: `format rows_of(w, s) over (i, j) {
   axis jo = dense_fixed(ceildiv(j, w))
   axis go = dense_variable(jo, i)
@@ -40,6 +43,7 @@ export const LIVE = {
   },
   blocks: {
     list: 'jo',
+    loops: ['io', 'jo'],
     text: `format blocks(b, c) over (i, j) {
   axis io = dense_fixed(ceildiv(i, b))
   axis jo = sparse_variable(io, ceildiv(j, c))
@@ -134,7 +138,7 @@ const WRITTEN: { readonly [kernel in keyof typeof KERNELS]?: Written } = {
 
 export interface Live {
   readonly format: keyof typeof LIVE
-  /** With the schedule `live`. */
+  /** With the schedules `live` and `fused`, which takes all lists one after the other. */
   readonly text: string
   readonly sizes: readonly [m: number, n: number, k: number]
   /** How many lists there are. */
@@ -150,7 +154,7 @@ export interface Live {
 }
 
 /** Sizes at the edges of tiles and of words. */
-const sizeOf = (c: Choices, tile: number): number =>
+export const sizeOf = (c: Choices, tile: number): number =>
   c.pick([0, 1, tile - 1, tile, tile + 1, 3 * tile, 2 * tile + 1, 63, 65])
 
 /** Integers: mostly nothing, also as −0; nothing or everything now and then. */
@@ -182,7 +186,9 @@ export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KE
   const k = (isUnder ? outer : listed) ?? sizeOf(c, b)
   const n = c.pick(listed === undefined ? [0, 1, 5] : [1])
   const step = `A as ${format}(${a}, ${b})`
-  const text = `${LIVE[format].text}\n${KERNELS[name]}\nschedule product.live { ${step} live in place }`
+  const loops = LIVE[format].loops.map((l) => `mul.${l}`).join(', ')
+  const text = `${LIVE[format].text}\n${KERNELS[name]}\nschedule product.live { ${step} live in place }
+schedule product.fused { ${step} live in place fuse (${loops}) -> g }`
   const shape = [...(name === 'two' || name === 'summed' ? [2] : []), m, k]
   const other = (): Float32Array =>
     matrix(

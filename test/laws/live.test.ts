@@ -5,6 +5,8 @@ import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { printExpr } from '../../src/ir/print-stage2.ts'
+import { walkStmts } from '../../src/ir/tree.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
@@ -16,7 +18,7 @@ import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
-import { KERNELS, LIVE, type Live, live, matrix } from './live-gen.ts'
+import { KERNELS, LIVE, type Live, live, matrix, sizeOf } from './live-gen.ts'
 
 let webgpu: Device
 beforeAll(async () => {
@@ -48,17 +50,20 @@ const property = (usual: number, law: (s: Live, c: Choices) => Promise<void> | v
     parameters(usual),
   )
 
-test(
-  'a product is what the reference computes, on every stage and the cpu',
-  () => property(60, (s) => agreeOnAll(scheduled(s, 'live'), s.inputs)),
+/** Lists apart, and one loop over all of them. */
+const SCHEDULES = ['live', 'fused'] as const
+
+test.each(SCHEDULES)(
+  'a product is what the reference computes, on every stage and the cpu: %s',
+  (name) => property(40, (s) => agreeOnAll(scheduled(s, name), s.inputs)),
   3_600_000,
 )
 
-test(
-  'and on webgpu',
-  () =>
-    property(12, async (s) => {
-      const c = scheduled(s, 'live')
+test.each(SCHEDULES)(
+  'and on webgpu: %s',
+  (name) =>
+    property(8, async (s) => {
+      const c = scheduled(s, name)
       const bound = bindInputs(c.kernel, s.inputs)
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
       await agreeOnDevice(webgpu, c, bound, expected)
@@ -66,11 +71,11 @@ test(
   3_600_000,
 )
 
-test(
-  'the lists are those that the host makes of the same tensor',
-  () =>
-    property(60, (s) => {
-      const c = scheduled(s, 'live')
+test.each(SCHEDULES)(
+  'the lists are those that the host makes of the same tensor: %s',
+  (name) =>
+    property(40, (s) => {
+      const c = scheduled(s, name)
       const bound = bindInputs(c.kernel, s.inputs)
       const memory = runLoops(c.loops, bound, 'forward')
       const { list } = LIVE[s.format]
@@ -90,6 +95,8 @@ test(
       expect(ends).toEqual(Array.from(indptr, Number))
       const packed = groups.flatMap((n, o) => Array.from(mine).slice(o * stride, o * stride + n * width))
       expect(packed).toEqual(Array.from(coordinates, Number))
+      if (name === 'fused')
+        expect(Array.from(memory.get(`${LIVE[s.format].loops[1]}_offsets`)!, Number)).toEqual(ends)
     }),
   3_600_000,
 )
@@ -120,36 +127,36 @@ test('what nothing selects may be anything, and what is no number is kept', asyn
   }
 })
 
-test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
-  'two launches of blocks of threads build %s',
-  (format) => {
-    for (const kernel of Object.keys(KERNELS) as (keyof typeof KERNELS)[])
-      fc.assert(
-        fc.property(numbers, (n) => {
-          const s = live(new Choices(n), format, kernel)
-          const blocks = (of: Compilation): readonly number[] =>
-            of.parallel().plan.steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
-          const as = parseProgram(s.text).kernel().schedule('live')
-          const launches = blocks(as.compilation)
-          const own = launches.filter((x) => x > 0)
-          // What is summed over lists may start at 0 before.
-          expect(own.length).toBe(3 + s.writers)
-          expect(launches.length).toBeLessThan(5 + s.writers)
-          const built = own.slice(s.writers, s.writers + 2)
-          for (const threads of built) expect(threads, s.text).toBeGreaterThanOrEqual(128)
-          // A sketch of the others leaves them as they are.
-          const sketched = as.automaticForms('cuda')[0]
-          if (sketched)
-            expect(
-              blocks(sketched.kernel.compilation)
-                .filter((x) => x > 0)
-                .slice(s.writers, s.writers + 2),
-            ).toEqual(built)
-        }),
-        parameters(2),
-      )
-  },
-)
+test.each(
+  (Object.keys(LIVE) as (keyof typeof LIVE)[]).flatMap((f) => SCHEDULES.map((name) => [f, name] as const)),
+)('two launches of blocks of threads build %s, and one more where lists are one loop: %s', (format, name) => {
+  const nests = name === 'live' ? 2 : 3
+  for (const kernel of Object.keys(KERNELS) as (keyof typeof KERNELS)[])
+    fc.assert(
+      fc.property(numbers, (n) => {
+        const s = live(new Choices(n), format, kernel)
+        const blocks = (of: Compilation): readonly number[] =>
+          of.parallel().plan.steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
+        const as = parseProgram(s.text).kernel().schedule(name)
+        const launches = blocks(as.compilation)
+        const own = launches.filter((x) => x > 0)
+        // What is summed over lists may start at 0 before.
+        if (name === 'live') expect(own.length).toBe(3 + s.writers)
+        expect(launches.length - own.length).toBeLessThan(2)
+        const built = own.slice(s.writers, s.writers + nests)
+        for (const threads of built) expect(threads, s.text).toBeGreaterThanOrEqual(128)
+        // A sketch of the others leaves them as they are.
+        const sketched = as.automaticForms('cuda')[0]
+        if (sketched)
+          expect(
+            blocks(sketched.kernel.compilation)
+              .filter((x) => x > 0)
+              .slice(s.writers, s.writers + nests),
+          ).toEqual(built)
+      }),
+      parameters(2),
+    )
+})
 
 test('a capacity that is just enough, and one that is not', async () => {
   await fc.assert(
@@ -166,7 +173,9 @@ test('a capacity that is just enough, and one that is not', async () => {
         const width = isGrouped ? Number(/\(\d+, (\d+)\)/.exec(s.text.split('product.live')[1]!)![1]) : 1
         const needed = Math.max(0, ...counts.map((x) => Math.ceil(x / width)))
         const withRoom = (room: number, over: string) =>
-          s.text.replace('live in place', `live in place capacity ${room}${over}`)
+          s.text.replaceAll('live in place', `live in place capacity ${room}${over}`)
+        const name = c.pick(SCHEDULES)
+        await agreeOnAll(scheduled({ text: withRoom(needed, ' + 0 * k') }, name), s.inputs)
         const enough = parseProgram(withRoom(needed, ' + 0 * k')).kernel().schedule('live')
         await agreeOnAll(enough.compilation, s.inputs)
         const stored = runLoops(enough.compilation.loops, bound, 'forward').get(
@@ -185,7 +194,7 @@ test('a capacity that is just enough, and one that is not', async () => {
             const listed = Math.min(count, room * width)
             expect(b!.slice(0, listed)).toEqual(a!.slice(0, listed))
           }
-          const compiled = await tight.compile(device)
+          const compiled = await parseProgram(withRoom(room, '')).kernel().schedule(name).compile(device)
           const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
           try {
             const axis = s.format === 'blocks' ? 'jo' : 'go'
@@ -304,8 +313,8 @@ function counted(of: Device): { readonly device: Device; readonly made: { compil
 test.each([false, true])(
   'one prepared plan takes every pattern, on webgpu: %s',
   (gpu) =>
-    property(gpu ? 3 : 8, async (s) => {
-      const kernel = parseProgram(s.text).kernel().schedule('live')
+    property(gpu ? 3 : 8, async (s, choices) => {
+      const kernel = parseProgram(s.text).kernel().schedule(choices.pick(SCHEDULES))
       const c = kernel.compilation
       // Nothing is told to the host: what is built is used where it is.
       expect(c.parallel().plan.buffers.filter((b) => b.name.includes('lost'))).toEqual([])
@@ -344,30 +353,164 @@ schedule product.tiled {
   cache_read A at mul.go in shared padded 0 -> As
   cache_read B at mul.go in shared padded 0 -> Bs
   pipeline mul.go by 2
+}
+schedule product.dealt {
+  A as panels(8, 4) live in place
+  fuse (mul.io, mul.go) -> g
+  atomic C
+  split g by 3 -> (round, b)
+  split mul.j by 4 -> (jb, jt)
+  split mul.ii by 2 -> (iw, ir)
+  reorder (b, jb, round, iw, jt, mul.ji, ir)
+  bind b to block.x, jb to block.y, iw to thread.y, jt to thread.x
+  cache_read B at round in shared padded 0 -> Bs
+}
+schedule product.direct {
+  A as panels(8, 4) live in place
+  fuse (mul.io, mul.go) -> g
+  atomic C
+  split mul.j by 4 -> (jb, jt)
+  reorder (g, jb, mul.ii, jt, mul.ji)
+  bind g to block.x, jb to block.y, mul.ii to thread.y, jt to thread.x
 }`
 
-test('tiles of gathered columns are what loops over them are, and what nvcc compiles', async () => {
-  const products = (n: readonly number[]): Live => live(new Choices(n), 'panels', 'left')
-  const c = parseProgram(`${products([]).text}${TILED}`)
-    .kernel()
-    .schedule('tiled').compilation
-  const parallel = c.parallel()
-  let gpu = false
-  if (!noNvcc) expect(compileCuda(parallel.texts('cuda').map((t) => t.text))).toBe('')
-  await fc.assert(
-    fc.asyncProperty(numbers, (n) => {
-      const s = products(n)
-      gpu = !gpu
-      return told(s, async () => {
-        if (!gpu) return agreeOnAll(c, s.inputs)
-        const bound = bindInputs(c.kernel, s.inputs)
-        const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
-        await agreeOnDevice(webgpu, parallel, bound, expected)
-      })
-    }),
-    parameters(16),
-  )
-}, 3_600_000)
+test.each(['tiled', 'dealt', 'direct'])(
+  'tiles of gathered columns are what loops over them are, and what nvcc compiles: %s',
+  async (name) => {
+    const products = (n: readonly number[]): Live => live(new Choices(n), 'panels', 'left')
+    const c = parseProgram(`${products([]).text}${TILED}`)
+      .kernel()
+      .schedule(name).compilation
+    const parallel = c.parallel()
+    let gpu = false
+    if (!noNvcc) expect(compileCuda(parallel.texts('cuda').map((t) => t.text))).toBe('')
+    await fc.assert(
+      fc.asyncProperty(numbers, (n) => {
+        const s = products(n)
+        gpu = !gpu
+        return told(s, async () => {
+          if (!gpu) return agreeOnAll(c, s.inputs)
+          const bound = bindInputs(c.kernel, s.inputs)
+          const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+          await agreeOnDevice(webgpu, parallel, bound, expected)
+        })
+      }),
+      parameters(name === 'tiled' ? 16 : 8),
+    )
+  },
+  3_600_000,
+)
+
+test('a fixed grid takes all groups in turn, to the last one that there is', () => {
+  const s = live(new Choices([]), 'panels', 'left')
+  const kernel = parseProgram(`${s.text}${TILED}`).kernel()
+  const dealt = kernel.schedule('dealt')
+  expect(dealt.show(2)).toContain('for round in 0..ceildiv(go_offsets[ceildiv(m, 8)], 3)')
+  const last = dealt.compilation.parallel().plan.steps.findLast((x) => x.kind === 'launch')!
+  expect(last.kind === 'launch' && last.grid[0]).toMatchObject({ kind: 'const', value: 3 })
+  const conditions: string[] = []
+  let loops = 0
+  if (last.kind === 'launch')
+    walkStmts(last.body, (x) => {
+      if (x.kind === 'if') conditions.push(printExpr(x.cond))
+      if (x.kind === 'for' && x.name === 'round') loops++
+    })
+  expect(loops).toBe(1)
+  // Rounds end there: nothing is asked in them.
+  expect(conditions.filter((x) => x.includes('< go_offsets'))).toEqual([])
+  const all = kernel.schedule('direct').show(2)
+  expect(all).toContain('for g in 0..ceildiv(m, 8) * ceildiv(k, 4)')
+  expect(all).toContain('where g < go_offsets[ceildiv(m, 8)]')
+})
+
+/** What is computed of listed coordinates alone, and what others see of it. */
+const GATED = `format rows(w) over (i, j) {
+  axis io = dense_fixed(i)
+  axis go = dense_variable(io, j)
+  axis jo = sparse_fixed(go, j, w)
+  map (i, j) -> (i, rank(j by i) / w, j)
+  inverse (io, go, jo) -> (io, jo)
+}
+kernel gated(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer B: f32[i, j, q] in
+  buffer H: f32[i, q] local
+  buffer C: f32[q] out
+  iterate sum [i, q, j] as SSR {
+    if (A[i, q] != 0) { H[i, q] += B[i, j, q] }
+  }
+  iterate scatter [i, q] as RS { C[q] += A[i, q] * H[i, q] }
+}
+kernel seen(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer B: f32[i, j, q] in
+  buffer H: f32[i, q] local
+  buffer C: f32[q] out
+  iterate sum [i, q, j] as SSR {
+    if (A[i, q] != 0) { H[i, q] += B[i, j, q] }
+  }
+  iterate scatter [i, q] as RS { C[q] += H[i, q] + 1.0 }
+}`
+const GATES = {
+  apart: ['', ''],
+  fused: ['fuse (sum.io, sum.go) -> g fuse (scatter.io, scatter.go) -> g', ''],
+  // Of two nests over one list, one alone.
+  half: ['fuse (scatter.io, scatter.go) -> g', ''],
+  dealt: [
+    'fuse (sum.io, sum.go) -> g fuse (scatter.io, scatter.go) -> g',
+    'atomic C split sum.g by 3 -> (round, b) reorder (b, round, sum.jo) bind b to block.x, sum.jo to thread.x cache_write H at sum.jo in register -> Hr compute_at scatter at sum.jo cache_write H at sum.jo in register',
+  ],
+  seen: ['', ''],
+  // Of a block that is listed, not each element holds something.
+  blocks: ['', ''],
+} as const
+
+test.each(Object.keys(GATES) as (keyof typeof GATES)[])(
+  'temporaries have room for what is listed, and nothing asks again: %s',
+  (name) => {
+    const of = (w: number) => {
+      const [first, then] = GATES[name]
+      const kernel = name === 'seen' ? 'seen' : 'gated'
+      const format = name === 'blocks' ? `blocks(${w}, 2)` : `rows(${w})`
+      const steps = `A as ${format} live in place ${first} ${then}`
+      return parseProgram(`${LIVE.blocks.text}\n${GATED}\nschedule ${kernel}.s { ${steps} }`)
+        .kernel(kernel)
+        .schedule('s')
+    }
+    const text = of(4).show(1)
+    const isListed = name !== 'seen'
+    const axes = name === 'blocks' ? 'io, jo, ii, ji' : 'io, go, jo'
+    expect(text.includes(`buffer H: f32[${axes}] local`)).toBe(isListed)
+    expect(text.includes('if (')).toBe(name === 'blocks')
+    if (isListed && name !== 'blocks') {
+      // What no position has is nowhere, and nothing is filled.
+      expect(of(4).show(2)).not.toContain('fill H')
+    }
+    return fc.assert(
+      fc.asyncProperty(numbers, async (n) => {
+        const c = new Choices(n)
+        const [m, cols, k] = [sizeOf(c, 2), c.pick([0, 1, 5]), sizeOf(c, 4)]
+        const dense = (values: Float32Array, ...shape: number[]) =>
+          ({ kind: 'dense', dtype: 'f32', shape, values }) as const
+        const B = Float32Array.from({ length: m * cols * k }, (_, e) => (e * 7) % 5)
+        const tensors = { A: dense(matrix(c, m * k), m, k), B: dense(B, m, cols, k) }
+        const { compilation } = of(c.pick([1, 2, 4]))
+        if (name !== 'dealt') return agreeOnAll(compilation, { tensors })
+        const bound = bindInputs(compilation.kernel, { tensors })
+        const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
+        await agreeOnDevice(webgpu, compilation.parallel(), bound, expected)
+      }),
+      parameters(name === 'dealt' ? 4 : 10),
+    )
+  },
+  3_600_000,
+)
 
 const KERNEL = `kernel product(m: size, k: size) {
   axis i = dense_fixed(m)

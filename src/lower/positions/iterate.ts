@@ -7,7 +7,6 @@ import {
   type Axis,
   hasIndices,
   hasMask,
-  indptrOf,
   isAttached,
   isDense,
   isStored,
@@ -121,7 +120,7 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
     else {
       if (k > exact) refuseUnderMask(axis, chain[exact]!)
       const segments = add(levels.positions(chain[k - 1]!.name), int(1))
-      places.unshift(sub(search('upper', indptrOf(axis.name), int(0), segments, place), int(1)))
+      places.unshift(sub(search('upper', levels.offsets(axis.name), int(0), segments, place), int(1)))
     }
   }
   let out = scope
@@ -140,7 +139,7 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
     out = withAxis(bound(out, axis.name, coordinate, axis.extent), axis.name, { parent, offset, coordinate })
     parent = offset
   })
-  const above = levels.positions(chain[exact - 1]!.name)
+  const above = levels.count(chain[exact - 1]!.name)
   const extent = chain.slice(exact).reduce((n, axis) => mul(n, placesOf(axis) ?? int(1)), above)
   return { extent, guards, scope: out }
 }

@@ -36,11 +36,11 @@ export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
   // A mask that nobody asks is none of the kernel's.
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   const out: Buffer[] = kernel.buffers.flatMap(
-    ({ name, dtype, axes, role, fill, accumulate, ascending, mask, span, ...b }) => {
+    ({ name, dtype, axes, role, fill, accumulate, ascending, positions, mask, span, ...b }) => {
       if (mask !== undefined && !read.has(name)) return []
       const shape = levels.shape(axes)
       const bits = mask === undefined ? {} : { packed: MASK_BITS }
-      const known = { below: valuesBelow(b, shape), ascending, ...bits }
+      const known = { below: valuesBelow(b, shape), ascending, positions, ...bits }
       return { name, dtype, scope: 'global', role, shape, fill, accumulate, span, ...known }
     },
   )

@@ -11,18 +11,27 @@ import {
   hasMask,
   indicesOf,
   indptrOf,
+  isDense,
   isStored,
+  raggedAxis,
   type StoredAxis,
   segmentSize,
 } from '../../ir/axis.ts'
 import { add, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
 
+/** An axis whose positions lie one after the other is as one of variable length. */
+const withOffsets = (a: Axis): Axis =>
+  isDense(a) && a.offsets && a.parent !== null ? raggedAxis(a.name, a.parent, a.extent) : a
+
 export class Levels {
   readonly #axes: ReadonlyMap<string, Axis>
+  /** Arrays of offsets that the kernel fills, by axis. */
+  readonly #offsets: ReadonlyMap<string, string>
 
   constructor(axes: readonly Axis[]) {
-    this.#axes = new Map(axes.map((a) => [a.name, a]))
+    this.#axes = new Map(axes.map((a) => [a.name, withOffsets(a)]))
+    this.#offsets = new Map(axes.flatMap((a) => (isDense(a) && a.offsets ? [[a.name, a.offsets]] : [])))
   }
 
   axis(name: string): Axis {
@@ -37,10 +46,23 @@ export class Levels {
     return a
   }
 
-  /** How many positions the axis has under all positions of its parent together. */
+  /** The array of where segments of a variable axis begin. */
+  offsets(name: string): string {
+    return this.#offsets.get(name) ?? indptrOf(name)
+  }
+
+  /** How many positions a run has; known before it but for what it counts itself. */
+  count(name: string): Expr {
+    const { parent } = this.stored(name)
+    return parent !== null && this.#offsets.has(name)
+      ? load(this.offsets(name), [this.positions(parent)], 'i32')
+      : this.positions(name)
+  }
+
+  /** How many positions the axis has under all positions of its parent together, and how many there can be of what a run counts. */
   positions(name: string): Expr {
     const a = this.stored(name)
-    const each = segmentSize(a)
+    const each = this.#offsets.has(name) ? a.extent : segmentSize(a)
     if (!each) return variable(countOf(a.name))
     return a.parent === null ? each : mul(this.positions(a.parent), each)
   }
@@ -58,7 +80,7 @@ export class Levels {
     invariant(parent || a.parent === null, `axis ${a.name} entered without its parent`)
     if (parent === null) return { base: int(0), length: each ?? variable(countOf(a.name)) }
     if (each) return { base: mul(parent, each), length: end ? mul(sub(end, parent), each) : each }
-    const at = (p: Expr): Expr => load(indptrOf(a.name), [p], 'i32')
+    const at = (p: Expr): Expr => load(this.offsets(a.name), [p], 'i32')
     const base = at(parent)
     return { base, length: hasMask(a) ? a.extent : sub(at(end ?? add(parent, int(1))), base) }
   }

@@ -4,22 +4,28 @@
  * root: a gap would lose an axis.
  */
 import { isName } from '../../ast/parse.ts'
-import { fusedAxis, isStored, parentOf } from '../../ir/axis.ts'
+import { fusedAxis, isFused, isStored, parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { iterationsOf, rewriteBody1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
+import { areCounted, withOffsets } from './live-offsets.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 
 const takes = arg.takes(arg.iterators(2)('loops'), arg.optional('->', arg.newLoop('into')))
 
-function applyFuse(kernel: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(kernel, step.loops, step.span)
-  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const chain = iters.map((x) => axes.get(x.axis)!)
+function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kernel1 {
+  const { iteration, iters } = findIters(given, step.loops, step.span)
+  const axesOf = (k: Kernel1) => new Map(k.axes.map((a) => [a.name, a]))
+  const chainIn = (k: Kernel1) => iters.map((x) => axesOf(k).get(x.axis)!)
+  // What is counted in each run has its offsets from here on.
+  const kernel = areCounted(given, chainIn(given))
+    ? withOffsets(given, chainIn(given), step.span ? { span: step.span } : {})
+    : given
+  const chain = chainIn(kernel)
   chain.forEach((axis, k) => {
     const parent = !isStored(axis) ? undefined : parentOf(axis)
     const wanted = k === 0 ? null : chain[k - 1]!.name
@@ -48,13 +54,16 @@ function applyFuse(kernel: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Ker
       })
   })
   const name = step.into ?? joined(iters.map((x) => x.name))
+  const members = chain.map((a) => a.name)
+  // Other iterations may run over the same.
+  const same = kernel.axes.find((a) => a.name === name && isFused(a) && a.members.join() === members.join())
   const taken = [
     ...kernel.axes.map((a) => a.name),
     ...kernel.params.map((p) => p.name),
     ...kernel.buffers.map((b) => b.name),
     ...iterationsOf(kernel.body).flatMap((it) => it.iters.map((x) => x.name)),
   ]
-  if (taken.includes(name))
+  if (!same && taken.includes(name))
     refuse(kernel, step.span, {
       code: 'name-taken',
       message: `the name ${name} is taken`,
@@ -87,13 +96,7 @@ function applyFuse(kernel: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Ker
   const by = { ...renamed, iters: [...rest.slice(0, before), fused, ...rest.slice(before)] }
   const next: Kernel1 = {
     ...kernel,
-    axes: [
-      ...kernel.axes,
-      fusedAxis(
-        name,
-        chain.map((a) => a.name),
-      ),
-    ],
+    axes: same ? kernel.axes : [...kernel.axes, fusedAxis(name, members)],
     body: replaceIteration(kernel.body, iteration, by),
   }
   return keepParents(kernel, iteration, next, by, step.span, (x) => (iters.includes(x) ? fused : x))

@@ -209,10 +209,56 @@ export function placeSteps(p: PlaceNest): readonly NestDefault[] {
   return [{ nest: p.nest, steps: s.steps }]
 }
 
-const kept = ({ buffer, copy }: WordSum, at: string): DefaultStep & Readonly<Record<string, unknown>> => ({
+const kept = (
+  { buffer, copy }: Pick<WordSum, 'buffer' | 'copy'>,
+  at: string,
+): DefaultStep & Readonly<Record<string, unknown>> => ({
   kind: 'cache_write',
   buffer,
   at,
   scope: 'register',
   into: copy,
 })
+
+/** A nest that says where lists begin, and those inside of it. */
+export interface OffsetsNest {
+  readonly nest: string
+  readonly size: string
+  readonly total: string
+  readonly base: string
+  /** What sums of chunks go to, and copies of that and of the offsets, of one element. */
+  readonly bases: string
+  readonly baseCopy: string
+  readonly copy: string
+  /** Loops: of one iteration, over chunks, over positions of a chunk, those before one, and chunks before one. */
+  readonly once: string
+  readonly chunk: string
+  readonly part: string
+  readonly other: string
+  readonly earlier: string
+}
+
+/** One block: a row of threads has a chunk, and each thread sums what lies before one chunk. */
+export function offsetSteps(n: OffsetsNest): readonly NestDefault[] {
+  const s = new Steps(n.nest)
+  s.bind([named(n.once), 'block.x'])
+  for (const nest of [n.size, n.total, n.nest]) {
+    const inner = new Steps(nest)
+    const [, row] = inner.split(named(n.chunk), ROWS, 'row')
+    inner.bind([row, 'thread.y'], [named(n.part), 'thread.x'])
+    s.steps.push(...inner.steps)
+  }
+  const base = new Steps(n.base)
+  const [, chunks] = base.split(named(n.chunk), THREADS, 'thread')
+  const [row, lane] = base.split(chunks!, LANES, 'lane')
+  base.bind([row, 'thread.y'], [lane, 'thread.x'])
+  s.steps.push(
+    ...base.steps,
+    kept({ buffer: n.bases, copy: n.baseCopy }, base.of(lane!.name)),
+    kept({ buffer: n.nest, copy: n.copy }, s.of(n.part)),
+  )
+  base.step('unroll', { loop: base.of(n.earlier), by: AHEAD })
+  s.steps.push(base.steps.at(-1)!)
+  s.step('unroll', { loop: s.of(n.other), by: AHEAD })
+  return [{ nest: n.nest, steps: s.steps }]
+}

@@ -19,9 +19,17 @@ import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { enters } from './iteration-fission.ts'
 import { type Built, buildNests } from './live-build.ts'
 import { type LiveFormat, liveFormat } from './live-format.ts'
+import { goingAlong, whereHeld } from './live-locals.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
-import { checkChildren, leavingOf, type Split, type StepSpan, splitBuffers } from './tensor-split.ts'
+import {
+  checkChildren,
+  leavingOf,
+  partBuffers,
+  type Split,
+  type StepSpan,
+  splitBuffers,
+} from './tensor-split.ts'
 
 /** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does */
 export function applyLive(
@@ -52,20 +60,30 @@ export function applyLive(
   const start = buffer.axes.indexOf(over[0]!.name)
   const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at, step.capacity)
   const live = inPlace(part, format, built)
+  const alongside = goingAlong(kernel, { buffer, over, chosen, from: written })
   const split: Split = {
     over,
     leaving,
     instance: { ...instance, parts: [{ label: '', instance: live }] } satisfies Instance,
-    buffers: new Map(),
+    buffers: new Map(alongside.map((b) => [b.buffer.name, b] as const)),
     axes: new Map([...axes, ...live.axes.map((a) => [a.name, a] as const)]),
     views,
     at,
   }
-  const body = readers.body.map((s) => ended(inPart(s, split), format, built))
+  const isSingle = format.inner.length === 0 && buffer.axes.length === over.length
+  const body = readers.body.map((s) =>
+    ended(inPart(isSingle ? whereHeld(s, buffer, over) : s, split), format, built),
+  )
   const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, ...built.axes],
-    buffers: [...kernel.buffers, ...built.buffers],
+    buffers: [
+      ...kernel.buffers.flatMap((b) => {
+        const along = split.buffers.get(b.name)
+        return along ? partBuffers(along, over.length, split.instance) : [b]
+      }),
+      ...built.buffers,
+    ],
     body: [...kernel.body.slice(0, written), ...built.nests, ...body],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
     found: [...(kernel.found ?? []), foundOf(step, tensor.name, format, built)],

@@ -3,7 +3,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'
-import type { ThreadAxis } from '../../ir/expr.ts'
+import { type Expr, lt, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For, Reduce } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -63,12 +63,25 @@ function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
 function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
   checkSerial(cx, loop, 'bind')
   checkAxisFree(cx, loop, path, to)
+  const most = levelOf(to) === 'block' ? mostOf(cx, loop.extent) : undefined
   if (levelOf(to) === 'thread') checkConstantExtent(cx, loop, `${to} needs a constant extent`)
-  else checkBlockExtent(cx, loop, to)
+  else if (!most) checkBlockExtent(cx, loop, to)
   const plain = checkOrderFree(cx, loop, 'bind').filter((r) => !r.atomic)
   if (levelOf(to) === 'block') checkAtomic(cx, loop, to, plain)
   else checkTogether(cx, loop, path, plain)
-  return replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { kind: 'bind', to } }))
+  const mode = { kind: 'bind', to } as const
+  return replaceLoop(cx.kernel.body, loop.var, (l) =>
+    most
+      ? stmt({ ...l, extent: most, guards: [lt(variable(l.var), l.extent), ...l.guards], mode })
+      : stmt({ ...l, mode }),
+  )
+}
+
+/** How many positions there can be, of those that the kernel counts in all: blocks beyond end at once. */
+function mostOf(cx: Context, extent: Expr): Expr | undefined {
+  return extent.kind === 'load'
+    ? cx.kernel.buffers.find((b) => b.name === extent.buffer)?.positions
+    : undefined
 }
 
 /** One loop an axis on every path from the outside in. */

@@ -1,0 +1,69 @@
+/**
+ * What iterations over a format that is found in each run know besides where its tensor holds anything: temporaries that only they
+ * see need no more room than the lists, and what asks whether the tensor holds anything has its answer.
+ */
+import { accessesOf } from '../../analysis/coordinate-accesses.ts'
+import type { StoredAxis } from '../../ir/axis.ts'
+import { bool, type Expr } from '../../ir/expr.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { type Body1, iterationsOf, mapBodies1, rewriteBody1 } from '../../ir/stage1-tree.ts'
+import type { SplitBuffer } from './tensor-split.ts'
+
+interface Of {
+  readonly buffer: Buffer1
+  /** The axes of the tensor's own that the format replaces, and those that the text has there. */
+  readonly over: readonly StoredAxis[]
+  readonly chosen: readonly StoredAxis[]
+  /** The first statement that may iterate over them. */
+  readonly from: number
+}
+
+/**
+ * Temporaries over the same axes that are written and read at the coordinates of iterations over the tensor and nowhere else: over
+ * its positions from now on.
+ */
+export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of): readonly SplitBuffer[] {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const early = new Set(accessesOf(kernel.body.slice(0, from), axes).map((a) => a.buffer))
+  const accesses = accessesOf(kernel.body.slice(from), axes)
+  return kernel.buffers.flatMap((b): readonly SplitBuffer[] => {
+    const start = b.axes.indexOf(chosen[0]!.name)
+    const isOver = start >= 0 && chosen.every((a, k) => b.axes[start + k] === a.name)
+    const mine = accesses.filter((a) => a.buffer === b.name)
+    if (b === buffer || b.role !== 'local' || !isOver || early.has(b.name) || mine.length === 0) return []
+    const isThere = mine.every((a) =>
+      over.every((axis, k) => {
+        const e = a.index[start + k]!
+        const by = e.kind === 'var' ? a.around.findLast((o) => o.iter.name === e.name) : undefined
+        return by?.iter.axis === axis.name
+      }),
+    )
+    return isThere ? [{ buffer: b, parts: [b.name], start }] : []
+  })
+}
+
+/** A statement in which `if (P[e, t] != 0)` at the coordinates of iterators is no question: each that is listed holds something. */
+export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]): Stmt1 {
+  const iters = iterationsOf([s]).flatMap((it) => it.iters)
+  const isAt = (e: Expr, k: number): boolean => {
+    const by = e.kind === 'var' ? iters.filter((x) => x.name === e.name) : []
+    return by.length > 0 && by.every((x) => x.axis === over[k]!.name)
+  }
+  const isElement = (e: Expr): boolean => e.kind === 'load' && e.buffer === buffer.name && e.index.every(isAt)
+  const isFill = (e: Expr): boolean => e.kind === 'const' && e.value === buffer.fill
+  const answered = rewriteBody1([s], (e) =>
+    e.kind === 'binary' &&
+    e.op === 'ne' &&
+    ((isElement(e.a) && isFill(e.b)) || (isFill(e.a) && isElement(e.b)))
+      ? bool(true)
+      : undefined,
+  )
+  return opened(answered)[0]!
+}
+
+/** Without conditions that hold. */
+const opened = (body: Body1): Body1 =>
+  body.flatMap((s) => {
+    const inner = mapBodies1(s, opened)
+    return inner.kind === 'if' && inner.cond.kind === 'const' && inner.cond.value === 1 ? inner.then : [inner]
+  })

@@ -1,0 +1,216 @@
+/**
+ * Lists that are found in each run, one after the other: `fuse (io, go)` of a loop and one that ends where something was counted for
+ * it makes one loop over what there is in all. The kernel sums the counts: where each list begins, and how many positions
+ * there are. From then on the inner axis lies under the outer one, and temporaries over it have no gaps.
+ */
+import { type Axis, denseAxis, endsBy, isDense, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { unusedName } from '../../ir/bound-names.ts'
+import { add, ceildiv, div, type Expr, int, type Load, load, lt, mod, mul, variable } from '../../ir/expr.ts'
+import { buffersRead, substitute } from '../../ir/expr-tree.ts'
+import { builtinMonoid } from '../../ir/monoid.ts'
+import type { Buffer1, Iter, Iteration, IterKind, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
+import { writtenBy } from '../../ir/stage1-tree.ts'
+import { offsetSteps } from './live-schedule.ts'
+import { takenNames } from './taken-names.ts'
+import type { StepSpan } from './tensor-split.ts'
+
+/** Positions of the outer axes that are summed together. */
+const CHUNK = 32
+
+/** Whether positions of the last axis are counted for those of the others, all of them, outermost first. */
+export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
+  const ends = new Set(endsBy(chain.at(-1)))
+  const outer = kernel.axes.flatMap((a) => (ends.has(a.name) ? [a.name] : []))
+  return (
+    outer.length > 0 &&
+    chain.every((a) => isDense(a) && a.parent === null) &&
+    chain
+      .slice(0, -1)
+      .map((a) => a.name)
+      .join() === outer.join()
+  )
+}
+
+/** The kernel with a nest that says where positions of the last axis begin, and with each of the axes under the one before. */
+export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepSpan): Kernel1 {
+  const taken = takenNames(kernel)
+  const stored = chain.filter(isStored)
+  const axis = stored.at(-1)!
+  const named = (what: string): string => {
+    const name = unusedName(`${axis.name}_${what}`, (x) => taken.has(x))
+    taken.add(name)
+    return name
+  }
+  const counted = (isDense(axis) && axis.counted) || int(0)
+  const sums = new Sums(stored, counted, named, span)
+  const read = buffersRead(counted)
+  const last = kernel.body.findLastIndex((s) => [...writtenBy([s])].some((b) => read.has(b)))
+  const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
+  // What the lists are placed in is there before their offsets are.
+  const slot = denseAxis(named('slot'), axis.extent)
+  const early = writtenBy(before)
+  const isEarly = (b: Buffer1): boolean => early.has(b.name) && b.axes.includes(axis.name)
+  const under = new Map(stored.map((a, k) => [a.name, k === 0 ? null : stored[k - 1]!.name]))
+  const lies = (a: Axis): Axis => {
+    const parent = under.get(a.name)
+    if (!isDense(a) || parent === undefined) return a
+    return { ...a, parent, ...(a.name === axis.name ? { offsets: sums.offsets.name } : {}) }
+  }
+  return {
+    ...kernel,
+    axes: [...kernel.axes.map(lies), slot, ...sums.axes],
+    buffers: [
+      ...kernel.buffers.map((b) =>
+        isEarly(b) ? { ...b, axes: b.axes.map((a) => (a === axis.name ? slot.name : a)) } : b,
+      ),
+      ...sums.buffers,
+    ],
+    body: [...before, sums.nest(), ...after],
+    defaults: [...(kernel.defaults ?? []), ...offsetSteps({ ...sums.names, ...sums.loops })],
+  }
+}
+
+const v = (name: string): Expr => variable(name)
+const iter = (name: string, kind: IterKind): Iter => ({ name, axis: name, kind })
+
+/** What lies before each position of the outer axes: before its chunk, and inside of it. */
+class Sums {
+  readonly #outer: readonly StoredAxis[]
+  readonly #counted: Expr
+  readonly #span: StepSpan
+  /** How many positions the outer axes have. */
+  readonly #places: Expr
+  readonly #sizes: Buffer1
+  readonly #totals: Buffer1
+  readonly #bases: Buffer1
+  readonly offsets: Buffer1
+  readonly axes: readonly StoredAxis[]
+  readonly loops: {
+    readonly [of in 'once' | 'chunk' | 'part' | 'other' | 'earlier']: string
+  }
+  readonly names: {
+    readonly [of in 'nest' | 'size' | 'total' | 'base' | 'bases' | 'baseCopy' | 'copy']: string
+  }
+
+  constructor(stored: readonly StoredAxis[], counted: Expr, named: (what: string) => string, span: StepSpan) {
+    this.#outer = stored.slice(0, -1)
+    this.#counted = counted
+    this.#span = span
+    this.#places = this.#outer.map((a) => a.extent).reduce(mul)
+    const ends = add(this.#places, int(1))
+    const [place, end] = [denseAxis(named('place'), this.#places), denseAxis(named('end'), ends)]
+    this.loops = {
+      once: named('all'),
+      chunk: named('chunk'),
+      part: named('part'),
+      other: named('other'),
+      earlier: named('earlier'),
+    }
+    const { once, chunk, part, other, earlier } = this.loops
+    const chunks = ceildiv(ends, int(CHUNK))
+    this.axes = [
+      place,
+      end,
+      denseAxis(once, int(1)),
+      denseAxis(chunk, chunks),
+      denseAxis(part, int(CHUNK)),
+      { ...denseAxis(other, int(CHUNK)), counted: v(part) },
+      { ...denseAxis(earlier, chunks), counted: v(chunk) },
+    ]
+    const array = (name: string, over: string): Buffer1 => ({
+      name,
+      dtype: 'i32',
+      axes: [over],
+      role: 'local',
+      fill: 0,
+      accumulate: 'i32',
+    })
+    this.#sizes = { ...array(named('sizes'), place.name), placed: true }
+    this.#totals = array(named('totals'), chunk)
+    this.#bases = array(named('bases'), chunk)
+    this.offsets = {
+      ...array(named('offsets'), end.name),
+      positions: mul(this.#places, stored.at(-1)!.extent),
+    }
+    this.names = {
+      nest: this.offsets.name,
+      size: named('size'),
+      total: named('total'),
+      base: named('base'),
+      bases: this.#bases.name,
+      baseCopy: named('base_sum'),
+      copy: named('sum'),
+    }
+  }
+
+  get buffers(): readonly Buffer1[] {
+    return [this.#sizes, this.#totals, this.#bases, this.offsets]
+  }
+
+  nest(): Iteration {
+    const { once, chunk, part, other, earlier } = this.loops
+    const { nest: name, size, total, base } = this.names
+    const element = (b: Buffer1, at: Expr): Load => load(b.name, [at], 'i32')
+    const placeIn = (of: string): Expr => add(mul(v(chunk), int(CHUNK)), v(of))
+    const mine = placeIn(part)
+    const nest = (
+      of: string,
+      iters: readonly Iter[],
+      body: readonly Stmt1[],
+      where: readonly Expr[] = [],
+    ): Iteration => iteration({ name: of, iters, where, body, ...this.#span })
+    const sum = (b: Buffer1, at: Expr, value: Expr): Stmt1 =>
+      reduce1({
+        reducer: builtinMonoid('+', 'i32'),
+        targets: [element(b, at)],
+        values: [value],
+        ...this.#span,
+      })
+    const length = substitute(this.#counted, this.#coordinates(mine))
+    const within = [iter(chunk, 'S'), iter(part, 'S')]
+    return nest(
+      name,
+      [iter(once, 'S')],
+      [
+        nest(
+          size,
+          within,
+          [assign1([element(this.#sizes, mine)], [length], this.#span.span)],
+          [lt(mine, this.#places)],
+        ),
+        // Beyond the last one there is nothing.
+        nest(
+          total,
+          [iter(chunk, 'S'), iter(part, 'R')],
+          [sum(this.#totals, v(chunk), element(this.#sizes, mine))],
+        ),
+        nest(
+          base,
+          [iter(chunk, 'S'), iter(earlier, 'R')],
+          [sum(this.#bases, v(chunk), element(this.#totals, v(earlier)))],
+        ),
+        nest(
+          name,
+          within,
+          [
+            nest(name, [iter(other, 'R')], [sum(this.offsets, mine, element(this.#sizes, placeIn(other)))]),
+            sum(this.offsets, mine, element(this.#bases, v(chunk))),
+          ],
+          [lt(mine, add(this.#places, int(1)))],
+        ),
+      ],
+    )
+  }
+
+  /** The coordinates of a position of the outer axes together. */
+  #coordinates(at: Expr): ReadonlyMap<string, Expr> {
+    const out = new Map<string, Expr>()
+    let rest = at
+    for (const [k, a] of [...this.#outer.entries()].reverse()) {
+      out.set(a.name, k === 0 ? rest : mod(rest, a.extent))
+      rest = div(rest, a.extent)
+    }
+    return out
+  }
+}
