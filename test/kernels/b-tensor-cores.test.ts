@@ -1,5 +1,6 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
 import { expect, test } from 'vitest'
+import { toF16 } from '../../src/ir/half.ts'
 import { coords, dense, load, stored } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
@@ -252,7 +253,7 @@ test('rows and listed rows are multiplied by warps, and what a matrix has is kep
 })
 
 test('tokens that are sorted by their experts are stored by one block each: nothing is atomic', async () => {
-  const k = (await load('kernels/mixture-of-experts.spt')).kernel()
+  const k = (await load('kernels/mixture-of-experts.spt')).kernel('experts_f16')
   const texts = (schedule: string): string =>
     (['cuda', 'wgsl'] as const)
       .flatMap((t) =>
@@ -266,17 +267,27 @@ test('tokens that are sorted by their experts are stored by one block each: noth
   expect(texts('gpu')).toMatch(/atomic/i)
 })
 
-/** The pattern says which tokens an expert has. */
+/** A pattern as a tensor that has zeros as well. */
+const filled = (p: Pattern, values: Float32Array) => {
+  const all = new Float32Array(p.m * p.n)
+  p.rows.forEach((i, e) => {
+    all[i * p.n + p.cols[e]!] = values[e]!
+  })
+  return dense([p.m, p.n], all)
+}
+
+/** The pattern says which tokens an expert has, before the run or in it. */
 kernelSuite({
   file: 'kernels/mixture-of-experts.spt',
   onlyCuda: ['wgmma', 'bulk'],
-  cases: () =>
+  alsoWith: [['experts_routed_f16', 'gpu', 8, 8, 4, 3]],
+  cases: (kernel) =>
     patterns().map(
       (p, c): KernelCase => ({
         name: p.name,
         inputs: {
           tensors: {
-            P: matrix(p, integers(p.rows.length, 1)),
+            P: (kernel === 'experts_routed_f16' ? filled : matrix)(p, integers(p.rows.length, 1)),
             X: integers(p.n * [5, 17, 0][c % 3]!, 2),
             W: integers(p.m * [5, 17, 0][c % 3]! * 6, 3),
           },
@@ -286,6 +297,37 @@ kernelSuite({
       }),
     ),
 })
+
+/** Gates that are found in a run, under what instructions for no device here do. */
+test.each(sample(['wgmma', 'bulk'] as const, 1))(
+  'tokens of experts found in the run, under %s, every step of it interpreted',
+  async (schedule) => {
+    const program = await load('kernels/mixture-of-experts.spt')
+    const [experts, tokens, k, n] = [3, 140, 128, 64]
+    // One expert has none, one more than a tile, and some tokens go to two.
+    const p = integers(experts * tokens, 5).map((x, e) =>
+      e < tokens ? (e % 2 === 0 ? x : 0) : e < 2 * tokens ? 0 : e % 5 === 0 ? x : 0,
+    )
+    const [x, w] = [integers(tokens * k, 2), integers(experts * k * n, 3)]
+    const Y = Array.from({ length: tokens * n }, (_, e) => {
+      const [t, o] = [Math.floor(e / n), e % n]
+      let sum = 0
+      for (let of = 0; of < experts; of++)
+        if (p[of * tokens + t] !== 0)
+          for (let q = 0; q < k; q++) sum += p[of * tokens + t]! * x[t * k + q]! * w[(of * k + q) * n + o]!
+      return sum
+    })
+    const half = (values: Float32Array, ...shape: number[]) =>
+      dense(shape, Uint16Array.from(values, toF16), 'f16')
+    const args = schedule === 'wgmma' ? [64, 2, 2] : [64, 128, 2, 2]
+    const got = interpreted(program.kernel('experts_routed_f16').schedule(schedule, ...args), {
+      tensors: { P: dense([experts, tokens], p), X: half(x, tokens, k), W: half(w, experts, k, n) },
+      params: { experts, tokens, k, n },
+    })
+    expect(Array.from(got.get('Y')!, (y) => Number(y) + 0)).toEqual(Y)
+  },
+  300_000,
+)
 
 /** The pattern is that of the blocks. */
 const blocks = (p: Pattern, b: number, d: number): KernelCase => ({
