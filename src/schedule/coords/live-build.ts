@@ -55,6 +55,8 @@ export interface Built {
 const v = (name: string): Expr => variable(name)
 const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis, kind })
 const bitOf = (place: Expr): Expr => call('shift_left', [int(1), place])
+/** Without a difference: what is below bit 31 is -2 ** 31 - 1 as one. */
+const bitsBelow = (place: Expr): Expr => call('bit_xor', [call('shift_left', [int(-1), place]), int(-1)])
 const wordsOf = (extent: Expr): Expr => ceildiv(extent, int(WORD))
 const placeOf = (many: string, one: string): Expr => add(mul(v(many), int(WORD)), v(one))
 
@@ -133,7 +135,7 @@ export function buildNests(
   const mine = placeOf(chunk, part)
   const at = add(mul(mine, int(WORD)), v(bit))
   const marked = element(marks, mine)
-  const below = call('bit_and', [marked, sub(bitOf(v(bit)), int(1))])
+  const below = call('bit_and', [marked, bitsBelow(v(bit))])
   const before = add(
     add(element(bases, v(chunk)), element(starts, v(chunk), v(part))),
     call('popcount', [below]),
