@@ -31,7 +31,7 @@ const matrix = (rows: number, columns: number, values: Float32Array, half: boole
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',
-  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis'],
+  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis', 'dense_wgmma'],
   alsoWith: [
     ['masked_matmul', 'cpu', 3, 5],
     ['masked_matmul', 'gpu', 8, 4, 8, 2, 4],
@@ -82,6 +82,8 @@ test.each(
       ['masked_matmul_f16', 'blocks', [16, 64, 3, 8], 32, 72, 192, 'columns of panels'],
       ['masked_matmul_f16', 'wgmma', [64, 64, 2, 8, 8], 72, 40, 65, 'scattered'],
       ['rectified_matmul_f16', 'narrow', [32, 64, 2, 8, 8], 40, 72, 70, 'columns of panels'],
+      ['masked_matmul_f16', 'dense_wgmma', [64, 64, 2, 8, 8, 1], 72, 72, 70, 'scattered'],
+      ['rectified_matmul_f16', 'dense_wgmma', [64, 128, 2], 128, 128, 64, 'columns of panels'],
       ['masked_rows_matmul_f16', 'm_axis', [64], 72, 64, 128, 'scattered'],
       ['masked_rows_matmul_f16', 'm_axis', [64], 40, 128, 64, 'columns of panels'],
     ] as const,
