@@ -16,6 +16,7 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { refusal as diagnosticOf } from '../support/refusal.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
 import { KERNELS, LIVE, type Live, live, matrix, sizeOf } from './live-gen.ts'
@@ -422,6 +423,37 @@ test('a fixed grid takes all groups in turn, to the last one that there is', () 
   expect(all).toContain('for g in 0..ceildiv(m, 8) * ceildiv(k, 4)')
   expect(all).toContain('where g < go_offsets[ceildiv(m, 8)]')
 })
+
+test('lists under two axes, in one loop', async () => {
+  const text = `format deep(h, s) over (i, j) {
+  axis ao = dense_fixed(ceildiv(i, 3 * h))
+  axis io = dense_fixed(ao, 3)
+  axis go = dense_variable(io, j)
+  axis jo = sparse_fixed(go, j, s)
+  axis ii = dense_fixed(jo, h)
+  map (i, j) -> (i / h / 3, i / h % 3, rank(j by i / h / 3, i / h % 3) / s, j, i % h)
+  inverse (ao, io, go, jo, ii) -> ((ao * 3 + io) * h + ii, jo)
+}
+${KERNELS.left}
+schedule product.s(h = 2, s = 2) { A as deep(h, s) live in place fuse (mul.ao, mul.io, mul.go) -> g }
+schedule product.two { A as deep(2, 2) live in place fuse (mul.io, mul.go) }`
+  const kernel = parseProgram(text).kernel()
+  const { code, message, hint } = diagnosticOf(() => kernel.schedule('two'))
+  expect([code, message, hint]).toEqual([
+    'schedule/not-a-chain',
+    'axis go is not stored under axis io',
+    'go is counted for each of ao, io: fuse (ao, io, go)',
+  ])
+  await fc.assert(
+    fc.asyncProperty(numbers, async (n) => {
+      const c = new Choices(n)
+      const s = live(c, 'panels', 'left')
+      const { compilation } = kernel.schedule('s', c.pick([1, 2, 4]), c.pick([1, 3]))
+      return told(s, () => agreeOnAll(compilation, s.inputs))
+    }),
+    parameters(10),
+  )
+}, 3_600_000)
 
 /** What is computed of listed coordinates alone, and what others see of it. */
 const GATED = `format rows(w) over (i, j) {

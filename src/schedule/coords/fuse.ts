@@ -11,7 +11,7 @@ import { iterationsOf, rewriteBody1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
-import { areCounted, withOffsets } from './live-offsets.ts'
+import { areCounted, countedFor, withOffsets } from './live-offsets.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 
@@ -29,6 +29,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   chain.forEach((axis, k) => {
     const parent = !isStored(axis) ? undefined : parentOf(axis)
     const wanted = k === 0 ? null : chain[k - 1]!.name
+    const counted = countedFor(kernel, axis)
     if (parent !== wanted)
       refuse(kernel, step.span, {
         code: 'not-a-chain',
@@ -39,7 +40,9 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
         expected: 'iterators over a parent → child chain of axes that starts at a root, none left out',
         hint: parent
           ? `axis ${axis.name} is under ${parent}: fuse that too`
-          : 'to fuse independent loops, put the step after the first step on loops',
+          : counted.length > 0
+            ? `${axis.name} is counted for each of ${counted.join(', ')}: fuse (${[...counted, axis.name].join(', ')})`
+            : 'to fuse independent loops, put the step after the first step on loops',
       })
   })
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))

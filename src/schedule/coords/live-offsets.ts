@@ -18,10 +18,15 @@ import type { StepSpan } from './tensor-split.ts'
 /** Positions of the outer axes that are summed together. */
 const CHUNK = 32
 
+/** The axes for whose positions those of an axis are counted, outermost first. */
+export function countedFor(kernel: Kernel1, axis: Axis | undefined): readonly string[] {
+  const ends = new Set(endsBy(axis))
+  return kernel.axes.flatMap((a) => (ends.has(a.name) ? [a.name] : []))
+}
+
 /** Whether positions of the last axis are counted for those of the others, all of them, outermost first. */
 export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
-  const ends = new Set(endsBy(chain.at(-1)))
-  const outer = kernel.axes.flatMap((a) => (ends.has(a.name) ? [a.name] : []))
+  const outer = countedFor(kernel, chain.at(-1))
   return (
     outer.length > 0 &&
     chain.every((a) => isDense(a) && a.parent === null) &&

@@ -20,7 +20,8 @@ type Bindings = Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopR
 
 /**
  * `bind i to block.x`: iterations run in parallel, one a block or one a thread. A thread axis has a constant
- * extent, a block axis one over parameters; block-bound loops stand outermost. Iterations must not depend on
+ * extent, a block axis one over parameters, or one that the kernel counts, whose blocks in the worst case end at once where there
+ * is nothing left; block-bound loops stand outermost. Iterations must not depend on
  * each other. What iterations combine is reduced across the threads of a block; across blocks only atomically.
  */
 export const bind = primitive({
