@@ -16,7 +16,7 @@ import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact } from './entry-enumeration.ts'
-import { type FormatOperands, givenList, withSegments } from './format-operands.ts'
+import { type FormatOperands, givenList, operandsTakenBy, withSegments } from './format-operands.ts'
 import { assemblePart } from './part-arrays.ts'
 import type { Context, Part } from './part-assembly.ts'
 import { chains, entriesOfPart } from './part-entries.ts'
@@ -105,7 +105,8 @@ export function* forEachPart<C extends Column, T extends { readonly tables: Read
 ): Coroutine<T[]> {
   checkOrder(tensor.shape, to)
   const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
-  const { frame, context, made } = yield* begin(engine, tensor, dims, asksForValues(to), options)
+  const own = { ...options, given: operandsTakenBy(to, options.given) }
+  const { frame, context, made } = yield* begin(engine, tensor, dims, asksForValues(to), own)
   const parts: T[] = []
   yield* partitionByPart(frame, to, context, function* (k, f) {
     parts[k] = yield* leaf(to.parts[k]!, k, f, context)

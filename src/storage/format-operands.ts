@@ -1,6 +1,7 @@
 /** Operands of formats: the sizes, lists and sets that they take from the data next to coordinates. */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { Instance } from '../ir/format.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
 import type { ValueArray } from './tensor.ts'
 
@@ -25,6 +26,14 @@ export interface GivenList {
 export interface EntryValues {
   readonly values: ValueArray
   readonly dtype: Dtype
+}
+
+/** What a format takes of all that comes with the data: others may be called as something of its own. */
+export function operandsTakenBy(instance: Pick<Instance, 'given'>, given: FormatOperands): FormatOperands {
+  const names = new Set(instance.given.map((g) => g.name))
+  const taken = <T>(of: ReadonlyMap<string, T>): Map<string, T> =>
+    new Map([...of].filter(([name]) => names.has(name)))
+  return { ...given, lists: taken(given.lists), sets: taken(given.sets) }
 }
 
 /** A list by its name. */

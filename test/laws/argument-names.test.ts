@@ -252,7 +252,12 @@ test('lists of two formats are called as what the other one keeps', async () => 
         expect(e.diagnostics[0]).toMatchObject({ code: 'bind/table', expected: 'one array for each name' })
       }
     }),
-    { numRuns: runs(20), interruptAfterTimeLimit: 60_000 },
+    {
+      numRuns: runs(20),
+      interruptAfterTimeLimit: 60_000,
+      // The first format's order is called as the second's list, which is shorter.
+      examples: [[{ names: ['x', 'row'], cells: [8, 16, 0, 24] }]],
+    },
   )
   expect(ready).toBeGreaterThan(0)
 }, 120_000)
