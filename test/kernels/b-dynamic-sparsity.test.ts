@@ -31,7 +31,7 @@ const matrix = (rows: number, columns: number, values: Float32Array, half: boole
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',
-  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis', 'dense_wgmma'],
+  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis', 'dealt', 'dense_wgmma'],
   alsoWith: [
     ['masked_matmul', 'cpu', 3, 5],
     ['masked_matmul', 'gpu', 8, 4, 8, 2, 4],
@@ -86,6 +86,8 @@ test.each(
       ['rectified_matmul_f16', 'dense_wgmma', [64, 128, 2], 128, 128, 64, 'columns of panels'],
       ['masked_rows_matmul_f16', 'm_axis', [64], 72, 64, 128, 'scattered'],
       ['masked_rows_matmul_f16', 'm_axis', [64], 40, 128, 64, 'columns of panels'],
+      ['masked_rows_matmul_f16', 'dealt', [64, 2, 2], 150, 64, 192, 'scattered'],
+      ['masked_rows_matmul_f16', 'dealt', [64, 3, 3], 72, 128, 64, 'columns of panels'],
     ] as const,
     2,
   ),
