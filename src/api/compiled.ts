@@ -18,7 +18,7 @@ import { expectArgument, expectName, expectOptions, isRecord } from './argument-
 import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
 import { checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
-import { type RunChoice, running, type Selecting, settled } from './selecting.ts'
+import { asTimes, type RunChoice, running, type Selecting, settled } from './selecting.ts'
 import type { Bindable } from './tensors.ts'
 import { Uncloneable } from './uncloneable.ts'
 
@@ -144,14 +144,12 @@ export class PreparedKernel extends Uncloneable {
     return this.#turns.of(this.#within, ['free', 'preserving', 'output'])
   }
 
-  /** The same for calls that are part of another. */
   get #within(): Executable {
     return this.#selecting.executable
   }
 
   /**
-   * Which schedule was chosen, and why; `null` where there was no choice. Where runs find what it was chosen by, that of the latest
-   * run; `known()` waits for what that has found.
+   * Which schedule was chosen, and why; `null` where there was no choice. Where runs choose, that of the latest run.
    */
   get choice(): RunChoice | null {
     return this.#selecting.choice
@@ -162,9 +160,14 @@ export class PreparedKernel extends Uncloneable {
     return this.#turns.take(() => this.#selecting.known())
   }
 
+  /** Compiles what no coverage and full coverage would lead to, before a run has to wait for it. */
+  ahead(): Promise<void> {
+    return this.#turns.take(() => this.#selecting.ahead())
+  }
+
   /** A run in its turn, of the schedule that is chosen for it. */
-  #running<T>(work: (executable: Executable) => Promise<T>): Promise<T> {
-    return this.#turns.take(() => running(this.#selecting, work))
+  #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
+    return this.#turns.take(() => running(this.#selecting, work, timesOf))
   }
 
   /**
@@ -232,7 +235,7 @@ export class PreparedKernel extends Uncloneable {
   async time(repeats: number): Promise<number[]> {
     const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
     expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
-    return this.#running((e) => e.time(repeats))
+    return this.#running((e) => e.time(repeats), asTimes)
   }
 
   /**

@@ -16,12 +16,24 @@ export interface FoundShare {
   readonly found: number | null
 }
 
+/** What a schedule of a choice is expected to take. */
+export interface Predicted {
+  /** As a choice writes it. */
+  readonly text: string
+  readonly milliseconds: number | null
+}
+
 /** A schedule that was chosen for the runs of a prepared kernel. */
 export interface RunChoice extends Chosen {
   /** By the condition's words: `covered(A, panels(8, 1))`. Empty where nothing that it was chosen by is found in runs. */
   readonly covered: Readonly<Record<string, FoundShare>>
   /** What would have been chosen by what was found, where that is another schedule. */
   readonly regret: string | null
+  /**
+   * Of the schedules that runs have been led to, what each is expected to take at the first of the shares: on a line through what
+   * `time` has measured, `null` where it has not.
+   */
+  readonly predicted: readonly Predicted[]
 }
 
 export interface Selecting<K> {
@@ -33,10 +45,12 @@ export interface Selecting<K> {
   readonly choice: RunChoice | null
   /** Decides what runs; `undefined` where there is nothing to wait for. */
   next(): Promise<void> | undefined
-  /** Behind a run: has what it found read back. */
-  ran(): Promise<void> | undefined
+  /** Behind a run: has what it found read back. `milliseconds`: what it took, where that was measured. */
+  ran(milliseconds?: number): Promise<void> | undefined
   /** Resolves when what runs have found so far has been read back. */
   known(): Promise<void>
+  /** Makes what runs may be led to. */
+  ahead(): Promise<void>
   write(name: string, update: Tensor | BareValues): Promise<void>
   free(): void
 }
@@ -53,24 +67,29 @@ export const liveOf = (statistics: ReadonlyMap<string, Statistic>) =>
 export async function running<T>(
   of: Selecting<unknown>,
   work: (executable: Executable) => Promise<T>,
+  timesOf: (done: T) => readonly number[] = () => [],
 ): Promise<T> {
   const deciding = of.next()
   if (deciding) await deciding
   const done = await work(of.executable)
-  const reading = of.ran()
+  const times = [...timesOf(done)].sort((a, b) => a - b)
+  const reading = of.ran(times[times.length >> 1])
   if (reading) await reading
   return done
 }
+
+export const asTimes = (times: readonly number[]): readonly number[] => times
 
 /** One schedule for all runs. */
 export const settled = <K>(kernel: K, executable: Executable, chosen: Chosen | null): Selecting<K> => ({
   kernel,
   executable,
   owner: executable,
-  choice: chosen && { ...chosen, covered: {}, regret: null },
+  choice: chosen && { ...chosen, covered: {}, regret: null, predicted: [] },
   next: () => undefined,
   ran: () => undefined,
   known: async () => {},
+  ahead: async () => {},
   async write(name, update) {
     const written = withValues(executable.bound, name, update)
     await executable.rebind(written.bound, written.buffers)

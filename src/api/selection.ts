@@ -17,6 +17,7 @@ import type { Tensor } from '../storage/tensor.ts'
 import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { foundShare, tells } from './coverage.ts'
+import { CoveredTimes } from './covered-times.ts'
 import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
 
 /** Samples are at most so many runs apart. */
@@ -50,6 +51,7 @@ interface Branch {
   readonly findings: readonly Finding[]
   /** The launches that do, by themselves. */
   readonly commands: readonly Command[]
+  readonly times: CoveredTimes
 }
 
 export class Selection<V> implements Selecting<CompiledSchedule> {
@@ -107,7 +109,13 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   }
 
   get choice(): RunChoice {
-    return { ...this.#chosen, covered: this.#covered, regret: this.#regret() }
+    const covered = Object.values(this.#covered)[0]?.value ?? 1
+    const predicted = [...this.#branches.values()].map(({ text, times, findings }) => ({
+      text,
+      // What is not found makes no difference.
+      milliseconds: times.at(findings.length > 0 ? covered : 0),
+    }))
+    return { ...this.#chosen, covered: this.#covered, regret: this.#regret(), predicted }
   }
 
   #regret(): string | null {
@@ -140,16 +148,19 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     })
   }
 
-  ran(): Promise<void> | undefined {
+  ran(milliseconds?: number): Promise<void> | undefined {
     const { device } = this.#now.executable.program
     this.#runs++
     const own = this.#now.findings.length > 0
+    if (!own && milliseconds !== undefined) this.#now.times.add(0, milliseconds)
     const branch = own ? this.#now : this.#observer
     if (!branch || (!own && this.#runs < this.#sampled)) return undefined
     if (!own) this.#sampled += Math.min(this.#sampled, MOST_APART)
     const read = async (): Promise<void> => {
       if (!own) await device.run(branch.commands)
       await this.#read(branch, own ? 'last run' : 'sample')
+      const share = this.#found.get(branch.findings[0]!.statistic)
+      if (own && milliseconds !== undefined && share) branch.times.add(share.value, milliseconds)
     }
     // Nothing is ever under way there.
     if (device.kind === 'cpu') return read()
@@ -159,6 +170,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
 
   async known(): Promise<void> {
     while (this.#reading) await this.#reading
+  }
+
+  async ahead(): Promise<void> {
+    for (const share of [0, 1]) await this.#with(this.#covering(share), () => undefined)
   }
 
   async write(name: string, update: Tensor | BareValues): Promise<void> {
@@ -213,7 +228,14 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
       return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
     })
     const counts = findings.map((f) => f.found.counts)
-    const branch = { text, compiled, executable, findings, commands: commandsFinding(executable, counts) }
+    const branch = {
+      text,
+      compiled,
+      executable,
+      findings,
+      commands: commandsFinding(executable, counts),
+      times: new CoveredTimes(),
+    }
     this.#branches.set(text, branch)
     return branch
   }
@@ -221,8 +243,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   /** What is chosen where nothing is covered finds out how much is; where it is refused, nothing does. */
   #observe(): Promise<void> | undefined {
     if (this.#observer || this.#now.findings.length > 0) return undefined
-    const nothing = new Map(liveOf(this.#of.statistics).map(([name]) => [name, 0]))
-    const variant = orRefused(() => this.#of.choose(nothing))
+    const variant = orRefused(() => this.#covering(0))
     if (variant instanceof SptError) return undefined
     const found = this.#with(variant, (branch) => {
       if (branch.findings.length > 0 && branch.commands.length > 0) this.#observer = branch
@@ -231,6 +252,11 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return found?.catch((e: unknown) => {
       if (!(e instanceof SptError)) throw e
     })
+  }
+
+  /** What would be chosen if all shares were this one. */
+  #covering(share: number): V {
+    return this.#of.choose(new Map(liveOf(this.#of.statistics).map(([name]) => [name, share])))
   }
 
   /** At once where it has been made before; not at all where it cannot be. */

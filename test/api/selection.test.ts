@@ -1,7 +1,16 @@
 /** Schedules that are chosen by what runs find: the newest coverage decides, and nothing is compiled or allocated twice. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Device, dense, devices, load, type PreparedKernel, type SptProgram } from '../../src/node.ts'
+import { CoveredTimes } from '../../src/api/covered-times.ts'
+import {
+  type CompiledChoice,
+  type Device,
+  dense,
+  devices,
+  load,
+  type PreparedKernel,
+  type SptProgram,
+} from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { KERNELS, LIVE } from '../laws/live-gen.ts'
 import { runs } from '../support/cases.ts'
@@ -165,7 +174,7 @@ test('the newest coverage decides, which is that of the host', async () => {
 
 test('and on webgpu', async () => {
   await fc.assert(
-    fc.asyncProperty(cases(4, ['panels', 'strips']), (c) => follows(webgpu, c)),
+    fc.asyncProperty(cases(4, Object.keys(LIVE) as Case['format'][]), (c) => follows(webgpu, c)),
     { numRuns: runs(4) },
   )
 }, 3_600_000)
@@ -226,5 +235,51 @@ kernel rectify(m: size, k: size) {
   const prepared = await compiled.prepare({ tensors: { A, B: A } })
   for (const _ of [0, 1]) await prepared.run()
   expect([prepared.choice?.text, [...(await prepared.read('C')).values!]]).toEqual(['plain', [7, 10, 15, 22]])
+  prepared.free()
+})
+
+test('what is predicted lies on the line through what was measured', () => {
+  const whole = fc.integer({ min: -50, max: 50 })
+  fc.assert(
+    fc.property(whole, whole, fc.uniqueArray(whole, { maxLength: 9 }), whole, (a, b, at, x) => {
+      const times = new CoveredTimes()
+      expect(times.at(x)).toBeNull()
+      for (const c of at) times.add(c, a + b * c)
+      const isKnown = at.length > 1 || at[0] === x
+      if (isKnown) expect(times.at(x)).toBeCloseTo(a + b * x, 6)
+      else expect(times.at(x)).toBeNull()
+    }),
+    { numRuns: runs(100) },
+  )
+})
+
+test('measured runs say what each schedule takes', async () => {
+  const text = `${LIVE.panels.text}
+${KERNELS.left}
+schedule product.live { A as panels(2, 2) live in place }
+schedule product.plain { split mul.j by 2 }
+schedule product.auto choose { when (covered(A, panels(2, 2)) < 0.5) live otherwise plain }`
+  const compiled = (await (await load(text)).kernel().compile(await devices.cpu())) as CompiledChoice
+  const [A, B] = [dense([4, 4], new Float32Array(16)), dense([4, 1], new Float32Array(4).fill(1))]
+  const prepared = await compiled.prepare({ tensors: { A, B } })
+  const predicted = () =>
+    prepared.choice!.predicted.map((p) => [p.text, p.milliseconds === null ? null : typeof p.milliseconds])
+  expect(predicted()).toEqual([['live', null]])
+  await prepared.time(3)
+  expect(predicted()).toEqual([['live', 'number']])
+  await prepared.ahead()
+  expect([prepared.choice!.text, compiled.variants]).toEqual(['live', ['live', 'plain']])
+  expect(predicted()).toEqual([
+    ['live', 'number'],
+    ['plain', null],
+  ])
+  await prepared.write('A', new Float32Array(16).fill(1))
+  await prepared.run()
+  await prepared.time(3)
+  // Of the live one only what it took at nothing is known.
+  expect(predicted()).toEqual([
+    ['live', null],
+    ['plain', 'number'],
+  ])
   prepared.free()
 })
