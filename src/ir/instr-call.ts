@@ -43,6 +43,8 @@ export interface InstrCall {
   readonly threads: number
   /** One thread of the block does it. */
   readonly once?: boolean | undefined
+  /** What it writes in registers stays there until it is waited for. */
+  readonly asynchronous?: true | undefined
   readonly texts: readonly {
     readonly target: string
     readonly from: number

@@ -189,6 +189,7 @@ class Lowering {
     return instrCall({
       instr: instr.name,
       threads: instr.threads,
+      ...(instr.asynchronous ? { asynchronous: true } : {}),
       texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
       span: instr.span,
     })

@@ -2,10 +2,10 @@
 
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
+import { refuseShared, sharedArrays } from '../backends/shared-limit.ts'
 import { placeShared } from '../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
 import { buffersOf, type PackedPlan } from '../lower/buffer-packing.ts'
 import type { Device } from '../runtime/device.ts'
 import { storedBytes } from '../runtime/widened-elements.ts'
@@ -43,22 +43,14 @@ function checkBlock(device: Device, { name, block }: Launch): void {
 }
 
 function checkShared(device: Device, launch: Launch): void {
-  const sizes: { readonly name: string; readonly bytes: number }[] = []
-  walkStmts(launch.body, (s) => {
-    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
-    if (s.kind === 'alloc' && length?.kind === 'const')
-      sizes.push({ name: s.buffer.name, bytes: length.value * elementBytes(device, s.buffer) })
-  })
+  const arrays = sharedArrays(launch, (b) => elementBytes(device, b))
   const total = TARGETS[targetOf(device)].reusesShared
     ? placeShared(launch).bytes
-    : sizes.reduce((n, b) => n + b.bytes, 0)
-  if (total > device.limits.maxSharedBytes)
-    fail({
-      code: 'plan/shared-too-large',
-      message: `${launch.name} needs ${total} bytes of shared memory (${sizes.map((b) => `${b.name} ${b.bytes}`).join(', ')}); ${device.name} has ${device.limits.maxSharedBytes} for a block`,
-      expected: `at most ${device.limits.maxSharedBytes} bytes`,
-      hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors',
-    })
+    : arrays.reduce((n, b) => n + b.bytes, 0)
+  refuseShared(launch.name, total, arrays, {
+    limit: device.limits.maxSharedBytes,
+    holder: `${device.name} has`,
+  })
 }
 
 function checkBuffers(device: Device, plan: Plan, launch: Launch): void {

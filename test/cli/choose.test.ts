@@ -302,3 +302,26 @@ schedule mul.auto(least = 1) choose {
     expect((await spt(['check', auto])).out).toContain('kernel mul (schedules gpu, blocks, auto)')
   })
 })
+
+test('what devices of the capability cannot hold is refused, and by another is printed', async () => {
+  const file = folder.file(
+    'capability.spt',
+    `import "sparsetile/kernels/tile-wise.spt"
+schedule pruned_linear_f16.pick choose {
+  when (cuda and capability >= 8.0) mma(stages = 5)
+  otherwise gpu
+}
+`,
+  )
+  const emitted = (capability: string) =>
+    spt([
+      ...['emit', file, '--kernel', 'pruned_linear_f16', '--target', 'cuda'],
+      ...['--schedule', 'pick', '--capability', capability],
+    ])
+  const refused = await emitted('8.6')
+  expect(refused.err).toMatch(
+    /^error\[plan\/shared-too-large\]: \S+ needs 163840 bytes of shared memory; devices of compute capability 8.6 have 101376/,
+  )
+  expect([refused.code, refused.out]).toEqual([1, ''])
+  for (const held of ['8.0', '9.0', '13.0']) expect((await emitted(held)).code).toBe(0)
+})

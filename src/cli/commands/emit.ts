@@ -7,6 +7,7 @@ import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
+import { refuseSharedAt } from '../../backends/targets/cuda/limits.ts'
 import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
 import { guarded } from '../../io/node-files.ts'
@@ -97,7 +98,10 @@ export const emit: CommandSpec = {
       reportPassedOver(call, decided)
       return withForm(kernel, all, (k, forms) => {
         const emitted = parallel ? k.parallel() : k
-        const texts = withPlan(emitted.emit(target), emitted.compilation.planFor(lowering))
+        const modules = emitted.emit(target)
+        if (sizes.capability !== undefined)
+          for (const m of modules) for (const e of m.entries) refuseSharedAt(sizes.capability, e)
+        const texts = withPlan(modules, emitted.compilation.planFor(lowering))
         return forms.length > 0 ? withHead(texts, `form: ${formText(forms)}`) : texts
       })
     })

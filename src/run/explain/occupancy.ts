@@ -1,4 +1,5 @@
 /** How many blocks of a launch a multiprocessor holds at once: NVIDIA's occupancy calculation. */
+import { REGISTER_UNIT } from '../../backends/targets/cuda/limits.ts'
 import type { Occupancy, OccupancyLimit, Resources } from './explanation.ts'
 
 /** What a chip has, as the driver tells; `Chip` of the cuda device is one. */
@@ -12,8 +13,7 @@ export interface Multiprocessor {
   readonly registersPerMultiprocessor: number
 }
 
-/** Registers are given out by warp in units of as many, and to a quarter of a multiprocessor each. */
-const REGISTER_UNIT = 256
+/** Registers are given out to a quarter of a multiprocessor each. */
 const QUARTERS = 4
 /** Shared memory is given out in units of as many bytes; from 8.0 on the system takes some of each block. */
 const SHARED_UNIT = 128

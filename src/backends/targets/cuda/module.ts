@@ -14,6 +14,7 @@ import type { Helpers, Spellings } from '../../spellings.ts'
 import { type MatrixUse, matricesOf, matrixName } from '../../tensor-map-uses.ts'
 import { CUDA_MEMORY } from './elements.ts'
 import { MATRIX, OVERLAP } from './helpers.ts'
+import { refuseRegisters, refuseSharedOfCuda } from './limits.ts'
 import { mergedWithUpdated } from './merged-loads.ts'
 import { overlapsOf, plainText, withWait } from './programmatic-dependent-launch.ts'
 import { reserved } from './reserved.ts'
@@ -32,6 +33,8 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
       : use.launch
     const shared = placeShared(waiting)
     const { launch } = shared
+    refuseSharedOfCuda(launch, shared.bytes)
+    refuseRegisters(launch)
     if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
     if (dependent) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
     const mangler = new Mangler(reserved())

@@ -1,0 +1,35 @@
+/** The one refusal of too much shared memory, by a device that is there and by what a text is for. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Buffer, Launch } from '../ir/loops.ts'
+import { walkStmts } from '../ir/tree.ts'
+
+/** The arrays of a launch in shared memory, in bytes; an element takes `elementBytes`. */
+export function sharedArrays(
+  { body }: Pick<Launch, 'body'>,
+  elementBytes: (b: Buffer) => number,
+): readonly { readonly name: string; readonly bytes: number }[] {
+  const out: { readonly name: string; readonly bytes: number }[] = []
+  walkStmts(body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
+    if (s.kind === 'alloc' && length?.kind === 'const')
+      out.push({ name: s.buffer.name, bytes: length.value * elementBytes(s.buffer) })
+  })
+  return out
+}
+
+/** `holder`: who has `limit` bytes, as the subject of a sentence. @throws SptError `plan/shared-too-large` */
+export function refuseShared(
+  name: string,
+  total: number,
+  arrays: ReturnType<typeof sharedArrays>,
+  { limit, holder }: { readonly limit: number; readonly holder: string },
+): void {
+  if (total <= limit) return
+  const of = arrays.length > 0 ? ` (${arrays.map((b) => `${b.name} ${b.bytes}`).join(', ')})` : ''
+  fail({
+    code: 'plan/shared-too-large',
+    message: `${name} needs ${total} bytes of shared memory${of}; ${holder} ${limit} for a block`,
+    expected: `at most ${limit} bytes`,
+    hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors, or pipeline by fewer stages',
+  })
+}

@@ -1,0 +1,100 @@
+/** What no device that runs CUDA texts can hold, refused before anything is printed: the compiler would refuse it, or no launch succeed. */
+import { fail } from '../../../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../../../ir/dtype.ts'
+import type { InstrCall } from '../../../ir/instr-call.ts'
+import type { Buffer, Launch } from '../../../ir/loops.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { walkStmts } from '../../../ir/tree.ts'
+import { refuseShared, sharedArrays } from '../../shared-limit.ts'
+import { WARP } from './spellings.ts'
+
+const KIB = 1024
+
+/** Shared memory that a block can have, by compute capability (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"). */
+const SHARED_OF: readonly (readonly [number, number])[] = [
+  [5.0, 48 * KIB],
+  [7.0, 96 * KIB],
+  [7.5, 64 * KIB],
+  [8.0, 163 * KIB],
+  [8.6, 99 * KIB],
+  [8.7, 163 * KIB],
+  [8.9, 99 * KIB],
+  [9.0, 227 * KIB],
+  [12.0, 99 * KIB],
+]
+const LATEST_KNOWN = 12.1
+const MOST_SHARED = Math.max(...SHARED_OF.map(([, bytes]) => bytes))
+
+/** What devices of a capability have; of none that is given, or of one that nobody knew yet, what any has. */
+const sharedOf = (capability: number): number =>
+  capability > LATEST_KNOWN
+    ? MOST_SHARED
+    : (SHARED_OF.findLast(([from]) => capability >= from)?.[1] ?? MOST_SHARED)
+
+/** @throws SptError `plan/shared-too-large` */
+export const refuseSharedOfCuda = (launch: Launch, total: number): void =>
+  refuseShared(
+    launch.name,
+    total,
+    sharedArrays(launch, (b) => DTYPE_BYTES[b.dtype]),
+    { limit: MOST_SHARED, holder: 'no CUDA device has more than' },
+  )
+
+/** The same of a printed entry, for devices of a capability. @throws SptError `plan/shared-too-large` */
+export const refuseSharedAt = (
+  capability: number,
+  { name, sharedBytes }: { readonly name: string; readonly sharedBytes: number },
+): void =>
+  refuseShared(name, sharedBytes, [], {
+    limit: sharedOf(capability),
+    holder: `devices of compute capability ${capability.toFixed(1)} have`,
+  })
+
+/** Registers of 32 bits of a multiprocessor, as every capability from 5.0 on has them, and of a thread. */
+const REGISTERS = 65_536
+const MOST_OF_THREAD = 255
+/** They are given to a warp in units of as many. */
+export const REGISTER_UNIT = 256
+/** What ptxas (13.0) asks for besides an instruction's results, measured: it says 90 where the results are 64, 154 where they are 128. */
+const BESIDE_RESULTS = 26
+
+/** How many a thread can have where a block has so many. */
+function registersOfThread(threads: number): number {
+  const units = Math.floor(REGISTERS / REGISTER_UNIT / Math.ceil(threads / WARP))
+  return Math.min(MOST_OF_THREAD, (units * REGISTER_UNIT) / WARP)
+}
+
+/**
+ * Results of an asynchronous instruction stay in registers until it is waited for, so that they cannot be moved to memory as all
+ * else can: where one alone has more than a thread's registers hold, no compiler has a text for it. @throws SptError `emit/registers`
+ */
+export function refuseRegisters(launch: Launch): void {
+  const threads = launch.block.reduce((a, b) => a * b, 1)
+  const available = registersOfThread(threads)
+  const buffers = new Map<string, Buffer>()
+  walkStmts(launch.body, (s) => void (s.kind === 'alloc' && buffers.set(s.buffer.name, s.buffer)))
+  walkStmts(launch.body, (s) => {
+    const held = s.kind === 'instr' && s.asynchronous ? resultsOf(s, buffers) : 0
+    if (s.kind !== 'instr' || held + BESIDE_RESULTS <= available) return
+    fail({
+      code: 'emit/registers',
+      message: `${launch.name} does not fit the registers: ${s.instr} holds ${held} of each thread and takes ${BESIDE_RESULTS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
+      ...(s.span ? { span: s.span } : {}),
+      expected: `a tile of at most ${available - BESIDE_RESULTS} registers a thread at ${threads} threads`,
+      hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',
+    })
+  })
+}
+
+/** Registers that a call writes, by what its text names; two elements of 16 bits may lie in one. */
+function resultsOf(s: InstrCall, buffers: ReadonlyMap<string, Buffer>): number {
+  const bytes = new Map<string, number>()
+  for (const p of s.texts.find((t) => t.target === 'cuda')?.pieces ?? []) {
+    if (typeof p === 'string' || (p.kind !== 'slot' && p.kind !== 'word') || p.mode === 'read') continue
+    const b = buffers.get(p.buffer)
+    if (b?.scope !== 'register' || b.memory?.opaque) continue
+    const size = p.kind === 'word' ? 4 : DTYPE_BYTES[b.dtype]
+    bytes.set(`${p.kind} ${p.buffer}[${p.index.map(printExpr).join()}]`, size)
+  }
+  return Math.ceil([...bytes.values()].reduce((sum, n) => sum + n, 0) / 4)
+}
