@@ -1,10 +1,11 @@
 /** A kernel whose schedule each binding chooses: variants are compiled when they are chosen first, and kept. */
 import { appliedName } from '../ast/applied-name.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import { usedByChoice } from '../schedule/used-data.ts'
+import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import type { Chosen } from './choice-conditions.ts'
 import {
@@ -22,7 +23,7 @@ import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from '
 import { CompiledVariants } from './compiled-variants.ts'
 import { drawnInputs } from './drawn-inputs.ts'
 import { takenBy } from './format-data.ts'
-import { isOpen, settled } from './selecting.ts'
+import { isOpen, liveOf, settled } from './selecting.ts'
 import { Selection } from './selection.ts'
 
 /** Compiled under the schedule that was chosen. */
@@ -103,7 +104,18 @@ export class CompiledChoice extends CompiledKernel {
       return this.#prepared(known.variant, known.asking, inputs)
     }
     const asking = await broughtQuestion(this.#open, this.device, inputs)
-    return this.#prepared(this.#answer(asking), asking)
+    // Whether runs choose is the same whatever they find.
+    const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
+    const nothing = found.size > 0 ? orRefused(() => answer({ ...asking, found }, this.device)) : null
+    if (
+      nothing === null ||
+      nothing instanceof SptError ||
+      !isOpen(this.#open.choice.statistics, nothing.chosen)
+    )
+      return this.#prepared(this.#answer(asking), asking)
+    const there = Object.values(asking.inputs.tensors ?? {}).some((t) => t instanceof DenseOnDevice)
+    const isTold = [...found.keys()].some((name) => asking.statistics.isTold(name))
+    return this.#selected(asking, () => this.#answer(asking), !there && !isTold)
   }
 
   /** Releases every variant; those that are chosen later are compiled anew. */
@@ -144,26 +156,33 @@ export class CompiledChoice extends CompiledKernel {
     bound?: Bound,
   ): Promise<PreparedKernel> {
     const { statistics } = this.#open.choice
-    if (isOpen(statistics, variant.chosen)) {
-      const asking = this.#drawn(asked)
-      const selection = await Selection.create<ChosenKernel<Compilable>>(
-        {
-          statistics,
-          unknown: asking.statistics.unknown,
-          choose: (found) => this.#answer({ ...asking, found }),
-          chosen: ({ chosen }) => chosen,
-          compile: (v) => this.#compile(v),
-          bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),
-        },
-        variant,
-      )
-      return new PreparedKernel(selection.kernel, selection.executable, selection)
-    }
+    if (isOpen(statistics, variant.chosen)) return this.#selected(asked, () => variant, false)
     const compiled = await this.#compile(variant)
     const { source } = compiled.compilation
     const data = bound ?? compiled.bind(this.#takenBy(variant, asked))
     const executable = await Executable.create(compiled.program, data, { source })
     return new PreparedKernel(compiled, executable, settled(compiled, executable, variant.chosen))
+  }
+
+  async #selected(
+    asked: Question<Compilable>,
+    first: () => ChosenKernel<Compilable>,
+    isFound: boolean,
+  ): Promise<PreparedKernel> {
+    const asking = this.#drawn(asked)
+    const selection = await Selection.create<ChosenKernel<Compilable>>(
+      {
+        statistics: this.#open.choice.statistics,
+        unknown: asking.statistics.unknown,
+        choose: (found) => this.#answer({ ...asking, found }),
+        chosen: ({ chosen }) => chosen,
+        compile: (v) => this.#compile(v),
+        bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),
+      },
+      first,
+      isFound,
+    )
+    return new PreparedKernel(selection.kernel, selection.executable, selection)
   }
 
   /** Random tensors are the same under all schedules. */

@@ -10,7 +10,7 @@ import type { Chosen } from './choice-conditions.ts'
 export interface FoundShare {
   /** What the schedule was chosen by. */
   readonly value: number
-  /** `given`: of the tensor that was bound; `last run`, `sample`: found on the device; `unknown`: 1, until a run has found it. */
+  /** `given`: of what was bound, or told; `last run`, `sample`: found on the device; `unknown`: 1, until a run has found it. */
   readonly from: 'given' | 'last run' | 'sample' | 'unknown'
   /** What the latest run under this schedule found, or a sample behind it; `null` until that has been read back. */
   readonly found: number | null

@@ -5,54 +5,18 @@
  */
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
-import type { Statistic } from '../elaborate/index.ts'
-import type { Found } from '../ir/stage1.ts'
-import { extentsOf } from '../run/bind/coordinate-sources.ts'
-import type { Bound } from '../run/bind/index.ts'
 import { type BareValues, withValues } from '../run/bind/update-values.ts'
 import { Executable } from '../run/execute.ts'
-import { commandsFinding, inCommon } from '../run/same-kernel.ts'
-import type { Command } from '../runtime/device.ts'
+import { inCommon } from '../run/same-kernel.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
-import { foundShare, tells } from './coverage.ts'
-import { CoveredTimes } from './covered-times.ts'
+import { foundShare } from './coverage.ts'
 import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
+import { type Branch, branchOf, covering, type Selectable } from './selection-branch.ts'
 
 /** Samples are at most so many runs apart. */
 const MOST_APART = 16
-
-/** What there is to select from. */
-export interface Selectable<V> {
-  /** What the choice asks. */
-  readonly statistics: ReadonlyMap<string, Statistic>
-  /** Of those, what only runs tell. */
-  readonly unknown: ReadonlySet<string>
-  choose(found: ReadonlyMap<string, number>): V
-  chosen(variant: V): Chosen
-  compile(variant: V): Promise<CompiledSchedule>
-  bind(variant: V, compiled: CompiledSchedule): Bound
-}
-
-interface Finding {
-  readonly statistic: string
-  readonly found: Found
-  /** Of the tensor. */
-  readonly elements: number
-}
-
-/** A schedule of the choice, on the data. */
-interface Branch {
-  readonly text: string
-  readonly compiled: CompiledSchedule
-  readonly executable: Executable
-  /** What its runs tell. */
-  readonly findings: readonly Finding[]
-  /** The launches that do, by themselves. */
-  readonly commands: readonly Command[]
-  readonly times: CoveredTimes
-}
 
 export class Selection<V> implements Selecting<CompiledSchedule> {
   readonly #of: Selectable<V>
@@ -86,11 +50,14 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     this.#covered = this.#shares(chosen)
   }
 
-  static async create<V>(of: Selectable<V>, first: V): Promise<Selection<V>> {
-    const compiled = await of.compile(first)
-    const { source } = compiled.compilation
-    const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
-    const selection = new Selection(of, first, compiled, executable)
+  /**
+   * @param first what the host chooses
+   * @param isFound whether the device can be asked first: that takes the host no look at the data
+   */
+  static async create<V>(of: Selectable<V>, first: () => V, isFound: boolean): Promise<Selection<V>> {
+    const asked = isFound ? await Selection.#asked(of) : null
+    if (asked) return asked
+    const selection = await Selection.#made(of, first())
     try {
       await selection.#observe()
     } catch (e) {
@@ -98,6 +65,32 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
       throw e
     }
     return selection
+  }
+
+  static async #made<V>(of: Selectable<V>, first: V): Promise<Selection<V>> {
+    const compiled = await of.compile(first)
+    const { source } = compiled.compilation
+    const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
+    return new Selection(of, first, compiled, executable)
+  }
+
+  /** Of what is bound the launches of what tells the coverage tell it; nothing where they are refused, or cannot run alone. */
+  static async #asked<V>(of: Selectable<V>): Promise<Selection<V> | null> {
+    let made: Selection<V> | undefined
+    try {
+      made = await Selection.#made(of, covering(of, 0))
+      const { findings, commands, executable } = made.#now
+      if (findings.length > 0 && commands.length > 0) {
+        await executable.program.device.run(commands)
+        await made.#read(made.#now, 'given')
+        await made.next()
+        return made
+      }
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+    }
+    made?.free()
+    return null
   }
 
   get kernel(): CompiledSchedule {
@@ -173,7 +166,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   }
 
   async ahead(): Promise<void> {
-    for (const share of [0, 1]) await this.#with(this.#covering(share), () => undefined)
+    for (const share of [0, 1]) await this.#with(covering(this.#of, share), () => undefined)
   }
 
   async write(name: string, update: Tensor | BareValues): Promise<void> {
@@ -204,7 +197,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
    * Another schedule, with what has been written by now, on the memory of the first; nothing where it stores what the kernel
    * updates in other memory.
    */
-  async #made(variant: V): Promise<Branch | undefined> {
+  async #another(variant: V): Promise<Branch | undefined> {
     const { text } = this.#of.chosen(variant)
     const compiled = await this.#of.compile(variant)
     let bound = this.#of.bind(variant, compiled)
@@ -218,24 +211,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   }
 
   #branch(text: string, compiled: CompiledSchedule, executable: Executable): Branch {
-    const { plan } = compiled.program
-    const { source } = compiled.compilation
-    const { params } = executable.bound
-    const extents = extentsOf(source, params)
-    const findings = liveOf(this.#of.statistics).flatMap(([statistic, c]): Finding[] => {
-      const found = plan.found?.find((f) => tells(f, c))
-      const { axes } = source.buffers.find((b) => b.name === c.tensor)!
-      return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
-    })
-    const counts = findings.map((f) => f.found.counts)
-    const branch = {
-      text,
-      compiled,
-      executable,
-      findings,
-      commands: commandsFinding(executable, counts),
-      times: new CoveredTimes(),
-    }
+    const branch = branchOf(this.#of.statistics, text, compiled, executable)
     this.#branches.set(text, branch)
     return branch
   }
@@ -243,7 +219,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   /** What is chosen where nothing is covered finds out how much is; where it is refused, nothing does. */
   #observe(): Promise<void> | undefined {
     if (this.#observer || this.#now.findings.length > 0) return undefined
-    const variant = orRefused(() => this.#covering(0))
+    const variant = orRefused(() => covering(this.#of, 0))
     if (variant instanceof SptError) return undefined
     const found = this.#with(variant, (branch) => {
       if (branch.findings.length > 0 && branch.commands.length > 0) this.#observer = branch
@@ -254,16 +230,11 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     })
   }
 
-  /** What would be chosen if all shares were this one. */
-  #covering(share: number): V {
-    return this.#of.choose(new Map(liveOf(this.#of.statistics).map(([name]) => [name, share])))
-  }
-
   /** At once where it has been made before; not at all where it cannot be. */
   #with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
     const known = this.#branches.get(this.#of.chosen(variant).text)
     if (known) return use(known)
-    return this.#made(variant).then((made) => made && use(made))
+    return this.#another(variant).then((made) => made && use(made))
   }
 
   /** One reading at a time: what is found meanwhile is read after it. What goes wrong is told by the next call that waits. */

@@ -90,6 +90,11 @@ export class Statistics {
     this.#axes = allAxesOf(kernel)
   }
 
+  /** Whether the caller has said it. */
+  isTold(name: string): boolean {
+    return this.#given.statistics.has(name)
+  }
+
   /** @throws SptError `choose/unknown-size` */
   size({ name, span }: Var): number {
     const value = this.sizes.get(name)

@@ -1,0 +1,67 @@
+/** What a choice selects from while its kernel runs. */
+import type { Statistic } from '../elaborate/index.ts'
+import type { Found } from '../ir/stage1.ts'
+import { extentsOf } from '../run/bind/coordinate-sources.ts'
+import type { Bound } from '../run/bind/index.ts'
+import type { Executable } from '../run/execute.ts'
+import { commandsFinding } from '../run/same-kernel.ts'
+import type { Command } from '../runtime/device.ts'
+import type { Chosen } from './choice-conditions.ts'
+import type { CompiledSchedule } from './compiled.ts'
+import { tells } from './coverage.ts'
+import { CoveredTimes } from './covered-times.ts'
+import { liveOf } from './selecting.ts'
+
+/** What there is to select from. */
+export interface Selectable<V> {
+  /** What the choice asks. */
+  readonly statistics: ReadonlyMap<string, Statistic>
+  /** Of those, what only runs tell. */
+  readonly unknown: ReadonlySet<string>
+  choose(found: ReadonlyMap<string, number>): V
+  chosen(variant: V): Chosen
+  compile(variant: V): Promise<CompiledSchedule>
+  bind(variant: V, compiled: CompiledSchedule): Bound
+}
+
+/** What would be chosen if all shares were this one. */
+export const covering = <V>(of: Selectable<V>, share: number): V =>
+  of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, share])))
+
+interface Finding {
+  readonly statistic: string
+  readonly found: Found
+  /** Of the tensor. */
+  readonly elements: number
+}
+
+/** A schedule of the choice, on the data. */
+export interface Branch {
+  readonly text: string
+  readonly compiled: CompiledSchedule
+  readonly executable: Executable
+  /** What its runs tell. */
+  readonly findings: readonly Finding[]
+  /** The launches that do, by themselves. */
+  readonly commands: readonly Command[]
+  readonly times: CoveredTimes
+}
+
+export function branchOf(
+  statistics: ReadonlyMap<string, Statistic>,
+  text: string,
+  compiled: CompiledSchedule,
+  executable: Executable,
+): Branch {
+  const { plan } = compiled.program
+  const { source } = compiled.compilation
+  const extents = extentsOf(source, executable.bound.params)
+  const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
+    const found = plan.found?.find((f) => tells(f, c))
+    const { axes } = source.buffers.find((b) => b.name === c.tensor)!
+    return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
+  })
+  const counts = findings.map((f) => f.found.counts)
+  const commands = commandsFinding(executable, counts)
+  return { text, compiled, executable, findings, commands, times: new CoveredTimes() }
+}
