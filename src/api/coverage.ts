@@ -31,14 +31,15 @@ export const tells = ({ tensor, format, args }: Found, c: Coverage): boolean =>
 
 /** The share by the lengths of the lists that a run found. */
 export function foundShare(
-  { width, slots }: Found,
+  { lists, width, slots }: Found,
   counts: ArrayLike<number>,
   elements: number,
   sizes: ReadonlyMap<string, number>,
 ): number {
   if (elements === 0) return 0
   let listed = 0
-  for (let k = 0; k < counts.length; k++) listed += Math.ceil(counts[k]! / width) * width
+  const end = evaluate(lists, sizes)
+  for (let k = 0; k < end; k++) listed += Math.ceil(counts[k]! / width) * width
   return (listed * evaluate(slots, sizes)) / elements
 }
 

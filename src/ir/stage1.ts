@@ -163,8 +163,10 @@ export interface Found {
   readonly tensor: string
   readonly format: AnyFormat
   readonly args: readonly (number | string)[]
-  /** How many coordinates are found for each list. */
+  /** How many coordinates are found for each list, first of all it holds. */
   readonly counts: string
+  /** How many lists there are. Over sizes. */
+  readonly lists: Expr
   /** Lists are filled up to multiples of this. */
   readonly width: number
   /** Slots for values that a listed coordinate has. Over sizes. */

@@ -38,7 +38,8 @@ const cases = (most: number, formats: readonly Case['format'][]): fc.Arbitrary<C
     sizes: fc.tuple(
       fc.integer({ min: 1, max: 9 }),
       fc.integer({ min: 1, max: 3 }),
-      fc.integer({ min: 1, max: 9 }),
+      // Marks of more than one chunk of words, too.
+      fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: 9 }) }, fc.constant(1057)),
     ),
     limit: fc.constantFrom(0.25, 0.5, 0.9),
     patterns: fc.array(

@@ -182,15 +182,15 @@ function inPart(s: Stmt1, split: Split): Stmt1 {
 function foundOf(
   { format, args }: InstantiateUse,
   tensor: string,
-  { width, inner }: LiveFormat,
+  { width, outer, inner }: LiveFormat,
   { count }: Built,
 ): Found {
   let counts = ''
   walkExpr(count, (e) => {
     if (e.kind === 'load') counts = e.buffer
   })
-  const slots = inner.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
-  return { tensor, format, args, counts, width, slots }
+  const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
+  return { tensor, format, args, counts, lists: all(outer), width, slots: all(inner) }
 }
 
 /** Positions behind the last listed coordinate are not visited. */
