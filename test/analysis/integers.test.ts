@@ -10,7 +10,7 @@ import { neverNegative } from '../../src/analysis/integers/non-negative.ts'
 import { rangeOfSum, rangesOver } from '../../src/analysis/integers/ranges.ts'
 import { RELAXATIONS } from '../../src/analysis/integers/relaxations.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, type Expr, ge, int, lt, mul, sub, variable } from '../../src/ir/expr.ts'
+import { add, ceildiv, type Expr, ge, int, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
 import { freeVars } from '../../src/ir/expr-tree.ts'
 import { matcher } from '../../src/ir/patterns.ts'
 import { runs } from '../support/cases.ts'
@@ -52,6 +52,12 @@ law.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
 law.prop([questions('x')], RUNS)('what is implied holds', ({ facts, of, end, at }) => {
   for (const cond of [lt(of, end), ge(of, int(0)), lt(of, int(20))])
     if (facts.implies(cond)) expect(evaluate(cond, at)).toBe(1)
+})
+
+test('what lies under the least value of an end is below it', () => {
+  const facts = new Facts()
+  const words = max(ceildiv(variable('n'), int(32)), int(1))
+  expect([int(0), int(1)].map((e) => facts.below(e, words))).toEqual([true, false])
 })
 
 test('a normal form has the value of the expression', () => {

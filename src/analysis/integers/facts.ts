@@ -234,8 +234,8 @@ export class Facts implements Bounds, FormPremises {
 
   /** Whether `e < end`. */
   below(e: Expr, end: Expr): boolean {
-    const { knownHi, hi } = this.range(e)
-    if (end.kind === 'const' && knownHi && hi < end.value) return true
+    const [mine, its] = [this.range(e), this.range(end)]
+    if (mine.knownHi && its.knownLo && mine.hi < its.lo) return true
     return this.ends(e).some((x) => {
       if (sameExpr(x, end)) return true
       if (x.kind === 'binary' && x.op === 'min') return sameExpr(x.a, end) || sameExpr(x.b, end)
