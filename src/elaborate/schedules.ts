@@ -135,8 +135,8 @@ export class StepWalk {
     const { kernel, report } = this.#r
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
-    // Other schedules and callers may have stored it in parts before, on axes of a format's.
-    const isPart = (of: string): boolean => name.name.startsWith(`${of}_`)
+    // Other schedules and callers may have stored it in parts before, on axes of a format's, or have it found in each run.
+    const isPart = (of: string): boolean => name.name.startsWith(`${of}_`) || name.name.endsWith(`_${of}`)
     const partOf = kernel.buffers.some((b) => isPart(b.name)) || [...this.#tables].some(isPart)
     const ofAxis = [indptrOf, indicesOf, maskOf].some((of) => name.name.endsWith(of('')))
     if (candidates.includes(name.name) || partOf || ofAxis) return

@@ -544,6 +544,51 @@ test.each(Object.keys(GATES) as (keyof typeof GATES)[])(
   3_600_000,
 )
 
+/** A block has the words of a list. */
+const ONE_LAUNCH = `
+schedule product.one {
+  join (mark_A, place_A) at mark_A.io
+  bind joined.io to block.x
+  split jo_word by 32 -> (wc, wl)
+  split wc by 2 -> (wo, wr)
+  bind wr to thread.y, wl to thread.x
+  split jo_chunk by 2 -> (co, cr)
+  bind cr to thread.y
+  split jo_any by 32 -> (ao, al)
+  bind al to thread.x
+  cache_write counts_A at cr in register
+  split jo_earlier by 32 -> (eo, el)
+  bind el to thread.x
+  cache_write bases_A at cr in register
+  bind size_A.jo_part to thread.x, place_A.jo_part to thread.x
+  cache_write starts_A at place_A.jo_part in register
+}`
+
+test('what marks and what places are one launch where their outer loops are joined', async () => {
+  const c = (s: Live): Compilation =>
+    parseProgram(`${s.text}${ONE_LAUNCH.replace('{', `{ ${/A as .*place/.exec(s.text)![0]}`)}`)
+      .kernel()
+      .schedule('one').compilation
+  let gpu = false
+  await fc.assert(
+    fc.asyncProperty(numbers, (n) => {
+      const choices = new Choices(n)
+      const s = live(choices, choices.pick(['panels', 'strips', 'blocks']), 'left')
+      gpu = !gpu
+      return told(s, async () => {
+        const compilation = c(s)
+        if (!gpu) return agreeOnAll(compilation, s.inputs)
+        const parallel = compilation.parallel()
+        expect(parallel.plan.steps.filter((x) => x.kind === 'launch').length).toBe(2)
+        const bound = bindInputs(compilation.kernel, s.inputs)
+        const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
+        await agreeOnDevice(webgpu, parallel, bound, expected)
+      })
+    }),
+    parameters(8),
+  )
+}, 3_600_000)
+
 const KERNEL = `kernel product(m: size, k: size) {
   axis i = dense_fixed(m)
   axis q = dense_fixed(k)
