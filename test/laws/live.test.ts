@@ -11,6 +11,7 @@ import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
+import { checkRanges } from '../../src/run/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
@@ -67,7 +68,7 @@ test.each(SCHEDULES)(
       const c = scheduled(s, name)
       const bound = bindInputs(c.kernel, s.inputs)
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
-      await agreeOnDevice(webgpu, c, bound, expected)
+      expect(await agreeOnDevice(webgpu, c, bound, expected)).toBe(true)
     }),
   3_600_000,
 )
@@ -140,6 +141,7 @@ test.each(
           of.parallel().plan.steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
         const as = parseProgram(s.text).kernel().schedule(name)
         const launches = blocks(as.compilation)
+        checkRanges(as.compilation.parallel().plan, new Map(['m', 'n', 'k'].map((size) => [size, 4096])))
         const own = launches.filter((x) => x > 0)
         // What is summed over lists may start at 0 before.
         if (name === 'live') expect(own.length).toBe(3 + s.writers)
@@ -582,7 +584,7 @@ test('what marks and what places are one launch where their outer loops are join
         expect(parallel.plan.steps.filter((x) => x.kind === 'launch').length).toBe(2)
         const bound = bindInputs(compilation.kernel, s.inputs)
         const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
-        await agreeOnDevice(webgpu, parallel, bound, expected)
+        expect(await agreeOnDevice(webgpu, parallel, bound, expected)).toBe(true)
       })
     }),
     parameters(8),
