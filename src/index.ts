@@ -53,6 +53,14 @@ export {
   resident,
 } from './api/resident.ts'
 export type { FoundShare, Predicted, RunChoice } from './api/selecting.ts'
+export type {
+  AtMask,
+  IterationAttributes,
+  IterationMask,
+  SparsityAttributes,
+  TensorAttributes,
+  ValueAtFill,
+} from './api/stepped-kernel.ts'
 export { type Bindable, coords, dense, packIndices, stored, unpackIndices } from './api/tensors.ts'
 export { Workspace, type WorkspaceOptions } from './api/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'

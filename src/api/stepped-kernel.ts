@@ -1,5 +1,6 @@
 /** A kernel as a value: every step gives a new one and leaves the old one as it was. What it is at each stage, as text. */
 import { type PermutableDimensions, permutableDimensions } from '../analysis/permutable-dimensions.ts'
+import { type SparsityAttributes, sparsityAttributes } from '../analysis/sparsity-attributes.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -23,6 +24,15 @@ import { type Nest, nestsOf } from './nests.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
 import { Steps } from './steps.ts'
+
+export type {
+  AtMask,
+  IterationAttributes,
+  IterationMask,
+  SparsityAttributes,
+  TensorAttributes,
+  ValueAtFill,
+} from '../analysis/sparsity-attributes.ts'
 
 /** `K`: the kernel itself. */
 export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K> {
@@ -130,6 +140,11 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   /** Which dimensions of its tensors may be permuted, in the kernel as written, and what that does to results. */
   get permutable(): PermutableDimensions {
     return permutableDimensions(this.source)
+  }
+
+  /** What is zero or constant in the kernel as written, where, and what nobody needs: by what its iterations may be masked. */
+  get attributes(): SparsityAttributes {
+    return sparsityAttributes(this.source)
   }
 
   /** The steps so far, as the language writes them. */

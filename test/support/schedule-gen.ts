@@ -200,7 +200,9 @@ const coordText = (s: CoordStep): string =>
     ? `${s.buffer} as ${s.format.name}(${s.args.join(', ')})`
     : s.kind === 'attach'
       ? `attach ${s.loop} to ${s.to}`
-      : `${s.kind} (${s.loops.join(', ')})`
+      : s.kind === 'mask'
+        ? `mask ${s.nest} by ${s.buffer}`
+        : `${s.kind} (${s.loops.join(', ')})`
 
 function coordStep(
   c: Choices,
@@ -213,7 +215,9 @@ function coordStep(
   const names = it?.iters.map((x) => (its.length > 1 ? `${it.name}.${x.name}` : x.name)) ?? []
   const only = it?.body.length === 1 ? it.body[0] : undefined
   const joins = only?.kind === 'if' && only.cond.kind === 'binary' && only.cond.op === 'eq'
-  switch (c.pick(joins ? (['attach'] as const) : (['as', 'reorder', 'fuse', 'attach', 'as'] as const))) {
+  switch (
+    c.pick(joins ? (['attach'] as const) : (['as', 'reorder', 'fuse', 'attach', 'as', 'mask'] as const))
+  ) {
     case 'as': {
       const sparse = kernel.buffers.filter((b) => b.axes.length > 1)
       if (sparse.length === 0) return undefined
@@ -227,6 +231,10 @@ function coordStep(
       const at = c.below(Math.max(1, names.length - 1))
       return names.length > 1 ? { kind: 'fuse', loops: names.slice(at, at + 2 + c.below(2)) } : undefined
     }
+    case 'mask':
+      return it && kernel.buffers.length > 0
+        ? { kind: 'mask', nest: it.name, buffer: c.pick(kernel.buffers).name }
+        : undefined
     case 'attach':
       return names.length > 2 ? { kind: 'attach', loop: names.at(-1)!, to: names.at(-3)! } : undefined
   }

@@ -65,7 +65,12 @@ export const show: CommandSpec = {
       flags: '--pit',
       about: 'Instead: which dimensions of tensors may be permuted, and the formats that gather along them',
     },
-    { flags: '--iteration <T>', about: 'With --pit: of one iteration alone' },
+    {
+      flags: '--attributes',
+      about:
+        'Instead: what is zero or constant, and where, what nobody needs, and by what iterations may be masked',
+    },
+    { flags: '--iteration <T>', about: 'With --pit or --attributes: of one iteration alone' },
     {
       flags: '--tile <AXIS=N>',
       about: 'With --pit: the extent of the dense tile along an axis (default: 32)',
@@ -81,6 +86,7 @@ export const show: CommandSpec = {
   notes: [
     'With --space: the decisions of a space of schedules with their values, after what they are asked for, and points.',
     'With --pit: of the kernel as written; a dimension that may be permuted with those that follow it, all alike, or why not.',
+    'With --attributes: of the kernel as written, before any data are; where a mask is not taken, why not.',
     `Step 0 is the kernel as written; steps are counted as they run, those of a \`use\` included.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
   ],
   examples: [
@@ -88,6 +94,7 @@ export const show: CommandSpec = {
     'spt show kernel.spt --schedule gpu --stage 2 --after 3',
     'spt show kernel.spt --schedule gpu --after hoist',
     'spt show kernel.spt --pit --tile i=32 --tile k=64',
+    'spt show kernel.spt --attributes',
     'spt show kernel.spt --space gpu_space --device cuda --bind A=graph.mtx --size d=64',
   ],
   async run(call) {
@@ -97,12 +104,19 @@ export const show: CommandSpec = {
     const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
     const surveyed = checkSpace(call)
-    const isPermutation = checkPermutation(call)
+    const asked = checkAnalyses(call)
     const { files } = given(call)
     const program = await loadFile(call.args[0]!, call)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
-      if (isPermutation) {
+      if (asked === 'attributes') {
+        const [{ attributesReport }, { placesIn }] = await Promise.all([
+          import('../run/attributes.ts'),
+          import('../run/permutations.ts'),
+        ])
+        return attributesReport(kernel, call.one('iteration'), placesIn(program.sources))
+      }
+      if (asked === 'pit') {
         const { permutationReport, placesIn } = await import('../run/permutations.ts')
         const tile = call.numbers('tile', 'N')
         return permutationReport(kernel, call.one('iteration'), tile, placesIn(program.sources))
@@ -125,11 +139,18 @@ export const show: CommandSpec = {
   },
 }
 
-/** Whether permutations are asked for. @throws UsageError where options say nothing together */
-function checkPermutation(call: Call): boolean {
+const ANALYSES = {
+  pit: { of: 'what may be permuted', takes: ['iteration', 'tile'] },
+  attributes: { of: 'what is zero or unread', takes: ['iteration'] },
+} as const
+type Analysis = keyof typeof ANALYSES
+
+/** The analysis that is asked for. @throws UsageError where options say nothing together */
+function checkAnalyses(call: Call): Analysis | undefined {
   const { command } = call
-  const asked = call.flag('pit')
-  const others = [
+  const all = Object.keys(ANALYSES) as Analysis[]
+  const asked = all.find((a) => call.flag(a))
+  const compiled = [
     'schedule',
     'space',
     'stage',
@@ -140,14 +161,17 @@ function checkPermutation(call: Call): boolean {
     'processors',
     'feature',
   ]
-  const wrong = (asked ? others : ['iteration', 'tile']).find((o) => call.flag(o))
-  if (wrong !== undefined)
-    misused({
-      command,
-      message: `--${wrong} says nothing ${asked ? 'of what may be permuted' : 'without --pit'}`,
-      expected: asked ? `--pit, or --${wrong}` : `--pit --${wrong} …`,
-    })
-  return asked
+  const takes: readonly string[] = asked ? ANALYSES[asked].takes : []
+  const own = [...new Set<string>(all.flatMap((a) => ANALYSES[a].takes))].filter((o) => !takes.includes(o))
+  const others = asked ? [...compiled, ...own, ...all.filter((a) => a !== asked)] : own
+  const wrong = others.find((o) => call.flag(o))
+  if (wrong === undefined) return asked
+  const [to = 'pit'] = all.filter((a) => (ANALYSES[a].takes as readonly string[]).includes(wrong))
+  return misused({
+    command,
+    message: `--${wrong} says nothing ${asked ? `of ${ANALYSES[asked].of}` : `without --${to}`}`,
+    expected: asked ? `--${asked}, or --${wrong}` : `--${to} --${wrong} …`,
+  })
 }
 
 /** How many points are tried; `undefined`: no space is asked for. @throws UsageError where options say nothing together */

@@ -6,7 +6,7 @@ import { alignedColumns } from '../../ast/aligned-columns.ts'
 import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
 import { position, Text } from '../../ast/source-frame.ts'
 
-type Place = (span: Span | undefined) => string
+export type Place = (span: Span | undefined) => string
 
 /** @param only - The one iteration that is asked about @param tile - Extents of the dense tile by axis */
 export function permutationReport(
@@ -16,7 +16,7 @@ export function permutationReport(
   place: Place,
 ): string {
   const { kernel: whole, iterations } = kernel.permutable
-  if (only !== undefined) return tableOf(named(kernel, iterations, only), place)
+  if (only !== undefined) return tableOf(namedIn(kernel, iterations, only), place)
   const each = iterations.length > 1 ? iterations.map((it) => tableOf(it, place)) : []
   return [
     `kernel ${kernel.name}\n${rowsOf(whole, place)}`,
@@ -25,7 +25,12 @@ export function permutationReport(
   ].join('\n')
 }
 
-function named(kernel: Kernel, all: readonly PermutableIteration[], name: string): PermutableIteration {
+/** @throws SptError `show/unknown-iteration` */
+export function namedIn<T extends { readonly name: string }>(
+  kernel: Kernel,
+  all: readonly T[],
+  name: string,
+): T {
   const candidates = all.map((it) => it.name)
   return (
     all.find((it) => it.name === name) ??
@@ -81,7 +86,7 @@ function rulesText(rules: readonly MicroTile[]): string[] {
 
 const nameIn = (text: string): string => text.split(' ')[1]!
 
-const aligned = (rows: readonly (readonly string[])[]): string =>
+export const aligned = (rows: readonly (readonly string[])[]): string =>
   alignedColumns(rows)
     .map((line) => `  ${line}\n`)
     .join('')

@@ -3,15 +3,14 @@
  * visiting them changes nothing: with the fill value in place of the tensor, every reduction must combine its
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
+import { absorb, conditionsOf, isIdentity, isPassedOver } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isAttached, isDense, isPadded, isRagged } from '../../ir/axis.ts'
-import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
-import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
+import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { type Around1, readsIn, readsOf1, someStmt1, walkStmts1 } from '../../ir/stage1-tree.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { readsIn, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
 import { fillOf, isElement, type Masked } from './masked-statements.ts'
 import type { Split } from './tensor-split.ts'
 import { type Visits, visits } from './visited-coordinates.ts'
@@ -64,18 +63,23 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
     if (!iterations.some((it) => it.iters.some((x) => split.leaving.has(x.axis)))) return
     const iters = itersOf(iterations)
     const ways = waysIn(split, iters)
+    const conditions = conditionsOf(s, around)
+    const fillAt =
+      (is: Way['is']) =>
+      (l: Load): Expr | undefined =>
+        is(l) ? fills.get(l.buffer) : undefined
     const restored = new Map<number, Expr>()
     let asked: string | undefined
     s.targets.forEach((t, k) => {
       const others: Expr[] = []
       const value = substitute(s.values[k]!, lets)
       // By each of the ways in there may be more of the tensor, whatever the others have there.
-      const left = ways.map(({ is }) => absorb(value, fills, is, others))
+      const left = ways.map(({ is }) => absorb(value, fillAt(is), others))
       if (s.kind === 'reduce' && left.every((e) => isIdentity(e, s.reducer.identity[k]!))) {
         factors.push(...others.map((factor) => ({ factor, iters })))
         return
       }
-      if (ways.every(({ is }) => isPassedOver(s, around, fills, is))) return
+      if (ways.every(({ is }) => isPassedOver(conditions, fillAt(is)))) return
       const b = split.buffers.get(t.buffer)?.buffer
       const own = !out && b !== undefined && isOwn(t, split, iters)
       if (own && clean.has(b.name)) restored.set(k, fillOf(b, s.values[k]!))
@@ -138,24 +142,6 @@ function cleanBuffers(kernel: Kernel1, split: Split, searched: ReadonlySet<strin
   return out
 }
 
-/** Whether a condition around a statement does not hold where the tensor has its fill. */
-function isPassedOver(
-  s: Stmt1,
-  { iterations, ifs, lets }: Around1,
-  fills: ReadonlyMap<string, Expr>,
-  is: Way['is'],
-): boolean {
-  const conditions = [
-    ...iterations.flatMap((it) => it.where),
-    ...ifs.flatMap((f) => (someStmt1(f.then, (x) => x === s) ? [f.cond] : [])),
-  ]
-  return conditions.some((c) => {
-    const others: Expr[] = []
-    const left = absorb(substitute(c, lets), fills, is, others)
-    return left.kind === 'const' && left.value === 0 && others.length === 0
-  })
-}
-
 /** What a fill value of 0 is multiplied by, under these iterators. */
 export interface Factor {
   readonly factor: Expr
@@ -210,38 +196,6 @@ function waysIn(split: Split, iters: Iters): readonly Way[] {
   return isVisited ? [itself, ...rows] : rows
 }
 
-/**
- * The value with the fill in place of the tensor's `own` element (others may be held): 0 · x is 0 (a skipped zero is
- * structural), x + 0 is x. Floating-point `factors` x must be finite for that; 0 / x is no 0 for one that may be 0.
- */
-function absorb(e: Expr, fills: ReadonlyMap<string, Expr>, own: (l: Load) => boolean, factors: Expr[]): Expr {
-  const zero = (x: Expr): boolean => x.kind === 'const' && x.value === 0
-  return rewriteExpr(e, (x) => {
-    if (x.kind === 'load') return own(x) ? fills.get(x.buffer) : undefined
-    if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
-    if (x.kind !== 'binary') return undefined
-    if (x.op === 'mul' && (zero(x.a) || zero(x.b))) {
-      const other = zero(x.a) ? x.b : x.a
-      if (isFloat(x.dtype) && !alwaysFinite(other)) factors.push(other)
-      return constant(0, x.dtype)
-    }
-    if (x.op === 'div' && zero(x.a) && (!isFloat(x.dtype) || (alwaysFinite(x.b) && !zero(x.b))))
-      return constant(0, x.dtype)
-    if (x.op === 'add' && zero(x.a)) return x.b
-    if ((x.op === 'add' || x.op === 'sub') && zero(x.b)) return x.a
-    return undefined
-  })
-}
-
-/** Whether a factor is finite whatever the data are. */
-const alwaysFinite = (e: Expr): boolean =>
-  e.kind === 'const'
-    ? Number.isFinite(e.value)
-    : !isFloat(e.dtype) || (e.kind === 'cast' && e.dtype !== 'f16' && alwaysFinite(e.x))
-
-const isIdentity = (value: Expr, identity: Expr): boolean =>
-  value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
-
 function refuseOutput(kernel: Kernel1, split: Split, b: Buffer1): never {
   fail({
     code: 'schedule/format-output',
@@ -267,7 +221,7 @@ function refuse(
       message: `${text} leaves out coordinates of ${names} that hold its fill value, and passing them over would change ${target} of ${kernel.name}`,
       ...split.at,
       expected: 'a reduction that combines its identity where the tensor has its fill value',
-      hint: `keep ${names} as it is, or declare it over sparse axes`,
+      hint: `keep ${names} as it is, declare it over sparse axes, or mask what computes ${target} by it first`,
     })
   const [first] = padded
   const padding = first?.axes.filter(isPadded) ?? []

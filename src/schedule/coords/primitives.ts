@@ -2,6 +2,7 @@
 import { as } from './as.ts'
 import { attach } from './attach.ts'
 import { fuse } from './fuse.ts'
+import { mask } from './mask.ts'
 import { reorder } from './reorder.ts'
 
-export const COORD_STEPS = { as, reorder, fuse, attach }
+export const COORD_STEPS = { as, reorder, fuse, attach, mask }

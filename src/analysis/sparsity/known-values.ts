@@ -1,0 +1,130 @@
+/**
+ * Forward: which tensors hold one value wherever a mask is at its fill, by a fixpoint over the statements that write them.
+ * Without a mask: which hold one value everywhere. A value that starts unknown is `pending` and becomes a number at most once,
+ * and then `live`, so that it ends; what is left holds in every state that the kernel goes through.
+ */
+import type { Expr, Load } from '../../ir/expr.ts'
+import { someExpr } from '../../ir/expr-tree.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import { absorb, isPassedOver, type KnownAt } from '../fill-folding.ts'
+import {
+  combinesNothing,
+  constantOf,
+  isAllDense,
+  isCovered,
+  maskedAt,
+  sameIndex,
+  startOf,
+  type Write,
+  waysInto,
+  writesOf,
+} from './writes.ts'
+
+interface State {
+  readonly buffer: Buffer1
+  /** The dimension of the tensor that each dimension of the mask is. */
+  readonly by: readonly number[]
+  readonly start: number | null
+  now: 'pending' | 'live' | number
+}
+
+/** A tensor's value where the mask is at its fill. */
+export interface ValueWhere {
+  readonly tensor: string
+  readonly by: readonly number[]
+  readonly value: number
+}
+
+export class KnownValues {
+  readonly #mask: Buffer1 | null
+  readonly #everywhere: KnownValues | null
+  readonly #states = new Map<string, readonly State[]>()
+
+  /**
+   * @param mask - `null`: of all elements
+   * @param kept - Of tensors that hold what they start from alone: this stays so where statements that write them are left out
+   */
+  constructor(kernel: Kernel1, mask: Buffer1 | null, kept: boolean) {
+    this.#mask = mask
+    this.#everywhere = mask ? new KnownValues(kernel, null, kept) : null
+    const writes = writesOf(kernel)
+    for (const buffer of kernel.buffers) {
+      const start = startOf(buffer, writes)
+      if (buffer === mask || start === null || Number.isNaN(start)) continue
+      const covered = !kept && isCovered(kernel, buffer)
+      const ways = mask ? waysInto(kernel, mask, buffer) : [[]]
+      const absent = start !== buffer.fill && !isAllDense(kernel, buffer)
+      const now = absent ? 'live' : covered ? 'pending' : start
+      this.#states.set(
+        buffer.name,
+        ways.map((by) => ({ buffer, by, start, now })),
+      )
+    }
+    for (let changed = true; changed; ) {
+      changed = false
+      for (const states of this.#states.values())
+        for (const s of states) {
+          if (s.now === 'live') continue
+          const next = this.#joined(s, writes)
+          if (next === s.now) continue
+          s.now = next
+          changed = true
+        }
+    }
+  }
+
+  get all(): readonly ValueWhere[] {
+    return [...this.#states].flatMap(([tensor, states]) =>
+      states.flatMap(({ by, now }) => (typeof now === 'number' ? [{ tensor, by, value: now }] : [])),
+    )
+  }
+
+  /** What is known of a statement's accesses where the mask is at its fill at `at`. */
+  at(at: readonly Expr[], w: Write): KnownAt {
+    return (l) => {
+      const value = this.#valueAt(l, at, w)
+      return typeof value === 'number' ? constantOf(value, l) : undefined
+    }
+  }
+
+  /** Whether an element has its value from its first to its last moment, where the mask is at its fill at `at`. */
+  keeps(l: Load, at: readonly Expr[], value: Expr): boolean {
+    const s = this.#stateAt(l, at)
+    return s !== undefined && value.kind === 'const' && s.now === value.value && s.start === s.now
+  }
+
+  #stateAt(l: Load, at: readonly Expr[]): State | undefined {
+    const matching = (this.#states.get(l.buffer) ?? []).filter((s) => sameIndex(maskedAt(l, s.by), at))
+    return matching.find((s) => s.now !== 'live') ?? matching[0]
+  }
+
+  #valueAt(l: Load, at: readonly Expr[], w: Write): State['now'] {
+    if (l.buffer === this.#mask?.name && sameIndex(l.index, at)) return this.#mask.fill
+    const s = this.#stateAt(l, at)
+    if (s && s.now !== 'live')
+      return s.now === s.buffer.fill || s.now === 'pending' || w.inside.has(keyOf(l)) ? s.now : 'live'
+    return this.#everywhere ? this.#everywhere.#valueAt(l, [], w) : 'live'
+  }
+
+  #joined(s: State, writes: readonly Write[]): State['now'] {
+    let joined = s.now
+    for (const w of writes)
+      for (const [k, t] of w.targets.entries()) {
+        if (t.buffer !== s.buffer.name || joined === 'live') continue
+        const at = maskedAt(t, s.by)
+        const known = this.at(at, w)
+        if (isPassedOver(w.conditions, known)) continue
+        const values = w.values.map((v) => absorb(v, known, []))
+        if (combinesNothing(w, values)) continue
+        const value = values[k]!
+        const waits = (e: Expr): boolean =>
+          someExpr(e, (x) => x.kind === 'load' && this.#valueAt(x, at, w) === 'pending')
+        if (values.some((v) => v.kind !== 'const' && waits(v))) continue
+        if (w.stmt.kind === 'reduce' || value.kind !== 'const' || Number.isNaN(value.value)) joined = 'live'
+        else if (joined === 'pending') joined = value.value + 0
+        else if (joined !== value.value) joined = 'live'
+      }
+    return joined
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Whether an iteration may run only where a tensor, its mask, differs from its fill: where each of its statements combines the
+ * identity elsewhere, or assigns what is there, or writes what nobody needs there.
+ */
+import type { Span } from '../../ast/diagnostic.ts'
+import { isFused } from '../../ir/axis.ts'
+import type { Expr, Load } from '../../ir/expr.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
+import { readsIn, someStmt1, writtenBy } from '../../ir/stage1-tree.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import { absorb, isPassedOver } from '../fill-folding.ts'
+import { KnownValues } from './known-values.ts'
+import { NeededElements } from './needed-elements.ts'
+import { combinesNothing, maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
+
+/** Why an iteration has to run where the mask is at its fill. */
+export interface MaskRefusal {
+  readonly reason: string
+  readonly span?: Span | undefined
+  readonly hint: string
+}
+
+/** What is known where a mask is at its fill. */
+export interface Facts {
+  readonly mask: Buffer1
+  readonly known: KnownValues
+  readonly needed: NeededElements
+}
+
+export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
+  mask,
+  known: new KnownValues(kernel, mask, false),
+  needed: new NeededElements(kernel, mask, new KnownValues(kernel, mask, true)),
+})
+
+/** Why a tensor can be no mask of an iteration, whatever is computed. */
+export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRefusal | null {
+  const top = topOf(kernel, it)
+  const written = kernel.body.findLastIndex((s) => writtenBy([s]).has(mask.name))
+  const hint = `a mask is a dense tensor that comes in, or is complete before ${it.name} and before anything reads it`
+  if (written >= top) return { reason: `${mask.name} is not complete before ${it.name}`, span: it.span, hint }
+  if (!kernel.body.some((s) => readsIn([s]).some((l) => l.buffer === mask.name)))
+    return {
+      reason: `nothing reads ${mask.name}, so that what it holds decides nothing`,
+      span: mask.span,
+      hint: 'choose a tensor that is read',
+    }
+  if (!masksOf(kernel).includes(mask))
+    return {
+      reason: `${mask.name} is not a dense tensor that is complete before it is read`,
+      span: mask.span,
+      hint,
+    }
+  return null
+}
+
+const topOf = (kernel: Kernel1, it: Iteration): number =>
+  kernel.body.findIndex((s) => someStmt1([s], (x) => x === it))
+
+/** The element of the mask that says whether a step of the iteration runs: iterators, one for each dimension; or why none does. */
+export function maskOf(
+  kernel: Kernel1,
+  it: Iteration,
+  facts: Facts,
+): { readonly index: readonly Expr[] } | MaskRefusal {
+  const early = notComplete(kernel, it, facts.mask)
+  if (early) return early
+  const writes = writesOf(kernel).filter((w) => w.iterations.includes(it))
+  const places = placesIn(kernel, it, writes, facts)
+  const index = places.find((at) => writes.every((w) => !isFelt(w, at, facts)))
+  if (index) return { index }
+  const { mask, needed } = facts
+  const felt = writes.find((w) => !places.some((at) => !isFelt(w, at, facts))) ?? writes[0]
+  const names = [...new Set((felt?.targets ?? []).map((t) => t.buffer))]
+  const needs = names.flatMap((name) => needed.needsOf(name))
+  const written = names.join(', ')
+  const reason = `${it.name} computes ${written} where ${mask.name} is at its fill`
+  const hint = `mask first what reads ${written}, or multiply by ${mask.name} where it is read`
+  if (needs[0]) return { reason: `${reason}, and ${needs[0].reason}`, span: needs[0].span, hint }
+  const results = names.find((name) => kernel.buffers.some((b) => b.name === name && b.role !== 'local'))
+  return {
+    reason: results
+      ? `${reason}, and ${results} is a result`
+      : `${reason}: no iterators of it are the dimensions of ${mask.name}`,
+    span: felt?.stmt.span ?? it.span,
+    hint,
+  }
+}
+
+/** Places of the mask, at iterators in scope, that statements of the iteration go with, in the order of the text. */
+function placesIn(
+  kernel: Kernel1,
+  it: Iteration,
+  writes: readonly Write[],
+  { mask }: Facts,
+): readonly (readonly Expr[])[] {
+  const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const around = writes[0]?.iterations ?? []
+  const scope = new Set(
+    around.slice(0, around.indexOf(it) + 1).flatMap((x) =>
+      x.iters.flatMap((i) => {
+        const axis = axes.get(i.axis)!
+        return isFused(axis) ? axis.members : [i.name]
+      }),
+    ),
+  )
+  const found = new Map<string, readonly Expr[]>()
+  const add = (l: Load): void => {
+    const b = buffers.get(l.buffer)!
+    for (const by of b === mask ? [b.axes.map((_, d) => d)] : waysInto(kernel, mask, b)) {
+      const at = maskedAt(l, by)
+      if (at.every((e) => e.kind === 'var' && scope.has(e.name))) found.set(at.map(keyOf).join(), at)
+    }
+  }
+  for (const w of writes) for (const l of w.loads) if (l.buffer === mask.name) add(l)
+  for (const w of writes) for (const l of [...w.loads, ...w.targets]) add(l)
+  return [...found.values()]
+}
+
+/** Whether what a statement does is seen where the mask is at its fill at `at`. */
+function isFelt(w: Write, at: readonly Expr[], { known, needed }: Facts): boolean {
+  const there = known.at(at, w)
+  if (isPassedOver(w.conditions, there)) return false
+  const values = w.values.map((v) => absorb(v, there, []))
+  if (combinesNothing(w, values)) return false
+  return !w.targets.every((t, k) => {
+    if (needed.isLeft(t, at)) return true
+    return w.stmt.kind === 'assign' && known.keeps(t, at, values[k]!)
+  })
+}

@@ -1,0 +1,104 @@
+/**
+ * `mask T by M`: iteration T runs only where the tensor M, its mask, differs from its fill (−0.0 is zero, NaN is kept). That
+ * changes nothing where T's statements combine the identity elsewhere, or write what nobody needs there
+ * (`analysis/sparsity/maskable-iterations.ts`); so one structure, found or brought, serves all iterations under it.
+ */
+import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
+import { fail, type Span } from '../../ast/diagnostic.ts'
+import { binary, constant, load } from '../../ir/expr.ts'
+import { print1 } from '../../ir/print-stage1.ts'
+import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
+import { when1 } from '../../ir/stage1-builders.ts'
+import { iterationsOf } from '../../ir/stage1-tree.ts'
+import * as arg from '../arguments.ts'
+import { refuse, replaceIteration } from './iterator-names.ts'
+import { coordPrimitive } from './primitive.ts'
+
+const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
+
+function applyMask(kernel: Kernel1, step: arg.StepOf<'mask', typeof takes>): Kernel1 {
+  const it = iterationNamed(kernel, step.nest, step.span)
+  const buffers = kernel.buffers.filter((b) => !b.table)
+  const mask = buffers.find((b) => b.name === step.buffer)
+  if (!mask) {
+    const candidates = buffers.map((b) => b.name)
+    return refuse(kernel, step.span, {
+      code: 'unknown-buffer',
+      message: `there is no buffer ${step.buffer}`,
+      lookup: { name: step.buffer, candidates },
+      expected: `one of ${candidates.join(', ')}`,
+    })
+  }
+  const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
+  if (!('index' in found))
+    return fail({
+      code: 'schedule/mask',
+      message: found.reason,
+      ...(step.span ? { span: step.span } : {}),
+      ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
+      expected: `an iteration that changes nothing that is needed where ${mask.name} is ${mask.fill}`,
+      hint: found.hint,
+      notes: [print1(kernel)],
+    })
+  const held = binary('ne', load(mask.name, found.index, mask.dtype), constant(mask.fill, mask.dtype))
+  const by: Iteration = { ...it, body: [when1(held, it.body, [], step.span)] }
+  return { ...kernel, body: replaceIteration(kernel.body, it, by) }
+}
+
+function iterationNamed(kernel: Kernel1, name: string, span: Span | undefined): Iteration {
+  const all = iterationsOf(kernel.body)
+  const candidates = all.map((it) => it.name)
+  return (
+    all.find((it) => it.name === name) ??
+    refuse(kernel, span, {
+      code: 'unknown-nest',
+      message: `there is no iteration ${name}`,
+      lookup: { name, candidates },
+      expected: `one of ${candidates.join(', ')}`,
+    })
+  )
+}
+
+export const mask = coordPrimitive({
+  word: 'mask',
+  takes,
+  given: (nest: string, buffer: string) => ({ nest, buffer }),
+  apply: applyMask,
+  example: {
+    before: `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(d)
+  buffer Q: f32[i, p] in
+  buffer K: f32[j, p] in
+  buffer M: f32[i, j] in
+  buffer S: f32[i, j] local
+  buffer P: f32[i, j] out
+  iterate score [i, j, p] as SSR {
+    S[i, j] += Q[i, p] * K[j, p]
+  }
+  iterate last [i, j] as SS {
+    P[i, j] = M[i, j] * S[i, j]
+  }
+}`,
+    steps: 'mask score by M',
+    after: `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(d)
+  buffer Q: f32[i, p] in
+  buffer K: f32[j, p] in
+  buffer M: f32[i, j] in
+  buffer S: f32[i, j] local
+  buffer P: f32[i, j] out
+  iterate score [i, j, p] as SSR {
+    if (M[i, j] != 0) {
+      S[i, j] += Q[i, p] * K[j, p]
+    }
+  }
+  iterate last [i, j] as SS {
+    P[i, j] = M[i, j] * S[i, j]
+  }
+}`,
+  },
+})

@@ -1,0 +1,232 @@
+/** Attributes of kernels as users write them; and data that show why others have none. */
+import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { refusal } from '../support/refusal.ts'
+
+const kernel = (body: string, more = '', type = 'f32') =>
+  parseProgram(`kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(d)
+  buffer Q: ${type}[i, p] in
+  buffer K: ${type}[j, p] in
+  buffer M: ${type}[i, j] in
+  buffer r: ${type}[i] in
+  buffer S: ${type}[i, j] local
+  buffer T: ${type}[i, j] local
+  buffer z: ${type}[i] local
+  buffer O: ${type}[i, j] out
+  ${more}
+  ${body}
+}`).kernel()
+
+const SCORE = 'iterate score [i, j, p] as SSR { S[i, j] += Q[i, p] * K[j, p] }'
+
+/** `tensor: value; zero where …; needed where …` */
+const told = (body: string, name: string, more = ''): string => {
+  const t = kernel(body, more).attributes.tensors.find((x) => x.tensor === name)!
+  const at = (x: { mask: string; dimensions: readonly { axis: string }[] }): string =>
+    `${x.mask}[${x.dimensions.map((d) => d.axis).join()}]`
+  return [
+    t.value === 'constant' ? `${t.constant}` : t.value,
+    ...(t.read ? [] : ['unread']),
+    ...t.atFill.map((x) => `${x.zero ? 'zero' : x.value} ${at(x)}`),
+    ...t.neededWhere.map((x) => `needed ${at(x)}`),
+  ].join(' ')
+}
+
+test.each([
+  // Forward.
+  ['iterate o [i, j] as SS { O[i, j] = M[i, j] * r[i] }', 'O', 'live zero M[i,j] zero r[i]'],
+  ['iterate o [i, j] as SS { O[i, j] = exp(M[i, j]) }', 'O', 'live 1 M[i,j]'],
+  ['iterate o [i, j] as SS { O[i, j] = sigmoid(M[i, j]) }', 'O', 'live 0.5 M[i,j]'],
+  ['iterate o [i, j] as SS { O[i, j] = max(M[i, j], 0.0) - M[i, j] }', 'O', 'live zero M[i,j]'],
+  ['iterate o [i, j] as SS { O[i, j] = M[i, j] + 1.0 - 1.0 }', 'O', 'live zero M[i,j]'],
+  ['iterate o [i, j] as SS { O[i, j] = M[i, j] / r[i] }', 'O', 'live'],
+  ['iterate o [i, j] as SS { O[i, j] = r[i] / M[i, j] }', 'O', 'live'],
+  ['iterate o [i, j] as SS { if (M[i, j] > 0.0) { O[i, j] = r[i] } }', 'O', 'live zero M[i,j] zero r[i]'],
+  [
+    'iterate o [i, j] as SS { if (M[i, j] == 0.0) { O[i, j] = r[i] } else { O[i, j] = r[i] * 2.0 } }',
+    'O',
+    'live zero r[i]',
+  ],
+  // What is not written everywhere is the fill elsewhere; what a reduction makes starts at its identity.
+  ['iterate o [i, j] as SS { if (i < j) { O[i, j] = exp(M[i, j]) } }', 'O', 'live'],
+  ['iterate o [i, j] as SS { O[i, j] max= exp(M[i, j]) }', 'O', 'live'],
+  [
+    'iterate t [i, j] as SS { T[i, j] = exp(M[i, j]) } iterate o [i, j] as SS { O[i, j] = (T[i, j] - 1.0) * r[i] }',
+    'O',
+    'live zero M[i,j] zero r[i]',
+  ],
+  // Through iterations, and across.
+  [
+    'iterate t [i, j] as SS { T[i, j] = M[i, j] * 2.0 } iterate o [i, j] as SS { O[i, j] = T[i, j] * r[i] }',
+    'O',
+    'live zero M[i,j] zero r[i] zero T[i,j]',
+  ],
+  [
+    'iterate t [i, j] as SS { T[i, j] = M[i, j] } iterate o [i, j] as SS { O[i, j] = T[i, j] + r[i] }',
+    'O',
+    'live',
+  ],
+  // Everywhere.
+  [
+    'iterate t [i, j] as SS { T[i, j] = M[i, j] * 0.0 } iterate o [i, j] as SS { O[i, j] = T[i, j] * M[i, j] }',
+    'T',
+    'zero unread',
+  ],
+  [
+    'iterate t [i, j] as SS { T[i, j] = M[i, j] * 0.0 } iterate o [i, j] as SS { O[i, j] = T[i, j] * M[i, j] }',
+    'O',
+    'zero',
+  ],
+  [
+    'iterate t [i, j] as SS { T[i, j] = M[i, j] * 0.0 } iterate o [i, j] as SS { O[i, j] = exp(T[i, j]) }',
+    'O',
+    '1',
+  ],
+  // Backward.
+  [`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`, 'S', 'live needed M[i,j]'],
+  [`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] + S[i, j] }`, 'S', 'live'],
+  [
+    `${SCORE} iterate o [i, j] as SS { O[i, j] = select(M[i, j] != 0.0, S[i, j], 7.0) }`,
+    'S',
+    'live needed M[i,j]',
+  ],
+  [
+    `${SCORE} iterate t [i, j] as SS { T[i, j] = S[i, j] + r[i] } iterate o [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`,
+    'S',
+    'live needed M[i,j]',
+  ],
+  [
+    `${SCORE} iterate t [i, j] as SS { T[i, j] = exp(S[i, j]) } iterate o [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`,
+    'S',
+    'live needed M[i,j]',
+  ],
+  // What would be divided by 0, or be exp(−r), where it is left out.
+  [
+    `${SCORE} iterate t [i, j] as SS { T[i, j] = 1.0 / S[i, j] } iterate o [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`,
+    'S',
+    'live',
+  ],
+  [
+    `${SCORE} iterate t [i, j] as SS { T[i, j] = exp(S[i, j] - r[i]) } iterate o [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`,
+    'S',
+    'live',
+  ],
+  [
+    'iterate t [i, j, p] as SSR { T[i, j] max= Q[i, p] } iterate o [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }',
+    'T',
+    'live',
+  ],
+  // Nobody reads it.
+  [`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] }`, 'S', 'live unread'],
+  [
+    `${SCORE} iterate t [i, j] as SS { T[i, j] = S[i, j] } iterate o [i, j] as SS { O[i, j] = M[i, j] }`,
+    'S',
+    'live unread',
+  ],
+])('%s: %s is %s', (body, name, expected) => {
+  expect(told(body, name)).toBe(expected)
+})
+
+test('what is told is frozen', () => {
+  const { attributes } = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`)
+  const all = (x: unknown): readonly unknown[] =>
+    typeof x === 'object' && x !== null
+      ? [x, ...Object.entries(x).flatMap(([k, y]) => (k === 'span' ? [] : all(y)))]
+      : []
+  for (const x of all(attributes)) expect(Object.isFrozen(x)).toBe(true)
+})
+
+describe('what is refused, and the data that say why', () => {
+  test.each([
+    [
+      `${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] + S[i, j] }`,
+      'score',
+      'score computes S where M is at its fill, and o reads it for O',
+    ],
+    [
+      'iterate o [i, j] as SS { O[i, j] = exp(M[i, j]) }',
+      'o',
+      'o computes O where M is at its fill, and O is a result',
+    ],
+    [
+      'iterate o [i, j] as SS { O[i, j] max= M[i, j] }',
+      'o',
+      'o computes O where M is at its fill, and O is a result',
+    ],
+  ])('%s', async (body, name, message) => {
+    const k = kernel(body, '', 'f64')
+    const said = refusal(() => k.mask(name, 'M'))
+    expect(said.code).toBe('schedule/mask')
+    expect(said.message).toBe(message)
+    expect(said.hint).toContain('mask first')
+    expect(said.labels?.length).toBe(1)
+    // By the condition itself, written by hand, results are others.
+    const by = body.replace(/\{ ([A-Z]\[i, j\][^}]*) \}/, '{ if (M[i, j] != 0.0) { $1 } }')
+    const device = createCpuDevice()
+    const tensors = {
+      Q: [1, 2],
+      K: [1, 3],
+      M: [0, 1, 0, 2],
+      r: [1, 1],
+    }
+    const shaped = Object.fromEntries(
+      Object.entries(tensors).map(([x, values]) => [
+        x,
+        {
+          kind: 'dense',
+          dtype: 'f64',
+          shape: x === 'M' ? [2, 2] : x === 'r' ? [2] : [2, 1],
+          values: Float64Array.from(values),
+        } as const,
+      ]),
+    )
+    const run = async (text: string) => {
+      const compiled = await kernel(text, '', 'f64').compile(device)
+      return Array.from(
+        (await compiled.run({ tensors: shaped, params: { m: 2, n: 2, d: 1 } })).O!.values as Float64Array,
+      )
+    }
+    expect(await run(by)).not.toEqual(await run(body))
+  })
+
+  test.each([
+    ['mask scores by M', 'schedule/unknown-nest'],
+    ['mask score by N', 'schedule/unknown-buffer'],
+    ['mask score by S', 'schedule/mask'],
+    ['mask score by r', 'schedule/mask'],
+    ['mask t by O', 'schedule/mask'],
+  ])('%s', (step, code) => {
+    const text = `${SCORE} iterate t [i, j] as SS { T[i, j] = S[i, j] } iterate o [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`
+    const [, name, by] = /mask (\w+) by (\w+)/.exec(step)!
+    expect(refusal(() => kernel(text).mask(name!, by!)).code).toBe(code)
+  })
+})
+
+test('−0 is zero, what is no number is kept, and what is skipped reaches nothing', async () => {
+  const k = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`, '', 'f64')
+  const dense = (shape: readonly number[], ...values: readonly number[]) =>
+    ({ kind: 'dense', dtype: 'f64', shape, values: Float64Array.from(values) }) as const
+  const tensors = {
+    Q: dense([1, 1], 1),
+    K: dense([4, 1], Number.NaN, Number.POSITIVE_INFINITY, 3, 5),
+    M: dense([1, 4], -0, 0, Number.NaN, 2),
+    r: dense([1], 1),
+  }
+  const compiled = await k.mask('o', 'M').mask('score', 'M').compile(createCpuDevice())
+  const { O } = await compiled.run({ tensors })
+  expect(Array.from(O!.values as Float64Array)).toEqual([0, 0, Number.NaN, 10])
+})
+
+test('steps are printed, and replayed', () => {
+  const k = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`)
+  const masked = k.mask('score', 'M')
+  expect(masked.trace).toEqual(['mask score by M'])
+  expect(k.replay(JSON.parse(JSON.stringify(masked.toJSON()))).show(1)).toBe(masked.show(1))
+  expect(masked.undo().show(1)).toBe(k.show(1))
+  expect(() => k.mask('score', 'M').mask('score', 'K')).not.toThrow(SptError)
+})
