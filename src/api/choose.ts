@@ -157,12 +157,18 @@ function checkedStatistics(
   const known = new Map<string, number>()
   for (const [name, value] of Object.entries(given)) {
     expectArgument(
-      typeof value === 'number' && value >= 0,
+      typeof value === 'number' && value >= 0 && value < Infinity,
       `the value of ${name}`,
       value,
-      'a number that is not negative',
+      'a finite number that is not negative',
     )
     const meant = candidates.find((c) => unspaced(c) === unspaced(name))
+    expectArgument(
+      meant === undefined || !known.has(meant),
+      'statistics',
+      name,
+      'each statistic once, however it is spaced',
+    )
     if (meant !== undefined) known.set(meant, value)
     else
       fail({

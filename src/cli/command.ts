@@ -39,7 +39,8 @@ export interface CommandSpec {
   readonly run: (call: Call) => Promise<number>
 }
 
-const DECIMAL = /^[+-]?\d*\.?\d+$/
+/** How numbers are written, in every option. */
+export const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 
 /** One call of a command. */
 export class Call {
@@ -118,24 +119,30 @@ export class Call {
 
   /** An integer in a range. */
   integer(name: string, least: number, most: number): number | undefined {
-    return this.#number(name, /^[+-]?\d+$/, least, most, `an integer from ${least} to ${most}`)
+    return this.#number(name, Number.isInteger, least, most, `an integer from ${least} to ${most}`)
   }
 
   /** A number in a range, which may have a fraction. */
   decimal(name: string, least: number, most: number): number | undefined {
-    return this.#number(name, DECIMAL, least, most, `a number from ${least} to ${most}`)
+    return this.#number(name, () => true, least, most, `a number from ${least} to ${most}`)
   }
 
   /** Any number: whoever takes it knows the range. */
   number(name: string): number | undefined {
-    return this.#number(name, DECIMAL, -Infinity, Infinity, 'a number')
+    return this.#number(name, Number.isFinite, -Infinity, Infinity, 'a number')
   }
 
-  #number(name: string, form: RegExp, least: number, most: number, expected: string): number | undefined {
+  #number(
+    name: string,
+    isOne: (value: number) => boolean,
+    least: number,
+    most: number,
+    expected: string,
+  ): number | undefined {
     const text = this.one(name)
     if (text === undefined) return undefined
-    const value = form.test(text) ? Number(text) : Number.NaN
-    if (value >= least && value <= most) return value
+    const value = NUMBER.test(text) ? Number(text) : Number.NaN
+    if (isOne(value) && value >= least && value <= most) return value
     return misused({ command: this.command, message: `--${name} ${text} is not possible`, expected })
   }
 
@@ -143,7 +150,7 @@ export class Call {
   numbers(name: string, value: string): Record<string, number> {
     const out: [string, number][] = []
     for (const [key, text] of this.pairs(name, value)) {
-      if (!DECIMAL.test(text))
+      if (!NUMBER.test(text))
         misused({
           command: this.command,
           message: `--${name} ${key}=${text} is not possible`,

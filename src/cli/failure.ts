@@ -13,14 +13,18 @@ const HINTS: Readonly<Record<string, string>> = {
   'bind/missing-scalar': 'give it with --size NAME=VALUE',
   'bind/unknown-size': '--size takes the sizes and scalars of the kernel',
   'prune/sparsity': 'it is what --sparsity says',
-  'prune/delta': 'choose a smaller --delta, or --pattern ew',
   'prune/layers':
     'layers are tensors of F64, F32, F16 or BF16 with two dimensions or more; --exclude leaves some out',
   'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and what its formats take from data',
 }
 
+/** The same, where the library has a hint of its own: other mistakes of the code have none. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  'prune/delta': 'choose a smaller --delta, or --pattern ew',
+}
+
 const withHint = (d: Diagnostic): Diagnostic => {
-  const hint = HINTS[d.code]
+  const hint = HINTS[d.code] ?? (d.hint === undefined ? undefined : INSTEAD[d.code])
   return hint === undefined ? d : { ...d, hint }
 }
 

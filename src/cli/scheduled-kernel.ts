@@ -190,7 +190,7 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
     processors: processorsFor(call, kind),
     features: featuresFor(call, kind),
   }
-  const all = [...numbers(call)].map(([name, value]) => [name.replaceAll(' ', ''), value] as const)
+  const all = [...numbers(call)]
   const sizes = all.filter(([name]) => !name.includes('('))
   checkNames(
     kernel.compilation.source,

@@ -30,18 +30,21 @@ const SUFFIX = '.npy'
 /** Opens an archive; reads its directory only. */
 export async function openNpz(source: ByteSource): Promise<Npz> {
   const entries = new Map<string, ZipEntry>()
-  for (const e of await zipEntries(source))
-    if (e.name.endsWith(SUFFIX)) {
-      const array = e.name.slice(0, -SUFFIX.length)
-      if (entries.has(array))
-        fail({
-          code: 'io/corrupt',
-          message: `${source.name} has the array '${array}' twice`,
-          expected: 'each array once',
-          hint: 'write the archive anew',
-        })
-      entries.set(array, e)
-    }
+  const seen = new Set<string>()
+  for (const e of await zipEntries(source)) {
+    const isArray = e.name.endsWith(SUFFIX)
+    // Readers of Python find either name by the other: a member `a` beside `a.npy` is a second one.
+    const array = isArray ? e.name.slice(0, -SUFFIX.length) : e.name
+    if (seen.has(array))
+      fail({
+        code: 'io/corrupt',
+        message: `${source.name} has the array '${array}' twice`,
+        expected: 'each array once',
+        hint: 'write the archive anew',
+      })
+    seen.add(array)
+    if (isArray) entries.set(array, e)
+  }
   const names = [...entries.keys()]
   const entryOf = (array: string): ZipEntry =>
     entries.get(array) ??

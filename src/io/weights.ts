@@ -2,7 +2,7 @@
  * The tensors of a model, from any file that holds several: which of them are layers of weights, their numbers a layer at a
  * time, and their bytes, as they are or with pruned weights 0, to be written again.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './byte-source.ts'
 import { openNpz } from './npz.ts'
 import { openSafetensors, type Safetensors, unknownTensor } from './safetensors.ts'
@@ -111,6 +111,18 @@ function layerOf({ name, type, shape }: WeightTensor, transposed: boolean): Weig
   return FLOATS.includes(type) && shape.length > 1 && rows > 1 && cols > 1 ? { name, rows, cols } : null
 }
 
+/** Layers are read as f32 whatever is asked for: there is no wider way. */
+function refuseWide(error: unknown): never {
+  if (!(error instanceof SptError)) throw error
+  throw new SptError(
+    error.diagnostics.map((d) =>
+      d.code === 'io/value-range'
+        ? { ...d, hint: 'layers are read as f32: scale the weights, or exclude the layer' }
+        : d,
+    ),
+  )
+}
+
 /** Side of what is turned at once, so that both sides stay in caches. */
 const TURNED = 32
 
@@ -182,7 +194,7 @@ export async function weightsOf(
     layer: checkedLayer,
     async weights(name) {
       const { rows, cols } = checkedLayer(name)
-      const values = await opened.floats(name)
+      const values = await opened.floats(name).catch(refuseWide)
       return transposed ? transpose(values, cols, rows) : values
     },
     part,

@@ -75,6 +75,18 @@ schedule mul.pick choose {
   ]
   expect([full.err, sparse.err]).toEqual(['', ''])
   expect(full.out).not.toBe(sparse.out)
+  for (const [a, b] of [
+    ['covered(A,bsr(2))', 'covered(A, bsr(2))'],
+    ['covered(A, bsr(2))', 'covered( A,bsr( 2 ) )'],
+    ['d', ' d '],
+  ]) {
+    const { code, err } = await emitted('--size', `${a}=0.5`, '--size', `${b}=0.75`)
+    expect([code, err]).toEqual([2, expect.stringContaining('is given twice')])
+  }
+  for (const value of ['inf', 'nan', '-1'])
+    expect((await emitted('--size', `covered(A, bsr(2))=${value}`)).err).toContain(
+      'a finite number that is not negative',
+    )
   expect((await emitted()).err).toContain("--size 'covered(A, bsr(2))=…'")
   expect((await emitted('--bind', `A=${matrix}`)).out).toBe(full.out)
 })

@@ -205,6 +205,16 @@ describe('refuses', () => {
     )
   })
 
+  test('formats of files, which a command line has no import for', async () => {
+    const tiles = 'kernels/tile-wise.spt'
+    for (const from of [[], ['--from', 'kernels/formats.spt']])
+      for (const as of ['tile_wise', 'tile_wise(2, 2)'])
+        expect(await refused(matrix, '--as', as, ...from)).toMatch(
+          /hint: formats of a file: --from FILE\.spt, also of the package \(--from sparsetile\/kernels\/NAME\.spt\)$/m,
+        )
+    expect(await format(matrix, '--as', 'tile_wise(2, 2)', '--from', tiles)).toContain('tile_wise')
+  })
+
   test('wrong arguments and texts, with their place', async () => {
     expect(await refused(matrix, '--as', 'bsr()')).toContain('1 | bsr()')
     expect(await refused(matrix, '--as', 'hyb(2, 1')).toContain('error[parse/')

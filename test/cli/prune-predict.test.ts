@@ -1,5 +1,5 @@
 /** `spt prune --predict`: what the cost model says of a kernel with each layer's weights, all and kept. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { safetensorsChunks, writeFile } from '../../src/io/index.ts'
@@ -116,11 +116,6 @@ test('tiles of the schedule are those of the pattern, unless they are given', as
   expect(await predicted('--schedule', 'cpu(128)')).toEqual(await predicted('--schedule', 'cpu(g = 128)'))
   expect(own.after).not.toBe((await predicted('--schedule', 'cpu(128)')).after)
   expect(await predicted('--schedule', 'cpu(cols = 16)')).toEqual(await predicted('--schedule', 'cpu(8, 16)'))
-  // What a layer is, nobody says otherwise.
-  for (const size of ['n=7', 'k=31'])
-    expect((await predicted('--size', size)).why).toBe(
-      `size ${size.replace('=', ' is ')} by what was given, and 32 by dimension ${size[0] === 'n' ? 0 : 1} of W`,
-    )
   expect((await predicted('--size', 'n=32')).after).toBe(own.after)
 })
 
@@ -149,4 +144,44 @@ test('where there is no time it is said why, once', async () => {
   const whole = await call('tvw', ...dense)
   expect(whole.map((l) => /none → [\d.]+ ms/.test(l))).toEqual([true, true, false])
   expect(whole[2]).toMatch(/^no time: axis q has the width 2/)
+})
+
+test('sizes that can be of no layer are refused before anything is written', async () => {
+  const weights = Float32Array.from({ length: 32 * 16 }, (_, i) => ((i * 37) % 101) - 50)
+  const path = await written([
+    { name: 'a', rows: 32, cols: 16, weights },
+    { name: 'b', rows: 16, cols: 32, weights },
+  ])
+  const out = folder.at('refused')
+  const call = async (kernel: string, ...more: string[]) => {
+    const argv = ['prune', path, '--pattern', 'tw', '--granularity', '8', '--sparsity', '0.5', '--out', out]
+    const asked = ['--predict', 'kernels/tile-wise.spt', '--kernel', kernel]
+    const ran = await spt([...argv, ...asked, ...more])
+    return { ...ran, written: existsSync(out) }
+  }
+  const onCpu = (...sizes: string[]) =>
+    call('pruned_linear', '--device', 'cpu', ...sizes.flatMap((s) => ['--size', s]))
+  for (const [sizes, why] of [
+    [['m=-1'], 'error[bind/size-range]: size m is -1'],
+    [['m=inf'], 'error[bind/size-range]: size m is Infinity'],
+    [['m=nan'], 'error[bind/size-range]: size m is NaN'],
+    [['m=1.5'], 'error[bind/size-range]: size m is 1.5'],
+    [['m=4294967296'], 'error[bind/size-range]: size m is 4294967296'],
+    [[], 'error[bind/missing-size]: size m of kernel pruned_linear has no value'],
+    [['m=8', 'n=3'], 'error[bind/size-mismatch]: size n is 3 by what was given, and 32 by dimension 0 of W'],
+    [['m=8', 'k=3'], 'error[bind/size-mismatch]: size k is 3 by what was given, and 16 by dimension 1 of W'],
+  ] as const) {
+    const { code, err, written } = await onCpu(...sizes)
+    expect([code, err, written]).toEqual([1, expect.stringContaining(why), false])
+  }
+  // Some layers are of these sizes: of the others it is said.
+  const some = await onCpu('m=8', 'n=32')
+  expect([some.code, some.written]).toEqual([0, true])
+  expect(some.out).toContain('no time: size n is 32 by what was given, and 16 by dimension 0 of W')
+  rmSync(out, { recursive: true })
+  // What is not known of the device, with what to give.
+  const cuda = await call('pruned_linear_f16', '--size', 'm=128')
+  expect([cuda.code, cuda.written]).toEqual([1, false])
+  expect(cuda.err).toContain('error[choose/unknown-capability]')
+  expect(cuda.err).toContain('--capability 9.0 on the command line')
 })

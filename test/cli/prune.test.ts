@@ -689,3 +689,45 @@ test('progress, and names that terminals would obey', async () => {
     /^tw\(2\) for a sparsity of 50\.0 %\nlayer +outputs × inputs +sparsity +norm +outputs kept +tiles +bytes → in the pattern\nl\\u001b\[31m\\n0 +4 × 4 +50\.0 % +0\.\d{3} +\d +\d +64 bytes → \d+ bytes\ntogether +16 +50\.0 % .*\n.*\nwrote FOLDER\/evil\n$/,
   )
 })
+
+describe('options', () => {
+  const weights = folder.file('numbers.safetensors', model([W]))
+  const pruned = (...more: string[]) => spt(['prune', weights, '--json', ...more])
+
+  test('numbers are written in any way', async () => {
+    const ways = [['0.5'], ['5e-1'], ['.5'], ['+5.0E-1']]
+    const made = await Promise.all(ways.map(([s]) => pruned('--pattern', 'ew', '--sparsity', s!)))
+    for (const m of made) expect(m).toEqual(made[0])
+    expect(made[0]!.code).toBe(0)
+    const tew = ['--pattern', 'tew', '--granularity', '2e0', '--sparsity', '5e-1']
+    expect((await pruned(...tew, '--delta', '1e-1', '--limit', 'l0=9e-1')).code).toBe(0)
+    for (const wrong of ['1e', 'e1', '1e999', '0x1', ''])
+      expect((await pruned('--pattern', 'ew', `--sparsity=${wrong}`)).code).toBe(2)
+  })
+
+  test('hints are of the mistake', async () => {
+    const tew = ['--pattern', 'tew', '--granularity', '2']
+    const below = await pruned(...tew, '--sparsity', '.5', '--delta=-1')
+    expect(below.err).toMatch(/^error\[prune\/delta\]: delta cannot be -1\n {2}= expected: .* less than 1\n$/)
+    const full = await pruned(...tew, '--sparsity', '.5', '--delta', '.5')
+    expect(full.err).toContain('hint: choose a smaller --delta, or --pattern ew')
+    const masks = await pruned('--pattern', 'ew', '--masks', folder.file('masks.npz', 'none'))
+    expect(masks.err).toMatch(
+      /^error\[io\/unknown-extension\].*masks\.npz.*\n {2}= expected: \.safetensors\n$/,
+    )
+  })
+
+  test('a weight that f32 does not have, and its layer left out', async () => {
+    const bytes = new Uint8Array(new Float64Array([1, 2, 3, 1e300]).buffer)
+    const tensors = new Map<string, Plain>([
+      ['wide', { type: 'F64', shape: [2, 2], bytes }],
+      ['l0', { ...W, bytes: floats('F32', W.weights) }],
+    ])
+    const file = folder.file('wide.safetensors', written(tensors))
+    const ew = ['prune', file, '--pattern', 'ew', '--sparsity', '0.5']
+    const { code, err } = await spt(ew)
+    expect([code, err]).toEqual([1, expect.stringContaining('does not fit f32')])
+    expect(err).toContain('hint: layers are read as f32: scale the weights, or exclude the layer')
+    expect((await spt([...ew, '--exclude', 'wide'])).code).toBe(0)
+  })
+})

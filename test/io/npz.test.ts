@@ -293,6 +293,21 @@ describe('damaged archives', () => {
       "io/corrupt: a.npz has the array 'a' twice",
     )
   })
+  test('an array beside a member that readers find by its name', async () => {
+    const whole = await archive({ a: f32(1), 'a.npz': f32(2) }, false)
+    const changed = await whole.read(0, whole.size)
+    // Names of as many letters, so that the directory stays as it is.
+    const renamed = Buffer.from(changed).toString('latin1').replaceAll('a.npz.npy', 'abcdefghi')
+    const foreign = await openNpz(bytesSource('a.npz', Buffer.from(renamed, 'latin1')))
+    expect(foreign.names).toEqual(['a'])
+    const twice = Buffer.from(changed)
+      .toString('latin1')
+      .replaceAll('a.npz.npy', 'abcde.npy')
+      .replaceAll('a.npy', 'abcde')
+    expect(await problem(() => openNpz(bytesSource('a.npz', Buffer.from(twice, 'latin1'))))).toBe(
+      "io/corrupt: a.npz has the array 'abcde' twice",
+    )
+  })
   test('no zip, no entries, foreign entries', async () => {
     expect(await problem(() => openNpz(bytesSource('a.npz', new Uint8Array(100))))).toBe(
       'io/corrupt: a.npz: not a whole zip archive (it has no central directory)',

@@ -1,7 +1,7 @@
 /** The formats that a command line can name: those of the package, and those of files. */
 import { chooseFormat } from '../../api/choose-format.ts'
 import { SptFormat } from '../../api/format-values.ts'
-import { type Source, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, type Source, SptError } from '../../ast/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package-formats.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import type { Call } from '../command.ts'
@@ -30,13 +30,26 @@ export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => 
   return new SptFormat(chosen.format, chosen.args)
 }
 
+/** What was written on the command line, as a source. */
+const TYPED = 'format'
+
 /** Gives errors the texts that their places are in: files, and what was written on the command line. */
 export function withTexts<T>(text: string, { sources }: KnownFormats, work: () => T): T {
   try {
     return work()
   } catch (error) {
-    if (error instanceof SptError)
-      error.sources ??= new Map([...sources, ['format', { name: 'format', text }]])
-    throw error
+    if (!(error instanceof SptError)) throw error
+    const told = new SptError(error.diagnostics.map(withOption))
+    told.sources = error.sources ?? new Map([...sources, [TYPED, { name: TYPED, text }]])
+    throw told
   }
 }
+
+/** What a command line names has no place for an import. */
+const withOption = (d: Diagnostic): Diagnostic =>
+  /\/unknown-format$/.test(d.code) && (d.span?.source ?? TYPED) === TYPED && d.hint !== undefined
+    ? {
+        ...d,
+        hint: 'formats of a file: --from FILE.spt, also of the package (--from sparsetile/kernels/NAME.spt)',
+      }
+    : d

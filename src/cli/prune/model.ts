@@ -12,6 +12,7 @@ import {
   type Weights,
 } from '../../io/index.ts'
 import { typeNamed } from '../../io/safetensors-header.ts'
+import { unknownEnding } from '../../io/unknown-ending.ts'
 import { matches } from '../../prune/globs.ts'
 import { keptIn, type Layers, type Mask, type Pruned } from '../../prune.ts'
 import type { Call } from '../command.ts'
@@ -108,9 +109,13 @@ async function masksIn(path: string, weights: Weights): Promise<Mask[]> {
   )
 }
 
-/** Masks that somebody gives: of some layers. */
-export const givenMasks = async (path: string, { weights }: Model): Promise<ReadonlyMap<string, Mask>> =>
-  masksOf(await fileSource(path), weights)
+const MASKS = '.safetensors'
+
+/** Masks that somebody gives: of some layers. Throws `io/unknown-extension`, and as `masksOf`. */
+export async function givenMasks(path: string, { weights }: Model): Promise<ReadonlyMap<string, Mask>> {
+  if (!path.toLowerCase().endsWith(MASKS)) unknownEnding(path, [MASKS], 'read masks from')
+  return masksOf(await fileSource(path), weights)
+}
 
 /** What is written of a model, by the names of the files; a layer is put together when it is written. */
 export function partsOf(

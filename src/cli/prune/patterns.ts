@@ -18,7 +18,7 @@ import { misused } from '../usage.ts'
 
 const PARAMETERS = {
   granularity: ['G', 'outputs of a tile'],
-  delta: ['D', 'the share of all elements that is kept beside the tiles (0.01)'],
+  delta: ['D', 'the share of all elements that is kept beside the tiles, such as 0.01'],
   rows: ['R', 'outputs of a block'],
   cols: ['C', 'inputs of a block'],
   n: ['N', 'how many an output keeps'],

@@ -1,4 +1,5 @@
 /** `--predict`: what the cost model expects a kernel to take with each layer, before it is pruned and after. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -12,6 +13,7 @@ import {
   type Pruned,
   type PruneReport,
 } from '../../prune.ts'
+import { checkSizesBeside } from '../../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/cost-model.ts'
@@ -88,31 +90,38 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
     const known = sizesFor(call, kernel, kind)
     const fixed = scheduledFor(kernel, requested, kind)
     const weights = weightsOf(kernel)
+    checkSizesBeside(kernel.source, [weights], numbersIn(known.params))
     const used = usedFor(kernel, requested)
     const ofTiles = tilesOf(kernel, call.number('granularity'))
     const sets = [...used.keys()].filter((name) => used.get(name)?.kind === 'set')
     const taken = new Set<string>()
     /** `tiles`: what formats that take a set have of it. */
-    const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | string> => {
+    const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | NoTime> => {
       const beside = Object.fromEntries(sets.map((name) => [name, keptElements(tiles, layer)]))
       const tensors = { [weights]: keptElements(kept, layer), ...beside }
       try {
         const { params = {} } = known
         const under = ofTiles(fixed ?? (await chosen(kernel, requested, kind, { ...known, tensors })))
         if (usesInstructions(under.kernel.compilation.loops.body))
-          return `${under.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`
+          return {
+            why: `${under.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`,
+          }
         if (under.schedule !== null) taken.add(under.schedule)
         const { milliseconds } = predictor(kernel, { device: kind, inputs: { tensors, params } })(
           under.kernel,
         )
-        return Number.isFinite(milliseconds) ? milliseconds : 'the cost model has no number'
+        return Number.isFinite(milliseconds) ? milliseconds : { why: 'the cost model has no number' }
       } catch (error) {
-        if (error instanceof SptError) return error.diagnostics[0]!.message
-        throw error
+        if (!(error instanceof SptError)) throw error
+        const { code, message, hint } = error.diagnostics[0]!
+        return GIVEN.test(code)
+          ? { why: hint ? `${message}: ${hint}` : message, given: error }
+          : { why: message }
       }
     }
     return async ({ masks, rest, report }) => {
-      const dense = new Map<string, number | string>()
+      const dense = new Map<string, number | NoTime>()
+      const all: (number | NoTime)[] = []
       const layers: (LayerReport & { predicted: Expected | null })[] = []
       for (const [k, layer] of report.layers.entries()) {
         if (layer.excluded) {
@@ -123,13 +132,16 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
         const key = `${layer.rows} ${layer.cols}`
         let before = dense.get(key)
         if (before === undefined) {
-          const all = new Uint8Array(layer.rows * layer.cols).fill(1)
-          before = await expected(layer, all, all)
+          const whole = new Uint8Array(layer.rows * layer.cols).fill(1)
+          before = await expected(layer, whole, whole)
           dense.set(key, before)
         }
         const kept = keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
-        layers.push({ ...layer, predicted: expectedOf(before, await expected(layer, kept, masks[k]!)) })
+        const after = await expected(layer, kept, masks[k]!)
+        all.push(before, after)
+        layers.push({ ...layer, predicted: expectedOf(before, after) })
       }
+      await within(program, () => refuseGiven(all))
       const chip = costModel(kind)?.chip ?? null
       return {
         ...report,
@@ -162,11 +174,29 @@ function tilesOf(kernel: Kernel, granularity: number | undefined): (s: Scheduled
   }
 }
 
-function expectedOf(before: number | string, after: number | string): Expected {
-  const number = (x: number | string): number | null => (typeof x === 'number' ? x : null)
-  const whys = [...new Set([before, after].filter((x) => typeof x === 'string'))]
+/** Why there is no time; `given`: what is wrong with what the call gives, and not with the layer. */
+interface NoTime {
+  readonly why: string
+  readonly given?: SptError
+}
+
+/** What is wrong with sizes, or not known of the device. */
+const GIVEN = /^(bind\/(size|missing)|choose\/unknown)-/
+
+/** What holds of no layer is a mistake of the call. */
+function refuseGiven(all: readonly (number | NoTime)[]): void {
+  const wrong = all.flatMap((x) => (typeof x !== 'number' && x.given ? [x.given] : []))
+  if (wrong.length > 0 && wrong.length === all.length) throw wrong[0]!
+}
+
+function expectedOf(before: number | NoTime, after: number | NoTime): Expected {
+  const number = (x: number | NoTime): number | null => (typeof x === 'number' ? x : null)
+  const whys = [...new Set([before, after].flatMap((x) => (typeof x === 'number' ? [] : [x.why])))]
   return { before: number(before), after: number(after), why: whys.length > 0 ? whys.join('; ') : null }
 }
+
+const numbersIn = (params: RunInputs['params'] = {}): Record<string, number> =>
+  Object.fromEntries(Object.entries(params).map(([name, x]) => [name, Number(x)]))
 
 /** The name of the tensor that has layers. @throws SptError `prune/no-weights` */
 function weightsOf({ name, source }: Kernel): string {

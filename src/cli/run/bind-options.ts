@@ -11,11 +11,10 @@ import { type Binding, bindingIn, bindingOf } from '../../run/bind/binding-names
 import { positionsOf, takesOffsets } from '../../run/bind/bound-offsets.ts'
 import { callerTensors } from '../../run/bind/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { Call } from '../command.ts'
+import { type Call, NUMBER } from '../command.ts'
 import { checkWritable } from '../paths.ts'
 import { misused } from '../usage.ts'
 
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 const WORDS: Readonly<Record<string, number>> = {
   inf: Number.POSITIVE_INFINITY,
   infinity: Number.POSITIVE_INFINITY,
@@ -26,9 +25,17 @@ const WORDS: Readonly<Record<string, number>> = {
   false: 0,
 }
 
-/** `--size` as numbers. */
-export const numbers = (call: Call): Map<string, number> =>
-  new Map([...call.pairs('size', 'N')].map(([name, text]) => [name, numberOf(call, name, text)]))
+/** `--size` as numbers, by names without blanks: `covered(W,tile_wise(128,64))` is one statistic, however it is spaced. */
+export function numbers(call: Call): Map<string, number> {
+  const out = new Map<string, number>()
+  for (const [name, text] of call.pairs('size', 'N')) {
+    const key = name.replace(/\s+/g, '')
+    if (out.has(key))
+      misused({ command: call.command, message: `--size ${name} is given twice`, expected: 'one value' })
+    out.set(key, numberOf(call, name, text))
+  }
+  return out
+}
 
 /** A value of `--size`. */
 export function numberOf(call: Call, name: string, text: string): number {

@@ -42,10 +42,35 @@ export function bindParams(
     // A list of n + 1 boundaries has n segments.
     if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
-  const missing = openParams(kernel).filter((p) => !params.has(p.name))
-  if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
+  refuseMissing(kernel, openParams(kernel), params)
   checkDimensions(kernel, tensors, params)
   return params
+}
+
+function refuseMissing(
+  kernel: Kernel1,
+  wanted: readonly Param[],
+  known: Pick<ReadonlySet<string>, 'has'>,
+): void {
+  const missing = wanted.filter((p) => !known.has(p.name))
+  if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
+}
+
+/**
+ * Sizes that are given before there are tensors of these names, whose shapes will give others.
+ * @throws SptError `bind/size-range`, `bind/missing-size` of what none of both gives
+ */
+export function checkSizesBeside(
+  kernel: Kernel1,
+  tensors: readonly string[],
+  given: Readonly<Record<string, number>>,
+): void {
+  const known = new Set(agreedSizes(kernel, [], given).keys())
+  for (const name of tensors)
+    for (const { extent } of bindingOf(kernel, name).dimensions)
+      if (extent.kind === 'var') known.add(extent.name)
+  const sizes = openParams(kernel).filter((p) => p.kind === 'size')
+  refuseMissing(kernel, sizes, known)
 }
 
 /** What has a shape; resident tensors are some of them. */
