@@ -3,6 +3,8 @@
  * kept but what the caller keeps. `JSON.parse` would take a file's word for its depth and for keys given twice.
  */
 
+import type { ByteSource } from './byte-source.ts'
+
 const SPACE = ' \t\n\r'
 /** Digits that can make an integer below 2^53. */
 const INTEGER = /0|[1-9]\d{0,15}/y
@@ -13,6 +15,23 @@ const HALF = /\p{Surrogate}/u
 
 /** A name from a file, short enough for a message. */
 export const shown = (name: string): string => `'${name.length > 80 ? `${name.slice(0, 77)}…` : name}'`
+
+/** A file of UTF-8 that is read whole. `wrong` as for the reader. */
+export async function jsonIn(
+  source: ByteSource,
+  most: number,
+  wrong: (what: string) => never,
+): Promise<JsonReader> {
+  if (source.size > most) wrong(`has ${source.size} bytes, and at most ${most} are read`)
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(await source.read(0, source.size))
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    return wrong('is not UTF-8')
+  }
+  return new JsonReader(text, wrong)
+}
 
 export class JsonReader {
   private at = 0

@@ -5,9 +5,11 @@
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
-import type { ByteSource } from './byte-source.ts'
+import { type ByteSource, WHOLE } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'
+import { jsonIn, shown } from './json-reader.ts'
 import { openSafetensors, tensorAt } from './safetensors.ts'
+import { MAX_HEADER_BYTES } from './safetensors-header.ts'
 import { isTransposed, maskIn } from './weight-masks.ts'
 import { weightsOf } from './weights.ts'
 
@@ -26,7 +28,7 @@ export interface PrunedLayerOptions {
   readonly tiles?: boolean | undefined
 }
 
-/** Throws `io/unknown-array`, `io/ambiguous`, `io/not-found`, and what opening the files throws. */
+/** Throws `io/prune-report`, `io/unknown-array`, `io/ambiguous`, `io/not-found`, and what opening the files throws. */
 export async function readPrunedLayer(
   source: ByteSource,
   { address, dtype, tiles = false }: PrunedLayerOptions,
@@ -38,11 +40,19 @@ export async function readPrunedLayer(
       message: `${source.name} is read with ${name} beside it, and only itself was given`,
       hint: `give its path: DIR/${PRUNED.report}#layer`,
     })
+  const told = await reportIn(source)
   const masks = await openSafetensors(await beside(PRUNED.masks))
   const layer = tensorAt(source.name, [...masks.entries.keys()], address)
   const transposed = isTransposed(masks)
   const weights = await weightsOf(await beside(PRUNED.weights), { transposed })
   const { rows, cols } = weights.layer(layer)
+  // Layers that were given no masks are kept whole, and the report is not of them.
+  const of = told.get(layer)
+  if (of && (of.rows !== rows || of.cols !== cols))
+    wrongReport(
+      source.name,
+      `says that ${shown(layer)} is ${of.rows} × ${of.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
+    )
   const kept = checked(await maskIn(masks, weights, layer), `${masks.name}#${layer}`)
   if (tiles)
     return { kind: 'coords', shape: [rows, cols], coords: placesOf(kept, cols), values: null, dtype: 'f32' }
@@ -52,11 +62,57 @@ export async function readPrunedLayer(
     for (let e = 0; e < kept.length; e++) kept[e]! |= more[e]!
   }
   const coords = placesOf(kept, cols)
+  const count = coords[0].length
+  if (of?.kept !== undefined && of.kept !== count)
+    wrongReport(source.name, `says that ${shown(layer)} has ${of.kept} elements, and its masks keep ${count}`)
   const all = await (await openSafetensors(await beside(PRUNED.weights))).dense(layer, dtype)
-  const values = valueArray(all.dtype, coords[0]!.length, `${source.name}#${layer}`)
+  const values = valueArray(all.dtype, count, `${source.name}#${layer}`)
   const [at, from] = transposed ? [1, rows] : [cols, 1]
   for (let e = 0; e < values.length; e++) values[e] = all.values[coords[0]![e]! * at + coords[1]![e]! * from]!
   return { kind: 'coords', shape: [rows, cols], coords, values, dtype: all.dtype }
+}
+
+interface Told {
+  readonly rows: number
+  readonly cols: number
+  readonly kept: number | undefined
+}
+
+function wrongReport(file: string, what: string): never {
+  return fail({
+    code: 'io/prune-report',
+    message: `${file}: the report ${what}`,
+    expected: 'what spt prune wrote, with its masks and weights beside it',
+    hint: WHOLE,
+  })
+}
+
+/** What the report says of layers. Throws `io/prune-report`. */
+async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> {
+  const wrong: (what: string) => never = (what) => wrongReport(source.name, what)
+  const json = await jsonIn(source, MAX_HEADER_BYTES, wrong)
+  let layers: Map<string, Told> | undefined
+  const layer = (): void => {
+    let name: string | undefined
+    const numbers: Partial<Record<string, number>> = {}
+    json.object((key) => {
+      if (key === 'name') name = json.string()
+      else if (key === 'rows' || key === 'cols' || key === 'kept') numbers[key] = json.integer()
+      else json.skip()
+    })
+    const { rows, cols, kept } = numbers
+    if (name === undefined || rows === undefined || cols === undefined)
+      wrong(`has a layer${name === undefined ? '' : ` ${shown(name)}`} without its name, rows or cols`)
+    if (layers!.has(name)) wrong(`has the layer ${shown(name)} twice`)
+    layers!.set(name, { rows, cols, kept })
+  }
+  json.object((key) => {
+    if (key !== 'layers') return json.skip()
+    layers = new Map()
+    json.list(layer)
+  })
+  json.end()
+  return layers ?? wrong('has no layers')
 }
 
 /** Throws `io/kind`. */

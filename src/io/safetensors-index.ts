@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { ByteSource } from './byte-source.ts'
-import { JsonReader, shown } from './json-reader.ts'
+import { jsonIn, shown } from './json-reader.ts'
 import { openSafetensors, type Safetensors, tensorAt, unknownTensor } from './safetensors.ts'
 import { MAX_HEADER_BYTES } from './safetensors-header.ts'
 
@@ -18,16 +18,8 @@ function wrong(file: string, what: string): never {
 
 /** Which file each tensor lies in. Throws `io/safetensors-index`. */
 async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string>> {
-  const { name, size } = source
-  if (size > MAX_HEADER_BYTES) wrong(name, `has ${size} bytes, and at most ${MAX_HEADER_BYTES} are read`)
-  let text: string
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(await source.read(0, size))
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error
-    return wrong(name, 'is not UTF-8')
-  }
-  const json = new JsonReader(text, (what) => wrong(name, what))
+  const { name } = source
+  const json = await jsonIn(source, MAX_HEADER_BYTES, (what) => wrong(name, what))
   let files: Map<string, string> | undefined
   json.object((key) => {
     if (key !== 'weight_map') return json.skip()

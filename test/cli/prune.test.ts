@@ -731,3 +731,48 @@ describe('options', () => {
     expect((await spt([...ew, '--exclude', 'wide'])).code).toBe(0)
   })
 })
+
+describe('the report', () => {
+  const out = folder.at('told')
+  const at = `${out}/report.json`
+  const made = spt(['prune', folder.file('told.safetensors', model([W, W])), ...ew, '--out', out]).then(() =>
+    readFileSync(at, 'utf8'),
+  )
+  const reading = async (text: string): Promise<string> => {
+    writeFileSync(at, text)
+    return readTensor(`${at}#l0`).then(
+      () => 'read',
+      (e: Error) => e.message,
+    )
+  }
+
+  law.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(20) })(
+    'that is cut is refused',
+    async (where) => {
+      const whole = (await made).trimEnd()
+      expect(await reading(whole.slice(0, Math.floor(where * whole.length)))).toMatch(
+        /io\/(prune-report|empty)/,
+      )
+      expect(await reading(whole)).toBe('read')
+    },
+  )
+
+  test.each([
+    ['rows', /"rows": 4/, '"rows": 5'],
+    ['columns', /"cols": 4/, '"cols": 40'],
+    ['rows as text', /"rows": 4/, '"rows": "4"'],
+    ['negative rows', /"rows": 4/, '"rows": -4'],
+    ['the number of elements', /("name": "l0"[\s\S]*?"kept": )\d+/, '$1 15'],
+    ['a layer twice', /"l1"/, '"l0"'],
+    ['a layer without a name', /"name": "l0"/, '"nam": "l0"'],
+    ['a name that is none', /"name": "l0"/, '"name": 5'],
+    ['no layers', /"layers"/, '"layer"'],
+    ['a layer that is none', /"layers": \[/, '"layers": [null, '],
+    ['more after it', /$/, '{}'],
+  ] as const)('%s', async (_, from, to) => {
+    const whole = (await made).trimEnd()
+    expect(whole).toMatch(from)
+    expect(await reading(whole.replace(from, to))).toContain('io/prune-report')
+    expect(await reading(whole)).toBe('read')
+  })
+})
