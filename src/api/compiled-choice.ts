@@ -1,6 +1,7 @@
 /** A kernel whose schedule each binding chooses: variants are compiled when they are chosen first, and kept. */
 import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { checkDimensions, givenParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
@@ -69,10 +70,15 @@ export class CompiledChoice extends CompiledKernel {
 
   /**
    * The kernel for some inputs, compiled: for `convertFor` and `prepareResident`, and to look at.
-   * @throws SptError `choose/…`
+   * @throws SptError `choose/…`, `bind/…` of what `prepare` would refuse for its name, rank or shape
    */
   async choose(inputs: ChoiceInputs): Promise<CompiledVariant> {
-    const variant = this.#answer(await broughtQuestion(this.#open, this.device, inputs))
+    const asking = await broughtQuestion(this.#open, this.device, inputs)
+    const variant = this.#answer(asking)
+    const { kernel } = variant.kernel.compilation
+    const { tensors, params } = valuesIn(kernel, this.#takenBy(variant, asking))
+    givenParams(kernel, Object.entries(params))
+    checkDimensions(kernel, new Map(Object.entries(tensors)), asking.statistics.sizes)
     return { kernel: await this.#compile(variant), choice: variant.chosen }
   }
 

@@ -15,11 +15,10 @@ import { allAxesOf } from './caller-tensors.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
-/** Values of all sizes and scalars that are not measured, and of the lengths of lists. */
-export function bindParams(
+/** What is given, as its types have it. @throws SptError `bind/unknown-size`, `bind/size-range`, `bind/scalar-range` */
+export function givenParams(
   kernel: Kernel1,
-  tensors: ReadonlyMap<string, Tensor>,
-  given: ReadonlyMap<string, number>,
+  given: Iterable<readonly [string, number]>,
 ): Map<string, number> {
   const names = kernel.params.map((p) => p.name)
   const params = new Map<string, number>()
@@ -35,6 +34,16 @@ export function bindParams(
       })
     params.set(name, checkParam(p, value))
   }
+  return params
+}
+
+/** Values of all sizes and scalars that are not measured, and of the lengths of lists. */
+export function bindParams(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  given: ReadonlyMap<string, number>,
+): Map<string, number> {
+  const params = givenParams(kernel, given)
   const from = new Map<string, string>()
   for (const [name, tensor] of tensors) {
     measured(kernel, name, tensor)
