@@ -26,49 +26,79 @@ interface Known {
 export interface Distinct {
   /** Their elements differ (`Buffer1.distinct`). */
   readonly permutations: ReadonlySet<string>
+  /** Those that share so many first coordinates do (`Buffer1.listed`). */
+  readonly lists: ReadonlyMap<string, number>
   /** Each iteration that writes them has elements of its own (`Buffer1.placed`). */
   readonly placed: ReadonlySet<string>
 }
 
 export function distinctIn(buffers: readonly Buffer1[]): Distinct {
   const of = (flag: 'distinct' | 'placed') => new Set(buffers.filter((b) => b[flag]).map((b) => b.name))
-  return { permutations: of('distinct'), placed: of('placed') }
+  const lists = new Map(buffers.flatMap((b) => (b.listed === undefined ? [] : [[b.name, b.listed] as const])))
+  return { permutations: of('distinct'), lists, placed: of('placed') }
 }
 
 export function determined(
   a: Access,
   dims: readonly string[],
   axes: ReadonlyMap<string, Axis>,
-  { permutations, placed }: Distinct = distinctIn([]),
+  known: Distinct = distinctIn([]),
 ): Determined {
   const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
   const out = new Map<string, readonly number[]>()
-  if (placed.has(a.buffer) && a.mode !== 'read') return new Map([...coords.keys()].map((name) => [name, []]))
+  if (known.placed.has(a.buffer) && a.mode !== 'read')
+    return new Map([...coords.keys()].map((name) => [name, []]))
   for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
-  const told = (e: Expr, dim?: string): readonly string[] => toldBy(e, dim, coords, axes, permutations)
+  const told = (e: Expr, dim?: string): readonly Told[] => toldBy(e, dim, coords, axes, known)
+  const listed: (Told & { readonly d: number })[] = []
   a.index.forEach((e, d) => {
-    for (const name of told(e, dims[d])) if (!out.has(name)) out.set(name, [d])
+    for (const t of told(e, dims[d])) {
+      if (t.under.length > 0) listed.push({ ...t, d })
+      else if (!out.has(t.name)) out.set(t.name, [d])
+    }
   })
   for (const [name, pair] of quotients(a.index, told)) if (!out.has(name)) out.set(name, pair)
+  for (const { name, under, d } of listed) {
+    const above = under.map((x) => out.get(x))
+    if (!out.has(name) && above.every((x) => x !== undefined))
+      out.set(name, [...new Set([d, ...above.flat()])])
+  }
   return out
 }
 
-/** Names that an expression determines: an element of a permutation is a coordinate that determines what its place does. */
+/** A name that an expression determines, together with those that it is listed under. */
+interface Told {
+  readonly name: string
+  readonly under: readonly string[]
+}
+
+/**
+ * Names that an expression determines: an element of a permutation, or of one list, is a coordinate that determines what its
+ * place does.
+ */
 function toldBy(
   e: Expr,
   dim: string | undefined,
   coords: ReadonlyMap<string, Known>,
   axes: ReadonlyMap<string, Axis>,
-  permutations: ReadonlySet<string>,
-): readonly string[] {
+  { permutations, lists }: Distinct,
+): readonly Told[] {
   const all = new Map(coords)
-  const by = new Map<string, readonly string[]>()
-  const names = (x: Expr, of?: string): readonly string[] =>
-    alone(x, of, all, axes).flatMap((n) => by.get(n) ?? [n])
+  const by = new Map<string, readonly Told[]>()
+  const names = (x: Expr, of?: string): readonly Told[] =>
+    alone(x, of, all, axes).flatMap((name) => by.get(name) ?? [{ name, under: [] }])
   const over = rewriteExpr(e, (x) => {
-    if (x.kind !== 'load' || !permutations.has(x.buffer) || x.index.length !== 1) return undefined
+    if (x.kind !== 'load') return undefined
+    const under = permutations.has(x.buffer) && x.index.length === 1 ? 0 : lists.get(x.buffer)
+    if (under === undefined) return undefined
+    const above = x.index.slice(0, under).flatMap((i) => (i.kind === 'var' ? [i.name] : []))
+    const places = x.index.slice(under).map((i) => names(i))
+    if (above.length < under || places.some((p) => p.length === 0)) return undefined
     const name = `@${by.size}`
-    by.set(name, names(x.index[0]!))
+    by.set(
+      name,
+      places.flat().map((t) => ({ name: t.name, under: [...t.under, ...above] })),
+    )
     // How many there are is not known: it is no digit below others.
     all.set(name, { name, axis: denseAxis(name, variable(`@end ${name}`)) })
     return variable(name)
@@ -150,7 +180,7 @@ function leading(
 /** `x / c` on one dimension and `x % c` on another. */
 function quotients(
   index: readonly Expr[],
-  told: (e: Expr) => readonly string[],
+  told: (e: Expr) => readonly Told[],
 ): readonly (readonly [string, readonly number[]])[] {
   const out: (readonly [string, readonly number[]])[] = []
   index.forEach((q, d) => {
@@ -159,7 +189,7 @@ function quotients(
       (x) => x.kind === 'binary' && x.op === 'mod' && keyOf(x.a) === keyOf(q.a) && keyOf(x.b) === keyOf(q.b),
     )
     if (r < 0) return
-    for (const name of told(q.a)) out.push([name, [d, r]])
+    for (const { name, under } of told(q.a)) if (under.length === 0) out.push([name, [d, r]])
   })
   return out
 }

@@ -38,6 +38,8 @@ export interface Buffer1 {
   readonly mask?: string | undefined
   /** Of a table: its values within the extent of what it names are all different (a permutation). */
   readonly distinct?: boolean | undefined
+  /** Elements that are read and share their first so many coordinates are all different: a list without repeats for each of these. */
+  readonly listed?: number | undefined
   /**
    * Each iteration of the nest that writes it has elements of its own, which are there, whatever the index says; of the others
    * nothing is read.

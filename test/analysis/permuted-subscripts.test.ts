@@ -65,7 +65,11 @@ test('coordinates: p[x] * 4 + y tells both, and whatever is told is so', () => {
       order: 0,
     } as const
     return new Set(
-      determined(access, [], axes, { permutations: new Set(['p', 'q']), placed: new Set() }).keys(),
+      determined(access, [], axes, {
+        permutations: new Set(['p', 'q']),
+        lists: new Map(),
+        placed: new Set(),
+      }).keys(),
     )
   }
   const [x, y] = [variable('x'), variable('y')]

@@ -82,7 +82,7 @@ export function applyLive(
         const along = split.buffers.get(b.name)
         return along ? partBuffers(along, over.length, split.instance) : [b]
       }),
-      ...built.buffers,
+      ...built.buffers.map((b) => listedOnce(b, built)),
     ],
     body: [...kernel.body.slice(0, written), ...built.nests, ...body],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
@@ -168,6 +168,10 @@ function inPlace(
     lists: [{ axis: list, under: [], coordinate: variable(position.name), position: null }],
   }
 }
+
+/** What is visited of a list is each coordinate once. */
+const listedOnce = (b: Buffer1, { listed, group }: Built): Buffer1 =>
+  b.name === listed.buffer ? { ...b, listed: listed.index.length - (group ? 2 : 1) } : b
 
 /** A statement over the part, or as it is where it does not visit the tensor. */
 function inPart(s: Stmt1, split: Split): Stmt1 {

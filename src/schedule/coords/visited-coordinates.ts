@@ -157,7 +157,7 @@ function tellsApart(coordinates: readonly Expr[], names: readonly string[], part
       span: undefined,
       order: 0,
     } as const
-    const found: Determined = determined(at, [], axes, { permutations, placed: new Set() })
+    const found: Determined = determined(at, [], axes, { permutations, lists: new Map(), placed: new Set() })
     const left = open.filter((name) => !found.has(name))
     if (left.length === open.length) return false
     open = left
