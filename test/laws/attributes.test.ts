@@ -170,7 +170,7 @@ beforeAll(async () => {
 afterAll(() => webgpu.dispose())
 
 /** Masks of M in all iterations that take it, and then the structure of M as a format finds it, where one can. */
-function found(c: Choices, s: Attributed): Compilation {
+function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] as const)): Compilation {
   let kernel = parseProgram(`${LIVE.blocks.text}\n${LIVE.panels.text}\n${s.text}`).kernel()
   for (const it of kernel.attributes.iterations.toReversed())
     try {
@@ -178,7 +178,6 @@ function found(c: Choices, s: Attributed): Compilation {
     } catch (e) {
       if (!(e instanceof SptError)) throw e
     }
-  const format = c.pick(['blocks', 'panels'] as const)
   try {
     kernel = c.chance(70) ? kernel.live('M', format, 2, 2) : kernel.as('M', format, 2, 2)
     void kernel.compilation.loops
@@ -196,7 +195,7 @@ test('on every stage and the cpu, also where the structure of the mask is found 
 
 test('and on webgpu', async () => {
   await law(12, async (c, s, kernel) => {
-    const compilation = found(c, s)
+    const compilation = found(c, s, 'panels').parallel()
     const bound = bindInputs(compilation.kernel, boundInputs(s, finite(c, s, kernel)))
     const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
     await agreeOnDevice(webgpu, compilation, bound, expected)
