@@ -15,6 +15,7 @@ export type TraceStep =
       readonly args: readonly (number | string)[]
       readonly live?: 'live in place' | undefined
       readonly capacity?: Expr | undefined
+      readonly total?: Expr | undefined
     }
   | { readonly kind: 'coords'; readonly step: object }
   | { readonly kind: 'loops'; readonly step: LoopStep }
@@ -30,7 +31,8 @@ export function printedCoordSteps(c: Compilation): string[] {
     // What is found in each run is no format of the kernel's.
     const format = s.live ? appliedName(s.format.name, s.args) : c.kernel.reformats[applied++]!.format
     const capacity = s.capacity ? ` capacity ${printExpr1(s.capacity)}` : ''
-    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}` : ''}`
+    const total = s.total ? ` capacity ${printExpr1(s.total)} in all` : ''
+    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}${total}` : ''}`
   })
 }
 

@@ -51,19 +51,26 @@ export abstract class Steps<K> extends Uncloneable {
   /**
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
    * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`). Arguments as in
-   * `as`, and `{ capacity }` after them: how many positions there is room for.
+   * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, where
+   * `fuse` has them one after the other.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does
    */
   live(
     buffer: string,
     format: string | AnyFormat,
-    ...args: readonly (number | string | { readonly capacity?: number | Expr })[]
+    ...args: readonly (
+      | number
+      | string
+      | { readonly capacity?: number | Expr; readonly total?: number | Expr }
+    )[]
   ): K {
     const last = args.at(-1)
     const options = typeof last === 'object' && last !== null ? last : {}
-    expectOptions('live', options, ['capacity'])
-    const { capacity } = options
+    expectOptions('live', options, ['capacity', 'total'])
+    const room = Object.entries(options).flatMap(([name, n]) =>
+      n === undefined ? [] : [[name, typeof n === 'number' ? int(n) : n] as const],
+    )
     const numbers = args.filter((a) => typeof a !== 'object')
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)
     return this.onCoord({
@@ -71,9 +78,7 @@ export abstract class Steps<K> extends Uncloneable {
       buffer,
       ...chosen,
       live: 'live in place',
-      ...(capacity === undefined
-        ? {}
-        : { capacity: typeof capacity === 'number' ? int(capacity) : capacity }),
+      ...Object.fromEntries(room),
     })
   }
 

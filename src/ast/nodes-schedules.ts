@@ -34,9 +34,14 @@ export interface AsStep extends Item {
   /** `live in place`: the structure is found in each run, and values stay where they are. */
   readonly live: Live | null
 }
-/** `live in place capacity E`: the positions that there is room for; `null`: for all that there could be. */
+/** `live in place capacity E`; `null`: there is room for all that there could be. */
 export interface Live extends Node {
-  readonly capacity: Expr | null
+  readonly capacity: Capacity | null
+}
+/** The positions that there is room for in each list, or `in all` of them where they lie one after the other. */
+export interface Capacity extends Node {
+  readonly positions: Expr
+  readonly inAll: boolean
 }
 export interface AsPart extends FormatUse {
   readonly where: Expr | null

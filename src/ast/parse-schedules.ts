@@ -45,8 +45,11 @@ export const schedules: Actions = {
     parts: get(parts),
     live: maybe(live),
   }),
-  Live(_, _in, _place, _capacity, capacity): ast.Live {
+  Live(_, _in, _place, capacity): ast.Live {
     return { capacity: maybe(capacity), span: spanOf(this) }
+  },
+  Capacity(_, positions, inAll, _all): ast.Capacity {
+    return { positions: get(positions), inAll: inAll.sourceString !== '', span: spanOf(this) }
   },
   AsParts: (parts) => list(parts),
   AsPart(use, where): ast.AsPart {

@@ -174,7 +174,8 @@ function stepDoc(s: Step): Doc {
         `${s.buffer.name} as `,
         partsDoc(s.parts),
         s.live ? ' live in place' : '',
-        s.live?.capacity ? [' capacity ', exprDoc(s.live.capacity)] : '',
+        s.live?.capacity ? [' capacity ', exprDoc(s.live.capacity.positions)] : '',
+        s.live?.capacity?.inAll ? ' in all' : '',
       ]
     case 'each':
       return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']

@@ -57,6 +57,8 @@ interface Counting {
    * positions lie one after the other, as those of an axis with an indptr. Only loops know.
    */
   readonly offsets?: string | undefined
+  /** How many positions there is room for in all, where they lie one after the other: over sizes. */
+  readonly room?: Expr | undefined
 }
 type DenseKind = LevelKind<{ readonly positions: 'extent' }>
 /** Of levels with indices. */

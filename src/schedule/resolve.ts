@@ -256,7 +256,14 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             format,
             args: values,
             ...(step.live ? { live: 'live in place' as const } : {}),
-            ...(step.live?.capacity ? { capacity: overSizes(step.live.capacity, env) } : {}),
+            ...(step.live?.capacity
+              ? {
+                  [step.live.capacity.inAll ? 'total' : 'capacity']: overSizes(
+                    step.live.capacity.positions,
+                    env,
+                  ),
+                }
+              : {}),
             span,
           },
         },

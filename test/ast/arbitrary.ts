@@ -453,7 +453,12 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
         fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span })),
         { minLength: 1, maxLength: 3 },
       ),
-      live: fc.option(fc.record({ capacity: fc.option(expr), span: fc.constant(span) })),
+      live: fc.option(
+        fc.record({
+          capacity: fc.option(fc.record({ positions: expr, inAll: fc.boolean(), span: fc.constant(span) })),
+          span: fc.constant(span),
+        }),
+      ),
     })
     .map((s) => ({ kind: 'as', ...s, span })),
   merge_parts: ident.map((b) => ({ kind: 'merge_parts', buffer: b, span })),

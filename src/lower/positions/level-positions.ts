@@ -17,7 +17,7 @@ import {
   type StoredAxis,
   segmentSize,
 } from '../../ir/axis.ts'
-import { add, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expr.ts'
+import { add, type Expr, int, load, lt, min, mul, sub, variable } from '../../ir/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
 
 /** An axis whose positions lie one after the other is as one of variable length. */
@@ -26,12 +26,16 @@ const withOffsets = (a: Axis): Axis =>
 
 export class Levels {
   readonly #axes: ReadonlyMap<string, Axis>
-  /** Arrays of offsets that the kernel fills, by axis. */
-  readonly #offsets: ReadonlyMap<string, string>
+  /** Arrays of offsets that the kernel fills, by axis, and how many positions there is room for. */
+  readonly #offsets: ReadonlyMap<string, { readonly array: string; readonly room: Expr | undefined }>
 
   constructor(axes: readonly Axis[]) {
     this.#axes = new Map(axes.map((a) => [a.name, withOffsets(a)]))
-    this.#offsets = new Map(axes.flatMap((a) => (isDense(a) && a.offsets ? [[a.name, a.offsets]] : [])))
+    this.#offsets = new Map(
+      axes.flatMap((a) =>
+        isDense(a) && a.offsets ? [[a.name, { array: a.offsets, room: a.room }] as const] : [],
+      ),
+    )
   }
 
   axis(name: string): Axis {
@@ -48,7 +52,7 @@ export class Levels {
 
   /** The array of where segments of a variable axis begin. */
   offsets(name: string): string {
-    return this.#offsets.get(name) ?? indptrOf(name)
+    return this.#offsets.get(name)?.array ?? indptrOf(name)
   }
 
   /** How many positions a run has; known before it but for what it counts itself. */
@@ -62,9 +66,11 @@ export class Levels {
   /** How many positions the axis has under all positions of its parent together, and how many there can be of what a run counts. */
   positions(name: string): Expr {
     const a = this.stored(name)
-    const each = this.#offsets.has(name) ? a.extent : segmentSize(a)
+    const counted = this.#offsets.get(name)
+    const each = counted ? a.extent : segmentSize(a)
     if (!each) return variable(countOf(a.name))
-    return a.parent === null ? each : mul(this.positions(a.parent), each)
+    const all = a.parent === null ? each : mul(this.positions(a.parent), each)
+    return counted?.room ? min(all, counted.room) : all
   }
 
   /**

@@ -260,6 +260,7 @@ const takes = arg.takes(
   arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
   arg.optional(arg.word('live in place', 'live in place')('live')),
   arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('capacity')),
+  arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('total')),
 )
 
 export const as = coordPrimitive({

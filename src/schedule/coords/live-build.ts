@@ -66,7 +66,7 @@ export function buildNests(
   source: Source,
   unused: (name: string) => string,
   span: StepSpan,
-  capacity?: Expr,
+  { capacity, total }: { readonly capacity?: Expr | undefined; readonly total?: Expr | undefined } = {},
 ): Built {
   const { outer, extent } = format
   const named = (what: string): string => unused(`${what}_${source.buffer.name}`)
@@ -216,10 +216,15 @@ export function buildNests(
     ...(format.group ? [{ ...denseAxis(offset, width), counted: filled }] : []),
   ]
   const extents = new Map([...source.axes.filter(isStored), ...axes].map((a) => [a.name, a.extent]))
-  const group = format.group && { ...denseAxis(format.group.name, room), counted: ceildiv(count, width) }
+  const inAll = total && { room: max(total, int(0)) }
+  const group = format.group && {
+    ...denseAxis(format.group.name, room),
+    counted: ceildiv(count, width),
+    ...inAll,
+  }
   const position = format.group
     ? denseAxis(format.position, width)
-    : { ...denseAxis(format.position, room), counted: count }
+    : { ...denseAxis(format.position, room), counted: count, ...inAll }
   return {
     axes: [...axes.slice(0, outer.length), ...(group ? [group] : []), position, ...axes.slice(outer.length)],
     buffers: [marks, counts, bases, sizes, starts, list],

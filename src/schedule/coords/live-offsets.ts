@@ -5,10 +5,23 @@
  */
 import { type Axis, denseAxis, endsBy, isDense, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
-import { add, ceildiv, div, type Expr, int, type Load, load, lt, mod, mul, variable } from '../../ir/expr.ts'
+import {
+  add,
+  ceildiv,
+  div,
+  type Expr,
+  int,
+  type Load,
+  load,
+  lt,
+  min,
+  mod,
+  mul,
+  variable,
+} from '../../ir/expr.ts'
 import { buffersRead, substitute } from '../../ir/expr-tree.ts'
 import { builtinMonoid } from '../../ir/monoid.ts'
-import type { Buffer1, Iter, Iteration, IterKind, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, Capacity, Iter, Iteration, IterKind, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
 import { writtenBy } from '../../ir/stage1-tree.ts'
 import { offsetSteps } from './live-schedule.ts'
@@ -72,6 +85,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
       ...sums.buffers,
     ],
     body: [...before, sums.nest(), ...after],
+    ...(sums.capacity ? { capacities: [...(kernel.capacities ?? []), sums.capacity] } : {}),
     defaults: [...(kernel.defaults ?? []), ...offsetSteps({ ...sums.names, ...sums.loops })],
   }
 }
@@ -90,12 +104,16 @@ class Sums {
   readonly #totals: Buffer1
   readonly #bases: Buffer1
   readonly offsets: Buffer1
+  /** Where there is not room for all: the offsets as they would be. */
+  readonly #wanted: Buffer1
+  readonly #room: Expr | undefined
+  readonly capacity: Capacity | undefined
   readonly axes: readonly StoredAxis[]
   readonly loops: {
     readonly [of in 'once' | 'chunk' | 'part' | 'other' | 'earlier']: string
   }
   readonly names: {
-    readonly [of in 'nest' | 'size' | 'total' | 'base' | 'bases' | 'baseCopy' | 'copy']: string
+    readonly [of in 'nest' | 'wanted' | 'size' | 'total' | 'base' | 'bases' | 'baseCopy' | 'copy']: string
   }
 
   constructor(stored: readonly StoredAxis[], counted: Expr, named: (what: string) => string, span: StepSpan) {
@@ -134,12 +152,23 @@ class Sums {
     this.#sizes = { ...array(named('sizes'), place.name), placed: true }
     this.#totals = array(named('totals'), chunk)
     this.#bases = array(named('bases'), chunk)
+    const axis = stored.at(-1)!
+    this.#room = isDense(axis) ? axis.room : undefined
+    const worst = mul(this.#places, axis.extent)
     this.offsets = {
       ...array(named('offsets'), end.name),
-      positions: mul(this.#places, stored.at(-1)!.extent),
+      positions: this.#room ? min(this.#room, worst) : worst,
+    }
+    this.#wanted = this.#room ? array(named('wanted'), end.name) : this.offsets
+    this.capacity = this.#room && {
+      axis: axis.name,
+      counts: this.#wanted.name,
+      width: 1,
+      capacity: this.#room,
     }
     this.names = {
       nest: this.offsets.name,
+      wanted: this.#wanted.name,
       size: named('size'),
       total: named('total'),
       base: named('base'),
@@ -150,7 +179,8 @@ class Sums {
   }
 
   get buffers(): readonly Buffer1[] {
-    return [this.#sizes, this.#totals, this.#bases, this.offsets]
+    const wanted = this.#room ? [this.#wanted] : []
+    return [this.#sizes, this.#totals, this.#bases, ...wanted, this.offsets]
   }
 
   nest(): Iteration {
@@ -199,8 +229,18 @@ class Sums {
           name,
           within,
           [
-            nest(name, [iter(other, 'R')], [sum(this.offsets, mine, element(this.#sizes, placeIn(other)))]),
-            sum(this.offsets, mine, element(this.#bases, v(chunk))),
+            nest(name, [iter(other, 'R')], [sum(this.#wanted, mine, element(this.#sizes, placeIn(other)))]),
+            sum(this.#wanted, mine, element(this.#bases, v(chunk))),
+            // What there is no room for is in no list.
+            ...(this.#room
+              ? [
+                  assign1(
+                    [element(this.offsets, mine)],
+                    [min(element(this.#wanted, mine), this.#room)],
+                    this.#span.span,
+                  ),
+                ]
+              : []),
           ],
           [lt(mine, add(this.#places, int(1)))],
         ),

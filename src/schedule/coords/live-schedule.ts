@@ -223,10 +223,12 @@ const kept = (
 /** A nest that says where lists begin, and those inside of it. */
 export interface OffsetsNest {
   readonly nest: string
+  /** What is summed: the offsets, or what they would be if there were room for all. */
+  readonly wanted: string
   readonly size: string
   readonly total: string
   readonly base: string
-  /** What sums of chunks go to, and copies of that and of the offsets, of one element. */
+  /** What sums of chunks go to, and copies of that and of what is summed, of one element. */
   readonly bases: string
   readonly baseCopy: string
   readonly copy: string
@@ -255,7 +257,7 @@ export function offsetSteps(n: OffsetsNest): readonly NestDefault[] {
   s.steps.push(
     ...base.steps,
     kept({ buffer: n.bases, copy: n.baseCopy }, base.of(lane!.name)),
-    kept({ buffer: n.nest, copy: n.copy }, s.of(n.part)),
+    kept({ buffer: n.wanted, copy: n.copy }, s.of(n.part)),
   )
   base.step('unroll', { loop: base.of(n.earlier), by: AHEAD })
   s.steps.push(base.steps.at(-1)!)

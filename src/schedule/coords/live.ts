@@ -34,7 +34,7 @@ import {
 /** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does */
 export function applyLive(
   shared: Kernel1,
-  step: InstantiateUse & { readonly capacity?: Expr | undefined },
+  step: InstantiateUse & { readonly capacity?: Expr | undefined; readonly total?: Expr | undefined },
   { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
   unused: (name: string, label?: string) => string,
   at: StepSpan,
@@ -58,7 +58,7 @@ export function applyLive(
   checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
   const part = instance.parts[0]!.instance
   const start = buffer.axes.indexOf(over[0]!.name)
-  const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at, step.capacity)
+  const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at, step)
   const live = inPlace(part, format, built)
   const alongside = goingAlong(kernel, { buffer, over, chosen, from: written })
   const split: Split = {

@@ -192,6 +192,8 @@ const writesFirst = (uses: readonly Use[]): readonly Use[] =>
 /** Whether the kernel has the buffer for what one iteration hands on to itself. */
 function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   if (buffer.role !== 'local' || buffer.scope !== 'global') return false
+  // Whoever runs it reads what was counted.
+  if (cx.kernel.capacities?.some((c) => c.counts === buffer.name)) return false
   const inside = accessesOf(loop.body).filter((a) => a.buffer === buffer.name).length
   return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
 }

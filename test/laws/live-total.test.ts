@@ -1,0 +1,103 @@
+/** Room for all lists together that a run finds: just enough of it, too little, and for what lies between two iterations. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { printedSteps } from '../../src/api/printed-trace.ts'
+import { type Device, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
+
+const textOf = (room: string, fused: boolean): string => `
+import { gated } from "sparsetile/kernels/mixture-of-experts.spt"
+kernel k(n: size, m: size, d: size) {
+  axis e = dense_fixed(n)
+  axis t = dense_fixed(m)
+  axis o = dense_fixed(d)
+  buffer P: i32[e, t] in
+  buffer X: i32[t, o] in
+  buffer H: i32[e, t, o] local
+  buffer Y: i32[e, o] out
+  iterate up [e, t, o] as SSS { if (P[e, t] != 0) { H[e, t, o] = P[e, t] * X[t, o] } }
+  iterate down [e, t, o] as SRS { Y[e, o] += P[e, t] * H[e, t, o] }
+}
+schedule k.s(s = 2) {
+  P as gated(s) live in place capacity ${room}
+  fuse (up.eo, up.go) -> g
+${fused ? '  fuse (down.eo, down.go) -> g' : ''}
+}`
+
+const D = 3
+
+const cases = fc
+  .record({
+    n: fc.integer({ min: 0, max: 5 }),
+    m: fc.integer({ min: 0, max: 40 }),
+    s: fc.constantFrom(1, 2, 8),
+    room: fc.integer({ min: -1, max: 24 }),
+    fused: fc.boolean(),
+  })
+  .chain((c) => {
+    const pattern = fc.array(fc.boolean(), { minLength: c.n * c.m, maxLength: c.n * c.m })
+    return fc.record({ c: fc.constant(c), patterns: fc.array(pattern, { minLength: 1, maxLength: 3 }) })
+  })
+
+describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
+  let device: Device
+  beforeAll(async () => {
+    device = await devices[kind]()
+  })
+  afterAll(() => device.dispose())
+
+  test('a run has what there is room for, or says how much it found', async () => {
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ c: { n, m, s, room, fused }, patterns }) => {
+        const program = await load(textOf(`${room < 0 ? `0 - ${-room}` : room} in all`, fused))
+        const compiled = await program.kernel('k').schedule('s', s).compile(device)
+        const X = Int32Array.from({ length: m * D }, (_, x) => (x % 7) - 3)
+        const prepared = await compiled.prepare({
+          tensors: { P: dense([n, m], new Int32Array(n * m), 'i32'), X: dense([m, D], X, 'i32') },
+        })
+        for (const held of patterns) {
+          const P = Int32Array.from(held, (is, x) => (is ? (x % 5) + 1 : 0))
+          const Y = new Int32Array(n * D)
+          let groups = 0
+          for (let e = 0; e < n; e++) {
+            let count = 0
+            for (let t = 0; t < m; t++) {
+              const p = P[e * m + t]!
+              if (p !== 0) count++
+              for (let o = 0; o < D; o++) Y[e * D + o]! += p * p * X[t * D + o]!
+            }
+            groups += Math.ceil(count / s)
+          }
+          await prepared.write('P', P)
+          const run = prepared.run().then(
+            () => null,
+            (error: unknown) => error as SptError,
+          )
+          const error = await run
+          if (groups > Math.max(0, room)) {
+            expect(error).toBeInstanceOf(SptError)
+            expect(error!.message).toContain(
+              `run/overflow: k found ${groups} positions of go, and there is room for ${Math.max(0, room)} (`,
+            )
+          } else {
+            expect(error).toBeNull()
+            expect((await prepared.read('Y')).values).toEqual(Y)
+          }
+        }
+        prepared.free()
+      }),
+      { numRuns: runs(kind === 'cpu' ? 40 : 4), interruptAfterTimeLimit: 60_000 },
+    )
+  }, 120_000)
+})
+
+test('room in all is part of the step, and what lies between iterations is no larger', async () => {
+  const program = await load(textOf('m / 4 + n in all', true))
+  const kernel = program.kernel('k').schedule('s', 4)
+  expect(printedSteps(kernel.compilation)[0]).toBe('P as gated(4) live in place capacity m / 4 + n in all')
+  expect(kernel.show(2)).toContain('H: i32[min(n * ceildiv(m, 4), max(m / 4 + n, 0)), 4, d] local')
+  const again: Kernel = program.kernel('k').replay(kernel.toJSON())
+  expect(again.show(2)).toBe(kernel.show(2))
+  const given = program.kernel('k').live('P', 'gated', 4, { total: 6 })
+  expect(printedSteps(given.compilation)).toEqual(['P as gated(4) live in place capacity 6 in all'])
+})
