@@ -2,7 +2,7 @@
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
-import { hasWidth, paddingOf, type StoredAxis } from '../ir/axis.ts'
+import { hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -27,6 +27,8 @@ export interface BuildInput {
   readonly widths?: ReadonlyMap<string, number> | undefined
   /** What axes that say so are padded with. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
+  /** How many positions axes have room for that lie one after the other in a run. */
+  readonly rooms?: ReadonlyMap<string, number> | undefined
   /** Axes whose level is there already: entries are found in it. No nonunique ones. */
   readonly known?: ReadonlyMap<string, Level> | undefined
   /** Whether equal coordinates share a position under `nonunique` axes too. Otherwise each entry has its own. */
@@ -65,7 +67,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
 function dimensionOf(
   axis: StoredAxis,
   extent: number,
-  { widths, paddings }: Pick<BuildInput, 'widths' | 'paddings'>,
+  { widths, paddings, rooms }: Pick<BuildInput, 'widths' | 'paddings' | 'rooms'>,
 ): Dimension {
   checkFields(axis, extent)
   const padding = paddingOf(axis) ? paddings?.get(axis.name) : extent
@@ -78,7 +80,7 @@ function dimensionOf(
       expected: 'an integer',
       hint: 'give another width, or leave it to be measured',
     })
-  return { axis, coordinate: variable(axis.name), extent, padding, width }
+  return { axis, coordinate: variable(axis.name), extent, padding, width, room: rooms?.get(axis.name) }
 }
 
 /** Values of what axes are padded with. @throws SptError `bind/missing-size` */
@@ -104,6 +106,17 @@ export function paddingsOf(
   }
   return out
 }
+
+/** Room that `sizes` say. */
+export const roomsOf = (
+  axes: readonly StoredAxis[],
+  sizes: ReadonlyMap<string, number>,
+): Map<string, number> =>
+  new Map(
+    axes.flatMap((a) =>
+      isDense(a) && a.room && isKnown(a.room, sizes) ? [[a.name, evaluate(a.room, sizes)] as const] : [],
+    ),
+  )
 
 /** Widths of sparse_fixed axes that `sizes` say. */
 export const widthsOf = (

@@ -52,10 +52,10 @@ const startsOf = (d: Dimension, { at }: Place, starts: Starts | null): Starts =>
 /** All coordinates under every parent position: arithmetic alone. */
 function denseFixed<C extends Column>(
   frame: Frame<C>,
-  { axis, coordinate, extent }: Dimension,
+  { axis, coordinate, extent, room = Infinity }: Dimension,
   parent: Place,
 ): Made<C> {
-  const positions = checked(frame, axis, parent.positions * extent)
+  const positions = checked(frame, axis, Math.min(parent.positions * extent, room))
   const at = parent.at
     ? add(mul(parent.at, frame.sized(extent, `@extent ${axis.name}`)), coordinate)
     : coordinate

@@ -12,6 +12,8 @@ export interface Dimension {
   readonly extent: number
   readonly padding: number
   readonly width: number | null
+  /** Positions that there is room for, where fewer than there could be. */
+  readonly room?: number | undefined
 }
 
 export interface Place {

@@ -62,7 +62,9 @@ test('default schedules', () => {
   const seen = tally(
     defaults.map(([k, c]) => c.loopSteps.slice(k.compilation.loopSteps.length).map((s) => s.kind)),
   )
-  expect([...seen.keys()].sort()).toEqual(['bind', 'combine', 'reorder', 'rfactor', 'split'])
+  // What a mask keeps may be taken apart first.
+  const usual = [...seen.keys()].filter((step) => step !== 'fission').sort()
+  expect(usual).toEqual(['bind', 'combine', 'reorder', 'rfactor', 'split'])
 })
 
 test('formats', async () => {

@@ -96,6 +96,21 @@ test('room in all is part of the step, and what lies between iterations is no la
   const kernel = program.kernel('k').schedule('s', 4)
   expect(printedSteps(kernel.compilation)[0]).toBe('P as gated(4) live in place capacity m / 4 + n in all')
   expect(kernel.show(2)).toContain('H: i32[min(n * ceildiv(m, 4), max(m / 4 + n, 0)), 4, d] local')
+  const cpu = await devices.cpu()
+  const bytes = async (total: number): Promise<number> => {
+    const compiled = await program
+      .kernel('k')
+      .live('P', 'gated', 4, { total })
+      .fuse(['up.eo', 'up.go'], 'g')
+      .compile(cpu)
+    const [P, X] = [dense([8, 64], new Int32Array(512), 'i32'), dense([64, D], new Int32Array(64 * D), 'i32')]
+    const prepared = await compiled.prepare({ tensors: { P, X } })
+    const all = prepared.executable.bytes
+    prepared.free()
+    return all
+  }
+  expect((await bytes(100)) - (await bytes(1))).toBe(99 * 4 * D * 4)
+  await cpu.dispose()
   const again: Kernel = program.kernel('k').replay(kernel.toJSON())
   expect(again.show(2)).toBe(kernel.show(2))
   const given = program.kernel('k').live('P', 'gated', 4, { total: 6 })

@@ -4,7 +4,7 @@ import { concat } from '../../columns/allocate.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { MASK_BITS, packFields } from '../../ir/packed-fields.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { type BuildInput, buildStorage, paddingsOf, widthsOf } from '../../storage/build-storage.ts'
+import { type BuildInput, buildStorage, paddingsOf, roomsOf, widthsOf } from '../../storage/build-storage.ts'
 import { validateStored } from '../../storage/ready/validate.ts'
 import { type Entry, positionsOf, scatterValues } from '../../storage/scatter-values.ts'
 import { keepsApart, type Level, makeStorage, type Storage, treesOf } from '../../storage/storage.ts'
@@ -66,7 +66,7 @@ class StructureBuilder implements Structure {
   readonly #kernel: Kernel1
   readonly #pieces: readonly Piece[]
   readonly #axes: ReturnType<typeof allAxesOf>
-  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings'>
+  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'rooms'>
   readonly #found = new Map<Piece, Map<string, Int32Array | null>>()
 
   constructor(
@@ -79,7 +79,12 @@ class StructureBuilder implements Structure {
     this.#pieces = pieces
     this.#axes = allAxesOf(kernel)
     const stored = kernel.axes.filter(isStored)
-    this.#sizes = { extents, widths: widthsOf(stored, params), paddings: paddingsOf(stored, params) }
+    this.#sizes = {
+      extents,
+      widths: widthsOf(stored, params),
+      paddings: paddingsOf(stored, params),
+      rooms: roomsOf(stored, params),
+    }
   }
 
   readonly #axis = (name: string): StoredAxis => storedAxis(this.#axes, name)

@@ -24,6 +24,8 @@ export function reusedBy(strand: Strand, { outer, inner, middle, sums }: Dealt):
   const free = (l: StrandLoop | undefined): boolean =>
     l !== undefined && l.needs.size === 0 && l.constant === null
   if (!inner || !sum || sums.length > 1 || middle.length > 0) return []
+  // A copy would always read what is asked for under a condition.
+  if (strand.isConditional) return []
   if (![outer, inner, sum].every(free) || inner.role !== 'contiguous' || outer.reduce) return []
   const out = new Map<string, Operand>()
   for (const { buffer, index, mode } of accessesOf(strand.writes)) {

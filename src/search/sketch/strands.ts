@@ -31,6 +31,8 @@ export interface Strand {
   /** How many of them other strands stand in as well. */
   readonly shared: number
   readonly writes: readonly (Store | Reduce)[]
+  /** Whether some of them are under a condition. */
+  readonly isConditional: boolean
   /** Names of the buffers that outlive the kernel's statements among what is written. */
   readonly buffers: readonly string[]
 }
@@ -96,6 +98,7 @@ function strandsOf(top: For, global: ReadonlySet<string>): readonly Strand[] {
       loops: inside.map(loopOf),
       shared: below,
       writes,
+      isConditional: writes.some((w) => !own.includes(w)),
       buffers: buffers.filter((b) => global.has(b)),
     })
   }
