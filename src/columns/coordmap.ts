@@ -4,6 +4,9 @@ import type { Expr } from '../ir/expr.ts'
 import { allocate, MAX_POSITIONS } from './allocate.ts'
 import { CHUNK, compile, type Step } from './expression-program.ts'
 
+/** The least that 32 bits hold: one further from 0 than the most. */
+const LEAST = -MAX_POSITIONS - 1
+
 export interface MapInput {
   readonly map: readonly Expr[]
   /** The variables of `map`, in the order of the columns. */
@@ -54,7 +57,7 @@ export function checkWords(
   n: number,
 ): void {
   for (let e = 0; e < n; e++) {
-    if (Math.abs(out[e]!) <= MAX_POSITIONS) continue
+    if (out[e]! >= LEAST && out[e]! <= MAX_POSITIONS) continue
     fail({
       code: 'format/map-overflow',
       message: `at ${point(names, columns, lo + e)} a part of the map is ${out[e]}`,

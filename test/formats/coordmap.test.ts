@@ -185,6 +185,31 @@ describe('intermediate results', () => {
     expect(() => runSync(HOST.first(frame, [binary('ne', e, i!)]))).toThrow(place)
   })
 
+  it('are refused from one beyond the least and the most that 32 bits hold', () => {
+    const near = fc.tuple(fc.constantFrom(-(2 ** 31), 2 ** 31 - 1), fc.integer({ min: -3, max: 3 }))
+    fc.assert(
+      fc.property(near, fc.nat(9), ([end, off], at) => {
+        const sum = end + off
+        // Both operands fit, and so does the result of the whole: the sum between them may not.
+        const half = Math.trunc(sum / 2)
+        const whole = div(add(i!, int(sum - half)), int(2))
+        const column = new Int32Array(at + 1).fill(0)
+        column[at] = half
+        const frame = new Frame<TypedArray>(HOST, at + 1, new Map())
+        frame.set('i', column, false)
+        const fits = sum === (sum | 0)
+        const asked = [
+          () => applyMap({ map: [whole], inputs: ['i'] }, [column]),
+          () => runSync(HOST.first(frame, [binary('lt', whole, int(-(2 ** 31)))])),
+        ]
+        for (const ask of asked)
+          if (fits) expect(ask).not.toThrow()
+          else expect(ask).toThrow(`format/map-overflow: at (i) = (${half}) a part of the map is ${sum}`)
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+
   it('are asked about where inputs may become as large, and not where they cannot', () => {
     expect(HOST.fits(frameOf(100_000, 100_000), e)).toBe(false)
     expect(HOST.fits(frameOf(6, 6), e)).toBe(true)
