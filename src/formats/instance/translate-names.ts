@@ -82,7 +82,10 @@ function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
     message: `format ${format.name} divides by ${asWritten(written, divisor.value)}`,
     ...spanOf(written.span, format.span),
     expected: written.kind === 'const' ? 'a positive divisor' : `a positive ${writtenText(written)}`,
-    hint: `pass positive arguments: ${signature(format)}`,
+    hint:
+      written.kind === 'const'
+        ? 'in formats, constant divisors are positive: 1 or more'
+        : `pass positive arguments: ${signature(format)}`,
   })
 }
 
