@@ -1,11 +1,9 @@
 /** Coordinate maps on samples of coordinates, in 32 bits as kernels compute them. */
+import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
-import { allocate, MAX_POSITIONS } from './allocate.ts'
+import { allocate } from './allocate.ts'
 import { CHUNK, compile, type Step } from './expression-program.ts'
-
-/** The least that 32 bits hold: one further from 0 than the most. */
-const LEAST = -MAX_POSITIONS - 1
 
 export interface MapInput {
   readonly map: readonly Expr[]
@@ -57,7 +55,7 @@ export function checkWords(
   n: number,
 ): void {
   for (let e = 0; e < n; e++) {
-    if (out[e]! >= LEAST && out[e]! <= MAX_POSITIONS) continue
+    if (out[e]! >= LOWEST && out[e]! <= HIGHEST) continue
     fail({
       code: 'format/map-overflow',
       message: `at ${point(names, columns, lo + e)} a part of the map is ${out[e]}`,
