@@ -1,17 +1,23 @@
 /** Binding of tensors that are on a device in a kernel's formats, and of the rest from the host. */
 import { byName } from '../ast/by-name.ts'
-import { fail, invariant } from '../ast/diagnostic.ts'
-import { countOf, hasIndptr, indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Residents } from '../run/given-memory.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import type { DevicePart, ResidentParts } from '../storage/engines/device/index.ts'
-import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
 import { valuesIn } from './bound-inputs.ts'
-import { checkAgree, checkSameLists, checkShared } from './resident-check.ts'
+import {
+  agreedLevels,
+  checkAgree,
+  checkSameLists,
+  checkShared,
+  reformatOf,
+  sizesWith,
+} from './resident-check.ts'
 import { type PlacedPart, residentsOf } from './resident-entries.ts'
 import type { Bindable } from './tensors.ts'
 
@@ -19,21 +25,6 @@ import type { Bindable } from './tensors.ts'
 export interface ResidentInputs {
   readonly tensors?: Readonly<Record<string, Bindable>>
   readonly params?: Readonly<Record<string, number>>
-}
-
-/** The one `as` that a kernel stores a tensor by. @throws SptError `convert/no-format` */
-export function reformatOf(kernel: Kernel1, tensor: string) {
-  for (const reformat of kernel.reformats) {
-    const buffer = reformat.buffers.find((b) => b.name === tensor)
-    const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
-    if (buffer && there) return { reformat, parts: buffer.parts }
-  }
-  return fail({
-    code: 'convert/no-format',
-    message: `${kernel.name} stores ${tensor} as it is declared, or in one format after the other`,
-    expected: 'a tensor with one `as` in the schedule',
-    hint: `a schedule with \`${tensor} as csr\` takes it from the device; as declared it is bound from the host (prepare)`,
-  })
 }
 
 /**
@@ -58,21 +49,21 @@ export async function boundResidents(
       for (const [array, memory] of arraysOf(part)) buffers.set(array, memory)
     })
   }
+  const levels = agreedLevels(placed)
   // Bare values have the shapes that the resident ones give.
-  const { tensors: all, params } = valuesIn(kernel, { ...inputs, tensors: { ...inputs.tensors, ...empty } })
+  const { tensors: all, params } = valuesIn(kernel, {
+    params: sizesWith(kernel, tensors, inputs.params ?? {}),
+    tensors: { ...inputs.tensors, ...empty },
+  })
   const given = { tensors: all, params }
-  const bound = bindInputs(kernel, given)
+  checkShared(kernel, Object.keys(tensors), all)
+  const bound = bindInputs(kernel, given, { elsewhere: { tensors: new Set(Object.keys(tensors)), levels } })
   checkSameLists(tensors, all)
-  const within = withParts(
-    bound,
-    placed.map((p) => p.part),
-  )
-  checkShared(kernel, Object.keys(tensors), bound)
   await checkAgree(tensors, placed)
-  return { bound: within, resident: residentsOf(kernel, tensors, placed, buffers, given) }
+  return { bound, resident: residentsOf(kernel, tensors, placed, buffers, given) }
 }
 
-/** Its shape, so that sizes are known. */
+/** Its shape and type: what is known of it on the host. */
 const emptyTensor = (t: ResidentParts): CoordTensor => ({
   kind: 'coords',
   shape: t.shape,
@@ -91,32 +82,4 @@ function arraysOf(part: DevicePart): [name: string, memory: DeviceBuffer][] {
   }
   for (const [name, table] of part.tables) out.push([name, table.memory])
   return out
-}
-
-/** What was bound without the parts' entries, with the sizes that they have. */
-function withParts(bound: Bound, parts: readonly DevicePart[]): Bound {
-  const params = new Map(bound.params)
-  const levels = new Map<string, Level>()
-  for (const part of parts) {
-    for (const [name, value] of part.measured) params.set(name, value)
-    for (const [name, level] of part.levels) {
-      if (hasIndptr(level.axis)) params.set(countOf(name), level.positions)
-      levels.set(name, { ...level, indptr: null, indices: null, mask: null })
-    }
-  }
-  const storages = new Map<string, Storage>()
-  for (const [name, s] of bound.storages)
-    storages.set(
-      name,
-      s.axes.some((a) => levels.has(a.name))
-        ? makeStorage(
-            s.axes,
-            s.trees.map((t) => t.map((a) => s.axes.find((x) => x.name === a)!)),
-            new Map([...s.levels].map(([a, l]) => [a, levels.get(a) ?? l])),
-            null,
-          )
-        : s,
-    )
-  // What is reported of formats is found on the host.
-  return { ...bound, params, storages, report: [] }
 }

@@ -1,10 +1,11 @@
 /** Which resident tensors a kernel can be bound to. */
+import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { bindingOf } from '../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { givenOperands } from '../run/bind/format-inputs.ts'
-import type { Bound } from '../run/bind/index.ts'
 import { checkOrder } from '../storage/convert.ts'
 import {
   type Column,
@@ -14,6 +15,7 @@ import {
   type ResidentParts,
 } from '../storage/engines/device/index.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
+import type { Level } from '../storage/storage.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { checkTensor, expectArgument, expectOptions, isRecord } from './argument-checks.ts'
 import type { CompiledKernel } from './compiled.ts'
@@ -59,6 +61,21 @@ export function checkedOperands(
     return set
   })
   return { ...given, ...operands }
+}
+
+/** The one `as` that a kernel stores a tensor by. @throws SptError `convert/no-format` */
+export function reformatOf(kernel: Kernel1, tensor: string) {
+  for (const reformat of kernel.reformats) {
+    const buffer = reformat.buffers.find((b) => b.name === tensor)
+    const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
+    if (buffer && there) return { reformat, parts: buffer.parts }
+  }
+  return fail({
+    code: 'convert/no-format',
+    message: `${kernel.name} stores ${tensor} as it is declared, or in one format after the other`,
+    expected: 'a tensor with one `as` in the schedule',
+    hint: `a schedule with \`${tensor} as csr\` takes it from the device; as declared it is bound from the host (prepare)`,
+  })
 }
 
 /** @throws SptError `convert/other-format`, `convert/dtype`, `device/freed` */
@@ -109,24 +126,95 @@ export function checkSameLists(
 
 /**
  * The structure of a resident tensor is the device's alone: nothing that is bound from the host can have it, or add to it.
- * @throws SptError `convert/shared`
+ * @throws SptError `convert/shared`, `bind/unknown-name`
  */
-export function checkShared(kernel: Kernel1, names: readonly string[], bound: Bound): void {
+export function checkShared(
+  kernel: Kernel1,
+  names: readonly string[],
+  bound: Readonly<Record<string, Tensor>>,
+): void {
   const axes = allAxesOf(kernel)
   for (const name of names) {
     const structured = callerTensor(kernel, name)?.axes.filter((a) => isStructured(axes, a)) ?? []
-    const other = bound
-      .sources()
-      .find((s) => !names.includes(s.name) && s.axes.some((a) => structured.includes(a)))
-    if (other)
+    const together = reformatOf(kernel, name).reformat.buffers.map((b) => b.name)
+    for (const [other, tensor] of Object.entries(bound)) {
+      const b = bindingOf(kernel, other, tensor)
+      const own = b.kind === 'tensor' || b.kind === 'part' ? b.tensor : undefined
+      if (names.includes(own?.name ?? '')) continue
+      const over = own?.axes ?? (b.kind === 'axis' ? b.chain : [])
+      if (!together.includes(own?.name ?? '') && !over.some((a) => structured.includes(a))) continue
       fail({
         code: 'convert/shared',
-        message: `${other.name} is bound from the host, and has the structure of ${name}, which is resident`,
-        expected: `${other.name} resident in the same format, with the same coordinates`,
-        hint: `bring ${other.name} to the device too (convertFor), or bind ${name} from the host (prepare)`,
+        message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
+        expected: `${other} resident in the same format, with the same coordinates`,
+        hint: `bring ${other} to the device too (convertFor), or bind ${name} from the host (prepare)`,
       })
+    }
   }
 }
+
+/**
+ * The sizes that are given, with those that resident tensors were brought into their formats with, or that were measured there.
+ * @throws SptError `convert/other-format` where two of them differ
+ */
+export function sizesWith(
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, ResidentParts>>,
+  given: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const sizes = byName(Object.entries(given))
+  const from = new Map<string, string>()
+  for (const [name, { instance, given: own, parts }] of Object.entries(tensors)) {
+    const over = new Set(instance.over.flatMap((a) => (a.extent.kind === 'var' ? [a.extent.name] : [])))
+    for (const [size, value] of [...own.sizes, ...parts.flatMap((p) => [...p.measured])]) {
+      // Shapes say how long dimensions are.
+      if (over.has(size) || !kernel.params.some((p) => p.name === size && p.kind === 'size')) continue
+      const now = sizes[size]
+      if (now !== undefined && now !== value)
+        fail({
+          code: 'convert/other-format',
+          message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${from.get(size) ?? 'what is given'} has ${size} = ${now}`,
+          expected: `one value of ${size}`,
+          hint: `give ${size} where tensors are converted (convertFor(…, { sizes })), the same for all`,
+        })
+      sizes[size] = value
+      from.set(size, name)
+    }
+  }
+  return sizes
+}
+
+/**
+ * Levels of all parts by axis, without their arrays.
+ * @throws SptError `convert/shared` where two tensors have one of them in other sizes
+ */
+export function agreedLevels(placed: readonly Placed[]): ReadonlyMap<string, Level> {
+  const levels = new Map<string, Level>()
+  const from = new Map<string, string>()
+  for (const { tensor, part } of placed)
+    for (const [name, level] of part.levels) {
+      const known = levels.get(name)
+      const same =
+        known?.positions === level.positions && known.extent === level.extent && known.width === level.width
+      if (known && !same) otherStructure(from.get(name)!, tensor)
+      levels.set(name, { ...level, indptr: null, indices: null, mask: null })
+      from.set(name, tensor)
+    }
+  return levels
+}
+
+interface Placed {
+  readonly tensor: string
+  readonly part: DevicePart
+}
+
+const otherStructure = (first: string, second: string): never =>
+  fail({
+    code: 'convert/shared',
+    message: `${first} and ${second} have one structure in the kernel, and other coordinates`,
+    expected: 'the same coordinates, in the same parts',
+    hint: 'give both all coordinates that either has, or bind them from the host (prepare), where they are united',
+  })
 
 /**
  * Tensors over the same axes have one structure, of which the kernel gets one set of arrays. They are only looked at
@@ -135,20 +223,14 @@ export function checkShared(kernel: Kernel1, names: readonly string[], bound: Bo
  */
 export async function checkAgree(
   tensors: Readonly<Record<string, ResidentParts>>,
-  placed: readonly { readonly tensor: string; readonly part: DevicePart }[],
+  placed: readonly Placed[],
 ): Promise<void> {
   const known = new Map<string, { readonly tensor: string; readonly column: Column }>()
   for (const { tensor, part } of placed)
     for (const [name, column] of columnsOf(part)) {
       const first = known.get(name)
       if (!first) known.set(name, { tensor, column })
-      else if (!(await equal(tensors[tensor]!, first.column, column)))
-        fail({
-          code: 'convert/shared',
-          message: `${first.tensor} and ${tensor} have one structure in the kernel, and other coordinates`,
-          expected: 'the same coordinates, in the same parts',
-          hint: 'give both all coordinates that either has, or bind them from the host (prepare), where they are united',
-        })
+      else if (!(await equal(tensors[tensor]!, first.column, column))) otherStructure(first.tensor, tensor)
     }
 }
 

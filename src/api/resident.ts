@@ -23,8 +23,8 @@ import {
   isRecord,
 } from './argument-checks.ts'
 import { CompiledKernel, CompiledSchedule, PreparedKernel } from './compiled.ts'
-import { boundResidents, type ResidentInputs, reformatOf } from './resident-binding.ts'
-import { checkedOperands, checkFormat, checkResident } from './resident-check.ts'
+import { boundResidents, type ResidentInputs } from './resident-binding.ts'
+import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
 
 export {
   type ConvertPlan,

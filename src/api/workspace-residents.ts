@@ -19,7 +19,8 @@ import {
 } from '../storage/engines/device/index.ts'
 import { isExact } from '../storage/entry-enumeration.ts'
 import { shapeOf } from '../storage/storage.ts'
-import { boundResidents, reformatOf } from './resident-binding.ts'
+import { boundResidents } from './resident-binding.ts'
+import { reformatOf } from './resident-check.ts'
 
 /** What a kernel is bound to where its formats are made on the device. */
 export interface MadeThere {

@@ -4,7 +4,6 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import {
-  chainTo,
   countOf,
   hasIndices,
   hasIndptr,
@@ -15,10 +14,7 @@ import {
   maskOf,
 } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { runSync } from '../../storage/coroutines.ts'
 import { DenseOnDevice } from '../../storage/dense-on-device.ts'
-import { HOST } from '../../storage/engines/host/engine.ts'
-import { checkLevelProperty } from '../../storage/level-property-checks.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
@@ -34,6 +30,7 @@ import {
   givenOf,
   isStructured,
 } from './caller-tensors.ts'
+import { checkClaims } from './claim-checks.ts'
 import { extentsOf, randomSources, sourceOf } from './coordinate-sources.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { withArguments } from './format-arguments.ts'
@@ -47,14 +44,24 @@ import { bindReady } from './ready-made-parts.ts'
 import { readyValues } from './ready-made-values.ts'
 import { type Known, remapSources } from './remap-entries.ts'
 import { requireInputs, requireStructure } from './required-inputs.ts'
-import { buildStructure, masksOf, placedValues, type Structure } from './structure-assembly.ts'
-import type { Bound, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
+import {
+  buildStructure,
+  type KnownStructure,
+  masksOf,
+  placedValues,
+  type Structure,
+} from './structure-assembly.ts'
+import type { Bound, Elsewhere, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
 
-export type { Bound, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
+export type { Bound, Elsewhere, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
+
+const NOWHERE: Elsewhere = { tensors: new Set(), levels: new Map() }
 
 export interface BindOptions {
   /** Without the arrays of values: what formats make of coordinates is all that is asked for. */
   readonly structureOnly?: boolean
+  /** Tensors whose structure and values are not made here. What nothing was bound to has no report either. */
+  readonly elsewhere?: Elsewhere
 }
 
 /**
@@ -68,7 +75,9 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const start = performance.now()
   const tensors = underKernelNames(kernel, inputs.tensors ?? {})
   const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
-  const { dense, ready, sources } = sort(kernel, tensors, params)
+  const { elsewhere = NOWHERE } = options
+  const here = new Map([...tensors].filter(([name]) => !elsewhere.tensors.has(name)))
+  const { dense, ready, sources } = sort(kernel, here, params)
   requireInputs(kernel, tensors, inputs.seed)
   const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), inputs.seed)
   const known: Known = { params, extents: extentsOf(kernel, params), ...given }
@@ -90,19 +99,25 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
   }
   const measure = measuring(kernel, known)
-  const split = remapSources(kernel, sources, known, measure, parts.pieces)
+  const split = remapSources(kernel, sources, known, measure, [
+    ...parts.pieces,
+    { columns: elsewhere.levels },
+  ])
   const pieces = [...split.pieces, ...parts.pieces]
   measure(new Set(kernel.axes.map((a) => a.name)), pieces)
   checkWidths(kernel, params)
-  const structure = withArguments(kernel, () => measured(kernel, pieces, ready, known))
+  const structure = withArguments(kernel, () => measured(kernel, pieces, { ready, ...elsewhere }, known))
   built = structure
-  const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, pieces, structure)])
-  checkClaims(kernel, structure)
+  const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, pieces, structure, elsewhere)])
+  checkClaims(kernel, structure, elsewhere)
   const arrays = indexArrays(kernel, structure, params)
-  for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
+  for (const b of kernel.buffers) {
+    const table = b.table ? tables.get(b.name) : undefined
+    if (table) arrays.set(b.name, table)
+  }
   for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
     if (t.first.role !== 'in' && t.first.role !== 'inout') continue
-    if (dense.get(t.name) instanceof DenseOnDevice) continue
+    if (dense.get(t.name) instanceof DenseOnDevice || elsewhere.tensors.has(t.name)) continue
     for (const b of t.buffers)
       arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, pieces, structure))
   }
@@ -138,6 +153,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     buildTime: performance.now() - start,
     randomTime,
     get report() {
+      if (elsewhere.tensors.size > 0) return []
       const { storages, times, positions } = structure
       report ??= reportOf({
         kernel,
@@ -213,26 +229,12 @@ function sort(
 function measured(
   kernel: Kernel1,
   pieces: readonly Piece[],
-  ready: ReadonlyMap<string, StoredTensor>,
+  known: KnownStructure,
   { params, extents }: Known,
 ): Structure {
-  const build = (): Structure => buildStructure(kernel, pieces, ready, params, extents)
+  const build = (): Structure => buildStructure(kernel, pieces, known, params, extents)
   const structure = build()
   return measureWidths(structure.levels.values(), params as Map<string, number>) ? build() : structure
-}
-
-/** What formats claim of their axes. @throws SptError `format/claim` */
-function checkClaims(kernel: Kernel1, { levels }: Structure): void {
-  const axes = allAxesOf(kernel)
-  for (const r of kernel.reformats)
-    for (const { instance } of r.instance.parts)
-      for (const { axis, claim } of instance.claims) {
-        const name = instance.names.get(axis) ?? axis
-        // A later format may have replaced the axis.
-        if (!levels.has(name)) continue
-        const chain = chainTo(axes, name).map((a) => levels.get(a)!)
-        runSync(checkLevelProperty(HOST, chain, claim))
-      }
 }
 
 /** Arrays of the levels by name; `params` learns their lengths. */

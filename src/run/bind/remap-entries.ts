@@ -35,7 +35,7 @@ export interface Known extends GivenData {
 export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
 
 /**
- * @param ready - Entries of ready-made parts
+ * @param ready - Axes of ready-made parts, and of those whose arrays are elsewhere
  * @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range
  */
 export function remapSources(
@@ -43,7 +43,7 @@ export function remapSources(
   sources: readonly Source[],
   known: Known,
   measure: Measure = () => {},
-  ready: readonly Piece[] = [],
+  ready: readonly Part[] = [],
 ): Pieces {
   let pieces: Piece[] = sources.map((source) => ({
     source,
@@ -69,7 +69,12 @@ export function remapSources(
   return { pieces, tables, times }
 }
 
-const isPartOf = ({ columns }: Piece, { instance }: Reformat): boolean =>
+interface Part {
+  /** By axis. */
+  readonly columns: Pick<ReadonlyMap<string, unknown>, 'has'>
+}
+
+const isPartOf = ({ columns }: Part, { instance }: Reformat): boolean =>
   instance.parts.some((p) => p.instance.order.every((a) => columns.has(a)))
 
 /**

@@ -22,7 +22,7 @@ import { united } from './coordinate-union.ts'
 import { elementOf } from './dense-order.ts'
 import { checkApart } from './duplicate-coordinates.ts'
 import { distinctPieces, lengthOf } from './remap-entries.ts'
-import type { Piece } from './types.ts'
+import type { Elsewhere, Piece } from './types.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
@@ -31,6 +31,11 @@ export interface Structure {
   readonly positions: (piece: Piece, buffer: string) => Int32Array | null
   /** Milliseconds spent on each chain of levels, by its last axis. */
   readonly times: ReadonlyMap<string, number>
+}
+
+/** Structure that is not built: ready-made arrays by the buffer that they are for, and levels whose arrays are elsewhere. */
+export interface KnownStructure extends Pick<Elsewhere, 'levels'> {
+  readonly ready: ReadonlyMap<string, Tensor>
 }
 
 const sameArray = (x: Int32Array | null, y: Int32Array | null): boolean =>
@@ -42,15 +47,16 @@ const sameLevel = (x: Level, y: Level): boolean =>
   sameArray(x.indices, y.indices) &&
   sameArray(x.mask, y.mask)
 
-/** Builds the levels of all axes and the storage of all buffers. `ready` tensors are used as they are. */
+/** Builds the levels of all axes and the storage of all buffers. What is known is used as it is. */
 export function buildStructure(
   kernel: Kernel1,
   pieces: readonly Piece[],
-  ready: ReadonlyMap<string, Tensor>,
+  { ready, levels }: KnownStructure,
   params: ReadonlyMap<string, number>,
   extents: ReadonlyMap<string, number>,
 ): Structure {
   const structure = new StructureBuilder(kernel, pieces, params, extents)
+  for (const [name, level] of levels) structure.levels.set(name, level)
   for (const [name, tensor] of ready) if (tensor.kind === 'stored') structure.adoptReady(name, tensor)
   const chains = leafChains(kernel.axes.filter(isStored))
   for (const chain of chains) structure.buildShared(chain)
@@ -234,8 +240,11 @@ export function masksOf(
   kernel: Kernel1,
   pieces: readonly Piece[],
   { storages, positions }: Structure,
+  elsewhere: Elsewhere,
 ): ReadonlyMap<string, Int32Array> {
-  const masks = kernel.buffers.filter((b) => b.mask !== undefined)
+  const masks = kernel.buffers.filter(
+    (b) => b.mask !== undefined && !b.axes.every((a) => elsewhere.levels.has(a)),
+  )
   return new Map(
     masks.map((b) => {
       const held = new Uint8Array(storages.get(b.name)!.size)

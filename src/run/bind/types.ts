@@ -1,7 +1,7 @@
 /** What a caller binds, and what binding makes of it. */
 
 import type { Kernel1 } from '../../ir/stage1.ts'
-import type { Storage } from '../../storage/storage.ts'
+import type { Level, Storage } from '../../storage/storage.ts'
 import type { StorageReport } from '../../storage/storage-report.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 
@@ -14,6 +14,16 @@ export interface Inputs {
   readonly params?: Readonly<Record<string, number>>
   /** Buffers that are not bound are random from this seed; without it they are missing. */
   readonly seed?: number
+}
+
+/**
+ * Tensors whose arrays are somewhere else: what is bound to their names has their shapes and types. Nothing of them is stored, and
+ * nothing is asked of their elements.
+ */
+export interface Elsewhere {
+  readonly tensors: ReadonlySet<string>
+  /** Of the axes that store them, by name; without arrays. */
+  readonly levels: ReadonlyMap<string, Level>
 }
 
 /** A tensor in the caller's coordinates, one column for each axis its buffer was declared over. */
