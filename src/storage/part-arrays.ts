@@ -56,7 +56,12 @@ export function* assemblePart<C extends Column>(
   const { mask } = part.instance
   const tables = mask === undefined ? loaded : new Map([...loaded, [mask, maskOf(frame, at, size, mask)]])
   frame.release()
-  const measured = new Map(open.flatMap(({ name }) => [[name, frame.sizes.get(name)!] as const]))
+  const measured = new Map<string, number>()
+  for (const { name } of open) {
+    const value = frame.sizes.get(name)
+    // No axis may be as long or as wide.
+    if (value !== undefined) measured.set(name, value)
+  }
   return { part, levels, size, ...stored, tables, measured }
 }
 

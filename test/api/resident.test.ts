@@ -354,3 +354,34 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     }
   })
 })
+
+describe('sizes of the formats that tensors are in', () => {
+  const text = `${TEXT}
+format narrow(w: size) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_fixed(io, j, w)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}`
+  const bound = async (w: number | undefined, params: Readonly<Record<string, number>>) => {
+    const program = await load(text)
+    const compiled = await program.kernel('twice').as('A', 'narrow', 'w').compile(host)
+    const from = await resident(host, A)
+    const made = await convertFor(compiled, 'A', from, w === undefined ? {} : { sizes: new Map([['w', w]]) })
+    return prepareResident(compiled, { A: made }, { tensors: { x }, params })
+  }
+  test.each([
+    [6, {}],
+    [6, { w: 6 }],
+    [undefined, {}],
+    [undefined, { w: 4 }],
+  ])('converted with %s, and bound with %o', async (w, params) => {
+    const prepared = await bound(w, params)
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+    prepared.free()
+  })
+  test('others are refused', async () => {
+    expect(await complaint(() => bound(6, { w: 5 }))).toMatch(/convert\/other-format.*w = 6.*given has w = 5/)
+    expect(await complaint(() => bound(undefined, { w: 3 }))).toMatch(/convert\/other-format.*w = 4/)
+  })
+})

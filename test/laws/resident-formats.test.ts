@@ -1,0 +1,178 @@
+/**
+ * A kernel on a tensor that a device brought into a format computes what it does on one that the host did, and what the host
+ * refuses is refused: whatever the format asks of elements is asked where they are.
+ */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import {
+  convertFor,
+  coords,
+  type Kernel,
+  type PreparedKernel,
+  prepareResident,
+  resident,
+  SptError,
+  type Tensor,
+} from '../../src/node.ts'
+import { DEVICES, opened } from '../convert/devices.ts'
+import { runs } from '../support/cases.ts'
+
+const kernel = `
+kernel twice(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: i32[i, j] in
+  buffer x: i32[jd] in
+  buffer D: i32[i, j] out
+  buffer y: i32[i] out
+  iterate s [i, j] as SS { D[i, j] = A[i, j] * 2 }
+  iterate r [i, j] as SR { y[i] += A[i, j] * x[j] }
+}
+format csr over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+`
+
+interface Level {
+  readonly width: string
+  readonly padding: string
+  readonly mask: boolean
+}
+
+/** Formats with a level of fixed width, under rows of each kind. */
+const PARENTS: readonly ((l: Level) => string)[] = [
+  ({ width, padding }) => `
+  axis io = dense_fixed(i)
+  axis jo = sparse_fixed(io, j, ${width}) ${padding}
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)`,
+  ({ width, padding, mask }) => `
+  axis io = dense_fixed(ceildiv(i, 2))
+  axis jo = sparse_fixed(io, j, ${width}) ${padding}
+  axis ii = dense_fixed(jo, 2)
+  map (i, j) -> (i / 2, j, i % 2)
+  inverse (io, jo, ii) -> (io * 2 + ii, jo)
+  ${mask ? 'mask held' : ''}`,
+  ({ width, padding }) => `
+  sort i by -count(j by i) -> (place, row)
+  axis io = dense_fixed(i)
+  axis go = dense_fixed(io, ceildiv(j, 4))
+  axis jo = sparse_fixed(go, 4, ${width === 'j' ? 'min(j, 4)' : width}) ${padding}
+  map (i, j) -> (place[i], j / 4, j % 4)
+  inverse (io, go, jo) -> (row[io], go * 4 + jo)`,
+  ({ width, padding }) => `
+  axis io = sparse_variable(i)
+  axis jo = sparse_fixed(io, j, ${width}) ${padding}
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)`,
+  ({ width, padding, mask }) => `
+  axis io = dense_fixed(ceildiv(i, 2))
+  list jo = sparse_fixed(io, j, ${width === 'w' ? '6' : width}) ${padding === 'padded with 0' ? '' : padding}
+  axis ii = dense_fixed(io, 2)
+  axis ji = dense_fixed(ii, jo)
+  map (i, j) -> (i / 2, j, i % 2, position(jo))
+  inverse (io, ii, ji) -> (io * 2 + ii, jo[ji])
+  ${mask ? 'mask held' : ''}`,
+]
+
+const formats = fc
+  .record({
+    parent: fc.constantFrom(...PARENTS),
+    width: fc.constantFrom('4', '6', 'j', 'w'),
+    padding: fc.constantFrom('padded with last', 'padded with last', 'padded with 0', '', 'compact'),
+    mask: fc.boolean(),
+    parts: fc.constantFrom('one', 'one', 'long', 'halves'),
+    given: fc.boolean(),
+  })
+  .map(({ parent, parts, given, ...level }) => {
+    const wide = level.width === 'w' ? '(w: size)' : ''
+    const text = `format fixed${wide} over (i, j) {${parent(level)}\n}`
+    const own = level.width === 'w' ? 'fixed(w)' : 'fixed'
+    const composed = {
+      one: '',
+      long: `part long = ${own} where (count(j by i) > 1)\n  part csr`,
+      halves: `partition i into 2 {\n    part ${own}\n  }`,
+    }[parts]
+    const more = composed ? `\nformat composed${wide} over (i, j) {\n  ${composed}\n}` : ''
+    // A device measures each part by itself: parts that share a size are given it.
+    const told = given || composed !== ''
+    return { text: text + more, name: composed ? 'composed' : 'fixed', args: wide ? ['w'] : [], given: told }
+  })
+
+/** Mostly with an element in each row. */
+const matrices = fc
+  .record({ m: fc.integer({ min: 1, max: 5 }), n: fc.integer({ min: 1, max: 6 }), some: fc.boolean() })
+  .chain(({ m, n, some }) =>
+    fc
+      .array(fc.uniqueArray(fc.nat(n - 1), { minLength: some ? 0 : 1 }), { minLength: m, maxLength: m })
+      .map((rows) => {
+        const [is, js] = [rows.flatMap((r, i) => r.map(() => i)), rows.flat()]
+        return coords(
+          [m, n],
+          [is, js],
+          Int32Array.from(is, (_, e) => e + 1),
+        )
+      }),
+  )
+
+const entries = (t: Tensor | undefined): string[] => {
+  if (t?.kind !== 'coords') throw new Error(`a ${t?.kind} tensor`)
+  return Array.from(t.values!, (v, e) => `${t.coords.map((c) => c[e]).join(' ')}: ${v}`).sort()
+}
+
+/** What a prepared kernel answers, or why there is none. */
+async function answer(make: () => Promise<PreparedKernel>): Promise<unknown> {
+  let prepared: PreparedKernel | undefined
+  try {
+    prepared = await make()
+    await prepared.run()
+    const { y, D } = await prepared.outputs()
+    const A = await prepared.read('A')
+    return { y: [...y!.values!], D: entries(D), A: entries(A) }
+  } catch (error) {
+    if (!(error instanceof SptError)) throw error
+    return error.diagnostics[0]!.code
+  } finally {
+    prepared?.free()
+  }
+}
+
+const compiled = (text: string, name: string, args: readonly string[]): Kernel | null => {
+  try {
+    const made = parseProgram(kernel + text)
+      .kernel('twice')
+      .as('A', name, ...args)
+    return made.compilation.plan ? made : null
+  } catch (error) {
+    if (error instanceof SptError && error.diagnostics[0]!.code === 'schedule/format-padding') return null
+    throw error
+  }
+}
+
+describe.each(DEVICES)('on $name', ({ kind, open }) => {
+  const on = opened(open)
+  test('resident in a format of fixed width, as from the host', async () => {
+    await fc.assert(
+      fc.asyncProperty(formats, matrices, async ({ text, name, args, given }, A) => {
+        const of = compiled(text, name, args)
+        fc.pre(of !== null)
+        const k = await of.compile(on.device)
+        const x = Int32Array.from({ length: A.shape[1]! }, (_, at) => at + 1)
+        const params = given && args.length > 0 ? { w: 6 } : {}
+        const from = await resident(on.device, A)
+        const there = await answer(async () => {
+          const parts = await convertFor(k, 'A', from, { sizes: new Map(Object.entries(params)) })
+          return prepareResident(k, { A: parts }, { tensors: { x } })
+        })
+        from.free()
+        expect(there).toEqual(await answer(() => k.prepare({ tensors: { A, x }, params })))
+      }),
+      { numRuns: runs(kind === 'webgpu' ? 3 : 25) },
+    )
+  }, 120_000)
+})
