@@ -101,6 +101,14 @@ export function checkFormat(
       expected: buffer.dtype,
       hint: 'convert the values before they are uploaded',
     })
+  const fill = buffer?.fill ?? 0
+  if (!Object.is(tensor.fill, fill))
+    fail({
+      code: 'convert/other-format',
+      message: `${name} is resident with the fill value ${tensor.fill}, and ${compiled.compilation.source.name} declares ${fill}`,
+      expected: `${fill} where nothing is stored`,
+      hint: 'convertFor takes the fill value of the kernel; convert takes it as its last argument',
+    })
 }
 
 /**
@@ -164,6 +172,8 @@ export function sizesWith(
 ): Record<string, number> {
   const sizes = byName(Object.entries(given))
   const from = new Map<string, string>()
+  const holder = (size: string, name: string): string =>
+    from.get(size) === name ? 'another part of it' : (from.get(size) ?? 'what is given')
   for (const [name, { instance, given: own, parts }] of Object.entries(tensors)) {
     const over = new Set(instance.over.flatMap((a) => (a.extent.kind === 'var' ? [a.extent.name] : [])))
     for (const [size, value] of [...own.sizes, ...parts.flatMap((p) => [...p.measured])]) {
@@ -173,7 +183,7 @@ export function sizesWith(
       if (now !== undefined && now !== value)
         fail({
           code: 'convert/other-format',
-          message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${from.get(size) ?? 'what is given'} has ${size} = ${now}`,
+          message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${holder(size, name)} has ${size} = ${now}`,
           expected: `one value of ${size}`,
           hint: `give ${size} where tensors are converted (convertFor(…, { sizes })), the same for all`,
         })

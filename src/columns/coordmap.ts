@@ -58,7 +58,7 @@ export function checkWords(
     if (out[e]! >= LOWEST && out[e]! <= HIGHEST) continue
     fail({
       code: 'format/map-overflow',
-      message: `at ${point(names, columns, lo + e)} a part of the map is ${out[e]}`,
+      message: `at ${point(names, columns, lo + e)} what is computed on the way is ${out[e]}`,
       ...(expr.span ? { span: expr.span } : {}),
       expected: 'results that fit 32 bits, as kernels compute them',
       hint: 'divide before multiplying, or map to more axes',

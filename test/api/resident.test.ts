@@ -380,6 +380,19 @@ format narrow(w: size) over (i, j) {
     expect(await prepared.verify()).toMatchObject({ ok: true })
     prepared.free()
   })
+  test('another fill value than the kernel has is refused', async () => {
+    const compiled = await (await load(text)).kernel('twice').as('A', 'bsr', 2).compile(host)
+    const to = formatOf(compiled, 'A')
+    const extents = new Map(to.over.map((axis) => [axis.name, 5]))
+    const sizes = new Map(['m', 'n'].map((name) => [name, 5]))
+    const given = { sizes, extents, lists: new Map(), sets: new Map() }
+    const bound = async (fill: number) => {
+      const made = await convertPlan(host, to, fill).run(await resident(host, A), given)
+      return prepareResident(compiled, { A: made }, { tensors: { x } })
+    }
+    expect(await (await bound(0)).verify()).toMatchObject({ ok: true })
+    expect(await complaint(() => bound(7))).toMatch(/convert\/other-format.*fill value 7/)
+  })
   test('others are refused', async () => {
     expect(await complaint(() => bound(6, { w: 5 }))).toMatch(/convert\/other-format.*w = 6.*given has w = 5/)
     expect(await complaint(() => bound(undefined, { w: 3 }))).toMatch(/convert\/other-format.*w = 4/)

@@ -204,7 +204,10 @@ describe('intermediate results', () => {
         ]
         for (const ask of asked)
           if (fits) expect(ask).not.toThrow()
-          else expect(ask).toThrow(`format/map-overflow: at (i) = (${half}) a part of the map is ${sum}`)
+          else
+            expect(ask).toThrow(
+              `format/map-overflow: at (i) = (${half}) what is computed on the way is ${sum}`,
+            )
       }),
       { numRuns: runs(60) },
     )
