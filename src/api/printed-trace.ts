@@ -16,6 +16,7 @@ export type TraceStep =
       readonly live?: 'live in place' | undefined
       readonly capacity?: Expr | undefined
       readonly total?: Expr | undefined
+      readonly for?: readonly string[] | undefined
     }
   | { readonly kind: 'coords'; readonly step: object }
   | { readonly kind: 'loops'; readonly step: LoopStep }
@@ -32,7 +33,8 @@ export function printedCoordSteps(c: Compilation): string[] {
     const format = s.live ? appliedName(s.format.name, s.args) : c.kernel.reformats[applied++]!.format
     const capacity = s.capacity ? ` capacity ${printExpr1(s.capacity)}` : ''
     const total = s.total ? ` capacity ${printExpr1(s.total)} in all` : ''
-    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}${total}` : ''}`
+    const carried = s.for?.length ? ` for ${s.for.join(', ')}` : ''
+    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}${total}${carried}` : ''}`
   })
 }
 

@@ -176,6 +176,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
               ...args,
               ...(s.capacity ? [{ capacity: s.capacity }] : []),
               ...(s.total ? [{ total: s.total }] : []),
+              ...(s.for ? [{ for: s.for }] : []),
             )
           : k.as(s.buffer, s.format, ...args)
       }

@@ -52,9 +52,9 @@ export abstract class Steps<K> extends Uncloneable {
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
    * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`). Arguments as in
    * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, where
-   * `fuse` has them one after the other.
+   * `fuse` has them one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
    *
-   * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` does
+   * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` and `mask` do
    */
   live(
     buffer: string,
@@ -62,14 +62,18 @@ export abstract class Steps<K> extends Uncloneable {
     ...args: readonly (
       | number
       | string
-      | { readonly capacity?: number | Expr; readonly total?: number | Expr }
+      | {
+          readonly capacity?: number | Expr
+          readonly total?: number | Expr
+          readonly for?: readonly string[]
+        }
     )[]
   ): K {
     const last = args.at(-1)
     const options = typeof last === 'object' && last !== null ? last : {}
-    expectOptions('live', options, ['capacity', 'total'])
-    const room = Object.entries(options).flatMap(([name, n]) =>
-      n === undefined ? [] : [[name, typeof n === 'number' ? int(n) : n] as const],
+    expectOptions('live', options, ['capacity', 'total', 'for'])
+    const given = Object.entries(options).flatMap(([name, x]) =>
+      x === undefined ? [] : [[name, typeof x === 'number' ? int(x) : x] as const],
     )
     const numbers = args.filter((a) => typeof a !== 'object')
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)
@@ -78,7 +82,7 @@ export abstract class Steps<K> extends Uncloneable {
       buffer,
       ...chosen,
       live: 'live in place',
-      ...Object.fromEntries(room),
+      ...Object.fromEntries(given),
     })
   }
 

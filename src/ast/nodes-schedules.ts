@@ -34,9 +34,12 @@ export interface AsStep extends Item {
   /** `live in place`: the structure is found in each run, and values stay where they are. */
   readonly live: Live | null
 }
-/** `live in place capacity E`; `null`: there is room for all that there could be. */
+/** `live in place capacity E for product, sum`. */
 export interface Live extends Node {
+  /** `null`: there is room for all that there could be. */
   readonly capacity: Capacity | null
+  /** Iterations that are to run over the structure besides those that read the tensor. */
+  readonly carried: readonly Ident[]
 }
 /** The positions that there is room for in each list, or `in all` of them where they lie one after the other. */
 export interface Capacity extends Node {

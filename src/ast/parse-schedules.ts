@@ -45,9 +45,10 @@ export const schedules: Actions = {
     parts: get(parts),
     live: maybe(live),
   }),
-  Live(_, _in, _place, capacity): ast.Live {
-    return { capacity: maybe(capacity), span: spanOf(this) }
+  Live(_, _in, _place, capacity, carried): ast.Live {
+    return { capacity: maybe(capacity), carried: maybeList(carried), span: spanOf(this) }
   },
+  Carried: (_, names) => list(names),
   Capacity(_, positions, inAll, _all): ast.Capacity {
     return { positions: get(positions), inAll: inAll.sourceString !== '', span: spanOf(this) }
   },

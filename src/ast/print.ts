@@ -176,6 +176,7 @@ function stepDoc(s: Step): Doc {
         s.live ? ' live in place' : '',
         s.live?.capacity ? [' capacity ', exprDoc(s.live.capacity.positions)] : '',
         s.live?.capacity?.inAll ? ' in all' : '',
+        s.live?.carried.length ? ` for ${s.live.carried.map((it) => it.name).join(', ')}` : '',
       ]
     case 'each':
       return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']

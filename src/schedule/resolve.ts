@@ -264,6 +264,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
                   ),
                 }
               : {}),
+            ...(step.live?.carried.length ? { for: step.live.carried.map((it) => names.nest(it)) } : {}),
             span,
           },
         },

@@ -5,8 +5,9 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { refusal } from '../support/refusal.ts'
 
-const kernel = (body: string, more = '', type = 'f32') =>
-  parseProgram(`kernel k(m: size, n: size, d: size) {
+const kernel = (body: string, more = '', type = 'f32', format = '') =>
+  parseProgram(`${format}
+kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
   axis p = dense_fixed(d)
@@ -220,6 +221,56 @@ test('−0 is zero, what is no number is kept, and what is skipped reaches nothi
   const compiled = await k.mask('o', 'M').mask('score', 'M').compile(createCpuDevice())
   const { O } = await compiled.run({ tensors })
   expect(Array.from(O!.values as Float64Array)).toEqual([0, 0, Number.NaN, 10])
+})
+
+describe('one structure for several tensors', () => {
+  const both = `${SCORE}
+    iterate t [i, j] as SS { T[i, j] = M[i, j] * S[i, j] }
+    iterate o [i, p, j] as SSR { U[i, p] += T[i, j] * K[j, p] }
+    iterate other [i, j] as SS { O[i, j] = r[i] }`
+  const U = 'buffer U: f64[i, p] out'
+  const blocks = `format blocks(b) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(b)
+  map (i, j) -> (i / b, j / b, i % b, j % b)
+  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+}`
+  const names = ['o', 't', 'score']
+
+  test('goes to all that is asked for, without conditions, and to temporaries that nothing else sees', () => {
+    const k = kernel(both, U, 'f64', blocks)
+    const carried = k.live('M', 'blocks', 2, { for: names }).show(1)
+    expect(carried).toContain('buffer S: f64[io, jo, ii, ji] local')
+    expect(carried).toContain('buffer T: f64[io, jo, ii, ji] local')
+    expect(carried).not.toContain('if (')
+    const masked = names.reduce((x, name) => x.mask(name, 'M'), k).live('M', 'blocks', 2)
+    expect(masked.show(1)).toContain('if (')
+    const some = k.mask('o', 'M').live('M', 'blocks', 2, { for: ['t', 'score'] })
+    expect(some.show(1).match(/if \(/g)).toHaveLength(1)
+  })
+
+  test('is printed, and in JSON', () => {
+    const carried = kernel(both, U, 'f64', blocks).live('M', 'blocks', 2, { capacity: 7, for: names })
+    expect(carried.trace).toEqual(['M as blocks(2) live in place capacity 7 for o, t, score'])
+    expect(carried.toJSON()).toMatchObject([{ for: names }])
+  })
+
+  test.each([
+    ['M', ['t', 'scores'], 'schedule/unknown-nest', 'there is no iteration scores'],
+    [
+      'M',
+      ['score', 't', 'o', 'extra'],
+      'schedule/mask',
+      'extra computes R where M is at its fill, and R is a result',
+    ],
+  ])('%s for %j is %s', (tensor, given, code, message) => {
+    const more = `${U}\n  buffer R: f64[i, j] out`
+    const k = kernel(`${both}\n  iterate extra [i, j] as SS { R[i, j] = r[i] }`, more, 'f64', blocks)
+    const said = refusal(() => k.live(tensor, 'blocks', 2, { for: given }))
+    expect([said.code, said.message]).toEqual([code, message])
+  })
 })
 
 test('steps are printed, and replayed', () => {

@@ -64,7 +64,7 @@ function atFill(
   })
 }
 
-const seen = { value: 0, constant: 0, needed: 0, unread: 0, masks: 0, refused: 0, live: 0 }
+const seen = { value: 0, constant: 0, needed: 0, unread: 0, masks: 0, refused: 0, live: 0, carried: 0 }
 
 const law = (usual: number, check: (c: Choices, s: Attributed, k: Kernel1) => void | Promise<void>) =>
   fc.assert(
@@ -169,19 +169,26 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => webgpu.dispose())
 
-/** Masks of M in all iterations that take it, and then the structure of M as a format finds it, where one can. */
+/**
+ * Masks of M in iterations that take it, and then the structure of M as a format finds it, where one can: some of those that
+ * take it go over whole blocks.
+ */
 function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] as const)): Compilation {
   let kernel = parseProgram(`${LIVE.blocks.text}\n${LIVE.panels.text}\n${s.text}`).kernel()
+  const carried: string[] = []
   for (const it of kernel.attributes.iterations.toReversed())
     try {
-      kernel = kernel.mask(it.name, 'M')
+      const next = kernel.mask(it.name, 'M')
+      if (c.chance(40)) carried.push(it.name)
+      else kernel = next
     } catch (e) {
       if (!(e instanceof SptError)) throw e
     }
   try {
-    kernel = c.chance(70) ? kernel.live('M', format, 2, 2) : kernel.as('M', format, 2, 2)
+    kernel = c.chance(70) ? kernel.live('M', format, 2, 2, { for: carried }) : kernel.as('M', format, 2, 2)
     void kernel.compilation.loops
     seen.live++
+    if (carried.length > 0 && kernel.trace.at(-1)!.includes(' for ')) seen.carried++
   } catch (e) {
     if (!(e instanceof SptError)) throw e
   }
@@ -191,6 +198,7 @@ function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] a
 test('on every stage and the cpu, also where the structure of the mask is found in each run', async () => {
   await law(80, (c, s, kernel) => agreeOnAll(found(c, s), boundInputs(s, finite(c, s, kernel))))
   expect(seen.live).toBeGreaterThan(0)
+  expect(seen.carried).toBeGreaterThan(0)
 }, 3_600_000)
 
 test('and on webgpu', async () => {

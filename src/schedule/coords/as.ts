@@ -250,6 +250,8 @@ function isFormat(x: unknown): boolean {
 const areArguments = (x: unknown): boolean =>
   Array.isArray(x) && x.every((a) => typeof a === 'string' || typeof a === 'number')
 
+const areNames = (x: unknown): boolean => Array.isArray(x) && x.every((a) => typeof a === 'string')
+
 const isExpr = (x: unknown): boolean =>
   typeof x === 'object' && x !== null && (x as { dtype?: unknown }).dtype === 'i32'
 
@@ -261,6 +263,7 @@ const takes = arg.takes(
   arg.optional(arg.word('live in place', 'live in place')('live')),
   arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('capacity')),
   arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('total')),
+  arg.optional(arg.data<readonly string[]>(areNames, 'a list of names of iterations')('for')),
 )
 
 export const as = coordPrimitive({

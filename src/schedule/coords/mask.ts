@@ -16,7 +16,12 @@ import { coordPrimitive } from './primitive.ts'
 
 const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
 
-function applyMask(kernel: Kernel1, step: arg.StepOf<'mask', typeof takes>): Kernel1 {
+/**
+ * The kernel with the iteration under a condition, which is all of its body.
+ *
+ * @throws SptError `schedule/mask`, `schedule/unknown-nest`, `schedule/unknown-buffer`
+ */
+export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>): Kernel1 {
   const it = iterationNamed(kernel, step.nest, step.span)
   const buffers = kernel.buffers.filter((b) => !b.table)
   const mask = buffers.find((b) => b.name === step.buffer)
@@ -63,7 +68,7 @@ export const mask = coordPrimitive({
   word: 'mask',
   takes,
   given: (nest: string, buffer: string) => ({ nest, buffer }),
-  apply: applyMask,
+  apply: underMask,
   example: {
     before: `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
