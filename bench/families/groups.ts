@@ -87,25 +87,47 @@ const voxels = (kept: number, order: 'raster' | 'random'): GroupFamily => ({
 
 export const EXPERTS = 64
 
-/** Tokens go to experts by popularity (Zipf), to `each` different ones; of every eight experts the last may get none. */
-const routing = (zipf: number, { idle = false, each = 1 } = {}): GroupFamily => ({
-  about: `routing to ${EXPERTS} experts, Zipf ${zipf}, ${each} a token${idle ? ', every eighth expert idle' : ''}`,
+/**
+ * Tokens go to experts by popularity (Zipf), to `each` different ones, token by token and the first drawn first; of every eight
+ * experts the last may get none.
+ */
+const routing = (
+  zipf: number,
+  { idle = false, each = 1, experts = EXPERTS }: { idle?: boolean; each?: number; experts?: number } = {},
+): GroupFamily => ({
+  about: `routing to ${experts} experts, Zipf ${zipf}, ${each} a token${idle ? ', every eighth expert idle' : ''}`,
   usual: 8192,
   make(tokens, random) {
-    const below = new Float64Array(EXPERTS + 1)
-    for (let e = 0; e < EXPERTS; e++) below[e + 1] = below[e]! + (idle && e % 8 === 7 ? 0 : (e + 1) ** -zipf)
+    const below = new Float64Array(experts + 1)
+    for (let e = 0; e < experts; e++) below[e + 1] = below[e]! + (idle && e % 8 === 7 ? 0 : (e + 1) ** -zipf)
     const pairs = new Pairs()
     for (let t = 0; t < tokens; t++) {
       const chosen = new Set<number>()
       while (chosen.size < each) {
-        const u = random.next() * below[EXPERTS]!
+        const u = random.next() * below[experts]!
         chosen.add(below.findIndex((b) => b > u) - 1)
       }
       for (const e of chosen) pairs.add(e, t, t)
     }
-    return pairs.pattern(EXPERTS, tokens, tokens)
+    return pairs.pattern(experts, tokens, tokens)
   },
 })
+
+/** Routings of so many experts, each of which gets `each` of them for every token, or as many as its name says. */
+export const routings = (experts: number, each?: number): Readonly<Record<string, GroupFamily>> => {
+  const of = (own: { idle?: boolean; each?: number } = {}) => ({
+    ...own,
+    experts,
+    ...(each === undefined ? {} : { each }),
+  })
+  return {
+    routing: routing(1, of()),
+    'routing-uniform': routing(0, of()),
+    'routing-steep': routing(1.5, of()),
+    'routing-idle': routing(1, of({ idle: true })),
+    'routing-two': routing(1, of({ each: 2 })),
+  }
+}
 
 /** What the groups are. */
 export type GroupKind = 'relations' | 'offsets' | 'experts'
@@ -120,11 +142,5 @@ export const GROUP_FAMILIES: Readonly<Record<GroupKind, Readonly<Record<string, 
     voxels: voxels(1, 'raster'),
     'voxels-thin': voxels(0.4, 'random'),
   },
-  experts: {
-    routing: routing(1),
-    'routing-uniform': routing(0),
-    'routing-steep': routing(1.5),
-    'routing-idle': routing(1, { idle: true }),
-    'routing-two': routing(1, { each: 2 }),
-  },
+  experts: routings(EXPERTS),
 }

@@ -97,7 +97,7 @@ export function widthValues(width: number): Readonly<Record<string, number>> {
 }
 
 /** Values of some case, where any will do. */
-export const ANY: Readonly<Record<string, number>> = { b: 16, ...widthValues(32) }
+export const ANY: Readonly<Record<string, number>> = { b: 16, top: 1, ...widthValues(32) }
 
 /** Where a path leads, or a file of the package's `kernels`. */
 export function fileOf(c: Candidate): string {

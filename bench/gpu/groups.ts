@@ -90,7 +90,8 @@ export function groupSources(
   return { found, missing }
 }
 
-const noMember = (name: string): never =>
+/** @throws SptError `bench/no-matrix` */
+export const noMember = (name: string): never =>
   fail({
     code: 'bench/no-matrix',
     message: `${name} is no member of a family`,

@@ -13,6 +13,7 @@ import { blockSparse } from './suites/block-sparse.ts'
 import { coraGraph } from './suites/cora-graph.ts'
 import { dynamic } from './suites/dynamic.ts'
 import { dynamicBuilding } from './suites/dynamic-building.ts'
+import { expertLayers } from './suites/expert-layer.ts'
 import { gemm } from './suites/gemm.ts'
 import { GROUPED, overGroups } from './suites/grouped.ts'
 import { overMatrices } from './suites/matrices.ts'
@@ -35,6 +36,7 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'block-sparse': blockSparse,
   'sampled-blocks': sampledBlocks,
   ...Object.fromEntries(GROUPED.map((g) => [g.suite, overGroups(g)])),
+  'expert-layer': expertLayers,
   'tile-wise': tileWise,
   dynamic,
   'dynamic-building': dynamicBuilding,
@@ -43,14 +45,22 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
 }
 
 /** What suites take of what `--matrices` names. */
-const TAKES: Readonly<Record<string, DataKind>> = {
+const TAKES: Readonly<Record<string, readonly DataKind[]>> = {
   ...Object.fromEntries(
-    ['cora-graph', 'spmm', 'sddmm', 'spmv', 'softmax', 'webgpu'].map((suite) => [suite, 'matrices'] as const),
+    ['cora-graph', 'spmm', 'sddmm', 'spmv', 'softmax', 'webgpu'].map(
+      (suite) => [suite, ['matrices']] as const,
+    ),
   ),
-  'block-sparse': 'blocks',
-  'tile-wise': 'layers',
-  ...Object.fromEntries(GROUPED.map((g) => [g.suite, g.kind])),
+  'block-sparse': ['blocks'],
+  'tile-wise': ['layers'],
+  'expert-layer': ['experts'],
+  dynamic: ['tiles'],
+  'dynamic-building': ['tiles', 'elements'],
+  ...Object.fromEntries(GROUPED.map((g) => [g.suite, [g.kind]] as const)),
 }
+
+/** What runs where `--device` says. */
+const ANYWHERE: readonly unknown[] = [tileWise, dynamic, dynamicBuilding]
 
 /** Names that can be asked for, in the order in which they run. */
 export const suiteNames = (): readonly string[] => Object.keys(SUITES)
@@ -73,7 +83,7 @@ export async function bench(names: readonly string[], options: Options): Promise
       if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
       try {
         // First of all: data of a suite take up to a minute to make.
-        const isWeb = suite === webgpu || (suite === tileWise && options.layers?.on === 'webgpu')
+        const isWeb = suite === webgpu || (ANYWHERE.includes(suite) && options.layers?.on === 'webgpu')
         await (isWeb ? session.webgpu() : session.cuda())
         await suite(session)
       } catch (error) {

@@ -1,22 +1,28 @@
-/** What `--matrices` names: matrices, sizes of blocks or layers, or groups, each for the suites that have such data. */
+/** What `--matrices` names: matrices, sizes of blocks, layers or tiles, or groups, each for the suites that have such data. */
 import { fail } from '../../src/ast/diagnostic.ts'
 import type { GroupKind } from '../families/groups.ts'
 import { groupKind } from './groups.ts'
 import { sources } from './matrix.ts'
+import { ELEMENT, TILES, tileName } from './tiles.ts'
 
-export type DataKind = 'matrices' | 'blocks' | 'layers' | GroupKind
+export type DataKind = 'matrices' | 'blocks' | 'layers' | 'tiles' | 'elements' | GroupKind
 
 /** `b=16` */
 export const BLOCK_SIZE = /^b=(\d+)$/
 /** `3072x768`, outputs and inputs, or with columns of activations: `3072x768x12800` */
 export const LAYER_SIZE = /^([1-9]\d{0,5})x([1-9]\d{0,5})(?:x([1-9]\d{0,6}))?$/
 
-const kindOf = (name: string): DataKind =>
-  BLOCK_SIZE.test(name) ? 'blocks' : LAYER_SIZE.test(name) ? 'layers' : (groupKind(name) ?? 'matrices')
+/** Some sizes are of layers and of tiles. */
+function kindsOf(name: string): readonly DataKind[] {
+  if (BLOCK_SIZE.test(name)) return ['blocks']
+  if (!LAYER_SIZE.test(name)) return [groupKind(name) ?? 'matrices']
+  if (TILES.some((t) => tileName(t) === name)) return ['tiles', 'layers']
+  return tileName(ELEMENT) === name ? ['elements', 'layers'] : ['layers']
+}
 
 /** Of what was asked for, the names that can be matrices. */
 export const matricesOf = (asked: readonly string[]): readonly string[] =>
-  asked.filter((name) => kindOf(name) === 'matrices')
+  asked.filter((name) => kindsOf(name).includes('matrices'))
 
 /**
  * Whether there is what was asked for, and a suite that takes it; `takes` says what data suites have, `suites` which of them
@@ -28,19 +34,18 @@ export function checkData(
   folder: string,
   quick: boolean,
   suites: readonly string[],
-  takes: Readonly<Record<string, DataKind | undefined>>,
+  takes: Readonly<Record<string, readonly DataKind[]>>,
 ): void {
   const matrices = matricesOf(asked)
   if (matrices.length > 0) sources(folder, matrices, quick)
   for (const name of asked) {
-    const kind = kindOf(name)
-    if (suites.some((suite) => takes[suite] === kind)) continue
+    const kinds = kindsOf(name)
+    const has = (suite: string): boolean => takes[suite]?.some((kind) => kinds.includes(kind)) ?? false
+    if (suites.some(has)) continue
     fail({
       code: 'bench/no-matrix',
       message: `no suite of ${suites.join(', ')} takes ${name}`,
-      expected: `suites of it: ${Object.keys(takes)
-        .filter((suite) => takes[suite] === kind)
-        .join(', ')}`,
+      expected: `suites of it: ${Object.keys(takes).filter(has).join(', ')}`,
     })
   }
 }

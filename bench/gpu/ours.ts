@@ -43,6 +43,12 @@ export interface Built {
   readonly bytes: number
 }
 
+/** Nothing is built: what is bound is taken as it is. */
+export const AS_IT_IS: Built = { parts: null, milliseconds: 0, bytes: 0 }
+
+/** Runs after which a choice stays as it is on the same data: one that finds, one that is led, one that finds no other. */
+const LEADING = 3
+
 export const messageOf = (error: unknown): string =>
   error instanceof SptError
     ? error.diagnostics.map((d) => `${d.code}: ${d.message}`).join('; ')
@@ -125,7 +131,7 @@ export class OurDevice {
     const formatted = compiled.compilation.kernel.reformats.some((r) =>
       r.buffers.some((b) => b.name === name),
     )
-    if (!formatted) return { parts: null, milliseconds: 0, bytes: 0 }
+    if (!formatted) return AS_IT_IS
     let from: Resident | undefined
     try {
       from = await this.upload(tensor, source)
@@ -157,8 +163,36 @@ export class OurDevice {
       ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
       : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })
     const run = new OurRun(ready, built, prepared)
-    try {
+    return this.#ran(run, () => run.run())
+  }
+
+  /**
+   * As `prepare`, of a choice that its runs make: after those that have found what it is to be known by. How long the kernels took
+   * to prepare is not noted: binding data is part of it.
+   */
+  async led(
+    asked: Ready,
+    first: Tensor,
+    rest: Readonly<Record<string, Tensor>>,
+    params: Readonly<Record<string, number>> = {},
+  ): Promise<OurRun> {
+    if (!(asked.compiled instanceof CompiledChoice)) return this.prepare(asked, AS_IT_IS, first, rest, params)
+    const name = inputs(asked.source)[0]!.name
+    const prepared = await asked.compiled.prepare({ tensors: { [name]: first, ...rest }, params })
+    const run = new OurRun(asked, AS_IT_IS, prepared)
+    return this.#ran(run, async () => {
       await run.run()
+      for (let k = 1; k < LEADING && Object.keys(prepared.choice?.covered ?? {}).length > 0; k++) {
+        await prepared.known()
+        await run.run()
+      }
+    })
+  }
+
+  /** A run for which `work` was done, or nothing that is left of it. */
+  async #ran(run: OurRun, work: () => Promise<void>): Promise<OurRun> {
+    try {
+      await work()
       return run
     } catch (error) {
       // After a fault freeing fails too, and the fault is the news.

@@ -26,10 +26,12 @@ const COLUMNS = 12_800
 const USUAL = ['768x768', '3072x768', '768x3072']
 
 /** Without anything asked. */
-const ASKED: LayersAsked = { sparsities: [0.75, 0.875], breakEven: false, on: 'cuda' }
+const ASKED = { sparsities: [0.75, 0.875], breakEven: false, on: 'cuda' } as const
 
-export const layersAsked = ({ layers = ASKED, quick }: Options): LayersAsked =>
-  quick ? { ...layers, sparsities: layers.sparsities.slice(0, 1) } : layers
+export function layersAsked({ layers, quick }: Options): Required<LayersAsked> {
+  const asked = { ...ASKED, ...layers }
+  return quick ? { ...asked, sparsities: asked.sparsities.slice(0, 1) } : asked
+}
 
 /** Sizes that were named, or the usual ones. */
 export function layerSizes(asked: readonly string[], quick: boolean): readonly LayerSize[] {

@@ -17,7 +17,8 @@ import type { Preparation } from './preparation.ts'
 import { line, writeProgress } from './report.ts'
 
 export interface LayersAsked {
-  readonly sparsities: readonly number[]
+  /** Shares of zeros; each suite has its own where none are asked for. */
+  readonly sparsities?: readonly number[]
   /** Whether the sparsity is looked for from which on pruned layers are faster. */
   readonly breakEven: boolean
   readonly on: 'cuda' | 'webgpu'

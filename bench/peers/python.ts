@@ -32,6 +32,16 @@ export interface LayerCase extends PythonCase {
   readonly columns: number
 }
 
+/** Logits of a router [tokens, experts] lie at `FILE-logits` (f32). */
+export interface ExpertCase extends PythonCase {
+  readonly experts: number
+  readonly tokens: number
+  readonly top: number
+  readonly inputs: number
+  readonly hidden: number
+  readonly outputs: number
+}
+
 /** A case of blocks. */
 export interface BlockCase extends PythonCase {
   readonly size: number

@@ -1,8 +1,14 @@
 /** Products whose zeros are found in each run, with our kernels on the CPU, and a loop in the library's place. */
+import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { breakEven } from '../../bench/gpu/break-even.ts'
 import type { Case } from '../../bench/gpu/case.ts'
-import { make, maskedProduct, type Tile } from '../../bench/gpu/suites/dynamic.ts'
-import { building } from '../../bench/gpu/suites/dynamic-building.ts'
+import { heldAsked, make } from '../../bench/gpu/masked.ts'
+import type { Options } from '../../bench/gpu/session.ts'
+import { maskedProduct } from '../../bench/gpu/suites/dynamic.ts'
+import { building, buildingOnWebgpu } from '../../bench/gpu/suites/dynamic-building.ts'
+import { maskedOnWebgpu } from '../../bench/gpu/suites/dynamic-webgpu.ts'
+import { TILES, type Tile, tileName, tilesAsked } from '../../bench/gpu/tiles.ts'
 import { sample } from '../support/cases.ts'
 import { untimed } from './untimed.ts'
 
@@ -52,3 +58,62 @@ test('tiles hold what they say', () => {
   expect(held.size).toBe(2)
   expect(count).toBe(2 * 32 * 64)
 })
+
+test('a choice is what its runs lead it to', async () => {
+  const auto = 'dynamic-sparsity.spt:masked_matmul_f16.auto'
+  const chosen = async (held: number) => {
+    const [c] = await untimed([auto], (s) => maskedProduct(s, [32, 64], held, [64, 6, 256]))
+    const own = c!.entries.find((e) => e.side === 'ours')!
+    return [own.result, own.facts?.chosen]
+  }
+  expect([await chosen(0.25), await chosen(1)]).toEqual([
+    ['ok', 'cpu'],
+    ['ok', 'dense_cpu'],
+  ])
+})
+
+test('on WebGPU: a case for each type, with what is dense in a peer’s place', async () => {
+  const [held, shape] = [0.3, [40, 8, 70]] as const
+  const own = ['masked_matmul.cpu', 'masked_matmul_f16.cpu'].map((k) => `dynamic-sparsity.spt:${k}`)
+  const cases = await untimed(own, (s) => maskedOnWebgpu(s, [32, 1], held, shape))
+  expect(cases.map((c) => [c.suite, c.entries.filter((e) => e.side === 'ours').map((e) => e.name)])).toEqual([
+    ['dynamic-webgpu-32x1-f32', [own[0]]],
+    ['dynamic-webgpu-32x1-f16', [own[1]]],
+  ])
+  for (const c of cases) {
+    expect(c.entries.some((e) => e.side === 'peer' && e.result === 'ok')).toBe(true)
+    expect(outcomes(c).filter(([side]) => side === 'ours')).toEqual([['ours', 'ok']])
+  }
+})
+
+test('building on WebGPU has CUDA beside it', async () => {
+  const masked = make([64, 6, 128], [1, 64], 0.3)
+  const own = [KERNELS['1x64']!]
+  const [c] = await untimed(own, (s) => buildingOnWebgpu(s, [1, 64], 0.3, masked))
+  expect(c!.suite).toBe('dynamic-building-webgpu-1x64')
+  expect(outcomes(c!).at(-1)).toEqual(['ours', 'ok'])
+  expect(c!.entries.filter((e) => e.side === 'peer').map((e) => e.name)).toEqual([
+    'CUDA dynamic-sparsity.spt:masked_rows_matmul_f16.m_axis',
+  ])
+})
+
+test('tiles and shares that were asked for', () => {
+  expect(tilesAsked(['1x64', '32x64', '3x4'], TILES).map(tileName)).toEqual(['1x64', '32x64'])
+  expect(tilesAsked([], TILES)).toEqual(TILES)
+  const asked = { layers: { sparsities: [0.9, 0], breakEven: false, on: 'cuda' } } as unknown as Options
+  expect(heldAsked(asked, [0.5])).toEqual([0.1, 1])
+  expect(heldAsked({} as Options, [0.5])).toEqual([0.5])
+})
+
+law.prop([fc.double({ min: 0.01, max: 0.99, noNaN: true }), fc.double({ min: 1, max: 50, noNaN: true })])(
+  'where times are on a line, it is found where they are the same',
+  (zeros, base) => {
+    const [dense, all] = [base * 2, base]
+    // As fast at `zeros`.
+    const own = (z: number): number => all + ((dense - all) * (1 - z)) / (1 - zeros)
+    const points = [0.995, 0, 0.5, 0.9].map((z) => ({ zeros: z, own: own(z), dense }))
+    expect(breakEven(points)).toBeCloseTo(zeros, 6)
+    expect(breakEven(points.map((p) => ({ ...p, own: dense + 1 })))).toBeUndefined()
+    expect(breakEven(points.map((p) => ({ ...p, own: dense - 1 })))).toBe(0)
+  },
+)

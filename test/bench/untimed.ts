@@ -7,12 +7,19 @@ import { devices } from '../../src/node.ts'
 import { HostBlas } from './host-blas.ts'
 import { HostStream } from './host-stream.ts'
 
+function untimedRun(run: OurRun): OurRun {
+  run.measure = async () => ({ event: 1, flushed: 1, backToBack: null, repeats: 1 })
+  return run
+}
+
 /** Checks, and takes no time for measuring. */
 class Untimed extends OurDevice {
   override async prepare(...args: Parameters<OurDevice['prepare']>): Promise<OurRun> {
-    const run = await super.prepare(...args)
-    run.measure = async () => ({ event: 1, flushed: 1, backToBack: null, repeats: 1 })
-    return run
+    return untimedRun(await super.prepare(...args))
+  }
+
+  override async led(...args: Parameters<OurDevice['led']>): Promise<OurRun> {
+    return untimedRun(await super.led(...args))
   }
 }
 
@@ -27,9 +34,12 @@ export async function untimed(
   const done: Case[] = []
   const session = {
     cuda: async () => device,
+    webgpu: async () => device,
     stream: async () => stream,
     cublas: async () => new HostBlas(stream, factor),
     options: { schedules },
+    cases: done,
+    say: () => {},
     ceilings: undefined,
     culprits: new Map(),
     late: () => false,

@@ -6,12 +6,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { entryOf, type PythonResult, pythonPeers } from '../../peers/python.ts'
 import { type Candidate, fieldOf } from '../candidates.ts'
-import { type Contestant, compete } from '../case.ts'
+import { type Case, type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { checkProduct } from '../contestants.ts'
+import { bindMasked, type Masked, make } from '../masked.ts'
 import type { OurDevice } from '../ours.ts'
+import { percent } from '../pruned-layers.ts'
 import type { Session } from '../session.ts'
-import { bindMasked, type Masked, make, TILES, type Tile } from './dynamic.ts'
+import { ELEMENT, TILES, type Tile, tileName, tilesAsked, tileText } from '../tiles.ts'
 
 const SIZE = 4096
 /** Columns of the product that lists are checked by. */
@@ -19,13 +21,15 @@ const CHECKED = 256
 const HELD = [0.01, 0.1]
 
 export async function dynamicBuilding(s: Session): Promise<void> {
-  const cases = [...TILES, [1, 1] as const].flatMap((tile) =>
+  const { matrices, layers } = s.options
+  const cases = tilesAsked(matrices, [...TILES, ELEMENT]).flatMap((tile) =>
     HELD.map((held) => ({ tile, held, masked: make([SIZE, CHECKED, SIZE], tile, held) })),
   )
-  const python = await peers(s, cases)
+  const isWeb = layers?.on === 'webgpu'
+  const python = isWeb ? [] : await peers(s, cases)
   for (const { tile, held, masked } of cases) {
     if (s.late()) return
-    await building(s, tile, held, masked, python)
+    await (isWeb ? buildingOnWebgpu(s, tile, held, masked) : building(s, tile, held, masked, python))
   }
 }
 
@@ -35,7 +39,7 @@ interface PatternCase {
   readonly masked: Masked
 }
 
-const idOf = (tile: Tile, held: number): string => `${tile.join('x')} ${held}`
+const idOf = (tile: Tile, held: number): string => `${tileName(tile)} ${held}`
 
 const peers = (s: Session, cases: readonly PatternCase[]): Promise<readonly PythonResult[]> =>
   pythonPeers('tile_lists.py', s, (folder) =>
@@ -54,10 +58,9 @@ export async function building(
   masked: Masked,
   python: readonly PythonResult[],
 ): Promise<void> {
-  const suite = `dynamic-building-${tile.join('x')}`
-  const name = `tiles of ${tile.join(' × ')}`
-  const at = `${100 * held} %`
-  if (s.has(suite, name, at)) return
+  const suite = `dynamic-building-${tileName(tile)}`
+  const base = caseOf(s, suite, tile, held, masked)
+  if (s.has(suite, base.data, base.at)) return
   const field = fieldOf(suite, s.options.schedules)
   const device = await s.cuda()
   const entries = await compete(
@@ -65,17 +68,44 @@ export async function building(
     field.standard,
     s,
   )
-  const [m, , k] = masked.shape
-  await s.done({
+  const others = python.filter((r) => r.id === idOf(tile, held)).map(entryOf)
+  await s.done({ ...base, entries: [...entries, ...others], standard: field.standard })
+}
+
+/** The same on WebGPU, with our CUDA in a peer's place. */
+export async function buildingOnWebgpu(s: Session, tile: Tile, held: number, masked: Masked): Promise<void> {
+  const suite = `dynamic-building-webgpu-${tileName(tile)}`
+  const base = caseOf(s, suite, tile, held, masked)
+  if (s.has(suite, base.data, base.at)) return
+  const field = fieldOf(suite, s.options.schedules)
+  const [on, cuda] = [await s.webgpu(), await s.cuda().catch(() => undefined)]
+  const there = cuda ? fieldOf(`dynamic-building-${tileName(tile)}`, []).candidates : []
+  const entries = await compete(
+    [
+      ...there.map((c): Contestant => ({ ...alone(cuda!, c, masked), name: `CUDA ${c.text}`, side: 'peer' })),
+      ...field.candidates.map((c) => alone(on, c, masked)),
+    ],
+    field.standard,
+    s,
+  )
+  await s.done({ ...base, entries, standard: field.standard })
+}
+
+function caseOf(
+  s: Session,
+  suite: string,
+  tile: Tile,
+  held: number,
+  { shape: [m, , k], expected, count }: Masked,
+): Omit<Case, 'entries' | 'standard'> {
+  return {
     suite,
-    data: name,
-    at,
-    entries: [...entries, ...python.filter((r) => r.id === idOf(tile, held)).map(entryOf)],
-    checked: masked.expected.checked,
+    data: tileText(tile),
+    at: percent(held),
+    checked: expected.checked,
     floor: s.ceilings ? floor(s.ceilings, { flops: 0, bytes: 2 * m * k }, 'f16') : null,
-    flops: masked.count,
-    standard: field.standard,
-  })
+    flops: count,
+  }
 }
 
 /** Checked with a product of some columns, timed with none. */

@@ -5,6 +5,13 @@ import { misused } from '../usage.ts'
 
 const MOST_MINUTES = 24 * 60
 
+/** Options that only some suites have. */
+const OF_SOME: Readonly<Record<string, readonly string[]>> = {
+  sparsities: ['tile-wise', 'dynamic'],
+  device: ['tile-wise', 'dynamic', 'dynamic-building'],
+  'break-even': ['tile-wise'],
+}
+
 export const bench: CommandSpec = {
   name: 'bench',
   args: '[SUITE …]',
@@ -16,17 +23,21 @@ export const bench: CommandSpec = {
     {
       flags: '--matrices <NAMES>',
       about:
-        'Only these, by name, with commas between them; families too (road, voxels, road:100000:7), and sizes of layers (3072x768)',
+        'Only these, by name, with commas between them; families too (road, voxels, road:100000:7), sizes of layers (3072x768) and of tiles (32x1)',
     },
     { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 32,128,512)' },
-    { flags: '--sparsities <NUMBERS>', about: 'Of pruned layers (tile-wise; default: 0.75,0.875)' },
+    {
+      flags: '--sparsities <NUMBERS>',
+      about: 'Shares of zeros (tile-wise, default: 0.75,0.875; dynamic, default: its own)',
+    },
     {
       flags: '--break-even',
       about: 'Look for the sparsity from which on pruned layers are faster than dense ones (tile-wise)',
     },
     {
       flags: '--device <D>',
-      about: 'Where pruned layers run: cuda (default), or webgpu, against our dense product (tile-wise)',
+      about:
+        'cuda (default), or webgpu, against our dense product there (tile-wise, dynamic) and our CUDA (dynamic-building)',
     },
     {
       flags: '--schedule <S>',
@@ -78,11 +89,12 @@ export const bench: CommandSpec = {
         message: '--matrices names none',
         expected: 'names with commas between them: cora,pubmed',
       })
-    const sparsities = words(call.one('sparsities') ?? '0.75,0.875').map(Number)
-    if (sparsities.length === 0 || sparsities.some((x) => !(x >= 0 && x < 1)))
+    const named = call.one('sparsities')
+    const sparsities = named === undefined ? undefined : words(named).map(Number)
+    if (sparsities && (sparsities.length === 0 || sparsities.some((x) => !(x >= 0 && x < 1))))
       misused({
         command: call.command,
-        message: `--sparsities ${call.one('sparsities')} is not possible`,
+        message: `--sparsities ${named} is not possible`,
         expected: 'numbers from 0 on and below 1 with commas between them',
       })
     const on = call.one('device') ?? 'cuda'
@@ -93,21 +105,22 @@ export const bench: CommandSpec = {
         lookup: { name: on, candidates: ['cuda', 'webgpu'] },
         expected: 'cuda or webgpu',
       })
-    const asked = ['sparsities', 'device'].filter((name) => call.one(name) !== undefined)
-    if (call.flag('break-even')) asked.push('break-even')
-    if (asked.length > 0 && call.args.length > 0 && !call.args.includes('tile-wise'))
-      misused({
-        command: call.command,
-        message: `--${asked[0]} is of pruned layers, which ${call.args.join(', ')} does not have`,
-        expected: 'suite tile-wise among those that run',
-      })
+    for (const [name, suites] of Object.entries(OF_SOME)) {
+      const isAsked = name === 'break-even' ? call.flag(name) : call.one(name) !== undefined
+      if (isAsked && call.args.length > 0 && !call.args.some((suite) => suites.includes(suite)))
+        misused({
+          command: call.command,
+          message: `--${name} is not of ${call.args.join(', ')}`,
+          expected: `${suites.join(' or ')} among the suites that run`,
+        })
+    }
     // Without the usual folder there are still synthetic matrices.
     const data = call.one('data')
     const right = await measure(call.args, {
       data: data === undefined ? 'data' : await folderAt(data),
       matrices,
       widths,
-      layers: { sparsities, breakEven: call.flag('break-even'), on },
+      layers: { ...(sparsities && { sparsities }), breakEven: call.flag('break-even'), on },
       schedules: call.many('schedule'),
       quick: call.flag('quick'),
       minutes: call.integer('minutes', 1, MOST_MINUTES) ?? 20,
