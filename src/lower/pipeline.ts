@@ -41,6 +41,7 @@ import { promote } from './scalar-promotion.ts'
 import { replaceByScalars } from './scalar-replacement.ts'
 import { accumulateSegments } from './segmented-reduction.ts'
 import { pipelineLoops } from './software-pipelining.ts'
+import { privatizeTiles } from './thread-private-dimensions.ts'
 import { tightenLoops } from './tighten-bounds.ts'
 import { versionVectors } from './vector-multiversioning.ts'
 import { accumulateWide } from './wide-accumulators.ts'
@@ -93,6 +94,7 @@ export const LAUNCH_PASSES: readonly {
   /** What the kernel's buffers are from then on. */
   readonly kernel?: (k: Kernel2) => Kernel2
 }[] = [
+  { name: 'private', run: (b) => privatizeTiles(b) },
   { name: 'share', run: (b, c) => shareExpressions(b, c.kernel.buffers, c.names) },
   { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
   { name: 'fields', run: (b, c) => readFields(b, c.kernel.buffers), kernel: inWords },

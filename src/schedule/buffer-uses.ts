@@ -1,7 +1,7 @@
 /** Accesses to one buffer with the loops around them: finding them, and giving loads another meaning. */
 import { targetsOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
+import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../ir/tree.ts'
 
@@ -13,7 +13,7 @@ export interface Use {
   readonly path: readonly For[]
   /** In the first condition of the innermost of these loops: it happens in every iteration, whatever the conditions say. */
   readonly asks: boolean
-  /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen. */
+  /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen, nor be there where it does not. */
   readonly conditional: boolean
   readonly stmt: Stmt
   /** Which statement of the loop's body it belongs to. */
@@ -28,16 +28,26 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
       const child = top ?? k
       // What is shared counts once, and again where it is certain.
       const [seen, certain] = [new Set<Expr>(), new Set<Expr>()]
-      const expr = (e: Expr, within: readonly For[], maybe: boolean, asks = false): void => {
-        if (certain.has(e) || (maybe && seen.has(e))) return
+      const expr = (
+        e: Expr,
+        within: readonly For[],
+        maybe: boolean,
+        asks = false,
+        asked: Expr[] = [],
+      ): void => {
+        const isMaybe = maybe || asked.length > 0
+        if (certain.has(e) || (isMaybe && seen.has(e))) return
         seen.add(e)
-        if (!maybe) certain.add(e)
+        if (!isMaybe) certain.add(e)
         const use = (index: readonly Expr[]): void => {
-          out.push({ mode: 'read', index, path: within, asks, conditional: maybe, stmt: s, child })
+          const conditional = maybe || !asked.every((c) => isOfOtherData(c, index))
+          out.push({ mode: 'read', index, path: within, asks, conditional, stmt: s, child })
         }
         if (e.kind === 'load' && e.buffer === buffer) use(e.index)
         if (e.kind === 'search' && e.buffer === buffer) use([])
-        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (isLazy(e) && n > 0), asks)
+        const parts = children(e)
+        for (const [n, c] of parts.entries())
+          expr(c, within, maybe, asks, isLazy(e) && n > 0 ? [...asked, parts[0]!] : asked)
       }
       const inner = s.kind === 'for' ? [...path, s] : path
       if (s.kind === 'for') {
@@ -58,6 +68,18 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
   }
   go(body, [], false, undefined)
   return out
+}
+
+/**
+ * Whether a condition compares nothing but data with constants, and none that the address is computed with: then it decides what
+ * is made of an element, and not whether there is one.
+ */
+function isOfOtherData(condition: Expr, index: readonly Expr[]): boolean {
+  const named = new Set(index.flatMap((e) => [...buffersRead(e)]))
+  const isData = (e: Expr): boolean =>
+    e.kind === 'const' ||
+    (e.kind === 'load' ? !named.has(e.buffer) : children(e).length > 0 && children(e).every(isData))
+  return isData(condition)
 }
 
 /** Rewrites the loads of a buffer, each with the loops around it. */

@@ -149,8 +149,8 @@ export const ILLEGAL: readonly Illegal[] = [
   {
     code: 'other-elements',
     wrong: 'stage',
-    kernel: scalar,
-    steps: 'split use.i by 2 -> (io, ii)  compute_at use at make.i',
+    kernel: made('0'),
+    steps: 'compute_at use at make.i',
   },
   {
     code: 'not-every-element',

@@ -268,7 +268,7 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
     ],
   ],
   ['unknown-nest', twoNests, [{ kind: 'compute_at', nest: 'make', at: 'consume.i' }]],
-  ['other-elements', twoNests, [{ kind: 'compute_at', nest: 'consume', at: 'produce.i' }]],
+  ['other-elements', firstRow(), [{ kind: 'compute_at', nest: 'consume', at: 'produce.i' }]],
   ['not-before', twoPhases, [{ kind: 'compute_at', nest: 'consume', at: 'i' }]],
   ['output-needed', outputs(), [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],
   ['computed-again', columns(), [{ kind: 'compute_at', nest: 'produce', at: 'consume.k' }]],
@@ -277,6 +277,16 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['extent-not-known', rowSums, [{ kind: 'rfactor', loop: 'j' }]],
   ['no-reduction', rowSums, [{ kind: 'rfactor', loop: 'i' }]],
 ]
+
+/** `twoNests` whose second reads one row of the intermediate alone. */
+function firstRow(): Kernel2 {
+  const sum = loop('k2', 'd', [reduce(at('y', ['i2']), '+', at('T', [0, 'k2']))], {
+    name: 'k',
+    nest: 'consume',
+    reduce: true,
+  })
+  return { ...twoNests, body: [twoNests.body[0]!, loop('i2', 'm', [sum], { name: 'i', nest: 'consume' })] }
+}
 
 /** `twoNests` whose intermediate leaves the kernel. */
 function outputs(): Kernel2 {

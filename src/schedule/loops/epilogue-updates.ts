@@ -2,6 +2,7 @@
 
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { allocations } from '../../ir/definitions.ts'
+import type { Expr } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
@@ -19,12 +20,11 @@ export function perfectChain(top: For, combining = false): readonly For[] {
 }
 
 /**
- * The loops that run over what is read. What only combines into elements that were started before does so in any order:
- * then reduction loops are among them.
+ * The loops that run over what is read. What only combines does so in any order: then reduction loops are among them.
  */
 export function consumed(top: For, reads: readonly BufferAccess[]): readonly For[] {
   const spatial = perfectChain(top)
-  if (!updatesOf(top).every((u) => u?.init === false)) return spatial
+  if (!updatesOf(top).every((u) => u)) return spatial
   const all = perfectChain(top, true)
   const last = all.findLastIndex((l) => reads.some((r) => r.index.some((e) => mentions(e, l.var))))
   return all.slice(0, Math.max(spatial.length, last + 1))
@@ -50,6 +50,36 @@ export function checkCombines(cx: Context, consumer: For, loops: readonly For[])
     loops: [bound, consumer],
     hint: `atomic ${target} first`,
   })
+}
+
+/**
+ * What the consumer starts itself starts before the outermost loop that it combines over: all of that loop's iterations reach the
+ * same elements, under no condition.
+ */
+export function checkOwnStarts(
+  cx: Context,
+  consumer: For,
+  { combining, elements, conditions }: Placed,
+): void {
+  const starts = updatesOf(consumer).find((u) => u?.init)
+  if (!starts || combining.length === 0) return
+  const asked = [...conditions, ...elements.flatMap((l) => [l.extent, ...l.guards])]
+  const by = combining.find((l) => asked.some((e) => mentions(e, l.var)))
+  if (!by && conditions.length === 0) return
+  const { buffer } = starts.targets[0]!
+  cx.refuse({
+    code: 'starts-in-reduction',
+    message: `${consumer.nest} starts ${buffer} anew, and which elements of it are reached is asked within ${(by ?? combining[0]!).name}`,
+    loops: [by ?? combining[0]!, consumer],
+    hint: `leave ${consumer.nest} a nest of its own, or atomic ${buffer} first`,
+  })
+}
+
+/** A consumer at its new place: the loops around that it combines over, those over elements, and what is asked inside of them. */
+interface Placed {
+  readonly combining: readonly For[]
+  readonly elements: readonly For[]
+  readonly conditions: readonly Expr[]
 }
 
 /** Sums that start within loops which become reduction loops would be started before those: in a tile they start inside. */

@@ -8,9 +8,9 @@ import { isIndependent } from '../../analysis/loop-writes.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
-import { type Expr, int, variable } from '../../ir/expr.ts'
+import { type Expr, int } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
-import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import type { For, Stmt } from '../../ir/loops.ts'
 import { elementLoops, isSingle } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
@@ -20,9 +20,16 @@ import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { conditionKey } from '../redundant-guards.ts'
+import { ElementLoops, onlyWrite } from './epilogue-element-loops.ts'
 import { checkDiagonal, checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
-import { checkCombines, checkStartsInside, consumed, perfectChain } from './epilogue-updates.ts'
+import {
+  checkCombines,
+  checkOwnStarts,
+  checkStartsInside,
+  consumed,
+  perfectChain,
+} from './epilogue-updates.ts'
 
 /** The consumer nest and the statement around the producing loop, in one list. */
 export interface Pair {
@@ -109,16 +116,23 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const values = new Map<string, Expr>()
   const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
-  let clones: readonly For[] = []
+  const elements = new ElementLoops(consumer.nest, (name) => cx.fresh(name))
   let rows: For | undefined
   const conditions: Expr[] = []
   const asked = chain.flatMap((l) => l.guards)
   // Loops of one iteration, where no index says what they stand for.
   const atStart = chain.filter(isSingle).map((l) => [l.var, int(0)] as const)
-  for (const name of produced) {
-    const write = onlyWrite(cx, at, producer, name)
-    const inner = elementLoops(write.path, write.index)
-    const changing = inner.find((l) => l.reduce) ?? [...at.path, loop].find((l) => l.reduce)
+  // The consumer has its loops in the order of those of what has most of them.
+  const writes = produced
+    .map((name) => {
+      const write = onlyWrite(cx, at, producer, name)
+      return { name, write, inner: elementLoops(write.path, write.index) }
+    })
+    .sort((a, b) => b.inner.length - a.inner.length)
+  for (const { name, write, inner } of writes) {
+    // An iteration of a reduction loop that an element is named by has that element to itself.
+    const names = (l: For): boolean => write.index.some((e) => e.kind === 'var' && e.name === l.var)
+    const changing = inner.find((l) => l.reduce) ?? [...at.path, loop].find((l) => l.reduce && !names(l))
     if (changing)
       refuse(
         'not-complete',
@@ -126,19 +140,20 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         [loop, changing],
         changing === (at.path[0] ?? loop) ? alone : `choose a loop outside of ${changing.name}`,
       )
-    const fresh = new Map(inner.map((l) => [l.var, cx.fresh(l.name)] as const))
-    const map = new Map<string, Expr>([...fresh].map(([v, f]) => [v, variable(f)]))
-    if (clones.length === 0)
-      clones = inner.map((l) => ({
-        ...l,
-        var: fresh.get(l.var)!,
-        nest: consumer.nest,
-        mode: l.mode.kind === 'bind' ? l.mode : { kind: 'serial' },
-        extent: substitute(l.extent, map),
-        guards: l.guards.map((g) => substitute(g, map)),
-      }))
     const around = [...at.path, loop, ...write.path]
-    for (const a of reads.filter((r) => r.buffer === name)) {
+    const own = reads.filter((r) => r.buffer === name)
+    const map = elements.add(
+      inner,
+      own.flatMap((a) =>
+        a.index.flatMap((e, d) =>
+          (matchIndices(cx, chain, e, write.index[d]!, around) ?? []).flatMap(({ of, value }) => {
+            const known = values.get(of.var)
+            return known ? [[known, value] as const] : []
+          }),
+        ),
+      ),
+    )
+    for (const a of own) {
       for (const [d, e] of a.index.entries()) {
         const all = matchIndices(cx, chain, e, write.index[d]!, around)
         if (!all)
@@ -147,8 +162,10 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
             `${consumer.nest} reads other elements of ${name} than one for each iteration`,
             [consumer],
           )
-        for (const [digit, { of, place, value: made, same }] of all.entries()) {
-          if (parts?.buffer.name === name && parts.row === d) rows = of
+        for (const [digit, { of: read, place, value: made, same }] of all.entries()) {
+          // How long a list is, is told by the loops around, which stand for loops of the producer.
+          const of = { ...read, extent: substitute(read.extent, values) }
+          if (parts?.buffer.name === name && parts.row === d) rows = read
           const whole = same ?? covers(cx, of, place, around, { name, earlier })
           // What the last digit makes too much lies beyond the end, which guards say; what another does is the next one's.
           if (digit < all.length - 1 && !whole)
@@ -169,27 +186,39 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         }
       }
     }
-    const own = asked.map((g) => substitute(g, new Map([...atStart, ...values])))
-    checkGuards(cx, around, write.index, chain, { places, exact, map, own })
+    const asks = asked.map((g) => substitute(g, new Map([...atStart, ...values])))
+    checkGuards(cx, around, write.index, chain, { places, exact, map, own: asks })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
   for (const [name, value] of atStart) if (!values.has(name)) values.set(name, value)
   const open = chain.find((l) => !values.has(l.var))
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
-  checkDiagonal(cx, chain, [...at.path, loop, ...clones], places)
+  const made = elements.loops
+  checkDiagonal(cx, chain, [...at.path, loop, ...made], places)
   // Iterations that met in what the consumer combines into meet there again.
   const met = chain.flatMap((l) => (l.reduce && !isIndependent(cx.kernel, l) ? [values.get(l.var)!] : []))
   const meets = (l: For): boolean => met.some((e) => mentions(e, l.var))
-  checkCombines(cx, consumer, [...at.path, loop, ...clones].filter(meets))
-  checkStartsInside(cx, producer, consumer, [...at.path, loop].filter(meets))
+  checkCombines(cx, consumer, [...at.path, loop, ...made].filter(meets))
+  checkStartsInside(
+    cx,
+    producer,
+    consumer,
+    [...at.path, loop].filter((l) => meets(l) && !l.reduce),
+  )
   // Where the consumer combines in a loop of one iteration, so do the producer's that name no element.
   const combining = chain.some((l) => isSingle(l) && l.reduce)
   const extra = (l: For): boolean =>
     combining && isSingle(l) && ![...values.values()].some((e) => mentions(e, l.var))
-  clones = clones.map((l) => (meets(l) || extra(l) ? { ...l, reduce: true } : l))
+  const clones = made.map((l) => (meets(l) || extra(l) ? { ...l, reduce: true } : l))
   const held = new Set([...at.path, loop, ...clones].flatMap((l) => l.guards.map(conditionKey)))
   const left = asked.map((g) => substitute(g, values)).filter((g) => !held.has(conditionKey(g)))
+  const combined = [...at.path, loop, ...clones].filter(meets)
+  checkOwnStarts(cx, consumer, {
+    combining: combined,
+    elements: clones.filter((l) => !l.reduce),
+    conditions: [...left, ...conditions],
+  })
   const core = whenAll(left, substituteStmts(chain.at(-1)!.body, values))
   const deepest = clones.findLastIndex((l) => conditions.some((c) => mentions(c, l.var)))
   const nest = clones.reduceRight<Body>(
@@ -242,32 +271,6 @@ function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a:
 }
 
 const inside = (s: Stmt, x: Stmt): boolean => s === x || bodiesOf(s).some((b) => b.some((y) => inside(y, x)))
-
-interface Write {
-  readonly index: readonly Expr[]
-  /** The loops around it inside of the one asked about. */
-  readonly path: readonly For[]
-  readonly stmt: Store | Reduce
-}
-
-/**
- * The only statement of the producer that writes the buffer, within the loop: after an iteration its elements are as they
- * will be, whether a condition in it held or not.
- */
-function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string): Write {
-  const writes = accessesOf([producer]).filter((a) => a.mode === 'write' && a.buffer === buffer)
-  const mine = accessesOf(at.loop.body).filter((a) => a.mode === 'write' && a.buffer === buffer)
-  const [write] = mine
-  const element = write && (write.stmt.kind === 'store' || write.stmt.kind === 'reduce')
-  if (writes.length !== 1 || !element)
-    return cx.refuse({
-      code: 'not-complete',
-      message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
-      loops: [at.loop],
-      hint: 'choose a loop around all that writes it',
-    })
-  return { index: write.index, path: write.path, stmt: write.stmt as Store | Reduce }
-}
 
 const conditional = (body: Body, target: Stmt): boolean =>
   body.some((s) => (s.kind === 'if' && inside(s, target)) || bodiesOf(s).some((b) => conditional(b, target)))

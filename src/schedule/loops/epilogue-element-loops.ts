@@ -1,0 +1,105 @@
+/**
+ * The loops over what an iteration produces, as a consumer at its end runs over them: where several loops of the producer write
+ * what it reads, those that run over the same elements of several buffers are one.
+ */
+
+import { linear } from '../../analysis/integers/linear.ts'
+import { accessesOf } from '../../ir/accesses.ts'
+import type { Found } from '../../ir/definitions.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import type { Context } from '../context.ts'
+
+export class ElementLoops {
+  readonly #nest: string
+  readonly #fresh: (name: string) => string
+  #loops: readonly For[] = []
+
+  constructor(nest: string, fresh: (name: string) => string) {
+    this.#nest = nest
+    this.#fresh = fresh
+  }
+
+  get loops(): readonly For[] {
+    return this.#loops
+  }
+
+  /**
+   * What the loops that write a buffer are in the consumer, by their variables. `same`: what a loop of the consumer stands for by an
+   * earlier buffer, and by this one: loops in the same place of both are one where they have the same iterations and run alike.
+   */
+  add(
+    inner: readonly For[],
+    same: readonly (readonly [known: Expr, made: Expr])[],
+  ): ReadonlyMap<string, Expr> {
+    const map = new Map<string, Expr>()
+    for (const l of inner) {
+      const known = this.#known(l, same, map)
+      const name = known?.var ?? this.#fresh(l.name)
+      map.set(l.var, variable(name))
+      if (!known) this.#loops = [...this.#loops, this.#clone(l, name, map)]
+    }
+    return map
+  }
+
+  #clone(l: For, name: string, map: ReadonlyMap<string, Expr>): For {
+    return {
+      ...l,
+      var: name,
+      nest: this.#nest,
+      mode: l.mode.kind === 'bind' ? l.mode : { kind: 'serial' },
+      extent: substitute(l.extent, map),
+      guards: l.guards.map((g) => substitute(g, map)),
+    }
+  }
+
+  #known(l: For, same: readonly (readonly [Expr, Expr])[], map: ReadonlyMap<string, Expr>): For | undefined {
+    for (const [known, made] of same) {
+      const place = termOf(made, l.var)
+      if (place === undefined) continue
+      const other = this.#loops.find((c) => termOf(known, c.var) === place)
+      if (other && alike(this.#clone(l, other.var, new Map([...map, [l.var, variable(other.var)]])), other))
+        return other
+    }
+    return undefined
+  }
+}
+
+/** The factor of a variable in a sum. */
+const termOf = (e: Expr, name: string): number | undefined =>
+  [...linear(e).terms.values()].find((t) => t.term.kind === 'var' && t.term.name === name)?.coefficient
+
+const alike = (a: For, b: For): boolean =>
+  keyOf(a.extent) === keyOf(b.extent) &&
+  a.guards.length === b.guards.length &&
+  a.guards.every((g, k) => keyOf(g) === keyOf(b.guards[k]!)) &&
+  a.reduce === b.reduce &&
+  JSON.stringify(a.mode) === JSON.stringify(b.mode)
+
+interface Write {
+  readonly index: readonly Expr[]
+  /** The loops around it inside of the one asked about. */
+  readonly path: readonly For[]
+  readonly stmt: Store | Reduce
+}
+
+/**
+ * The only statement of the producer that writes the buffer, within the loop: after an iteration its elements are as they
+ * will be, whether a condition in it held or not.
+ */
+export function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string): Write {
+  const writes = accessesOf([producer]).filter((a) => a.mode === 'write' && a.buffer === buffer)
+  const mine = accessesOf(at.loop.body).filter((a) => a.mode === 'write' && a.buffer === buffer)
+  const [write] = mine
+  const element = write && (write.stmt.kind === 'store' || write.stmt.kind === 'reduce')
+  if (writes.length !== 1 || !element)
+    return cx.refuse({
+      code: 'not-complete',
+      message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
+      loops: [at.loop],
+      hint: 'choose a loop around all that writes it',
+    })
+  return { index: write.index, path: write.path, stmt: write.stmt as Store | Reduce }
+}

@@ -1,0 +1,92 @@
+/** Attention over packed sequences: wherever they end, and however many there are. */
+import { expect, test } from 'vitest'
+import { dense, load } from '../../src/node.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
+
+interface Of {
+  readonly blocks: number
+  readonly b: number
+  readonly heads: number
+  readonly d: number
+  readonly e: number
+  readonly ends: readonly number[]
+}
+
+/** Tokens of no sequence hold NaN. */
+function inputs({ blocks, b, heads, d, e, ends }: Of, causal: number) {
+  const tokens = blocks * b
+  const used = Math.max(0, ...ends)
+  const values = (width: number, seed: number) => {
+    const x = normals(tokens * heads * width, seed)
+    return dense([blocks, b, heads, width], x.fill(Number.NaN, used * heads * width))
+  }
+  return {
+    tensors: {
+      E: dense([ends.length], Int32Array.from(ends)),
+      Q: values(d, 1),
+      K: values(d, 2),
+      V: values(e, 3),
+    },
+    params: { scale: 0.3, causal },
+  }
+}
+
+const ENDS: Readonly<Record<string, readonly number[]>> = {
+  'no sequence': [],
+  'empty sequences alone': [0, 0],
+  'empty ones among others, and some of one token': [0, 7, 7, 8, 9, 31, 31, 60],
+  'one of all tokens': [64],
+  'whole blocks': [32, 64],
+  'one token alone': [1],
+}
+
+const cases: readonly KernelCase[] = [
+  { name: 'no tokens', inputs: inputs({ blocks: 0, b: 32, heads: 1, d: 3, e: 64, ends: [0] }, 0) },
+  ...Object.entries(ENDS).flatMap(([name, ends]) =>
+    [0, 1].map(
+      (causal): KernelCase => ({
+        name: `${name}, causal ${causal}`,
+        inputs: inputs({ blocks: 2, b: 32, heads: causal + 1, d: 17 - causal, e: 64, ends }, causal),
+      }),
+    ),
+  ),
+]
+
+kernelSuite({
+  file: 'kernels/ragged-attention.spt',
+  alsoWith: [
+    ['ragged_attention', 'gpu', 64, 64, 4, 8],
+    ['ragged_attention', 'gpu', 32, 128],
+  ],
+  cases: (_, schedule) => (schedule === 'found' ? cases.filter((c) => c.name.includes('one token')) : cases),
+})
+
+test('other sequences in each run of one prepared kernel, of which none sees another', async () => {
+  const of = { blocks: 5, b: 4, heads: 2, d: 3, e: 8 }
+  const device = createCpuDevice()
+  const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention')
+  const compiled = await kernel.schedule('cpu', 4, 8, 2).compile(device)
+  const prepared = await compiled.prepare(inputs({ ...of, ends: [20, 20, 20] }, 1))
+  for (const ends of [
+    [3, 3, 17],
+    [0, 0, 0],
+    [20, 20, 20],
+    [1, 2, 3],
+    [4, 8, 20],
+  ]) {
+    const { E, V } = inputs({ ...of, ends }, 1).tensors
+    // The first sequence holds NaN: none but its own rows do then.
+    await prepared.write('E', E.values as Int32Array)
+    await prepared.write('V', (V.values as Float32Array).fill(Number.NaN, 0, ends[0]! * of.heads * of.e))
+    await prepared.run()
+    const verified = await prepared.verify()
+    expect(verified.problems).toEqual([])
+    const O = (await prepared.read('O')).values as Float32Array
+    const rows = Array.from({ length: 20 }, (_, t) => O.slice(t * 16, (t + 1) * 16))
+    expect(rows.map((r) => r.some(Number.isNaN))).toEqual(rows.map((_, t) => t < ends[0]!))
+    expect(rows.map((r) => r.every((x) => x === 0))).toEqual(rows.map((_, t) => t >= ends[2]!))
+  }
+  prepared.free()
+  await device.dispose()
+})
