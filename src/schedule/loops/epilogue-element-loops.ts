@@ -9,7 +9,7 @@ import type { Found } from '../../ir/definitions.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
 export class ElementLoops {
@@ -76,7 +76,7 @@ const alike = (a: For, b: For): boolean =>
   a.guards.length === b.guards.length &&
   a.guards.every((g, k) => keyOf(g) === keyOf(b.guards[k]!)) &&
   a.reduce === b.reduce &&
-  JSON.stringify(a.mode) === JSON.stringify(b.mode)
+  sameData(a.mode, b.mode)
 
 interface Write {
   readonly index: readonly Expr[]
