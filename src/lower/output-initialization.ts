@@ -10,14 +10,15 @@
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { type Axis, type DenseAxis, endsBy, isDense, isDenseRoot, isFused } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr, int, variable } from '../ir/expr.ts'
-import { buffersRead, freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { type Axis, type DenseAxis, endsBy, isDense, isDenseRoot } from '../ir/axis.ts'
+import { ceildiv, constant, type Expr, int } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
-import type { Assign, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
-import { readsOf1, walkStmts1, writtenBy } from '../ir/stage1-tree.ts'
+import type { Iter, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+import { walkStmts1 } from '../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
+import { isReadAlike, members, type Writer } from './read-alike.ts'
 
 export interface Initialisation {
   /** Reductions that start their targets at the identity inside their own nest. */
@@ -26,15 +27,6 @@ export interface Initialisation {
   readonly fills: readonly { readonly buffer: string; readonly value: Expr }[]
   /** Conditions that have to stand inside of the loops of reductions, where elements have started. */
   readonly inside: ReadonlySet<Expr>
-}
-
-interface Writer {
-  readonly stmt: Assign | Reduce1
-  readonly target: number
-  readonly enclosing: readonly Iteration[]
-  readonly conditional: boolean
-  /** What the names stand for that conditions may mention. */
-  readonly lets: ReadonlyMap<string, Expr>
 }
 
 /** `outside`: conditions that stand around the loops, whatever they ask of. */
@@ -110,59 +102,6 @@ function isOwn(kernel: Kernel1, w: Writer): boolean {
   return inside.every((a) => a.index.map(keyOf).join() === index)
 }
 
-/**
- * Whether a (local) buffer is read, after the one nest that writes it, under its conditions alone: over the same axes, by steps of
- * which the writer has had each. Rows beyond the last of a tile are such elements: nobody asks for them.
- */
-function isReadAlike(kernel: Kernel1, w: Writer): boolean {
-  const [nest, ...inner] = w.enclosing
-  const target = w.stmt.targets[w.target]!
-  const buffer = kernel.buffers.find((b) => b.name === target.buffer)!
-  if (w.conditional || !nest || inner.length > 0 || buffer.role !== 'local') return false
-  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const written = namesOf(target.index, buffer.axes, [nest], axes)
-  const own = nest.iters.flatMap((x) => members(x, axes))
-  if (!written || !own.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
-  const where = nest.where.map((c) => substitute(c, w.lets))
-  const later = writtenBy(kernel.body.slice(kernel.body.indexOf(nest)))
-  const steps = where.every(
-    (c) =>
-      own.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&
-      [...buffersRead(c)].every((b) => !later.has(b)),
-  )
-  if (!steps) return false
-  let alike = true
-  walkStmts1(kernel.body, (s, { iterations, lets }) => {
-    const writes =
-      (s.kind === 'assign' || s.kind === 'reduce') && s.targets.some((t) => t.buffer === buffer.name)
-    if (writes && s !== w.stmt) alike = false
-    for (const l of readsOf1(s).filter((r) => r.buffer === buffer.name)) {
-      const index = l.index.map((e) => substitute(e, lets))
-      const after = kernel.body.indexOf(iterations[0]!) > kernel.body.indexOf(nest)
-      const read = s.kind !== 'iterate' && after && namesOf(index, buffer.axes, iterations, axes)
-      const asked = new Set(iterations.flatMap((it) => it.where.map((c) => keyOf(substitute(c, lets)))))
-      const theirs = read && new Map(written.map((name, k) => [name, variable(read[k]!)]))
-      if (!theirs || !where.every((c) => asked.has(keyOf(substitute(c, theirs))))) alike = false
-    }
-  })
-  return alike
-}
-
-/** The iterators that an index consists of, each over the axis at its place. */
-function namesOf(
-  index: readonly Expr[],
-  over: readonly string[],
-  around: readonly Iteration[],
-  axes: ReadonlyMap<string, Axis>,
-): readonly string[] | undefined {
-  const open = around.flatMap((it) => it.iters.flatMap((x) => members(x, axes)))
-  const names = index.map((e, k) => {
-    const by = e.kind === 'var' ? open.findLast((x) => x.name === e.name) : undefined
-    return by?.axis === over[k] ? by?.name : undefined
-  })
-  return names.every((n) => n !== undefined) && new Set(names).size === names.length ? names : undefined
-}
-
 function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: Set<Expr>): boolean {
   if (w.conditional) return false
   const target = w.stmt.targets[w.target]!
@@ -199,12 +138,6 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
 /** Whether an iterator says where in two dimensions: it visits a diagonal of them. */
 const onDiagonal = (index: readonly Expr[], iters: ReadonlyMap<string, Iter>): boolean =>
   [...iters.keys()].some((name) => index.filter((e) => mentions(e, name)).length > 1)
-
-/** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
-function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
-  const axis = axes.get(it.axis)
-  return isFused(axis) ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
-}
 
 /** Whether an iterator has a step for each element: the index speaks of it, or it is combined over, or it surely has one. */
 function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axis>): boolean {

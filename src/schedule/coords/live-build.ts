@@ -6,7 +6,6 @@
 import { denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
 import {
   add,
-  binary,
   call,
   ceildiv,
   div,
@@ -28,12 +27,10 @@ import { builtinMonoid, type Monoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
 import type { LiveFormat } from './live-format.ts'
+import { bitOf, isMarked, listedBefore, type Ranks, WORD } from './live-positions.ts'
 import { reading, type Source } from './live-reading.ts'
 import { loopOver, markSteps, placeSteps } from './live-schedule.ts'
 import type { StepSpan } from './tensor-split.ts'
-
-/** Coordinates of a word, and words of a chunk. */
-const WORD = 32
 
 export interface Built {
   readonly axes: readonly StoredAxis[]
@@ -47,6 +44,7 @@ export interface Built {
   readonly capacity: Capacity | undefined
   /** The coordinate that a group and a position have, of the axes of these names. */
   readonly listed: Load
+  readonly ranks: Ranks
   /** The group axis and that over positions, each dense to the worst case and counted. */
   readonly group: StoredAxis | null
   readonly position: StoredAxis
@@ -54,9 +52,6 @@ export interface Built {
 
 const v = (name: string): Expr => variable(name)
 const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis, kind })
-const bitOf = (place: Expr): Expr => call('shift_left', [int(1), place])
-/** Without a difference: what is below bit 31 is -2 ** 31 - 1 as one. */
-const bitsBelow = (place: Expr): Expr => call('bit_xor', [call('shift_left', [int(-1), place]), int(-1)])
 const wordsOf = (extent: Expr): Expr => ceildiv(extent, int(WORD))
 const placeOf = (many: string, one: string): Expr => add(mul(v(many), int(WORD)), v(one))
 
@@ -135,14 +130,9 @@ export function buildNests(
   const mine = placeOf(chunk, part)
   const at = add(mul(mine, int(WORD)), v(bit))
   const marked = element(marks, mine)
-  const below = call('bit_and', [marked, bitsBelow(v(bit))])
-  const before = add(
-    add(element(bases, v(chunk)), element(starts, v(chunk), v(part))),
-    call('popcount', [below]),
-  )
+  const before = listedBefore(element(bases, v(chunk)), element(starts, v(chunk), v(part)), marked, v(bit))
   // Sums of what is read may be anything to who divides them.
   const slot = format.group ? max(before, int(0)) : before
-  const isMarked = binary('ne', call('bit_and', [marked, bitOf(v(bit))]), int(0))
   const offset = unused(`${format.list}_offset`)
   // Who has the last slot fills up its group.
   const filled = select(eq(add(slot, int(1)), countOf(v(chunk))), sub(width, mod(slot, width)), int(1))
@@ -195,7 +185,7 @@ export function buildNests(
                 span.span,
               ),
             ],
-            [lt(mine, words), isMarked, ...(capacity ? [lt(slot, mul(room, width))] : [])],
+            [lt(mine, words), isMarked(marked, v(bit)), ...(capacity ? [lt(slot, mul(room, width))] : [])],
           ),
         ],
       ),
@@ -264,6 +254,7 @@ export function buildNests(
       capacity: room,
     },
     listed: element(list, ...slotNames.map(v)),
+    ranks: { marks: marks.name, bases: bases.name, starts: starts.name },
     group,
     position,
   }

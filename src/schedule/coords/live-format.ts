@@ -38,6 +38,8 @@ export interface LiveFormat {
   readonly extent: Expr
   /** What positions that hold nothing have: the coordinate of the last one, or this. */
   readonly padding: Expr | 'last'
+  /** What the map gives each axis and the list, over the tensor's axes. */
+  readonly digits: ReadonlyMap<string, Expr>
   /** The tensor's coordinates, over outer and inner axes and what is given for the listed coordinate. */
   readonly inverse: (listed: Expr) => readonly Expr[]
 }
@@ -107,6 +109,7 @@ class Recognition {
       inner,
       list: axis.name,
       extent: axis.extent,
+      digits: new Map(this.#maps).set(axis.name, coordinate),
       padding: padsWithLast(axis) ? 'last' : (paddingOf(axis) ?? axis.extent),
       inverse,
     }

@@ -4,9 +4,10 @@
  */
 import { accessesOf } from '../../analysis/coordinate-accesses.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { bool, type Expr } from '../../ir/expr.ts'
+import { bool, constant, type Expr, type Load } from '../../ir/expr.ts'
+import { startOf } from '../../ir/monoid.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { type Body1, iterationsOf, mapBodies1, rewriteBody1 } from '../../ir/stage1-tree.ts'
+import { type Body1, iterationsOf, mapBodies1, rewriteBody1, writersIn } from '../../ir/stage1-tree.ts'
 import type { SplitBuffer } from './tensor-split.ts'
 
 interface Of {
@@ -19,8 +20,8 @@ interface Of {
 }
 
 /**
- * Temporaries over the same axes that are written and read at the coordinates of iterations over the tensor and nowhere else: over
- * its positions from now on.
+ * Temporaries over the same axes that are written at the coordinates of iterations over the tensor and nowhere else: over its
+ * positions from now on. Who reads them at other coordinates finds what they started from where none is listed.
  */
 export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of): readonly SplitBuffer[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -30,16 +31,26 @@ export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of):
     const start = b.axes.indexOf(chosen[0]!.name)
     const isOver = start >= 0 && chosen.every((a, k) => b.axes[start + k] === a.name)
     const mine = accesses.filter((a) => a.buffer === b.name)
-    if (b === buffer || b.role !== 'local' || !isOver || early.has(b.name) || mine.length === 0) return []
-    const isThere = mine.every((a) =>
+    const writes = mine.filter((a) => a.mode !== 'read')
+    if (b === buffer || b.role !== 'local' || !isOver || early.has(b.name) || writes.length === 0) return []
+    const isThere = writes.every((a) =>
       over.every((axis, k) => {
         const e = a.index[start + k]!
         const by = e.kind === 'var' ? a.around.findLast((o) => o.iter.name === e.name) : undefined
         return by?.iter.axis === axis.name
       }),
     )
-    return isThere ? [{ buffer: b, parts: [b.name], start }] : []
+    return isThere ? [{ buffer: b, parts: [b.name], start, absent: startIn(kernel, b) }] : []
   })
+}
+
+/** What elements hold before the first statement: the identity of a reduction that comes first. */
+function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
+  const isOf = (t: Load): boolean => t.buffer === name
+  const first = writersIn(body).find((s) => s.targets.some(isOf))
+  return first?.kind === 'reduce'
+    ? startOf(first.reducer.identity[first.targets.findIndex(isOf)]!, dtype)
+    : constant(fill, dtype)
 }
 
 /** A statement in which `if (P[e, t] != 0)` at the coordinates of iterators is no question: each that is listed holds something. */

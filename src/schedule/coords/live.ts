@@ -22,6 +22,7 @@ import { enters } from './iteration-fission.ts'
 import { type Built, buildNests } from './live-build.ts'
 import { type LiveFormat, liveFormat } from './live-format.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
+import { positionAt } from './live-positions.ts'
 import { underMask } from './mask.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
@@ -80,6 +81,7 @@ export function applyLive(
     buffers: new Map(alongside.map((b) => [b.buffer.name, b] as const)),
     axes: new Map([...axes, ...live.axes.map((a) => [a.name, a] as const)]),
     views,
+    position: positionAt(format, built.ranks, live, over, endOf(format, built)),
     at,
   }
   const isSingle = format.inner.length === 0 && buffer.axes.length === over.length
@@ -217,13 +219,16 @@ function foundOf(
 }
 
 /** Positions behind the last listed coordinate are not visited. */
-function ended(s: Stmt1, { width }: LiveFormat, { group, position, count }: Built): Stmt1 {
-  const at = variable(position.name)
-  const place = group ? add(mul(variable(group.name), int(width)), at) : at
+function ended(s: Stmt1, format: LiveFormat, built: Built): Stmt1 {
   const [out] = rewriteStmts1([s], (x) =>
-    x.kind === 'iterate' && x.iters.some((i) => i.axis === position.name)
-      ? { ...x, where: [lt(place, count), ...x.where] }
+    x.kind === 'iterate' && x.iters.some((i) => i.axis === built.position.name)
+      ? { ...x, where: [endOf(format, built), ...x.where] }
       : undefined,
   )
   return out!
+}
+
+function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {
+  const at = variable(position.name)
+  return lt(group ? add(mul(variable(group.name), int(width)), at) : at, count)
 }

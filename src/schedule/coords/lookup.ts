@@ -39,12 +39,18 @@ export interface Lookup {
 export function lookup(l: Lookup): Expr {
   const { split, buffer } = l
   const { parts, tree } = split.instance
-  for (const p of parts) checkMap(l, p.instance)
   const fill = constant(buffer.buffer.fill, buffer.buffer.dtype)
-  const elements = parts.map((_, k) => elementOf(l, k))
-  const value = asksNothing(tree)
-    ? choose(tree, l, elements, fill)
-    : firstThatHolds(l, elements, buffer.buffer.fill, fill)
+  const chosen = (): Expr => {
+    for (const p of parts) checkMap(l, p.instance)
+    const elements = parts.map((_, k) => elementOf(l, k))
+    return asksNothing(tree)
+      ? choose(tree, l, elements, fill)
+      : firstThatHolds(l, elements, buffer.buffer.fill, fill)
+  }
+  const position = split.position?.(l.old)
+  const value = position
+    ? select(position.held, elementAt(l, 0, position.index), buffer.absent ?? fill)
+    : chosen()
   // Coordinates beyond the tensor may be mapped to ones within it.
   const range = l.old.flatMap((o, k) => (l.inRange[k] ? [] : [ge(o, int(0)), lt(o, split.over[k]!.extent)]))
   return select(all(range), value, fill)
@@ -72,9 +78,16 @@ export function lookupTarget(l: Lookup): Load {
 }
 
 function elementOf(l: Lookup, part: number): Load {
-  const { split, buffer, access } = l
   const at = coordinates(l)
-  const index = split.instance.parts[part]!.instance.map.map((m) => substitute(m, at))
+  return elementAt(
+    l,
+    part,
+    l.split.instance.parts[part]!.instance.map.map((m) => substitute(m, at)),
+  )
+}
+
+function elementAt(l: Lookup, part: number, index: readonly Expr[]): Load {
+  const { split, buffer, access } = l
   const { start } = buffer
   return load(
     buffer.parts[part]!,

@@ -1,6 +1,7 @@
 /** What a format replaces in a kernel: axes, the buffers over them, and what stands in for these part by part. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { type Axis, isAttached, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import type { Expr } from '../../ir/expr.ts'
 import type { AnyFormat, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { Views } from './attached-axes.ts'
@@ -8,6 +9,13 @@ import type { Views } from './attached-axes.ts'
 /** Where the step stands, for refusals. */
 export interface StepSpan {
   readonly span?: Span
+}
+
+/** An element of a tensor over the positions of the lists, by the tensor's coordinates, and whether there is one. */
+export interface Position {
+  readonly held: Expr
+  /** One index for each axis of the part. */
+  readonly index: readonly Expr[]
 }
 
 /** Axes of a kernel in the parts of a format. */
@@ -22,6 +30,8 @@ export interface Split {
   readonly axes: ReadonlyMap<string, Axis>
   /** Attached axes that stand for those that leave. */
   readonly views: Views
+  /** Where a part has the element at coordinates of the axes replaced, which the kernel itself found places for. */
+  readonly position?: ((coordinates: readonly Expr[]) => Position) | undefined
   readonly at: StepSpan
 }
 
@@ -30,6 +40,8 @@ export interface SplitBuffer {
   readonly parts: readonly string[]
   /** The first of its dimensions that is replaced. */
   readonly start: number
+  /** What there is where no position has the coordinates, if that is not the fill value. */
+  readonly absent?: Expr | undefined
 }
 
 export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>

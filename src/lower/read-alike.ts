@@ -1,0 +1,105 @@
+/**
+ * Temporaries that are read only where they were written: elements that nobody asks for need no initial value. Rows beyond the last
+ * of a tile are such, and slots of lists that a run fills in part.
+ */
+import { type Axis, isDense, isFused } from '../ir/axis.ts'
+import { conjuncts, type Expr, type Load, variable } from '../ir/expr.ts'
+import { buffersRead, children, evaluationGuard, mentions, substitute } from '../ir/expr-tree.ts'
+import type { Assign, Iter, Iteration, Kernel1, Reduce1 } from '../ir/stage1.ts'
+import { exprsOf1, readsOf1, walkStmts1, writtenBy } from '../ir/stage1-tree.ts'
+import { keyOf } from '../ir/structural-equality.ts'
+
+export interface Writer {
+  readonly stmt: Assign | Reduce1
+  readonly target: number
+  readonly enclosing: readonly Iteration[]
+  readonly conditional: boolean
+  /** What the names stand for that conditions may mention. */
+  readonly lets: ReadonlyMap<string, Expr>
+}
+
+/** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
+export function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
+  const axis = axes.get(it.axis)
+  return isFused(axis) ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
+}
+
+/**
+ * Whether a (local) buffer is read, after the one nest that writes it, under its conditions alone: each of what is read was
+ * written in a step of the nest, which has one for each element.
+ */
+export function isReadAlike(kernel: Kernel1, w: Writer): boolean {
+  const [nest, ...inner] = w.enclosing
+  const target = w.stmt.targets[w.target]!
+  const buffer = kernel.buffers.find((b) => b.name === target.buffer)!
+  if (w.conditional || !nest || inner.length > 0 || buffer.role !== 'local') return false
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const written = namesOf(target.index, buffer.axes, [nest], axes)
+  const own = nest.iters.flatMap((x) => members(x, axes))
+  if (!written || !own.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
+  const where = nest.where.map((c) => substitute(c, w.lets))
+  const later = writtenBy(kernel.body.slice(kernel.body.indexOf(nest)))
+  const steps = where.every(
+    (c) =>
+      own.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&
+      [...buffersRead(c)].every((b) => !later.has(b)),
+  )
+  if (!steps) return false
+  /** Whether the nest has a step for any coordinates within dense axes under its conditions; loops that are counted have an end beside these. */
+  const isFree = written.every((name, k) => {
+    const axis = axes.get(buffer.axes[k]!)
+    return isDense(axis) && (!axis.counted || where.some((c) => mentions(c, name)))
+  })
+  let alike = true
+  walkStmts1(kernel.body, (s, { iterations, lets }) => {
+    const writes =
+      (s.kind === 'assign' || s.kind === 'reduce') && s.targets.some((t) => t.buffer === buffer.name)
+    if (writes && s !== w.stmt) alike = false
+    if (!alike || !readsOf1(s).some((r) => r.buffer === buffer.name)) return
+    const after = kernel.body.indexOf(iterations[0]!) > kernel.body.indexOf(nest)
+    const around = iterations.flatMap((it) => it.where.map((c) => substitute(c, lets)))
+    const read = exprsOf1(s).flatMap((e) => readsUnder(substitute(e, lets), buffer.name, around))
+    for (const { index, asked } of read) {
+      const names = namesOf(index, buffer.axes, iterations, axes)?.map((name) => variable(name))
+      const theirs = names ?? (isFree ? index : undefined)
+      const at = new Map(theirs?.map((e, k) => [written[k]!, e] as const))
+      const holds = new Set(asked.map(keyOf))
+      const same = theirs && where.every((c) => holds.has(keyOf(substitute(c, at))))
+      if (s.kind === 'iterate' || !after || !same) alike = false
+    }
+  })
+  return alike
+}
+
+interface Read {
+  readonly index: readonly Expr[]
+  /** What holds where it is evaluated. */
+  readonly asked: readonly Expr[]
+}
+
+function readsUnder(e: Expr, buffer: string, asked: readonly Expr[]): readonly Read[] {
+  const own: readonly Read[] = isOf(e, buffer) ? [{ index: e.index, asked }] : []
+  const operands = children(e).flatMap((x, k) => {
+    if (!buffersRead(x).has(buffer)) return []
+    const guard = evaluationGuard(e, k)
+    return readsUnder(x, buffer, guard ? [...asked, ...conjuncts(guard)] : asked)
+  })
+  return [...own, ...operands]
+}
+
+const isOf = (e: Expr, buffer: string): e is Load => e.kind === 'load' && e.buffer === buffer
+
+/** The iterators that an index consists of, each over the axis at its place. */
+function namesOf(
+  index: readonly Expr[],
+  over: readonly string[],
+  around: readonly Iteration[],
+  axes: ReadonlyMap<string, Axis>,
+): readonly string[] | undefined {
+  const open = around.flatMap((it) => it.iters.flatMap((x) => members(x, axes)))
+  const names = index.map((e, k) => {
+    const by = e.kind === 'var' ? open.findLast((x) => x.name === e.name) : undefined
+    return by?.axis === over[k] ? by?.name : undefined
+  })
+  return names.every((n) => n !== undefined) && new Set(names).size === names.length ? names : undefined
+}

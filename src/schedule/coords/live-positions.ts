@@ -1,0 +1,86 @@
+/**
+ * Where a coordinate lies in the lists that a run found, of any that an index names: the words of marks say whether it is listed,
+ * and with what lies before each word how many are before it. Nothing is searched.
+ */
+import {
+  add,
+  all,
+  binary,
+  call,
+  div,
+  type Expr,
+  int,
+  type Load,
+  load,
+  max,
+  mod,
+  variable,
+} from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { inRange } from './coordinate-ranges.ts'
+import type { LiveFormat } from './live-format.ts'
+import type { Position, Split } from './tensor-split.ts'
+
+/** Coordinates of a word, and words of a chunk. */
+export const WORD = 32
+
+/** Arrays over the outer axes: bits by the word, how many are set before each chunk of words, and in a chunk before each word. */
+export interface Ranks {
+  readonly marks: string
+  readonly bases: string
+  readonly starts: string
+}
+
+export const bitOf = (place: Expr): Expr => call('shift_left', [int(1), place])
+/** Without a difference: what is below bit 31 is -2 ** 31 - 1 as one. */
+const bitsBelow = (place: Expr): Expr => call('bit_xor', [call('shift_left', [int(-1), place]), int(-1)])
+
+export const isMarked = (word: Expr, bit: Expr): Expr =>
+  binary('ne', call('bit_and', [word, bitOf(bit)]), int(0))
+
+/** How many coordinates are listed before that of a bit, of what lies before its word. */
+export const listedBefore = (base: Expr, start: Expr, word: Expr, bit: Expr): Expr =>
+  add(add(base, start), call('popcount', [call('bit_and', [word, bitsBelow(bit)])]))
+
+/** `part` is over the positions; `ends` says of its axes which are visited. */
+export function positionAt(
+  format: LiveFormat,
+  ranks: Ranks,
+  part: FormatInstance,
+  over: Split['over'],
+  ends: Expr,
+): (coordinates: readonly Expr[]) => Position {
+  const visited = [ends, ...part.inverse.flatMap((e, k) => inRange(e, over[k]!, part))]
+  return (coordinates) => {
+    const at = new Map(over.map((a, k) => [a.name, coordinates[k]!]))
+    const digit = (name: string): Expr => substitute(format.digits.get(name)!, at)
+    const outer = format.outer.map((a) => digit(a.name))
+    const element = (array: string, ...index: readonly Expr[]): Load =>
+      load(array, [...outer, ...index], 'i32')
+    const listed = digit(format.list)
+    const word = div(listed, int(WORD))
+    const [chunk, bit] = [div(word, int(WORD)), mod(listed, int(WORD))]
+    const marked = element(ranks.marks, word)
+    const before = listedBefore(
+      element(ranks.bases, chunk),
+      element(ranks.starts, chunk, mod(word, int(WORD))),
+      marked,
+      bit,
+    )
+    const width = int(format.width)
+    const places = new Map([
+      ...format.outer.map((a, k) => [a.name, outer[k]!] as const),
+      ...format.inner.map((a) => [a.name, digit(a.name)] as const),
+      ...(format.group
+        ? // Sums of what is read may be anything to who divides them.
+          ([
+            [format.group.name, div(max(before, int(0)), width)],
+            [format.position, mod(max(before, int(0)), width)],
+          ] as const)
+        : [[format.position, before] as const]),
+    ])
+    const held = [isMarked(marked, bit), ...visited.map((c) => substitute(c, places))]
+    return { held: all(held), index: part.order.map((name) => places.get(name) ?? variable(name)) }
+  }
+}
