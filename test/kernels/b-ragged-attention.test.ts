@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest'
 import { dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
+import { apart, attend } from './b-attention.ts'
 
 interface Of {
   readonly blocks: number
@@ -55,6 +57,8 @@ const cases: readonly KernelCase[] = [
 
 kernelSuite({
   file: 'kernels/ragged-attention.spt',
+  // On webgpu below, in smaller tiles.
+  onlyCuda: ['gpu', 'auto'],
   alsoWith: [
     ['ragged_attention', 'gpu', 64, 64, 4, 8],
     ['ragged_attention', 'gpu', 32, 128],
@@ -62,31 +66,44 @@ kernelSuite({
   cases: (_, schedule) => (schedule === 'found' ? cases.filter((c) => c.name.includes('one token')) : cases),
 })
 
-test('other sequences in each run of one prepared kernel, of which none sees another', async () => {
-  const of = { blocks: 5, b: 4, heads: 2, d: 3, e: 8 }
-  const device = createCpuDevice()
-  const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention')
-  const compiled = await kernel.schedule('cpu', 4, 8, 2).compile(device)
-  const prepared = await compiled.prepare(inputs({ ...of, ends: [20, 20, 20] }, 1))
-  for (const ends of [
-    [3, 3, 17],
-    [0, 0, 0],
-    [20, 20, 20],
-    [1, 2, 3],
-    [4, 8, 20],
-  ]) {
-    const { E, V } = inputs({ ...of, ends }, 1).tensors
-    // The first sequence holds NaN: none but its own rows do then.
-    await prepared.write('E', E.values as Int32Array)
-    await prepared.write('V', (V.values as Float32Array).fill(Number.NaN, 0, ends[0]! * of.heads * of.e))
-    await prepared.run()
-    const verified = await prepared.verify()
-    expect(verified.problems).toEqual([])
-    const O = (await prepared.read('O')).values as Float32Array
-    const rows = Array.from({ length: 20 }, (_, t) => O.slice(t * 16, (t + 1) * 16))
-    expect(rows.map((r) => r.some(Number.isNaN))).toEqual(rows.map((_, t) => t < ends[0]!))
-    expect(rows.map((r) => r.every((x) => x === 0))).toEqual(rows.map((_, t) => t >= ends[2]!))
-  }
-  prepared.free()
-  await device.dispose()
-})
+test.each([
+  ['cpu', 'cpu', [4, 8, 2]],
+  ['webgpu', 'gpu', [4, 8, 2, 2, 2]],
+] as const)(
+  'on %s by %s(%j), other sequences in each run of one prepared kernel, of which none sees another',
+  async (on, name, args) => {
+    const of = { blocks: 5, b: 4, heads: 2, d: 3, e: 8 }
+    const device = on === 'cpu' ? createCpuDevice() : await createNodeWebGpu()
+    const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention')
+    const compiled = await kernel.schedule(name, ...args).compile(device)
+    const prepared = await compiled.prepare(inputs({ ...of, ends: [20, 20, 20] }, 1))
+    for (const ends of [
+      [3, 3, 17],
+      [0, 0, 0],
+      [20, 20, 20],
+      [1, 2, 3],
+      [4, 8, 20],
+    ]) {
+      const { E, V } = inputs({ ...of, ends }, 1).tensors
+      // The first sequence holds NaN: none but its own rows do then.
+      await prepared.write('E', E.values as Int32Array)
+      await prepared.write('V', (V.values as Float32Array).fill(Number.NaN, 0, ends[0]! * of.heads * of.e))
+      await prepared.run()
+      const verified = await prepared.verify()
+      expect(verified.problems).toEqual([])
+      const O = (await prepared.read('O')).values as Float32Array
+      const own = (t: number): number => ends.filter((end) => end <= t).length
+      const counts = (_: number, i: number, j: number): boolean => own(i) === own(j) && own(i) < 3 && j <= i
+      const q = inputs({ ...of, ends: [20] }, 1).tensors.Q.values as Float32Array
+      const k = inputs({ ...of, ends: [20] }, 1).tensors.K.values as Float32Array
+      const expected = attend({ ...of, tokens: 20 }, { Q: q, K: k, V: V.values as Float32Array }, 0.3, counts)
+      expect(apart(O, expected)).toBeLessThan(1e-5)
+      const rows = Array.from({ length: 20 }, (_, t) => O.slice(t * 16, (t + 1) * 16))
+      expect(rows.map((r) => r.some(Number.isNaN))).toEqual(rows.map((_, t) => t < ends[0]!))
+      expect(rows.map((r) => r.every((x) => x === 0))).toEqual(rows.map((_, t) => t >= ends[2]!))
+    }
+    prepared.free()
+    compiled.release()
+    await device.dispose()
+  },
+)

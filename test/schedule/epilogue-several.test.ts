@@ -62,6 +62,9 @@ const WAYS: Readonly<Record<string, string>> = {
     ${START}; compute_at sums at joined.jo; compute_at gather at joined.jo; ${START}
     cache_write S at joined.io in register; cache_write Y at joined.io in register
     cache_read V at mix.co in shared`,
+  'all in one loop': `cache_write M at peak.jo in register; cache_write Z at total.jo in register; cache_write W at mix.jo in register
+    join (peak, total, mix, sums, gather) at peak.jo
+    cache_write S at joined.io in register; cache_write Y at joined.io in register`,
   'rows apart': `split peak.r by 2 -> (ro, ri); split total.r by 2 -> (ro, ri); split mix.r by 2 -> (ro, ri)
     reorder (peak.ro, peak.jo, peak.ri); reorder (total.ro, total.jo, total.ri); reorder (mix.ro, mix.jo, mix.ri)
     ${JOINED}; ${START}; compute_at sums at joined.jo; compute_at gather at joined.jo`,
@@ -133,6 +136,11 @@ test.each([
 ])('%s: %s', (_, code, steps, where) => {
   const way = `${JOINED}; ${steps}; ${START}; compute_at sums at joined.jo`
   expect(refusal(() => void made(way, where).compilation.loops).code).toBe(`schedule/${code}`)
+})
+
+test('what a nest starts within a loop that another reduces over is refused', () => {
+  const code = refusal(() => void made('join (peak, sums) at peak.jo').compilation.loops).code
+  expect(code).toBe('schedule/starts-in-reduction')
 })
 
 test.each([

@@ -1,5 +1,5 @@
 /** Rules of what integers are less than, from what is known of their operands. */
-import { ceildiv, type Expr } from '../../ir/expr.ts'
+import { ceildiv, type Expr, int, mul } from '../../ir/expr.ts'
 import { type Found, matcher, type Pattern } from '../../ir/patterns.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Interval, isIndex } from './interval.ts'
@@ -51,7 +51,7 @@ export const END_RULES: readonly EndRule[] = [
       }),
   },
   {
-    // c·v + rest with 0 <= rest < c, and v below the c-th part of a multiple of c.
+    // c·v + rest with 0 <= rest < c, and v below some end: that is below as many wholes, or v below the c-th part of a multiple of c.
     name: 'tiles',
     of: 'x',
     ends: ({ x }, facts) => {
@@ -62,8 +62,7 @@ export const END_RULES: readonly EndRule[] = [
         if (c < 2 || !isIndex(rangeOfSum(rest, facts.range), c)) return []
         return facts
           .ends(term)
-          .flatMap((end) => wholes(end, c))
-          .filter((n) => facts.isMultiple(n, c))
+          .flatMap((end) => [mul(end, int(c)), ...wholes(end, c).filter((n) => facts.isMultiple(n, c))])
       })
     },
   },

@@ -7,7 +7,7 @@ import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { reductionsOf } from '../../ir/reductions.ts'
+import { initsOf, reductionsOf } from '../../ir/reductions.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -22,7 +22,7 @@ import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-n
 /**
  * `join (a, b) at io`: nests that follow each other run in common loops down to `io`, a loop of one of them: an iteration
  * does what one of `a` does, then what the same one of `b` does. The loops of each stand directly inside of each other,
- * are as long and run alike (both on `block.x`, say).
+ * are as long and run alike (both on `block.x`, say); one that is a reduction loop of any is one of all.
  *
  * Refused where an iteration of one would meet another iteration of the other in memory, unless all loops in which they
  * meet are reduction loops and both only combine, by one reducer.
@@ -48,9 +48,12 @@ export const join = primitive({
     const name = nestName(cx, step.nests, 'joined')
     const bodies = others.map((m) => alike(cx, first, m))
     checkStarts(cx, members)
+    checkReductions(cx, members)
     const inner = first.chain.at(-1)!
     const joined = first.chain.reduceRight<readonly Stmt[]>(
-      (body, l) => [stmt<For>({ ...l, nest: name, body })],
+      (body, l, k) => [
+        stmt<For>({ ...l, nest: name, body, reduce: members.some((m) => m.chain[k]!.reduce) }),
+      ],
       [...inner.body, ...bodies.flat()],
     )
     const place = placeFor(cx, members)
@@ -111,7 +114,6 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
       })
     if (!sameExpr(own.extent, here(l.extent)))
       other('have different extents', 'split one of them, so that both go over the same tiles')
-    if (own.reduce !== l.reduce) other('are not both loops of a reduction')
     if (
       own.guards.length !== l.guards.length ||
       own.guards.some((g, n) => keyOf(g) !== keyOf(here(l.guards[n]!)))
@@ -149,6 +151,23 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
           loops: [earlier.top, m.top],
           hint: 'leave them nests of their own',
         })
+    }
+}
+
+/** A loop of one nest that is a reduction of another becomes one: what started within it would start before it. */
+function checkReductions(cx: Context, members: readonly Member[]): void {
+  const reduces = (k: number): Member | undefined => members.find((m) => m.chain[k]!.reduce)
+  for (const m of members)
+    for (const { reduce, path } of initsOf([m.top])) {
+      const k = m.chain.findIndex((l, n) => !l.reduce && reduces(n) && path.includes(l))
+      if (k < 0) continue
+      const { buffer } = reduce.targets[0]!
+      cx.refuse({
+        code: 'starts-in-reduction',
+        message: `${m.name} starts ${buffer} anew within ${m.chain[k]!.name}, which is a reduction loop of ${reduces(k)!.name}`,
+        loops: [m.chain[k]!, reduces(k)!.chain[k]!],
+        hint: `cache_write ${buffer} at the loop first`,
+      })
     }
 }
 
