@@ -30,8 +30,8 @@ export interface RunChoice extends Chosen {
   /** What would have been chosen by what was found, where that is another schedule. */
   readonly regret: string | null
   /**
-   * Of the schedules that runs have been led to, what each is expected to take at the first of the shares: on a line through what
-   * `time` has measured, `null` where it has not.
+   * Of the schedules that runs have been led to, what each is expected to take at the newest share that it finds: on a line through
+   * what `time` has measured, `null` where it has not.
    */
   readonly predicted: readonly Predicted[]
 }

@@ -24,9 +24,9 @@ export interface Selectable<V> {
   bind(variant: V, compiled: CompiledSchedule): Bound
 }
 
-/** What would be chosen if all shares were this one. */
-export const covering = <V>(of: Selectable<V>, share: number): V =>
-  of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, share])))
+/** What would be chosen if all shares were this one, but for that of `one`, which were 0. */
+export const covering = <V>(of: Selectable<V>, share: number, one?: string): V =>
+  of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])))
 
 interface Finding {
   readonly statistic: string
@@ -46,6 +46,10 @@ export interface Branch {
   readonly commands: readonly Command[]
   readonly times: CoveredTimes
 }
+
+/** Whether runs of the schedule tell the share. */
+export const finds = ({ findings }: Branch, statistic: string): boolean =>
+  findings.some((f) => f.statistic === statistic)
 
 export function branchOf(
   statistics: ReadonlyMap<string, Statistic>,

@@ -1,7 +1,7 @@
 /**
  * A prepared kernel whose schedule is chosen by what its runs find: how much of a tensor a format `live in place` covers. Each run
  * takes the schedule that the choice gives for the newest coverage there is. A schedule that finds it leaves it behind, as lengths
- * of lists; behind others, now and then, the launches of one that does are run alone. It is read back while nobody waits.
+ * of lists; of what it does not find, now and then, the launches of one that does are run alone. It is read back while nobody waits.
  */
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
@@ -13,7 +13,7 @@ import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { foundShare } from './coverage.ts'
 import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
-import { type Branch, branchOf, covering, type Selectable } from './selection-branch.ts'
+import { type Branch, branchOf, covering, finds, type Selectable } from './selection-branch.ts'
 
 /** Samples are at most so many runs apart. */
 const MOST_APART = 16
@@ -29,8 +29,8 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   #chosen: Chosen
   /** By what it was chosen, and what was found since. */
   #covered: Readonly<Record<string, FoundShare>>
-  /** What tells the coverage where the schedule that runs does not. */
-  #observer: Branch | undefined
+  /** What tells a share where the schedule that runs does not; `null` where nothing can. */
+  readonly #observers = new Map<string, Branch | null>()
   /** Whether something was found since the latest decision. */
   #isNews = false
   /** Runs under this schedule; that of the next sample. */
@@ -79,10 +79,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     let made: Selection<V> | undefined
     try {
       made = await Selection.#made(of, covering(of, 0))
-      const { findings, commands, executable } = made.#now
+      const { findings, commands } = made.#now
       if (findings.length > 0 && commands.length > 0) {
-        await executable.program.device.run(commands)
-        await made.#read(made.#now, 'given')
+        await made.#observe()
+        for (const branch of [made.#now, ...made.#others()]) await made.#sample(branch, 'given')
         await made.next()
         return made
       }
@@ -102,11 +102,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   }
 
   get choice(): RunChoice {
-    const covered = Object.values(this.#covered)[0]?.value ?? 1
-    const predicted = [...this.#branches.values()].map(({ text, times, findings }) => ({
+    const predicted = [...this.#branches.values()].map(({ text, times, findings: [own] }) => ({
       text,
       // What is not found makes no difference.
-      milliseconds: times.at(findings.length > 0 ? covered : 0),
+      milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
     }))
     return { ...this.#chosen, covered: this.#covered, regret: this.#regret(), predicted }
   }
@@ -142,21 +141,20 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   }
 
   ran(milliseconds?: number): Promise<void> | undefined {
-    const { device } = this.#now.executable.program
-    this.#runs++
-    const own = this.#now.findings.length > 0
-    if (!own && milliseconds !== undefined) this.#now.times.add(0, milliseconds)
-    const branch = own ? this.#now : this.#observer
-    if (!branch || (!own && this.#runs < this.#sampled)) return undefined
-    if (!own) this.#sampled += Math.min(this.#sampled, MOST_APART)
+    const now = this.#now
+    const [own] = now.findings
+    if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
+    const others = ++this.#runs < this.#sampled ? [] : this.#others()
+    if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_APART)
+    if (!own && others.length === 0) return undefined
     const read = async (): Promise<void> => {
-      if (!own) await device.run(branch.commands)
-      await this.#read(branch, own ? 'last run' : 'sample')
-      const share = this.#found.get(branch.findings[0]!.statistic)
-      if (own && milliseconds !== undefined && share) branch.times.add(share.value, milliseconds)
+      if (own) await this.#read(now, 'last run')
+      const share = own && this.#found.get(own.statistic)
+      if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
+      for (const branch of others) await this.#sample(branch, 'sample')
     }
     // Nothing is ever under way there.
-    if (device.kind === 'cpu') return read()
+    if (now.executable.program.device.kind === 'cpu') return read()
     this.#later(read)
     return undefined
   }
@@ -167,6 +165,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
 
   async ahead(): Promise<void> {
     for (const share of [0, 1]) await this.#with(covering(this.#of, share), () => undefined)
+    for (const name of this.#live) await this.#with(covering(this.#of, 1, name), () => undefined)
   }
 
   async write(name: string, update: Tensor | BareValues): Promise<void> {
@@ -187,6 +186,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     this.#isFreed = true
     for (const { executable } of this.#branches.values()) if (executable !== this.owner) executable.free()
     this.owner.free()
+  }
+
+  get #live(): readonly string[] {
+    return liveOf(this.#of.statistics).map(([name]) => name)
   }
 
   get #values(): ReadonlyMap<string, number> {
@@ -216,18 +219,40 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return branch
   }
 
-  /** What is chosen where nothing is covered finds out how much is; where it is refused, nothing does. */
+  /** Of what the schedule that runs does not find, whatever does. */
+  #others(): readonly Branch[] {
+    const names = this.#live.filter((name) => !finds(this.#now, name))
+    return [...new Set(names.flatMap((name) => this.#observers.get(name) ?? []))]
+  }
+
   #observe(): Promise<void> | undefined {
-    if (this.#observer || this.#now.findings.length > 0) return undefined
-    const variant = orRefused(() => covering(this.#of, 0))
-    if (variant instanceof SptError) return undefined
-    const found = this.#with(variant, (branch) => {
-      if (branch.findings.length > 0 && branch.commands.length > 0) this.#observer = branch
-      return undefined
-    })
-    return found?.catch((e: unknown) => {
-      if (!(e instanceof SptError)) throw e
-    })
+    const unseen = this.#live.filter((name) => !finds(this.#now, name) && !this.#observers.has(name))
+    if (unseen.length === 0) return undefined
+    const all = async (): Promise<void> => {
+      for (const name of unseen) this.#observers.set(name, await this.#observerOf(name))
+    }
+    return all()
+  }
+
+  /** What is chosen where nothing of it is covered finds out how much is; where that is refused, nothing does. */
+  async #observerOf(name: string): Promise<Branch | null> {
+    let found: Branch | null = null
+    for (const others of [1, 0])
+      try {
+        await this.#with(covering(this.#of, others, name), (branch) => {
+          if (finds(branch, name) && branch.commands.length > 0) found ??= branch
+          return undefined
+        })
+        if (found) return found
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+      }
+    return null
+  }
+
+  async #sample(branch: Branch, from: FoundShare['from']): Promise<void> {
+    await branch.executable.program.device.run(branch.commands)
+    await this.#read(branch, from)
   }
 
   /** At once where it has been made before; not at all where it cannot be. */

@@ -179,6 +179,65 @@ test('and on webgpu', async () => {
   )
 }, 3_600_000)
 
+/** Rules against each other: each run goes where the shares lead that were found last, of formats that did not run by samples. */
+async function settles(on: Device, { sizes: [m, n, k], limit, patterns }: Case): Promise<void> {
+  const text = `${LIVE.panels.text}
+${LIVE.blocks.text}
+${KERNELS.left}
+schedule product.rows { A as panels(2, 1) live in place }
+schedule product.tiles { A as blocks(2, 2) live in place }
+schedule product.plain { split mul.j by 2 }
+schedule product.auto choose {
+  when (covered(A, blocks(2, 2)) < ${limit} and covered(A, blocks(2, 2)) < 1.2 * covered(A, panels(2, 1))) tiles
+  when (covered(A, panels(2, 1)) < ${limit}) rows
+  otherwise plain
+}`
+  const program = await load(text)
+  const B = dense([k, n], pattern(k * n, 1, 5, 0))
+  let prepared: PreparedKernel | undefined
+  for (const { share, seed } of patterns) {
+    const A = dense([m, k], pattern(m * k, share, seed, 0))
+    const of = (name: string, ...args: number[]): number => {
+      const { parts } = program.format(name, ...args).convert(A)
+      return parts.reduce((sum, p) => sum + p.tensor.values!.length, 0) / (m * k)
+    }
+    const [blocks, rows] = [of('blocks', 2, 2), of('panels', 2, 1)]
+    const best = blocks < limit && blocks < 1.2 * rows ? 'tiles' : rows < limit ? 'rows' : 'plain'
+    if (prepared) await prepared.write('A', A.values!)
+    else {
+      prepared = await (await program.kernel().compile(on)).prepare({ tensors: { A, B } })
+      expect(prepared.choice!.text).toBe(best)
+    }
+    const expected = A.values!
+    // Samples are at most 16 runs apart, and one change may follow another.
+    for (let run = 0; run < 36; run++) {
+      await prepared.run()
+      await prepared.known()
+    }
+    expect(prepared.choice!.text).toBe(best)
+    const C = (await prepared.read('C')).values!
+    for (let e = 0; e < m * n; e++) {
+      let sum = 0
+      for (let q = 0; q < k; q++)
+        sum += Number(expected[Math.floor(e / n) * k + q]) * Number(B.values![q * n + (e % n)])
+      expect(C[e]).toBe(sum)
+    }
+  }
+  prepared?.free()
+}
+
+test('of several formats the one that its coverage speaks for runs', async () => {
+  const cpu = await devices.cpu()
+  await fc.assert(
+    fc.asyncProperty(cases(4, ['panels']), (c) => settles(cpu, c)),
+    { numRuns: runs(10) },
+  )
+  await fc.assert(
+    fc.asyncProperty(cases(2, ['panels']), (c) => settles(webgpu, c)),
+    { numRuns: runs(1) },
+  )
+}, 3_600_000)
+
 test('of what another kernel writes, and of tensors in other formats, runs tell', async () => {
   const cpu = await devices.cpu()
   const text = (live: string, condition = 'covered(A, panels(2, 2))') => `${LIVE.panels.text}
