@@ -34,6 +34,9 @@ export function reductionsOf(body: Body): readonly FoundReduce[] {
   return out
 }
 
+/** Whether iterations combine into the same elements: a copy that is filled within a reduction has its loops, and combines nothing. */
+export const combinesIn = (loop: For): boolean => loop.reduce && reductionsOf([loop]).length > 0
+
 /**
  * The reductions that carry their initialisation: it stands before the outermost reduction loop of the path, or
  * before the statement itself where there is none.

@@ -11,7 +11,7 @@ import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { reductionsOf } from '../ir/reductions.ts'
+import { combinesIn, reductionsOf } from '../ir/reductions.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Body } from '../ir/tree.ts'
 import type { Context } from './context.ts'
@@ -184,8 +184,7 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
 
 /** Whether iterations of the loop may combine into common elements: such a loop is refused. */
 export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
-  // A copy that is filled within a reduction combines nothing.
-  if (!loop.reduce || reductionsOf([loop]).length === 0) return
+  if (!combinesIn(loop)) return
   cx.refuse({
     code: 'reduction-loop',
     message: `${verb}: iterations of ${loop.name} combine into the same elements`,

@@ -4,7 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
+import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { loopsOf } from '../../src/ir/definitions.ts'
 import { printExpr } from '../../src/ir/print-stage2.ts'
 import { walkStmts } from '../../src/ir/tree.ts'
 import { reference } from '../../src/reference/index.ts'
@@ -160,6 +162,19 @@ test.each(
       parameters(2),
     )
 })
+
+/** Copies that threads read a vector of elements into stand inside of the reduction over a word, and combine nothing. */
+test.each(['panels(1, 4)', 'strips(8, 1)', 'rows_of(2, 3)', 'blocks(1, 4)'] as const)(
+  'the schedules that come with the nests keep every invariant: %s',
+  (format) => {
+    const [name] = format.split('(') as [keyof typeof LIVE]
+    const text = `${LIVE[name].text}\n${KERNELS.left}\nschedule product.s { A as ${format} live in place }`
+    const c = parseProgram(text).kernel().schedule('s').compilation.parallel()
+    expect(c.loops.body.flatMap((s) => loopsOf([s])).some((l) => l.mode.kind === 'vectorize')).toBe(true)
+    verifyStage(c.loops)
+    c.observe(verifyPass, { lanes: 32 })
+  },
+)
 
 test('a capacity that is just enough, and one that is not', async () => {
   await fc.assert(
