@@ -54,7 +54,7 @@ export abstract class Steps<K> extends Uncloneable {
    * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, where
    * `fuse` has them one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
    *
-   * @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` and `mask` do
+   * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
    */
   live(
     buffer: string,
@@ -72,6 +72,13 @@ export abstract class Steps<K> extends Uncloneable {
     const last = args.at(-1)
     const options = typeof last === 'object' && last !== null ? last : {}
     expectOptions('live', options, ['capacity', 'total', 'for'])
+    for (const [name, n] of Object.entries(options))
+      expectArgument(
+        typeof n !== 'number' || (Number.isInteger(n) && n >= 0 && n < 2 ** 31),
+        `${name} of live`,
+        n,
+        'an integer from 0 to 2147483647, or an expression over sizes',
+      )
     const given = Object.entries(options).flatMap(([name, x]) =>
       x === undefined ? [] : [[name, typeof x === 'number' ? int(x) : x] as const],
     )

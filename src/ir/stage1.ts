@@ -158,6 +158,8 @@ export interface Capacity {
   readonly width: number
   /** Over sizes. */
   readonly capacity: Expr
+  /** Where it is asked for. */
+  readonly span?: Span | undefined
 }
 
 /** What each run finds of a dense tensor, which stays where it is: the lists of a format. */
@@ -173,6 +175,8 @@ export interface Found {
   readonly width: number
   /** Slots for values that a listed coordinate has. Over sizes. */
   readonly slots: Expr
+  /** Of the step that has them found. */
+  readonly span?: Span | undefined
 }
 
 /** Steps on the loops of a nest where a schedule names none of them, and devices have threads: the first legal ones are taken. */

@@ -65,15 +65,17 @@ function refuse(
         ? `the number of blocks on ${of.axis}`
         : of.kind === 'index'
           ? `an index of ${of.buffer}`
-          : 'a condition'
-  const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : undefined)
+          : of.kind === 'room'
+            ? `the room for ${of.axis}`
+            : 'a condition'
+  const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : of.kind === 'room' ? of.span : undefined)
   fail({
     code: 'plan/overflow',
     message: `${what} in ${launch} does not fit 32 bits: ${reaches}`,
     ...(span ? { span } : {}),
     expected: `from ${LOWEST} to ${HIGHEST}: kernels of ${plan.name} count and address in 32 bits`,
     hint:
-      of.kind === 'index' || of.kind === 'condition'
+      of.kind !== 'loop' && of.kind !== 'grid'
         ? 'use smaller sizes, or divide before multiplying'
         : 'use smaller sizes, or fuse fewer loops: loops inside one another count further than one loop',
   })

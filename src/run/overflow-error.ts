@@ -8,7 +8,7 @@ import type { ValueArray } from '../storage/tensor.ts'
 /** What is wrong with the counts of a run, if anything. */
 export function overflow(
   kernel: string,
-  { axis, width, capacity }: Capacity,
+  { axis, width, capacity, span }: Capacity,
   counts: ValueArray,
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
@@ -20,6 +20,7 @@ export function overflow(
   return new SptError({
     code: 'run/overflow',
     message: `${kernel} found ${positions} positions of ${axis}, and there is room for ${room} (${printExpr1(capacity)})`,
+    ...(span && { span }),
     expected: `a capacity of at least ${positions}`,
     hint: 'give more after `capacity`, or leave it out: then there is room for all that there could be',
   })

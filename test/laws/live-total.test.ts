@@ -2,8 +2,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/printed-trace.ts'
-import { type Device, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
+import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
 
 const textOf = (room: string, fused: boolean): string => `
 import { gated } from "sparsetile/kernels/mixture-of-experts.spt"
@@ -49,7 +50,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test('a run has what there is room for, or says how much it found', async () => {
     await fc.assert(
       fc.asyncProperty(cases, async ({ c: { n, m, s, room, fused }, patterns }) => {
-        const program = await load(textOf(`${room < 0 ? `0 - ${-room}` : room} in all`, fused))
+        // Below 0 for these sizes.
+        const text = textOf(`${room < 0 ? 'm - 41' : room} in all`, fused)
+        const program = await load(text)
         const compiled = await program.kernel('k').schedule('s', s).compile(device)
         const X = Int32Array.from({ length: m * D }, (_, x) => (x % 7) - 3)
         const prepared = await compiled.prepare({
@@ -79,6 +82,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             expect(error!.message).toContain(
               `run/overflow: k found ${groups} positions of go, and there is room for ${Math.max(0, room)} (`,
             )
+            const { start, end } = error!.diagnostics[0]!.span!
+            expect(text.slice(start, end)).toMatch(/^P as .* in all$/)
           } else {
             expect(error).toBeNull()
             expect((await prepared.read('Y')).values).toEqual(Y)
@@ -89,6 +94,58 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { numRuns: runs(kind === 'cpu' ? 40 : 4), interruptAfterTimeLimit: 60_000 },
     )
   }, 120_000)
+})
+
+test.each(['', ' in all'])(
+  'room that 32 bits cannot count is refused before anything runs: capacity%s',
+  async (all) => {
+    const cpu = await devices.cpu()
+    const text = textOf(`3 - m * f${all}`, true).replace('k.s(s = 2)', 'k.s(s = 2, f = 1)')
+    const program = await load(text)
+    const wide = fc.record({
+      m: fc.integer({ min: 2, max: 9 }),
+      wraps: fc.integer({ min: 1, max: 3 }),
+      more: fc.integer({ min: 0, max: 3 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(wide, async ({ m, wraps, more }) => {
+        // As 32 bits have it, next to nothing.
+        const factor = Math.min(Math.floor((wraps * 2 ** 32) / m) + more, 2 ** 31 - 1)
+        const compiled = await program.kernel('k').schedule('s', 2, factor).compile(cpu)
+        const tensors = {
+          P: dense([3, m], new Int32Array(3 * m).fill(2), 'i32'),
+          X: dense([m, D], new Int32Array(m * D).fill(1), 'i32'),
+        }
+        const error = await compiled.run({ tensors }).then(
+          () => null,
+          (e: SptError) => e,
+        )
+        const [{ code, message, span }] = error!.diagnostics as [Diagnostic]
+        expect([code, message]).toEqual([
+          'plan/overflow',
+          expect.stringMatching(`the room for go in k does not fit 32 bits: .*m \\* ${factor}`),
+        ])
+        expect(text.slice(span!.start, span!.end)).toContain('m * f')
+      }),
+      { numRuns: runs(2) },
+    )
+    await cpu.dispose()
+  },
+)
+
+test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused: %s', async (room) => {
+  const text = textOf(room, true).replace('k.s(s = 2)', 'k.s(s = 2, w = 1)')
+  const program = await load(text)
+  const { code, span, message, hint } = refusal(() => program.kernel('k').schedule('s').compilation)
+  expect(code).toBe('schedule/live-capacity')
+  expect(message).toContain(`a capacity of ${room === 'w - 3' ? -2 : -1} is below 0`)
+  expect(hint).toContain('leave out')
+  expect(text.slice(span!.start, span!.end)).toBe(`P as gated(s) live in place capacity ${room}`)
+  for (const n of [-1, 1.5, Number.NaN, 2 ** 31])
+    for (const name of ['capacity', 'total'])
+      expect(refusal(() => program.kernel('k').live('P', 'gated', 2, { [name]: n })).code).toBe(
+        'api/argument',
+      )
 })
 
 test('room in all is part of the step, and what lies between iterations is no larger', async () => {

@@ -5,7 +5,7 @@ import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { printExpr } from '../../src/ir/print-stage2.ts'
 import { walkStmts } from '../../src/ir/tree.ts'
@@ -218,11 +218,16 @@ test('a capacity that is just enough, and one that is not', async () => {
             const axis = s.format === 'blocks' ? 'jo' : 'go'
             const ran = prepared.run().then(
               () => 'right',
-              (e: SptError) => `${e.diagnostics[0]!.code}: ${e.diagnostics[0]!.message}`,
+              (e: SptError) => {
+                const [{ code, message, span }] = e.diagnostics as [Diagnostic]
+                return `${code}: ${message}: ${withRoom(room, '').slice(span?.start, span?.end)}`
+              },
             )
             if (room < needed)
               expect(await ran).toMatch(
-                `run/overflow: product found ${needed} positions of ${axis}, and there is room for ${room} (`,
+                new RegExp(
+                  `^run/overflow: product found ${needed} positions of ${axis}, and there is room for ${room} \\(.*: A as .* capacity ${room}$`,
+                ),
               )
             else expect(await ran).toBe('right')
             // What fits is there, and a run that needs less is right again.

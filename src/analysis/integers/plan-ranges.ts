@@ -6,6 +6,7 @@
  * Arithmetic on data wraps as i32 does, and so does what the text of a kernel computes as a value or compares: the reference
  * wraps there too. What leads to an iteration or to an element is exact, or reported.
  */
+import type { Span } from '../../ast/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { children, substitute } from '../../ir/expr-tree.ts'
 import type { For, Launch, Plan, Stmt } from '../../ir/loops.ts'
@@ -23,10 +24,16 @@ export interface Overflow extends Over {
     | { readonly kind: 'grid'; readonly axis: ThreadAxis }
     | { readonly kind: 'condition' }
     | { readonly kind: 'index'; readonly buffer: string }
+    | { readonly kind: 'room'; readonly axis: string; readonly span?: Span | undefined }
 }
 
 /** The first place where a plan leaves 32 bits for some sizes of the box, if there may be one. */
 export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
+  // The host compares with it what a run found: it has to be what devices make of it.
+  for (const { axis, capacity, span } of plan.capacities ?? []) {
+    const { over } = new Ranges(plan.buffers, box, true).of(capacity, scopeOf(new Map()))
+    if (over) return { launch: plan.name, of: { kind: 'room', axis, span }, ...over }
+  }
   for (const step of plan.steps) {
     if (step.kind === 'clear') continue
     // What conditions say is only asked where it matters: near the limit.

@@ -252,6 +252,7 @@ export function buildNests(
       counts: counts.name,
       width: format.width,
       capacity: room,
+      ...span,
     },
     listed: element(list, ...slotNames.map(v)),
     ranks: { marks: marks.name, bases: bases.name, starts: starts.name },

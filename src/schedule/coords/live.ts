@@ -10,8 +10,9 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
 import { isDense, listedAxis, type StoredAxis } from '../../ir/axis.ts'
+import { evaluate } from '../../ir/evaluate.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
+import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type Body1, readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
@@ -42,7 +43,7 @@ interface LiveUse extends InstantiateUse {
   readonly for?: readonly string[] | undefined
 }
 
-/** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, and as `as` and `mask` do */
+/** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do */
 export function applyLive(
   shared: Kernel1,
   step: LiveUse,
@@ -51,6 +52,7 @@ export function applyLive(
   at: StepSpan,
 ): Kernel1 {
   checkDense(shared, tensor, chosen, at)
+  checkRoom(step, at)
   const written = writtenUpTo(shared, tensor, at)
   const carried = new Set(step.for)
   const asked = [...carried].reduce((k, nest) => underMask(k, { nest, buffer: tensor.name, ...at }), shared)
@@ -100,7 +102,7 @@ export function applyLive(
     ],
     body: [...kernel.body.slice(0, written), ...built.nests, ...body],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
-    found: [...(kernel.found ?? []), foundOf(step, tensor.name, format, built)],
+    found: [...(kernel.found ?? []), { ...foundOf(step, tensor.name, format, built), ...at }],
     defaults: [...(kernel.defaults ?? []), ...built.defaults],
   }
   return withKinds(next, live.axes, instance.text, at)
@@ -123,6 +125,21 @@ function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at
       ...at,
       expected: 'a dense tensor',
       hint: 'leave out `live`',
+    })
+}
+
+/** What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a mistake. */
+function checkRoom({ capacity, total }: LiveUse, at: StepSpan): void {
+  const room = capacity ?? total
+  if (!room || freeVars(room).size > 0) return
+  const value = Number(evaluate(room, new Map()))
+  if (value < 0)
+    fail({
+      code: 'schedule/live-capacity',
+      message: `a capacity of ${value} is below 0`,
+      ...at,
+      expected: 'how many positions there is room for, over sizes and parameters',
+      hint: 'leave out `capacity`: then there is room for all that there could be',
     })
 }
 
