@@ -15,7 +15,7 @@ const isThread = (e: Expr): boolean => e.kind === 'builtin' && levelOf(e.axis) =
 export function privatizeTiles(body: Body): Body {
   const tiles = new Map<string, Buffer>()
   walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register' && !s.buffer.memory && !s.buffer.padding)
+    if (s.kind === 'alloc' && s.buffer.scope === 'register' && !s.buffer.padding)
       tiles.set(s.buffer.name, s.buffer)
   })
   const indices = new Map<string, (readonly Expr[])[]>()
@@ -24,11 +24,14 @@ export function privatizeTiles(body: Body): Body {
     else if (tiles.has(a.buffer)) indices.set(a.buffer, [...(indices.get(a.buffer) ?? []), a.index])
   }
   const kept = new Map<string, readonly boolean[]>()
-  for (const [name, { shape }] of tiles) {
+  for (const [name, { shape, memory }] of tiles) {
+    // The last dimensions are those of a declared memory's tiles, which threads hold together.
+    const before = shape.length - (memory?.shape.length ?? 0)
     const all = indices.get(name) ?? []
     const [first] = all
     const keeps = shape.map(
-      (_, d) => !first || !isThread(first[d]!) || all.some((i) => keyOf(i[d]!) !== keyOf(first[d]!)),
+      (_, d) =>
+        d >= before || !first || !isThread(first[d]!) || all.some((i) => keyOf(i[d]!) !== keyOf(first[d]!)),
     )
     if (keeps.includes(false)) kept.set(name, keeps)
   }

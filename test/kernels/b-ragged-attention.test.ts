@@ -1,8 +1,10 @@
 /** Attention over packed sequences: wherever they end, and however many there are. */
 import { expect, test } from 'vitest'
+import { toF16 } from '../../src/ir/half.ts'
 import { dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { interpreted } from '../support/interpreted.ts'
 import { type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
 import { apart, attend } from './b-attention.ts'
 
@@ -64,6 +66,87 @@ kernelSuite({
     ['ragged_attention', 'gpu', 32, 128],
   ],
   cases: (_, schedule) => (schedule === 'found' ? cases.filter((c) => c.name.includes('one token')) : cases),
+})
+
+const half = (shape: readonly number[], seed: number) =>
+  dense(
+    shape,
+    Uint16Array.from(
+      normals(
+        shape.reduce((a, b) => a * b, 1),
+        seed,
+      ),
+      toF16,
+    ),
+    'f16',
+  )
+
+const halves = ({ blocks, b, heads, d, e, ends }: Of, causal: number) => ({
+  tensors: {
+    E: dense([ends.length], Int32Array.from(ends)),
+    Q: half([blocks, b, heads, d], 1),
+    K: half([blocks, b, heads, d], 2),
+    V: half([blocks, b, heads, e], 3),
+  },
+  params: { scale: 0.3, causal },
+})
+
+kernelSuite({
+  file: 'kernels/ragged-attention-f16.spt',
+  // On webgpu below, in smaller tiles.
+  onlyCuda: ['gpu', 'auto', 'mma'],
+  alsoWith: [['ragged_attention_f16', 'mma', 64, 128, 128]],
+  cases: (_, schedule) =>
+    Object.entries(ENDS)
+      .filter(([name]) => schedule !== 'found' || name.includes('one token'))
+      .map(
+        ([name, ends], k): KernelCase => ({
+          name: `f16, ${name}`,
+          inputs: halves({ blocks: 1, b: 64, heads: 2, d: 9, e: 64, ends }, k % 2),
+        }),
+      ),
+})
+
+test.each([0, 1])(
+  'ragged_attention_f16.mma, causal %d, every step of it interpreted',
+  async (causal) => {
+    const of = { blocks: 3, b: 64, heads: 1, d: 64, e: 64 }
+    const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
+    const { tensors, params } = halves({ ...of, ends: [20, 20, 75, 100] }, causal)
+    const given = { tensors, params: { ...params, ...of, sequences: 4 } }
+    const run = (schedule: string, ...args: number[]) =>
+      Array.from(interpreted(kernel.schedule(schedule, ...args), given).get('O')!, Number)
+    const [got, plain] = [run('mma'), run('cpu')]
+    expect(got).toEqual(plain)
+    expect(got.findLastIndex((x) => x !== 0)).toBe(100 * of.e - 1)
+  },
+  300_000,
+)
+
+test('a warp has its own rows alone in its registers', async () => {
+  const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
+  const text = kernel
+    .schedule('mma')
+    .emit('cuda')
+    .map((t) => t.text)
+    .join('\n')
+  expect(text).toContain('mma.sync')
+  expect(text).not.toMatch(/float \w+\[\d+\];/)
+})
+
+test('ragged_attention_f16.gpu on webgpu, in small tiles', async () => {
+  const device = await createNodeWebGpu()
+  const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
+  const compiled = await kernel.schedule('gpu', 8, 8, 2, 4, 4).compile(device)
+  for (const ends of [[3, 3, 17], [32], [], [8, 16]]) {
+    const given = halves({ blocks: 4, b: 8, heads: 2, d: 6, e: 8, ends }, ends.length % 2)
+    const prepared = await compiled.prepare(given)
+    await prepared.run()
+    expect((await prepared.verify()).problems).toEqual([])
+    prepared.free()
+  }
+  compiled.release()
+  await device.dispose()
 })
 
 test.each([
