@@ -22,15 +22,27 @@ export type Values = Float32Array | Uint16Array
 /** More random values than these are the same ones again. */
 const DIFFERENT = 16_777_213
 
-/** Random normal values of a type; many are a list whose length is prime again and again, so that no rows are the same. */
-export function normalsOf(type: Type, count: number, seed: number, different = DIFFERENT): Values {
-  const own = Math.min(count, different)
-  const list = type === 'f32' ? fillNormal(new Float32Array(own), seed) : halves(own, seed, type)
-  if (own === count) return list
-  const out = list instanceof Float32Array ? new Float32Array(count) : new Uint16Array(count)
-  for (let at = 0; at < count; at += own) out.set(list.subarray(0, Math.min(own, count - at)), at)
+/** What `make` makes of at most `different` elements, again and again where there are to be more, so that no rows are the same. */
+export function repeated<T extends Values>(
+  count: number,
+  make: (own: number) => T,
+  different = DIFFERENT,
+): T {
+  const list = make(Math.min(count, different))
+  if (list.length === count) return list
+  const out = (list instanceof Float32Array ? new Float32Array(count) : new Uint16Array(count)) as T
+  for (let at = 0; at < count; at += list.length)
+    out.set(list.subarray(0, Math.min(list.length, count - at)), at)
   return out
 }
+
+/** Random normal values of a type; many are a list whose length is prime again and again. */
+export const normalsOf = (type: Type, count: number, seed: number, different = DIFFERENT): Values =>
+  repeated(
+    count,
+    (own): Values => (type === 'f32' ? fillNormal(new Float32Array(own), seed) : halves(own, seed, type)),
+    different,
+  )
 
 const read = (values: Values, type: Type): Float32Array =>
   values instanceof Float32Array ? values : widen(values, type === 'bf16' ? 'bf16' : 'f16')

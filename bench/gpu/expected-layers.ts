@@ -8,6 +8,8 @@ export interface LayerShape {
   readonly inputs: number
   readonly hidden: number
   readonly outputs: number
+  /** Whether U is [hidden, inputs]. */
+  readonly isTurned?: boolean
 }
 
 /** U [inputs, hidden] and D [hidden, outputs] by rows, and what their result is multiplied by. */
@@ -101,7 +103,8 @@ export class ExpectedLayers {
 
   /** What is hidden, and what it may be off by: nothing where a sum is below `low` for certain. */
   #hidden(x: Float64Array, U: Float32Array): { readonly hidden: Float64Array; readonly off: Float64Array } {
-    const { want, scale } = product(x, U, this.#shape.hidden)
+    const { hidden: count, isTurned = false } = this.#shape
+    const { want, scale } = isTurned ? dots(x, U, count) : product(x, U, count)
     const [low, rounding] = [this.#low, allowed(x.length, PRECISION.f16)]
     const off = want.map((v, q) => {
       const [e, h] = [rounding * scale[q]!, Math.max(low, v)]
@@ -112,12 +115,29 @@ export class ExpectedLayers {
   }
 }
 
+interface Sums {
+  readonly want: Float64Array
+  readonly scale: Float64Array
+}
+
+/** M x, and the sums of magnitudes. */
+function dots(x: Float64Array, M: Float32Array, rows: number): Sums {
+  const [want, scale] = [new Float64Array(rows), new Float64Array(rows)]
+  for (let r = 0, at = 0; r < rows; r++) {
+    let [sum, all] = [0, 0]
+    for (let p = 0; p < x.length; p++, at++) {
+      const term = x[p]! * M[at]!
+      sum += term
+      all += Math.abs(term)
+    }
+    want[r] = sum
+    scale[r] = all
+  }
+  return { want, scale }
+}
+
 /** x M, and the sums of magnitudes. */
-function product(
-  x: Float64Array,
-  M: Float32Array,
-  columns: number,
-): { readonly want: Float64Array; readonly scale: Float64Array } {
+function product(x: Float64Array, M: Float32Array, columns: number): Sums {
   const [want, scale] = [new Float64Array(columns), new Float64Array(columns)]
   for (let p = 0, at = 0; p < x.length; p++, at += columns) {
     const a = x[p]!

@@ -18,6 +18,7 @@ import { gemm } from './suites/gemm.ts'
 import { GROUPED, overGroups } from './suites/grouped.ts'
 import { overMatrices } from './suites/matrices.ts'
 import { products } from './suites/products.ts'
+import { rectifiedLayers } from './suites/rectified-layer.ts'
 import { sampledBlocks } from './suites/sampled-blocks.ts'
 import { samples } from './suites/samples.ts'
 import { softmax } from './suites/softmax.ts'
@@ -40,6 +41,7 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'tile-wise': tileWise,
   dynamic,
   'dynamic-building': dynamicBuilding,
+  'rectified-layer': rectifiedLayers,
   gemm,
   webgpu,
 }
@@ -56,11 +58,16 @@ const TAKES: Readonly<Record<string, readonly DataKind[]>> = {
   'expert-layer': ['experts'],
   dynamic: ['tiles'],
   'dynamic-building': ['tiles', 'elements'],
+  'rectified-layer': ['tiles', 'elements'],
   ...Object.fromEntries(GROUPED.map((g) => [g.suite, [g.kind]] as const)),
 }
 
-/** What runs where `--device` says. */
-const ANYWHERE: readonly unknown[] = [tileWise, dynamic, dynamicBuilding]
+/** Options that only some suites have. */
+export const TAKEN_BY: Readonly<Record<'sparsities' | 'device' | 'break-even', readonly string[]>> = {
+  sparsities: ['tile-wise', 'dynamic', 'rectified-layer'],
+  device: ['tile-wise', 'dynamic', 'dynamic-building'],
+  'break-even': ['tile-wise'],
+}
 
 /** Names that can be asked for, in the order in which they run. */
 export const suiteNames = (): readonly string[] => Object.keys(SUITES)
@@ -83,7 +90,7 @@ export async function bench(names: readonly string[], options: Options): Promise
       if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
       try {
         // First of all: data of a suite take up to a minute to make.
-        const isWeb = suite === webgpu || (ANYWHERE.includes(suite) && options.layers?.on === 'webgpu')
+        const isWeb = suite === webgpu || (TAKEN_BY.device.includes(name) && options.layers?.on === 'webgpu')
         await (isWeb ? session.webgpu() : session.cuda())
         await suite(session)
       } catch (error) {

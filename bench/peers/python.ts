@@ -42,6 +42,15 @@ export interface ExpertCase extends PythonCase {
   readonly outputs: number
 }
 
+/** A rectified layer: its first `kept` inputs lie at `FILE-x` and `FILE-u`. */
+export interface RectifiedCase extends PythonCase {
+  readonly kept: number
+  readonly tokens: number
+  readonly inputs: number
+  readonly hidden: number
+  readonly outputs: number
+}
+
 /** A case of blocks. */
 export interface BlockCase extends PythonCase {
   readonly size: number

@@ -5,13 +5,6 @@ import { misused } from '../usage.ts'
 
 const MOST_MINUTES = 24 * 60
 
-/** Options that only some suites have. */
-const OF_SOME: Readonly<Record<string, readonly string[]>> = {
-  sparsities: ['tile-wise', 'dynamic'],
-  device: ['tile-wise', 'dynamic', 'dynamic-building'],
-  'break-even': ['tile-wise'],
-}
-
 export const bench: CommandSpec = {
   name: 'bench',
   args: '[SUITE …]',
@@ -28,7 +21,7 @@ export const bench: CommandSpec = {
     { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 32,128,512)' },
     {
       flags: '--sparsities <NUMBERS>',
-      about: 'Shares of zeros (tile-wise, default: 0.75,0.875; dynamic, default: its own)',
+      about: 'Shares of zeros (tile-wise, default: 0.75,0.875), also of what has them in runs',
     },
     {
       flags: '--break-even',
@@ -62,7 +55,7 @@ export const bench: CommandSpec = {
   ],
   async run(call) {
     // The suites are no part of the compiler: they know operators by name.
-    const { bench: measure, suiteNames } = await import('../../../bench/gpu/index.ts')
+    const { bench: measure, suiteNames, TAKEN_BY } = await import('../../../bench/gpu/index.ts')
     if (call.flag('list')) {
       call.io.out(`${suiteNames().join('\n')}\n`)
       return EXIT.ok
@@ -105,7 +98,7 @@ export const bench: CommandSpec = {
         lookup: { name: on, candidates: ['cuda', 'webgpu'] },
         expected: 'cuda or webgpu',
       })
-    for (const [name, suites] of Object.entries(OF_SOME)) {
+    for (const [name, suites] of Object.entries(TAKEN_BY)) {
       const isAsked = name === 'break-even' ? call.flag(name) : call.one(name) !== undefined
       if (isAsked && call.args.length > 0 && !call.args.some((suite) => suites.includes(suite)))
         misused({
