@@ -1,8 +1,9 @@
 /** Accesses to one buffer with the loops around them: finding them, and giving loads another meaning. */
 import { targetsOf } from '../ir/accesses.ts'
-import type { Expr } from '../ir/expr.ts'
-import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
+import { conjuncts, type Expr } from '../ir/expr.ts'
+import { buffersRead, children, evaluationGuard, rewriteExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
+import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../ir/tree.ts'
 
 /** One access inside of the loop. */
@@ -15,6 +16,8 @@ export interface Use {
   readonly asks: boolean
   /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen, nor be there where it does not. */
   readonly conditional: boolean
+  /** The conditions that its own expression reads it under, where nothing else makes it conditional. */
+  readonly under: readonly Expr[] | null
   readonly stmt: Stmt
   /** Which statement of the loop's body it belongs to. */
   readonly child: number
@@ -26,28 +29,33 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
   const go = (list: Body, path: readonly For[], conditional: boolean, top: number | undefined): void => {
     list.forEach((s, k) => {
       const child = top ?? k
-      // What is shared counts once, and again where it is certain.
-      const [seen, certain] = [new Set<Expr>(), new Set<Expr>()]
+      // What is shared counts once under the same conditions, and again where it is certain.
+      const [seen, certain] = [new Map<Expr, Set<string>>(), new Set<Expr>()]
       const expr = (
         e: Expr,
         within: readonly For[],
         maybe: boolean,
         asks = false,
-        asked: Expr[] = [],
+        asked: readonly Expr[] = [],
       ): void => {
-        const isMaybe = maybe || asked.length > 0
-        if (certain.has(e) || (isMaybe && seen.has(e))) return
-        seen.add(e)
-        if (!isMaybe) certain.add(e)
+        if (!buffersRead(e).has(buffer) || certain.has(e)) return
+        const conditions = asked.map(keyOf).join(' ; ')
+        const before = seen.get(e) ?? new Set()
+        if (before.has(conditions)) return
+        seen.set(e, before.add(conditions))
+        if (!maybe && asked.length === 0) certain.add(e)
         const use = (index: readonly Expr[]): void => {
-          const conditional = maybe || !asked.every((c) => isOfOtherData(c, index))
-          out.push({ mode: 'read', index, path: within, asks, conditional, stmt: s, child })
+          const own = asked.filter((c) => !isOfOtherData(c, index))
+          const conditional = maybe || own.length > 0
+          const under = maybe ? null : own
+          out.push({ mode: 'read', index, path: within, asks, conditional, under, stmt: s, child })
         }
         if (e.kind === 'load' && e.buffer === buffer) use(e.index)
         if (e.kind === 'search' && e.buffer === buffer) use([])
-        const parts = children(e)
-        for (const [n, c] of parts.entries())
-          expr(c, within, maybe, asks, isLazy(e) && n > 0 ? [...asked, parts[0]!] : asked)
+        for (const [n, c] of children(e).entries()) {
+          const guard = evaluationGuard(e, n)
+          expr(c, within, maybe, asks, guard ? [...asked, ...conjuncts(guard)] : asked)
+        }
       }
       const inner = s.kind === 'for' ? [...path, s] : path
       if (s.kind === 'for') {
@@ -59,7 +67,16 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
       for (const e of exprsOf(s)) expr(e, path, conditional)
       for (const t of targetsOf(s))
         if (t.buffer === buffer)
-          out.push({ mode: 'write', index: t.index, path, asks: false, conditional, stmt: s, child })
+          out.push({
+            mode: 'write',
+            index: t.index,
+            path,
+            asks: false,
+            conditional,
+            under: null,
+            stmt: s,
+            child,
+          })
       if (s.kind === 'if') {
         go(s.then, path, true, child)
         go(s.else, path, true, child)

@@ -84,6 +84,11 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
       else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
     }
   }
+  for (const e of use.under ?? []) {
+    const innermost = use.path.at(-1)
+    if (innermost && dependsOn(e, names)) return refuse(innermost, e)
+    out.push(e)
+  }
   return [...new Map(out.map((e) => [keyOf(e), e])).values()]
 }
 

@@ -93,7 +93,9 @@ export const cacheRead = primitive({
         loops: [loop],
         hint: `cache_write ${buffer.name}, or cache further inside`,
       })
-    if (uses.some((u) => u.conditional))
+    // A thread's copy that is padded asks for each element what the read asks.
+    const asks = step.padded !== undefined && step.scope === 'register'
+    if (uses.some((u) => u.conditional && !(asks && u.under)))
       cx.refuse({
         code: 'conditional-read',
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
