@@ -1,7 +1,7 @@
 /** A mixture of experts from the router to the result: whichever expert tokens go to, and however many they have. */
 import { expect, test } from 'vitest'
 import { toF16 } from '../../src/ir/half.ts'
-import { dense, load } from '../../src/node.ts'
+import { dense, devices, load } from '../../src/node.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 
@@ -61,6 +61,9 @@ kernelSuite({
     ['expert_layer_f16', 'cpu', 5],
     ['expert_layer_f16', 'gpu', 8, 8, 4, 3],
     ['expert_layer_f16', 'wgmma', 64, 64, 2, 5],
+    ['expert_layer_ordered_f16', 'cpu', 5],
+    ['expert_layer_ordered_f16', 'gpu', 8, 8, 4, 3],
+    ['expert_layer_ordered_f16', 'wgmma', 64, 64, 2, 5],
   ],
   cases: () =>
     SIZES.flatMap(([experts, tokens, sizes]) =>
@@ -76,21 +79,68 @@ kernelSuite({
     ),
 })
 
-test.each([1, 2])(
-  'expert_layer_f16.wgmma, top %d, every step of it interpreted',
-  async (top) => {
+test.each([
+  ['expert_layer_f16', 1],
+  ['expert_layer_f16', 2],
+  ['expert_layer_ordered_f16', 2],
+] as const)(
+  '%s.wgmma, top %d, every step of it interpreted',
+  async (kernel, top) => {
     const [experts, tokens, k, h, n] = [3, 70, 64, 64, 64]
     const program = await load('kernels/expert-layer.spt')
     const { tensors } = inputs(experts, tokens, [k, h, n], top, 'spread')
     const given = { tensors, params: { experts, tokens, k, h, n, top } }
     const run = (schedule: string, ...args: number[]) =>
-      Array.from(
-        interpreted(program.kernel('expert_layer_f16').schedule(schedule, ...args), given).get('Y')!,
-        Number,
-      )
+      Array.from(interpreted(program.kernel(kernel).schedule(schedule, ...args), given).get('Y')!, Number)
     const got = run('wgmma', 64, 64, 2, 2)
     expect(got).toEqual(run('cpu'))
     expect(got.some((x) => x !== 0)).toBe(true)
   },
   300_000,
 )
+
+test('sums in one order are the same bits, whichever blocks and threads have the parts, and need no atomics', async () => {
+  const program = await load('kernels/expert-layer.spt')
+  const kernel = program.kernel('expert_layer_ordered_f16')
+  for (const schedule of ['gpu', 'wgmma'])
+    for (const { text } of kernel.schedule(schedule).emit('cuda')) expect(text).not.toContain('atomicAdd(')
+  const atomic = program.kernel('expert_layer_f16').schedule('gpu').emit('cuda')
+  expect(atomic.some(({ text }) => text.includes('atomicAdd('))).toBe(true)
+  const [experts, tokens, k, h, n] = [4, 37, 12, 9, 10]
+  // Values whose sums depend on the order.
+  const rough = (shape: readonly number[]) =>
+    dense(
+      shape,
+      Uint16Array.from({ length: shape.reduce((a, b) => a * b) }, (_, x) => toF16(Math.sin(x * 12.9898) * 3)),
+      'f16',
+    )
+  const G = Float32Array.from({ length: tokens * experts }, (_, x) => Math.sin(x * 78.233))
+  const given = {
+    tensors: {
+      G: dense([tokens, experts], G),
+      X: rough([tokens, k]),
+      U: rough([experts, k, h]),
+      D: rough([experts, h, n]),
+    },
+    params: { top: 2 },
+  }
+  const device = await devices.webgpu()
+  const bits: string[] = []
+  for (const [s, cols, grid] of [
+    [32, 32, 16],
+    [8, 8, 3],
+    [4, 16, 1],
+  ] as const) {
+    const compiled = await kernel.schedule('gpu', s, cols, 4, grid).compile(device)
+    const prepared = await compiled.prepare(given)
+    for (let again = 0; again < 2; again++) {
+      await prepared.run()
+      const Y = (await prepared.read('Y')).values as Float32Array
+      expect(Y.some((x) => x !== 0)).toBe(true)
+      bits.push(String(new Int32Array(Y.buffer, Y.byteOffset, Y.length)))
+    }
+    prepared.free()
+  }
+  expect(new Set(bits).size).toBe(1)
+  await device.dispose()
+}, 120_000)
