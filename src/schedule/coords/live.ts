@@ -4,8 +4,7 @@
  * coordinates that the inverse map gives. Lists are temporaries of the kernel, and each loop over one ends where that does: what
  * is visited is some of what the statement as written visits, so padding adds nothing. Where the kernel writes A, the nests stand
  * behind the last statement that does: what is before keeps the dense A, what is after reads A as it would an input.
- * `… for product`: iterations that may run where A holds anything alone (`mask.ts`) go over the same lists. They could as well run
- * everywhere, so that they may do so for all of what is visited, and need no condition.
+ * `… for product`: iterations that may run where A holds anything alone go over the same lists (`live-carried.ts`).
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
@@ -15,16 +14,16 @@ import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { type Body1, readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
+import { readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { enters } from './iteration-fission.ts'
 import { type Built, buildNests } from './live-build.ts'
+import { carriedTo, withoutConditions } from './live-carried.ts'
 import { type LiveFormat, liveFormat } from './live-format.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
 import { positionAt } from './live-positions.ts'
-import { underMask } from './mask.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
 import {
@@ -55,7 +54,7 @@ export function applyLive(
   checkRoom(step, at)
   const written = writtenUpTo(shared, tensor, at)
   const carried = new Set(step.for)
-  const asked = [...carried].reduce((k, nest) => underMask(k, { nest, buffer: tensor.name, ...at }), shared)
+  const asked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
   const { kernel, over } = withOwnAxes(asked, tensor.name, chosen, unused, asked.body.slice(written))
   const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
   const leaving = leavingOf(over)
@@ -107,13 +106,6 @@ export function applyLive(
   }
   return withKinds(next, live.axes, instance.text, at)
 }
-
-/** Without the conditions that iterations are under, which are all of their bodies. */
-const withoutConditions = (body: Body1, iterations: ReadonlySet<string>): Body1 =>
-  rewriteStmts1(body, (s) => {
-    const under = s.kind === 'iterate' && iterations.has(s.name) ? s.body[0] : undefined
-    return s.kind === 'iterate' && under?.kind === 'if' ? { ...s, body: under.then } : undefined
-  })
 
 /** What can be looked through in each run: a tensor that holds all coordinates. */
 function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {

@@ -1,0 +1,55 @@
+/**
+ * Iterations that go over a structure which is found in each run without reading its tensor. Where that is at its fill they change
+ * nothing that is needed (`mask.ts`), so that they may run there or not: all that is visited is taken, and nothing asked.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/stage1-tree.ts'
+import { replaceIteration } from './iterator-names.ts'
+import { underMask } from './mask.ts'
+import type { StepSpan } from './tensor-split.ts'
+
+/**
+ * The kernel with the iteration under the condition that the tensor holds something, which is all of its body, and with
+ * its iterators over the tensor's axes, `chosen`, which are as long as those that they were over.
+ *
+ * @throws SptError `schedule/live-tensor`, and as `mask` does
+ */
+export function carriedTo(
+  kernel: Kernel1,
+  nest: string,
+  { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
+  at: StepSpan,
+): Kernel1 {
+  const under = underMask(kernel, { nest, buffer: tensor.name, ...at })
+  const it = iterationsOf(under.body).find((x) => x.name === nest)!
+  const [condition] = it.body
+  const held = condition?.kind === 'if' && condition.cond.kind === 'binary' ? condition.cond.a : undefined
+  const index = held?.kind === 'load' ? held.index : []
+  const start = tensor.axes.indexOf(chosen[0]!.name)
+  const over = new Map(
+    chosen.flatMap((a, k) => [...freeVars(index[start + k]!)].map((name) => [name, a.name])),
+  )
+  const isRoot = (name: string): boolean => under.axes.some((a) => a.name === name && isDenseRoot(a))
+  const own = it.iters.filter((x) => over.has(x.name) && isRoot(x.axis))
+  if (own.length < chosen.length)
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${nest} has no iterators of its own over each dimension of ${tensor.name} that the format is over`,
+      ...at,
+      ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
+      expected: `an iteration that reads or writes a tensor at iterators which are as long as those dimensions`,
+      hint: `leave out ${nest}, or mask it by ${tensor.name}`,
+    })
+  const iters = it.iters.map((x) => (own.includes(x) ? { ...x, axis: over.get(x.name)! } : x))
+  return { ...under, body: replaceIteration(under.body, it, { ...it, iters }) }
+}
+
+/** Without the conditions that iterations are under, which are all of their bodies. */
+export const withoutConditions = (body: Body1, iterations: ReadonlySet<string>): Body1 =>
+  rewriteStmts1(body, (s) => {
+    const under = s.kind === 'iterate' && iterations.has(s.name) ? s.body[0] : undefined
+    return s.kind === 'iterate' && under?.kind === 'if' ? { ...s, body: under.then } : undefined
+  })
