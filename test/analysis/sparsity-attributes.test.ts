@@ -251,6 +251,26 @@ describe('one structure for several tensors', () => {
     expect(some.show(1).match(/if \(/g)).toHaveLength(1)
   })
 
+  test('may be another one of the same tensor', () => {
+    const twice = kernel(both, U, 'f64', blocks)
+      .live('M', 'blocks', 2, { for: ['t', 'score'] })
+      .live('M', 'blocks', 3, { for: ['o'] })
+      .show(1)
+    expect(twice).toMatch(/iterate t \[io, jo, ii, ji\]/)
+    expect(twice).toMatch(/iterate o \[io_2, p, jo_2, ii_2, ji_2\]|iterate o \[io_2, jo_2, ii_2, ji_2, p\]/)
+  })
+
+  test('is not for iterations inside of others, which have some of the iterators', () => {
+    const nested = `${SCORE}
+    iterate rows [i] as S { iterate t [j] as S { T[i, j] = M[i, j] * S[i, j] } }
+    iterate other [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`
+    const said = refusal(() => kernel(nested, '', 'f64', blocks).live('M', 'blocks', 2, { for: ['t'] }))
+    expect([said.code, said.message]).toEqual([
+      'schedule/live-tensor',
+      't has no iterators of its own over each dimension of M that the format is over',
+    ])
+  })
+
   test('is printed, and in JSON', () => {
     const carried = kernel(both, U, 'f64', blocks).live('M', 'blocks', 2, { capacity: 7, for: names })
     expect(carried.trace).toEqual(['M as blocks(2) live in place capacity 7 for o, t, score'])

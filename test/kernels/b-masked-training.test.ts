@@ -1,0 +1,137 @@
+/** Steps of training under a mask that moves: other masks in every run, all of it, none of it, and NaN in weights that it leaves out. */
+import { expect, test } from 'vitest'
+import { dense, devices, load } from '../../src/node.ts'
+import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
+
+const SIZES = [
+  [0, 3, 5],
+  [5, 0, 3],
+  [3, 4, 0],
+  [1, 1, 1],
+  [17, 65, 31],
+  [32, 64, 32],
+  [35, 33, 66],
+] as const
+
+type Held = (o: number, p: number) => boolean
+const MASKS: Readonly<Record<string, Held>> = {
+  none: () => false,
+  all: () => true,
+  scattered: (o, p) => (o * 31 + p * 17) % 7 === 0,
+  blocks: (o, p) => (Math.floor(o / 8) * 3 + Math.floor(p / 16)) % 4 === 0,
+  'one row': (o) => o === 2,
+}
+
+const maskOf = (outputs: number, inputs: number, held: Held): Float32Array =>
+  Float32Array.from({ length: outputs * inputs }, (_, e) =>
+    held(Math.floor(e / inputs), e % inputs) ? 1 + (e % 2) : -0,
+  )
+
+kernelSuite({
+  file: 'kernels/masked-training.spt',
+  alsoWith: [
+    ['masked_training', 'gpu', 32, 64, 32, 16, 4, 4],
+    ['masked_training', 'dense_gpu', 16, 8, 2, 4],
+  ],
+  cases: () =>
+    SIZES.flatMap(([tokens, inputs, outputs]) =>
+      Object.entries(MASKS).map(
+        ([name, held]): KernelCase => ({
+          name: `${tokens} × ${inputs} × ${outputs}, ${name}`,
+          inputs: {
+            tensors: {
+              X: dense([tokens, inputs], integers(tokens * inputs, 2)),
+              T: dense([tokens, outputs], integers(tokens * outputs, 3)),
+              W: dense([outputs, inputs], integers(outputs * inputs, 4)),
+              M: dense([outputs, inputs], maskOf(outputs, inputs, held)),
+            },
+            params: { rate: 0.5 },
+          },
+          exact: true,
+        }),
+      ),
+    ),
+})
+
+/** A step by hand: weights in place. */
+function step(
+  [tokens, inputs, outputs]: readonly [number, number, number],
+  { X, T, M, W, rate }: { X: Float32Array; T: Float32Array; M: Float32Array; W: Float64Array; rate: number },
+): { readonly Y: number[]; readonly D: number[] } {
+  const V = W.map((w, e) => (M[e] === 0 ? 0 : w))
+  const Y = Array.from({ length: tokens * outputs }, () => 0)
+  const D = Array.from({ length: tokens * inputs }, () => 0)
+  const G = new Float64Array(outputs * inputs)
+  for (let t = 0; t < tokens; t++)
+    for (let o = 0; o < outputs; o++) {
+      for (let p = 0; p < inputs; p++) Y[t * outputs + o]! += X[t * inputs + p]! * V[o * inputs + p]!
+      const e = Y[t * outputs + o]! - T[t * outputs + o]!
+      for (let p = 0; p < inputs; p++) {
+        D[t * inputs + p]! += e * V[o * inputs + p]!
+        G[o * inputs + p]! += e * X[t * inputs + p]!
+      }
+    }
+  for (const [e, m] of M.entries()) if (m !== 0) W[e]! += -rate * G[e]!
+  return { Y, D }
+}
+
+test.each([
+  ['cpu', 'cpu', []],
+  ['cpu', 'auto', []],
+  ['webgpu', 'gpu', [8, 16, 16, 8, 2, 4]],
+] as const)(
+  'on %s, %s%j: weights go on from run to run, whatever the mask leaves out',
+  async (on, schedule, args) => {
+    const device = await devices[on]()
+    try {
+      const sizes = [9, 19, 20] as const
+      const [tokens, inputs, outputs] = sizes
+      const X = integers(tokens * inputs, 1)
+      const T = integers(tokens * outputs, 2)
+      // Sums of what is so far from each other are exact in f32 for as many steps.
+      const rate = 2 ** -8
+      const masks = [MASKS.scattered!, MASKS.none!, MASKS.blocks!, MASKS.all!, MASKS['one row']!]
+      // What the mask never has is no number.
+      const dead = (e: number): boolean =>
+        masks.every((held, k) => k === 3 || !held(Math.floor(e / inputs), e % inputs))
+      const given = integers(outputs * inputs, 3).map((w, e) => (dead(e) ? Number.NaN : w))
+      const W = Float64Array.from(given)
+      const kernel = (await load('kernels/masked-training.spt'))
+        .kernel('masked_training')
+        .schedule(schedule, ...args)
+      const compiled = await kernel.compile(device)
+      const prepared = await compiled.prepare({
+        tensors: {
+          X: dense([tokens, inputs], X),
+          T: dense([tokens, outputs], T),
+          W: dense([outputs, inputs], given),
+          M: dense([outputs, inputs], new Float32Array(outputs * inputs)),
+        },
+        params: { rate },
+      })
+      for (const [k, held] of masks.entries()) {
+        // All of what is a number.
+        const M = maskOf(outputs, inputs, k === 3 ? (o, p) => !dead(o * inputs + p) : held)
+        await prepared.write('M', M)
+        await prepared.run()
+        const expected = step(sizes, { X, T, M, W, rate })
+        const read = async (name: string): Promise<number[]> =>
+          Array.from((await prepared.read(name)).values as Float32Array)
+        const close = (got: number[], by: readonly number[]): void => {
+          for (const [e, x] of by.entries())
+            if (Number.isNaN(x)) expect(got[e]).toBeNaN()
+            else
+              expect(Math.abs(got[e]! - x), `run ${k}, element ${e}`).toBeLessThanOrEqual(
+                1e-4 * (1 + Math.abs(x)),
+              )
+        }
+        close(await read('Y'), expected.Y)
+        close(await read('D'), expected.D)
+        close(await read('W'), [...W])
+      }
+      prepared.free()
+    } finally {
+      await device.dispose()
+    }
+  },
+)
