@@ -23,7 +23,7 @@ type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = 
 
 export interface Steps<K>
   extends Methods<typeof LOOP_STEPS, K>,
-    Methods<Pick<typeof COORD_STEPS, 'attach' | 'mask'>, K> {}
+    Methods<Pick<typeof COORD_STEPS, 'attach' | 'mask' | 'drop'>, K> {}
 
 /** `K`: the kernel that a step gives. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below

@@ -223,6 +223,46 @@ test('−0 is zero, what is no number is kept, and what is skipped reaches nothi
   expect(Array.from(O!.values as Float64Array)).toEqual([0, 0, Number.NaN, 10])
 })
 
+describe('what is left out', () => {
+  const left = (body: string, names: readonly string[], more = ''): string =>
+    names.reduce((k, name) => k.drop(name), kernel(body, more)).show(1)
+
+  test('what nobody reads goes with its tensor', () => {
+    const text = left(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] }`, ['score'])
+    expect(text).not.toMatch(/score|buffer S/)
+    expect(text).toContain('O[i, j] = M[i, j]')
+  })
+
+  test('f(0) is the constant that it is, and results that are 0 are so without', () => {
+    const body = `iterate off [i, j] as SS { S[i, j] = M[i, j] * 0.0 }
+    iterate power [i, j] as SS { T[i, j] = exp(S[i, j]) }
+    iterate o [i, j] as SS { O[i, j] += S[i, j] * T[i, j] }
+    iterate q [i, j] as SS { R[i, j] = T[i, j] + M[i, j] }`
+    const more = 'buffer R: f32[i, j] out'
+    expect(left(body, ['o', 'power', 'off'], more)).not.toMatch(/iterate (o|power|off) /)
+    expect(left(body, ['power', 'off', 'o'], more)).toContain('R[i, j] = 1 + M[i, j]')
+  })
+
+  test.each([
+    [
+      `${SCORE} iterate o [i, j] as SS { O[i, j] = S[i, j] }`,
+      'score',
+      'score computes S, and o reads it for O',
+    ],
+    ['iterate o [i, j] as SS { O[i, j] = M[i, j] }', 'o', 'o computes O, which is a result'],
+    ['iterate o [i, j] as SS { O[i, j] = exp(0.0 * M[i, j]) }', 'o', 'o computes O, which is a result'],
+    // What starts at −∞ would be 0.
+    [
+      'iterate off [i, j] as SS { S[i, j] = M[i, j] * 0.0 } iterate o [i, j] as SS { if (S[i, j] != 0.0) { O[i, j] max= M[i, j] } }',
+      'o',
+      'O would start from another value without o',
+    ],
+  ])('%s: %s stays', (body, name, message) => {
+    const said = refusal(() => kernel(body).drop(name))
+    expect([said.code, said.message]).toEqual(['schedule/drop', message])
+  })
+})
+
 describe('one structure for several tensors', () => {
   const both = `${SCORE}
     iterate t [i, j] as SS { T[i, j] = M[i, j] * S[i, j] }

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AtMask, sparsityAttributes } from '../../src/analysis/sparsity-attributes.ts'
+import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Kernel1 } from '../../src/ir/stage1.ts'
@@ -64,7 +65,18 @@ function atFill(
   })
 }
 
-const seen = { value: 0, constant: 0, needed: 0, unread: 0, masks: 0, refused: 0, live: 0, carried: 0 }
+const seen = {
+  value: 0,
+  constant: 0,
+  needed: 0,
+  unread: 0,
+  masks: 0,
+  refused: 0,
+  live: 0,
+  carried: 0,
+  dropped: 0,
+  kept: 0,
+}
 
 const law = (usual: number, check: (c: Choices, s: Attributed, k: Kernel1) => void | Promise<void>) =>
   fc.assert(
@@ -90,7 +102,7 @@ const law = (usual: number, check: (c: Choices, s: Attributed, k: Kernel1) => vo
 
 test('claims hold of data', async () => {
   await law(400, (c, s, kernel) => {
-    const { tensors, iterations } = sparsityAttributes(kernel)
+    const { tensors } = sparsityAttributes(kernel)
     for (let round = 0; round < 3; round++) {
       const inputs = finite(c, s, kernel)
       const all = { ...inputs, ...plain(shown(kernel), s, inputs) }
@@ -116,11 +128,6 @@ test('claims hold of data', async () => {
           expect(plain(kernel, s, changed), `${told} ${other}`).toEqual(results)
         }
       }
-      // What nobody reads need not be computed.
-      const rest = kernel.body.filter(
-        (x) => x.kind !== 'iterate' || iterations.find((it) => it.name === x.name)!.read,
-      )
-      expect(plain({ ...kernel, body: rest }, s, inputs)).toEqual(results)
     }
   })
   for (const what of ['value', 'constant', 'needed', 'unread'] as const)
@@ -163,6 +170,37 @@ test('under a mask results stay', async () => {
   for (const what of ['masks', 'refused'] as const) expect(seen[what], what).toBeGreaterThan(0)
 }, 600_000)
 
+/** Without iterations that are not needed, the last ones first, some of the time. */
+function dropped(c: Choices, kernel: Kernel): Kernel {
+  return kernel.attributes.iterations.toReversed().reduce((k, it) => {
+    if (!c.chance(70)) return k
+    try {
+      const next = k.drop(it.name)
+      seen.dropped++
+      return next
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      expect(e.diagnostics[0]!.code).toBe('schedule/drop')
+      seen.kept++
+      return k
+    }
+  }, kernel)
+}
+
+test('without what is not needed results stay', async () => {
+  await law(250, (c, s, kernel) => {
+    const whole = parseProgram(s.text).kernel()
+    const left = dropped(c, whole)
+    for (let round = 0; round < 3; round++) {
+      const inputs = finite(c, s, kernel)
+      expect(plain(left.compilation.kernel, s, inputs), `${left.trace} ${JSON.stringify(inputs)}`).toEqual(
+        plain(kernel, s, inputs),
+      )
+    }
+  })
+  for (const what of ['dropped', 'kept'] as const) expect(seen[what], what).toBeGreaterThan(0)
+}, 600_000)
+
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await createNodeWebGpu()
@@ -175,6 +213,7 @@ afterAll(() => webgpu.dispose())
  */
 function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] as const)): Compilation {
   let kernel = parseProgram(`${LIVE.blocks.text}\n${LIVE.panels.text}\n${s.text}`).kernel()
+  if (c.chance(30)) kernel = dropped(c, kernel)
   const carried: string[] = []
   for (const it of kernel.attributes.iterations.toReversed())
     try {

@@ -202,7 +202,9 @@ const coordText = (s: CoordStep): string =>
       ? `attach ${s.loop} to ${s.to}`
       : s.kind === 'mask'
         ? `mask ${s.nest} by ${s.buffer}`
-        : `${s.kind} (${s.loops.join(', ')})`
+        : s.kind === 'drop'
+          ? `drop ${s.nest}`
+          : `${s.kind} (${s.loops.join(', ')})`
 
 function coordStep(
   c: Choices,

@@ -118,8 +118,12 @@ function placesIn(
   return [...found.values()]
 }
 
-/** Whether what a statement does is seen where the mask is at its fill at `at`. */
-function isFelt(w: Write, at: readonly Expr[], { known, needed }: Facts): boolean {
+/** Whether what a statement does is seen where the mask is at its fill at `at`; without a mask: anywhere. */
+export function isFelt(
+  w: Write,
+  at: readonly Expr[],
+  { known, needed }: Pick<Facts, 'known' | 'needed'>,
+): boolean {
   const there = known.at(at, w)
   if (isPassedOver(w.conditions, there)) return false
   const values = w.values.map((v) => absorb(v, there, []))

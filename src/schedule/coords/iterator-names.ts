@@ -57,3 +57,18 @@ function iterOf(it: Iteration, name: string): Iter | undefined {
 /** The kernel's body with one iteration, found by identity, replaced. */
 export const replaceIteration = (body: Body1, old: Iteration, by: Iteration): Body1 =>
   rewriteStmts1(body, (s) => (s === old ? by : undefined))
+
+/** @throws SptError `schedule/unknown-nest` */
+export function iterationNamed(kernel: Kernel1, name: string, span: Span | undefined): Iteration {
+  const all = iterationsOf(kernel.body)
+  const candidates = all.map((it) => it.name)
+  return (
+    all.find((it) => it.name === name) ??
+    refuse(kernel, span, {
+      code: 'unknown-nest',
+      message: `there is no iteration ${name}`,
+      lookup: { name, candidates },
+      expected: `one of ${candidates.join(', ')}`,
+    })
+  )
+}

@@ -4,14 +4,13 @@
  * (`analysis/sparsity/maskable-iterations.ts`); so one structure, found or brought, serves all iterations under it.
  */
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
-import { fail, type Span } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostic.ts'
 import { binary, constant, load } from '../../ir/expr.ts'
 import { print1 } from '../../ir/print-stage1.ts'
 import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { when1 } from '../../ir/stage1-builders.ts'
-import { iterationsOf } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
-import { refuse, replaceIteration } from './iterator-names.ts'
+import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
 import { coordPrimitive } from './primitive.ts'
 
 const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
@@ -48,20 +47,6 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
   const held = binary('ne', load(mask.name, found.index, mask.dtype), constant(mask.fill, mask.dtype))
   const by: Iteration = { ...it, body: [when1(held, it.body, [], step.span)] }
   return { ...kernel, body: replaceIteration(kernel.body, it, by) }
-}
-
-function iterationNamed(kernel: Kernel1, name: string, span: Span | undefined): Iteration {
-  const all = iterationsOf(kernel.body)
-  const candidates = all.map((it) => it.name)
-  return (
-    all.find((it) => it.name === name) ??
-    refuse(kernel, span, {
-      code: 'unknown-nest',
-      message: `there is no iteration ${name}`,
-      lookup: { name, candidates },
-      expected: `one of ${candidates.join(', ')}`,
-    })
-  )
 }
 
 export const mask = coordPrimitive({
