@@ -14,8 +14,16 @@ export function makerOf(
   kernel: Kernel2,
 ): NestShape | undefined {
   const makers = before.filter((n) => feeds(n, nest, kernel))
-  return makers.length === 1 ? makers[0] : undefined
+  const [maker, ...others] = makers
+  if (!maker || others.length > 0) return undefined
+  // What another nest goes on with is whole after that.
+  const made = writtenBy(maker)
+  const after = before.slice(before.indexOf(maker) + 1)
+  return after.some((n) => [...writtenBy(n)].some((b) => made.has(b))) ? undefined : maker
 }
+
+const writtenBy = ({ strands }: NestShape): ReadonlySet<string> =>
+  new Set(strands.flatMap((s) => s.writes.flatMap((w) => targetsOf(w).map((t) => t.buffer))))
 
 /** For each nest that is moved, by its name, the one that it is moved into. `holds`: in which an element is ever whole. */
 export function epilogues(
