@@ -120,7 +120,8 @@ export const cacheRead = primitive({
         loops: [recursive],
         hint: `cache at ${recursive.name}, or further inside`,
       })
-    const print: Footprint = { ...plain, conditions: readConditions(cx, at, uses, step.scope) }
+    const told = asks ? uses : uses.map((u) => ({ ...u, under: null }))
+    const print: Footprint = { ...plain, conditions: readConditions(cx, at, told, step.scope) }
     // Just before the first use: copies that the index itself reads from stand before it.
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)
