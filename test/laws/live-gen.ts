@@ -53,6 +53,44 @@ export const LIVE = {
   inverse (io, jo, ii, ji) -> (io * b + ii, jo * c + ji)
 }`,
   },
+  // What is listed is a digit below another: which columns of a residue, or elements of a row's pieces.
+  residues: {
+    list: 'jo',
+    loops: ['io', 'jo'],
+    text: `format residues(b, c) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, c)
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(ceildiv(j, c))
+  map (i, j) -> (i / b, j % c, i % b, j / c)
+  inverse (io, jo, ii, ji) -> (io * b + ii, ji * c + jo)
+}`,
+  },
+  low_strips: {
+    list: 'jo',
+    loops: ['io', 'go'],
+    text: `format low_strips(h, s) over (i, j) {
+  axis io = dense_fixed(i)
+  axis go = dense_variable(io, h)
+  axis jo = sparse_fixed(go, h, s)
+  axis ji = dense_fixed(jo, ceildiv(j, h))
+  map (i, j) -> (i, rank(j % h by i) / s, j % h, j / h)
+  inverse (io, go, jo, ji) -> (io, ji * h + jo)
+}`,
+  },
+  low_panels: {
+    list: 'jo',
+    loops: ['io', 'go'],
+    text: `format low_panels(h, s) over (i, j) {
+  axis io = dense_fixed(i)
+  axis go = dense_variable(io, h)
+  list jo = sparse_fixed(go, h, s) padded with last
+  axis jh = dense_fixed(go, ceildiv(j, h))
+  axis ji = dense_fixed(jh, jo)
+  map (i, j) -> (i, rank(j % h by i) / s, j % h, j / h, position(jo))
+  inverse (io, go, jh, ji) -> (io, jh * h + jo[ji])
+}`,
+  },
 } as const
 
 export const KERNELS = {
@@ -177,7 +215,12 @@ function lcg(seed: number): (below: number) => number {
 
 export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KERNELS): Live {
   const format = of ?? c.pick(Object.keys(LIVE) as (keyof typeof LIVE)[])
-  const [a, b] = [c.pick([1, 2, 3, 4, 8]), c.pick([1, 2, 3, 4])]
+  // Digits below others may be of one word or of two.
+  const isLow = format === 'low_strips' || format === 'low_panels'
+  const [a, b] = [
+    c.pick(isLow ? [3, 1, 2, 33, 40] : [1, 2, 3, 4, 8]),
+    c.pick(format === 'residues' ? [3, 1, 2, 33, 40] : [1, 2, 3, 4]),
+  ]
   const name = under ?? c.pick(Object.keys(KERNELS) as (keyof typeof KERNELS)[])
   const written = WRITTEN[name]
   const [outer, listed] = c.below(8) === 7 ? [3, 1025 * (format === 'blocks' ? b : 1)] : []
@@ -213,7 +256,7 @@ schedule product.fused { ${step} live in place fuse (${loops}) -> g }`
     format,
     text,
     sizes: [m, n, k],
-    lists: Math.ceil(isUnder ? k / a : m / a),
+    lists: Math.ceil((isUnder ? k : m) / (isLow ? 1 : a)),
     inputs: { tensors: { [source]: dense(shape, given), ...M, B } },
     source,
     other,

@@ -187,7 +187,8 @@ test('a capacity that is just enough, and one that is not', async () => {
         const memory = runLoops(scheduled(s, 'live').loops, bound, 'forward')
         const list = memory.get(`${LIVE[s.format].list}_of_A`)!
         const counts = listedIn(memory, s)
-        const isGrouped = s.format !== 'blocks'
+        const axis = LIVE[s.format].loops[1]
+        const isGrouped = axis === 'go'
         const width = isGrouped ? Number(/\(\d+, (\d+)\)/.exec(s.text.split('product.live')[1]!)![1]) : 1
         const needed = Math.max(0, ...counts.map((x) => Math.ceil(x / width)))
         const withRoom = (room: number, over: string) =>
@@ -215,7 +216,6 @@ test('a capacity that is just enough, and one that is not', async () => {
           const compiled = await parseProgram(withRoom(room, '')).kernel().schedule(name).compile(device)
           const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
           try {
-            const axis = s.format === 'blocks' ? 'jo' : 'go'
             const ran = prepared.run().then(
               () => 'right',
               (e: SptError) => {

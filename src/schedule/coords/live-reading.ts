@@ -36,7 +36,14 @@ export function reading(
     return variable(name)
   })
   const held = binary('ne', load(buffer.name, index, buffer.dtype), constant(buffer.fill, buffer.dtype))
-  // What is but one digit ends where its axis does.
+  // What is but one digit ends where its axis does; words go on behind a digit below others.
   const inside = coordinates.flatMap((e, k) => (e.kind === 'var' ? [] : [lt(e, over[k]!.extent)]))
+  const isFirst = format.inverse(LISTED).some((e) => firstDigit(e) === LISTED)
+  if (!isFirst) inside.unshift(lt(listed, format.extent))
   return { axes, inside, held, order: index.flatMap((e) => [...freeVars(e)]) }
 }
+
+const LISTED = variable('listed')
+
+/** What stands for so many that the coordinate has no more of them than its axis has room for. */
+const firstDigit = (e: Expr): Expr => (e.kind === 'binary' ? firstDigit(e.a) : e)
