@@ -716,6 +716,29 @@ test.each([
   expect(told).not.toContain('without help')
 })
 
+test('of two that are found, the temporary comes first: what holds only what another list has is looked through no more', async () => {
+  const text = `${LIVE.blocks.text}
+kernel product(m: size, k: size) {
+  axis i = dense_fixed(m)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer H: f32[i, q] local
+  buffer C: f32[i] out
+  iterate twice [i, q] as SS { if (A[i, q] != 0) { H[i, q] = A[i, q] * 2 } }
+  iterate sum [i, q] as SR { if (A[i, q] != 0) { C[i] += H[i, q] } }
+}
+schedule product.before { A as blocks(2, 2) live in place H as blocks(2, 3) live in place }
+schedule product.after { H as blocks(2, 3) live in place A as blocks(2, 2) live in place }`
+  const kernel = parseProgram(text).kernel()
+  expect(diagnosticOf(() => kernel.schedule('before'))).toMatchObject({
+    code: 'schedule/live-tensor',
+    hint: 'find the structure of H first: its step before that of A',
+  })
+  const values = matrix(new Choices([1, 4]), 5 * 7)
+  const A = { kind: 'dense', dtype: 'f32', shape: [5, 7], values } as const
+  await agreeOnAll(kernel.schedule('after').compilation, { tensors: { A } })
+})
+
 test('a capacity is over sizes and parameters', () => {
   expect(refusal('A as panels(2, 2) live in place capacity m / z')).toContain(
     'check/unknown-name, without help: there is no z here',

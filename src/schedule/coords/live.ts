@@ -11,7 +11,7 @@ import { type InstantiateUse, instantiate } from '../../formats/instance/instant
 import { isDense, listedAxis, type StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import { buffersRead, freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
@@ -109,6 +109,15 @@ export function applyLive(
 
 /** What can be looked through in each run: a tensor that holds all coordinates. */
 function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
+  const along = foundOver(kernel, b)
+  if (along)
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} holds elements of what is found in ${along.tensor} alone: it is over positions of lists, which end in each run`,
+      ...at,
+      expected: `a dense tensor, over axes as the text has them`,
+      hint: `find the structure of ${b.name} first: its step before that of ${along.tensor}`,
+    })
   const sparse = over.find((a) => !isDense(a))
   if (sparse)
     fail({
@@ -118,6 +127,13 @@ function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at
       expected: 'a dense tensor',
       hint: 'leave out `live`',
     })
+}
+
+/** What was found before, where the tensor is over its positions: a temporary that only iterations over these write. */
+function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined {
+  const ends = axes.flatMap((a) => (isDense(a) && a.counted && b.axes.includes(a.name) ? [a.counted] : []))
+  const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
+  return found.find((f) => counts.has(f.counts))
 }
 
 /** What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a mistake. */
