@@ -51,8 +51,8 @@ export abstract class Steps<K> extends Uncloneable {
   /**
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
    * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`). Arguments as in
-   * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, where
-   * `fuse` has them one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
+   * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, which
+   * lie one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
    */

@@ -6,7 +6,7 @@ import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptErr
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
-const textOf = (room: string, fused: boolean): string => `
+const textOf = (room: string, fused: 'none' | 'up' | 'both'): string => `
 import { gated } from "sparsetile/kernels/mixture-of-experts.spt"
 kernel k(n: size, m: size, d: size) {
   axis e = dense_fixed(n)
@@ -21,8 +21,8 @@ kernel k(n: size, m: size, d: size) {
 }
 schedule k.s(s = 2) {
   P as gated(s) live in place capacity ${room}
-  fuse (up.eo, up.go) -> g
-${fused ? '  fuse (down.eo, down.go) -> g' : ''}
+${fused === 'none' ? '' : '  fuse (up.eo, up.go) -> g'}
+${fused === 'both' ? '  fuse (down.eo, down.go) -> g' : ''}
 }`
 
 const D = 3
@@ -33,7 +33,7 @@ const cases = fc
     m: fc.integer({ min: 0, max: 40 }),
     s: fc.constantFrom(1, 2, 8),
     room: fc.integer({ min: -1, max: 24 }),
-    fused: fc.boolean(),
+    fused: fc.constantFrom('none', 'up', 'both'),
   })
   .chain((c) => {
     const pattern = fc.array(fc.boolean(), { minLength: c.n * c.m, maxLength: c.n * c.m })
@@ -100,7 +100,7 @@ test.each(['', ' in all'])(
   'room that 32 bits cannot count is refused before anything runs: capacity%s',
   async (all) => {
     const cpu = await devices.cpu()
-    const text = textOf(`3 - m * f${all}`, true).replace('k.s(s = 2)', 'k.s(s = 2, f = 1)')
+    const text = textOf(`3 - m * f${all}`, 'both').replace('k.s(s = 2)', 'k.s(s = 2, f = 1)')
     const program = await load(text)
     const wide = fc.record({
       m: fc.integer({ min: 2, max: 9 }),
@@ -134,7 +134,7 @@ test.each(['', ' in all'])(
 )
 
 test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused: %s', async (room) => {
-  const text = textOf(room, true).replace('k.s(s = 2)', 'k.s(s = 2, w = 1)')
+  const text = textOf(room, 'both').replace('k.s(s = 2)', 'k.s(s = 2, w = 1)')
   const program = await load(text)
   const { code, span, message, hint } = refusal(() => program.kernel('k').schedule('s').compilation)
   expect(code).toBe('schedule/live-capacity')
@@ -149,7 +149,7 @@ test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused:
 })
 
 test('room in all is part of the step, and what lies between iterations is no larger', async () => {
-  const program = await load(textOf('m / 4 + n in all', true))
+  const program = await load(textOf('m / 4 + n in all', 'both'))
   const kernel = program.kernel('k').schedule('s', 4)
   expect(printedSteps(kernel.compilation)[0]).toBe('P as gated(4) live in place capacity m / 4 + n in all')
   expect(kernel.show(2)).toContain('H: i32[min(n * ceildiv(m, 4), max(m / 4 + n, 0)), 4, d] local')
@@ -172,4 +172,10 @@ test('room in all is part of the step, and what lies between iterations is no la
   expect(again.show(2)).toBe(kernel.show(2))
   const given = program.kernel('k').live('P', 'gated', 4, { total: 6 })
   expect(printedSteps(given.compilation)).toEqual(['P as gated(4) live in place capacity 6 in all'])
+})
+
+test('room for each list and for all of them is refused', async () => {
+  const kernel = (await load(textOf('3', 'none'))).kernel('k')
+  const both = () => kernel.live('P', 'gated', 2, { capacity: 1, total: 2 })
+  expect(both).toThrow('schedule/live-capacity: there is room for each list or for all of them, not both')
 })

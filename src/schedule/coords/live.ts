@@ -23,6 +23,7 @@ import { type Built, buildNests } from './live-build.ts'
 import { carriedTo, withoutConditions } from './live-carried.ts'
 import { type LiveFormat, liveFormat } from './live-format.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
+import { withOffsets } from './live-offsets.ts'
 import { positionAt } from './live-positions.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
@@ -72,7 +73,11 @@ export function applyLive(
   checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
   const part = instance.parts[0]!.instance
   const start = buffer.axes.indexOf(over[0]!.name)
-  const built = buildNests(format, { buffer, start, over, axes: kernel.axes }, unused, at, step)
+  // One list is all of them.
+  const { capacity, total } =
+    format.outer.length > 0 ? step : { capacity: step.capacity ?? step.total, total: undefined }
+  const source = { buffer, start, over, axes: kernel.axes }
+  const built = buildNests(format, source, unused, at, { capacity, total })
   const live = inPlace(part, format, built)
   const alongside = goingAlong(kernel, { buffer, over, chosen, from: written })
   const split: Split = {
@@ -104,7 +109,11 @@ export function applyLive(
     found: [...(kernel.found ?? []), { ...foundOf(step, tensor.name, format, built), ...at }],
     defaults: [...(kernel.defaults ?? []), ...built.defaults],
   }
-  return withKinds(next, live.axes, instance.text, at)
+  const found = withKinds(next, live.axes, instance.text, at)
+  // Room in all is for all lists where they lie one after the other.
+  const lies = new Map(found.axes.map((a) => [a.name, a]))
+  const chain = [...format.outer, built.group ?? built.position].map((a) => lies.get(a.name)!)
+  return total ? withOffsets(found, chain, at) : found
 }
 
 /** What can be looked through in each run: a tensor that holds all coordinates. */
@@ -139,6 +148,14 @@ function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined
 /** What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a mistake. */
 function checkRoom({ capacity, total }: LiveUse, at: StepSpan): void {
   const room = capacity ?? total
+  if (capacity && total)
+    fail({
+      code: 'schedule/live-capacity',
+      message: 'there is room for each list or for all of them, not both',
+      ...at,
+      expected: 'one of capacity and total',
+      hint: 'give `total` alone (`capacity E in all`): no list is longer than all of them together',
+    })
   if (!room || freeVars(room).size > 0) return
   const value = Number(evaluate(room, new Map()))
   if (value < 0)
