@@ -6,6 +6,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { bindingOf } from '../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { givenOperands } from '../run/bind/format-inputs.ts'
+import { tensorOf } from '../run/bind/gather-results.ts'
 import { checkOrder } from '../storage/convert.ts'
 import {
   type Column,
@@ -42,10 +43,13 @@ export function checkedOperands(
     const taken = to.given.flatMap((g) => (g.kind === kind ? [g.name] : []))
     expectOptions(`the ${kind}s of ${to.text}`, Object.fromEntries(given[`${kind}s`]), taken)
   }
-  const extents = new Map(to.over.map((a, k) => [a.name, shape[k]!]))
-  const sizes = new Map(given.sizes)
-  for (const [k, { extent }] of to.over.entries())
-    if (extent.kind === 'var') sizes.set(extent.name, shape[k]!)
+  const names = to.over.map(({ extent }) => (extent.kind === 'var' ? extent.name : undefined))
+  const sizes = withShape(given.sizes, shape, names)
+  const extents = withShape(
+    given.extents,
+    shape,
+    to.over.map((a) => a.name),
+  )
   const operands = givenOperands({ instance: to, sizes, extents }, (name, kind): Tensor | undefined => {
     const own: unknown = given[`${kind}s`].get(name)
     if (own === undefined) return undefined
@@ -60,16 +64,42 @@ export function checkedOperands(
     checkTensor(name, set)
     return set
   })
-  return { ...given, ...operands }
+  return { ...given, sizes, extents, ...operands }
 }
 
-/** The one `as` that a kernel stores a tensor by. @throws SptError `convert/no-format` */
+/**
+ * What is given by name, with what a shape says.
+ * @throws SptError `bind/size-mismatch` where they, or two dimensions, do not agree
+ */
+function withShape(
+  given: ReadonlyMap<string, number>,
+  shape: readonly number[],
+  names: readonly (string | undefined)[],
+): Map<string, number> {
+  const all = new Map(given)
+  names.forEach((name, k) => {
+    if (name === undefined) return
+    const known = all.get(name) ?? shape[k]!
+    if (known !== shape[k])
+      fail({
+        code: 'bind/size-mismatch',
+        message: `${name} is ${known} by ${given.has(name) ? 'what was given' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
+        expected: 'one value for each size',
+        hint: `the shape says it: leave ${name} out, or check the shape [${shape.join(', ')}]`,
+      })
+    all.set(name, known)
+  })
+  return all
+}
+
+/** The one `as` that a kernel stores a tensor by. @throws SptError `convert/no-format`, `bind/unknown-name` */
 export function reformatOf(kernel: Kernel1, tensor: string) {
   for (const reformat of kernel.reformats) {
     const buffer = reformat.buffers.find((b) => b.name === tensor)
     const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
     if (buffer && there) return { reformat, parts: buffer.parts }
   }
+  tensorOf(kernel, tensor)
   return fail({
     code: 'convert/no-format',
     message: `${kernel.name} stores ${tensor} as it is declared, or in one format after the other`,
@@ -90,7 +120,7 @@ export function checkFormat(
       code: 'convert/other-format',
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
       expected: 'a tensor that was converted to formatOf(kernel, name)',
-      hint: 'the same text instantiated elsewhere has other names',
+      hint: `parts belong to one kernel: convertFor(kernel, '${name}', parts) brings them into this one's`,
     })
   checkNotFreed(tensor)
   const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
@@ -99,7 +129,7 @@ export function checkFormat(
       code: 'convert/dtype',
       message: `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`,
       expected: buffer.dtype,
-      hint: 'convert the values before they are uploaded',
+      hint: `a list of numbers is f64: upload what coords(shape, columns, list, '${buffer.dtype}') makes`,
     })
   const fill = buffer?.fill ?? 0
   if (!Object.is(tensor.fill, fill))

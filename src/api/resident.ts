@@ -83,7 +83,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
 /**
  * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
  * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/map-overflow`, `bind/width`,
- * `format/claim`, `bind/shape`, `convert/too-large`, `device/freed`, `device/out-of-memory`; `bind/…` where a list or set does
+ * `format/claim`, `bind/shape`, `bind/size-mismatch`, `convert/too-large`, `device/freed`, `device/out-of-memory`; `bind/…` where a list or set does
  * not fit
  */
 export const convert = async (
@@ -103,6 +103,7 @@ function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof Format
       `the ${what}`,
       x,
       'a Map by name',
+      isRecord(x) ? 'new Map(Object.entries(…)) makes one of an object' : undefined,
     )
 }
 
@@ -118,7 +119,7 @@ function expectKernel(kernel: CompiledKernel): void {
 
 /**
  * The format or composition that a compiled kernel stores a tensor in: what to convert it to.
- * @throws SptError `convert/no-format` where it is stored as declared
+ * @throws SptError `convert/no-format` where it is stored as declared, `bind/unknown-name`
  */
 export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
   expectKernel(kernel)
@@ -129,7 +130,7 @@ export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
 /**
  * Brings a resident tensor into the format that a compiled kernel stores it in. Sizes that are extents of the tensor
  * follow from its shape; `given` has the others, and lists and sets by name.
- * @throws SptError `convert/no-format`, and as `convert`
+ * @throws SptError `convert/no-format`, `bind/unknown-name`, and as `convert`
  */
 export async function convertFor(
   kernel: CompiledKernel,
@@ -141,19 +142,17 @@ export async function convertFor(
   expectGiven(given)
   const to = formatOf(kernel, name)
   checkResident(tensor)
-  const sizes = new Map(given.sizes)
-  const extents = new Map<string, number>()
-  to.over.forEach((axis, k) => {
-    const n = tensor.shape[k] ?? 0
-    extents.set(axis.name, n)
-    if (axis.extent.kind === 'var') sizes.set(axis.extent.name, n)
-  })
   const fill = kernel.compilation.source.buffers.find((b) => b.name === name)?.fill ?? 0
   return convert(
     kernel.device,
     tensor,
     to,
-    { sizes, extents, lists: given.lists ?? new Map(), sets: given.sets ?? new Map() },
+    {
+      sizes: given.sizes ?? new Map(),
+      extents: new Map(),
+      lists: given.lists ?? new Map(),
+      sets: given.sets ?? new Map(),
+    },
     fill,
   )
 }

@@ -5,9 +5,16 @@ export function show(x: unknown): string {
   if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
   if (Array.isArray(x)) return x.length === 0 ? 'an empty list' : 'a list'
   if (x instanceof Promise) return 'a promise'
-  if (typeof x === 'object' && x !== null) return 'an object'
+  if (typeof x === 'object' && x !== null) return instanceText(x)
   if (typeof x === 'bigint') return `${x}n`
   return typeof x === 'function' ? 'a function' : String(x)
+}
+
+/** By its class, where it has one. */
+function instanceText(x: object): string {
+  const name: unknown = x.constructor?.name
+  if (typeof name !== 'string' || name === '' || name === 'Object') return 'an object'
+  return `${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
 /** What was given as a name, for messages: not everything in a name's place has a text. */

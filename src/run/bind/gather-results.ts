@@ -13,6 +13,7 @@ import {
   asDeclared,
   type CallerTensor,
   callerTensor,
+  callerTensors,
   isStructured,
   storedAxis,
 } from './caller-tensors.ts'
@@ -27,14 +28,16 @@ export function buffersOf(kernel: Kernel1, name: string): readonly string[] {
   return tensorOf(kernel, name).buffers.map((b) => b.name)
 }
 
-function tensorOf(kernel: Kernel1, name: string): CallerTensor {
+/** @throws SptError `bind/unknown-name` */
+export function tensorOf(kernel: Kernel1, name: string): CallerTensor {
   const t = callerTensor(kernel, name)
   if (t) return t
-  const candidates = kernel.buffers.map((b) => b.name)
+  const candidates = callerTensors(kernel).map((x) => x.name)
   return fail({
     code: 'bind/unknown-name',
     message: `kernel ${kernel.name} has no tensor ${name}`,
     lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
   })
 }
 

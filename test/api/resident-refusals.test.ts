@@ -1,0 +1,141 @@
+/** What calls with resident tensors refuse, and what they say is to be done. */
+import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  type CompiledKernel,
+  convertFor,
+  convertPlan,
+  coords,
+  type Diagnostic,
+  devices,
+  formatOf,
+  load,
+  prepareResident,
+  type Resident,
+  resident,
+  SptError,
+} from '../../src/node.ts'
+
+const kernel = (name: string, role: string, body: string, more = ''): string => `
+kernel ${name}(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] ${role}
+  ${more}
+  iterate t [i, j] as ${body}
+}`
+const TEXT = `import "sparsetile/kernels/formats.spt"
+${kernel('twice', 'inout', 'SS { A[i, j] = A[i, j] * 2 }')}
+${kernel('sum', 'in', 'SR { C[i] += A[i, j] }', 'buffer C: f32[i] out')}
+`
+const host = await devices.cpu()
+const columns = [
+  [0, 0, 3],
+  [0, 3, 2],
+]
+
+/** What a call is refused with. */
+async function refusal(call: () => Promise<unknown>): Promise<Diagnostic | undefined> {
+  try {
+    await call()
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return e.diagnostics[0]
+  }
+  return undefined
+}
+
+describe('resident tensors', () => {
+  let [twice, sum]: CompiledKernel[] = []
+  let from: Resident
+  beforeAll(async () => {
+    const program = await load(TEXT)
+    twice = await program.kernel('twice').as('A', 'panels', 2, 2).compile(host)
+    sum = await program.kernel('sum').as('A', 'panels', 2, 2).compile(host)
+    from = await resident(host, coords([4, 5], columns, Float32Array.of(1, 2, 3)))
+  })
+
+  test('parts of another kernel: convertFor makes them those of this one, as the hint says', async () => {
+    const parts = await convertFor(twice!, 'A', from)
+    const changed = await prepareResident(twice!, { A: parts })
+    await changed.run()
+    const said = await refusal(() => prepareResident(sum!, { A: parts }))
+    expect(said).toMatchObject({
+      code: 'convert/other-format',
+      hint: "parts belong to one kernel: convertFor(kernel, 'A', parts) brings them into this one's",
+    })
+    const prepared = await prepareResident(sum!, { A: await convertFor(sum!, 'A', parts) })
+    await prepared.run()
+    expect([...(await prepared.read('C')).values!]).toEqual([6, 0, 0, 6])
+  })
+
+  test('sizes that the shape says are not given otherwise', async () => {
+    const sizes = (m: number) => convertFor(sum!, 'A', from, { sizes: new Map([['m', m]]) })
+    expect(await refusal(() => sizes(4))).toBeUndefined()
+    expect(await refusal(() => sizes(9))).toMatchObject({
+      code: 'bind/size-mismatch',
+      message: 'm is 9 by what was given, and 4 by dimension 0 of the tensor',
+    })
+    const to = formatOf(sum!, 'A')
+    const none = new Map()
+    const extents = new Map(to.over.map((axis, k) => [axis.name, [4, 6][k]!]))
+    const given = { sizes: none, extents, lists: none, sets: none }
+    expect(await refusal(() => convertPlan(host, to).run(from, given))).toMatchObject({
+      code: 'bind/size-mismatch',
+      message: 'j is 6 by what was given, and 5 by dimension 1 of the tensor',
+    })
+  })
+
+  test('two dimensions of one size are equally long', async () => {
+    const square = TEXT.replaceAll('m: size, n: size', 'n: size').replaceAll(
+      'dense_fixed(m)',
+      'dense_fixed(n)',
+    )
+    const compiled = await (await load(square)).kernel('sum').as('A', 'csr').compile(host)
+    expect(await refusal(() => convertFor(compiled, 'A', from))).toMatchObject({
+      code: 'bind/size-mismatch',
+      message: 'n is 4 by another dimension, and 5 by dimension 1 of the tensor',
+    })
+  })
+
+  test('names that the kernel does not have', async () => {
+    const parts = await convertFor(sum!, 'A', from)
+    for (const call of [
+      () => prepareResident(sum!, { Z: parts }),
+      () => convertFor(sum!, 'Z', from),
+      async () => formatOf(sum!, 'Z'),
+    ])
+      expect(await refusal(call)).toMatchObject({
+        code: 'bind/unknown-name',
+        message: 'kernel sum has no tensor Z',
+        expected: 'one of A, C',
+      })
+    expect((await refusal(() => prepareResident(sum!, { C: parts })))?.code).toBe('convert/no-format')
+  })
+
+  test('another class than the one that is taken is named', async () => {
+    const lists = (x: unknown) => refusal(() => convertFor(sum!, 'A', from, { lists: x as never }))
+    expect(await lists({ q: 1 })).toMatchObject({
+      message: 'the lists cannot be an object',
+      hint: 'new Map(Object.entries(…)) makes one of an object',
+    })
+    for (const [x, text] of [
+      [new Set(), 'a Set'],
+      [Int32Array.of(1), 'an Int32Array'],
+      [Uint8Array.of(1), 'a Uint8Array'],
+      [Object.create(null), 'an object'],
+      [new (class {})(), 'an object'],
+    ] as const)
+      expect((await lists(x))?.message).toBe(`the lists cannot be ${text}`)
+  })
+
+  test('values of another type: what makes them of this one', async () => {
+    const list = [1, 2, 3]
+    const wide = await convertFor(sum!, 'A', await resident(host, coords([4, 5], columns, list)))
+    expect(await refusal(() => prepareResident(sum!, { A: wide }))).toMatchObject({
+      code: 'convert/dtype',
+      hint: "a list of numbers is f64: upload what coords(shape, columns, list, 'f32') makes",
+    })
+    const fits = await convertFor(sum!, 'A', await resident(host, coords([4, 5], columns, list, 'f32')))
+    expect(await refusal(() => prepareResident(sum!, { A: fits }))).toBeUndefined()
+  })
+})
