@@ -88,6 +88,7 @@ test.each(
       ['masked_rows_matmul_f16', 'm_axis', [64], 40, 128, 64, 'columns of panels'],
       ['masked_rows_matmul_f16', 'dealt', [64, 2, 2], 150, 64, 192, 'scattered'],
       ['masked_rows_matmul_f16', 'dealt', [64, 3, 3], 72, 128, 64, 'columns of panels'],
+      ['masked_rows_matmul_f16', 'dense_wgmma', [64, 64, 2, 8, 64], 72, 64, 128, 'scattered'],
     ] as const,
     2,
   ),
