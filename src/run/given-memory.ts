@@ -94,7 +94,7 @@ export class LentOutputs {
   /** To the executable itself it is freed with the rest, whoever reads it. @throws SptError `device/freed-buffer` */
   check(): void {
     for (const { buffer, isOwned } of this.#lent.values())
-      if (!isOwned) checkBuffer(buffer, 'freed', 'a kernel that others read outputs of')
+      if (!isOwned) checkBuffer(buffer, 'freed', 'a kernel that was freed')
   }
 }
 

@@ -734,6 +734,10 @@ schedule product.after { H as blocks(2, 3) live in place A as blocks(2, 2) live 
     code: 'schedule/live-tensor',
     hint: 'find the structure of H first: its step before that of A',
   })
+  expect(diagnosticOf(() => kernel.live('A', 'blocks', 2, 2).mask('twice', 'A'))).toMatchObject({
+    code: 'schedule/mask',
+    hint: 'put the mask before the step that has A live',
+  })
   const values = matrix(new Choices([1, 4]), 5 * 7)
   const A = { kind: 'dense', dtype: 'f32', shape: [5, 7], values } as const
   await agreeOnAll(kernel.schedule('after').compilation, { tensors: { A } })

@@ -55,8 +55,8 @@ export function liveFormat(instance: Instance, named: readonly StoredAxis[], at:
       hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
     })
   const [part] = instance.parts
-  if (!part || instance.parts.length > 1 || instance.tree.kind !== 'leaf')
-    return refuse('it has several parts')
+  if (!part || instance.parts.length > 1) return refuse('it has several parts')
+  if (instance.tree.kind !== 'leaf') return refuse('it does not hold all coordinates')
   if (instance.given.length > 0) return refuse('lists and sets that come with the data decide it')
   return new Recognition(part.instance, named, refuse).format()
 }

@@ -34,14 +34,17 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     })
   }
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
+  const isFound = kernel.found?.some((f) => f.tensor === mask.name)
   if (!('index' in found))
     return fail({
       code: 'schedule/mask',
-      message: found.reason,
+      message: isFound
+        ? `what reads ${mask.name} goes over lists that are found in it already: ${found.reason}`
+        : found.reason,
       ...(step.span ? { span: step.span } : {}),
       ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
       expected: `an iteration that changes nothing that is needed where ${mask.name} is ${mask.fill}`,
-      hint: found.hint,
+      hint: isFound ? `put the mask before the step that has ${mask.name} live` : found.hint,
       notes: [print1(kernel)],
     })
   const held = binary('ne', load(mask.name, found.index, mask.dtype), constant(mask.fill, mask.dtype))

@@ -152,7 +152,7 @@ function checkExtent(cx: Context, l: For): void {
     message: `partial results need a dimension for ${l.name}, and its extent is ${printExpr(l.extent)}`,
     loops: [l],
     expected: 'an extent over sizes',
-    hint: `fuse ${l.name} with the loops around it on coordinates, or use atomic`,
+    hint: `use atomic; where a loop around ${l.name} says its extent, fusing both on coordinates helps too`,
   })
 }
 
