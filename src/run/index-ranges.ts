@@ -66,9 +66,11 @@ function refuse(
         : of.kind === 'index'
           ? `an index of ${of.buffer}`
           : of.kind === 'room'
-            ? `the room for ${of.axis}`
-            : 'a condition'
-  const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : of.kind === 'room' ? of.span : undefined)
+            ? `the room for ${of.name}`
+            : of.kind === 'slots'
+              ? `how many elements of ${of.name} each listed coordinate has`
+              : 'a condition'
+  const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : 'span' in of ? of.span : undefined)
   fail({
     code: 'plan/overflow',
     message: `${what} in ${launch} does not fit 32 bits: ${reaches}`,

@@ -179,3 +179,29 @@ test('room for each list and for all of them is refused', async () => {
   const both = () => kernel.live('P', 'gated', 2, { capacity: 1, total: 2 })
   expect(both).toThrow('schedule/live-capacity: there is room for each list or for all of them, not both')
 })
+
+test('a listed block with more elements than 32 bits count is refused when data are bound, though the tensor is small', async () => {
+  const program = await load(`import "sparsetile/kernels/formats.spt"
+kernel sum(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] out
+  iterate add [i, j] as SR { C[i] += A[i, j] }
+}
+schedule sum.blocks(b) { A as bsr(b) live in place }`)
+  const tensors = { A: dense([2, 3], new Float32Array(6).fill(1)) }
+  const prepared = async (b: number) =>
+    (
+      await program
+        .kernel()
+        .schedule('blocks', b)
+        .compile(await devices.cpu())
+    ).prepare({ tensors })
+  const largest = await prepared(46340)
+  await largest.run()
+  expect([...(await largest.read('C')).values!]).toEqual([3, 3])
+  await expect(prepared(46341)).rejects.toThrow(
+    'plan/overflow: how many elements of A each listed coordinate has',
+  )
+})

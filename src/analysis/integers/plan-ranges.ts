@@ -24,7 +24,7 @@ export interface Overflow extends Over {
     | { readonly kind: 'grid'; readonly axis: ThreadAxis }
     | { readonly kind: 'condition' }
     | { readonly kind: 'index'; readonly buffer: string }
-    | { readonly kind: 'room'; readonly axis: string; readonly span?: Span | undefined }
+    | { readonly kind: 'room' | 'slots'; readonly name: string; readonly span?: Span | undefined }
 }
 
 /** The first place where a plan leaves 32 bits for some sizes of the box, if there may be one. */
@@ -32,7 +32,12 @@ export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
   // The host compares with it what a run found: it has to be what devices make of it.
   for (const { axis, capacity, span } of plan.capacities ?? []) {
     const { over } = new Ranges(plan.buffers, box, true).of(capacity, scopeOf(new Map()))
-    if (over) return { launch: plan.name, of: { kind: 'room', axis, span }, ...over }
+    if (over) return { launch: plan.name, of: { kind: 'room', name: axis, span }, ...over }
+  }
+  // Loops go through all of a listed block, also where the tensor ends in it: nobody waits for more than can be stored.
+  for (const { tensor, slots, span } of plan.found ?? []) {
+    const { over } = new Ranges(plan.buffers, box, true).of(slots, scopeOf(new Map()))
+    if (over) return { launch: plan.name, of: { kind: 'slots', name: tensor, span }, ...over }
   }
   for (const step of plan.steps) {
     if (step.kind === 'clear') continue
