@@ -16,6 +16,8 @@ interface Operand {
   readonly buffer: string
   /** Whether neighbours in memory are neighbours in the sum. */
   readonly alongSum: boolean
+  /** Whether it has the tile's rows, or its columns. */
+  readonly isOuter: boolean
 }
 
 /** What is read once for each row or column of a tile and each iteration of the sum. */
@@ -33,7 +35,7 @@ export function reusedBy(strand: Strand, { outer, inner, middle, sums }: Dealt):
     const of = [outer, inner].filter((l) => index.some((e) => mentions(e, l.var)))
     const gathered = index.some((e) => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
     if (of.length !== 1 || gathered) return []
-    out.set(buffer, { buffer, alongSum: mentions(index.at(-1)!, sum.var) })
+    out.set(buffer, { buffer, alongSum: mentions(index.at(-1)!, sum.var), isOuter: of[0] === outer })
   }
   return out.size >= 2 ? [...out.values()] : []
 }
@@ -79,8 +81,8 @@ export function denseTiles(strand: Strand, of: Dealt, operands: readonly Operand
       whole: j!.thread,
       finish(late) {
         late.inRegisters(strand.buffers, j!.thread)
-        const tiles = operands.map(({ buffer, alongSum }) =>
-          shared(late, buffer, slices, alongSum ? rows : null, whole),
+        const tiles = operands.map(({ buffer, alongSum, isOuter }) =>
+          shared(late, buffer, slices, alongSum ? (isOuter ? rows : cols) : null, whole),
         )
         if (copies !== 'shared')
           for (const tile of tiles)
@@ -112,7 +114,7 @@ function square<K extends Schedulable<K>>(
   return { block, thread, own: half === undefined ? [run] : [half, run] }
 }
 
-/** A copy in shared memory; its name. By columns where a thread needs neighbouring rows of it, rows apart in banks. */
+/** A copy in shared memory; its name. By columns where a thread needs neighbouring ones of its `rows`, apart in banks. */
 function shared<K extends Schedulable<K>>(
   draft: Draft<K>,
   buffer: string,
