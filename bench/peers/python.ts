@@ -51,6 +51,15 @@ export interface RectifiedCase extends PythonCase {
   readonly outputs: number
 }
 
+/** Causal attention: blocks and columns lie at `FILE-blocks` and `FILE-columns`, or ends of sequences at `FILE-ends` (i32). */
+export interface AttentionCase extends PythonCase {
+  readonly b: number | null
+  readonly type: string
+  readonly tokens: number
+  readonly heads: number
+  readonly d: number
+}
+
 /** A case of blocks. */
 export interface BlockCase extends PythonCase {
   readonly size: number

@@ -1,0 +1,65 @@
+/** Attention over drawn pairs, with our kernels on the CPU. */
+import { expect, test } from 'vitest'
+import { BlocksAndColumns, ExpectedAttention, Packed } from '../../bench/gpu/attention-draw.ts'
+import { fieldOf } from '../../bench/gpu/candidates.ts'
+import { PRECISION } from '../../bench/gpu/expected.ts'
+import { fillNormal } from '../../bench/gpu/random.ts'
+import { blockCase, dynamicAttentionOf, packedCase } from '../../bench/gpu/suites/dynamic-attention.ts'
+import { untimed } from './untimed.ts'
+
+const SHAPE = { tokens: 128, heads: 2, d: 64 }
+const seed = Date.now() & 0xffff
+
+test('as many pairs count as are said, no row is empty, and shares are of the lower triangle', () => {
+  const blocks = new BlocksAndColumns(SHAPE, 16, 0.5, 0.1, seed)
+  for (const pairs of [blocks, new Packed(SHAPE, 5, seed)]) {
+    let count = 0
+    for (let h = 0; h < SHAPE.heads; h++)
+      for (let q = 0; q < SHAPE.tokens; q++) {
+        expect(pairs.counts(h, q, q)).toBe(true)
+        for (let k = 0; k < SHAPE.tokens; k++) if (pairs.counts(h, q, k)) count++
+      }
+    expect(count).toBe(pairs.count)
+  }
+  expect(blocks.blocks.reduce((a, b) => a + b, 0)).toBe(2 * 18)
+  expect(blocks.columns.reduce((a, b) => a + b, 0)).toBe(2 * 13)
+})
+
+test('what is off is found', () => {
+  const pairs = new Packed({ tokens: 4, heads: 1, d: 2 }, 2, seed)
+  const [Q, K, V] = [0, 0, 1].map((x) => new Float32Array(8).fill(x)) as [
+    Float32Array,
+    Float32Array,
+    Float32Array,
+  ]
+  const expected = new ExpectedAttention({ tokens: 4, heads: 1, d: 2 }, pairs, { Q, K, V }, 4)
+  expect(expected.check(V, PRECISION.f32).ok).toBe(true)
+  expect(
+    expected.check(
+      V.map((x, k) => (k === 7 ? 1.00001 : x)),
+      PRECISION.f32,
+    ).ok,
+  ).toBe(false)
+  expect(expected.check(fillNormal(new Float32Array(8), 1), PRECISION.f16).ok).toBe(false)
+})
+
+test('ours are right, each on the cases that it is for', async () => {
+  const own = [
+    'dynamic-attention.spt:dynamic_attention.auto',
+    'ragged-attention.spt:ragged_attention.auto',
+    'ragged-attention-f16.spt:ragged_attention_f16.auto',
+  ]
+  const drawn = [blockCase(SHAPE, 32, 0.5), packedCase(SHAPE, 5, 'f32'), packedCase(SHAPE, 5, 'f16')]
+  const cases = await untimed(own, (s) => dynamicAttentionOf(s, drawn))
+  const outcome = cases.map((c) =>
+    c.entries.filter((e) => e.side === 'ours').map((e) => `${e.name} ${e.result}${e.note}`),
+  )
+  expect(outcome).toEqual(own.map((name) => [`${name} ok`]))
+})
+
+test('fields have their standard', () => {
+  for (const suite of ['blocks-32', 'packed-f32', 'packed-f16']) {
+    const { standard, candidates } = fieldOf(`dynamic-attention-${suite}`, [])
+    expect(candidates.map((c) => c.text)).toContain(standard)
+  }
+})
