@@ -37,7 +37,8 @@ class Attention:
         if self.b is None:
             self.ends = raw("ends")
             self.offsets = torch.cat([torch.zeros_like(self.ends[:1]), self.ends])
-            self.longest = int(self.offsets.diff().max())
+            lengths = self.offsets.diff()
+            self.shortest, self.longest = int(lengths.min()), int(lengths.max())
             self.rows = [x[0].transpose(0, 1).contiguous() for x in (self.Q, self.K, self.V)]
         else:
             n = self.tokens // self.b
@@ -93,10 +94,8 @@ class Attention:
 
     def jagged(self):
         def call():
-            nested = [
-                torch.nested.nested_tensor_from_jagged(x, self.offsets, min_seqlen=0, max_seqlen=self.longest).transpose(1, 2)
-                for x in self.rows
-            ]
+            known = dict(min_seqlen=self.shortest, max_seqlen=self.longest)
+            nested = [torch.nested.nested_tensor_from_jagged(x, self.offsets, **known).transpose(1, 2) for x in self.rows]
             O = scaled_dot_product_attention(*nested, is_causal=True, scale=self.scale)
             return O.transpose(1, 2).values().transpose(0, 1)[None]
 
@@ -160,7 +159,8 @@ def run(clock, case, tf32):
     m = Attention(case)
     unit = 2.0**-11 if tf32 else F32
     for what, calls in peers(m):
-        for recorded in (True, False):
+        # Recordings that fail may leave nothing usable behind; jagged tensors may wait for the device.
+        for recorded in (False,) if what.startswith("jagged") else (False, True):
 
             def measured(found):
                 config, call, tried = tuned(clock, calls(), recorded)
