@@ -93,10 +93,6 @@ export const LIVE = {
   },
 } as const
 
-/** What SwiftShader is asked to compile as devices have it: not threads' loops over digits below others, which take it minutes. */
-export const isForSwiftShader = ({ format }: Pick<Live, 'format'>): boolean =>
-  format !== 'residues' && format !== 'low_strips' && format !== 'low_panels'
-
 export const KERNELS = {
   left: `kernel product(m: size, n: size, k: size) {
   axis i = dense_fixed(m)

@@ -22,7 +22,7 @@ import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
-import { isForSwiftShader, KERNELS, LIVE, type Live, live, matrix, sizeOf } from './live-gen.ts'
+import { KERNELS, LIVE, type Live, live, matrix, sizeOf } from './live-gen.ts'
 
 let webgpu: Device
 beforeAll(async () => {
@@ -201,7 +201,7 @@ test('a capacity that is just enough, and one that is not', async () => {
           `${LIVE[s.format].list}_of_A`,
         )!
         expect(stored.length).toBeLessThanOrEqual(list.length)
-        const device = c.below(8) === 0 && isForSwiftShader(s) ? webgpu : createCpuDevice()
+        const device = c.below(8) === 0 ? webgpu : createCpuDevice()
         for (const room of needed > 0 ? [needed, needed - 1] : [0]) {
           const tight = parseProgram(withRoom(room, '')).kernel().schedule('live')
           // Lists end where there is no more room, and none goes on in the next one.
@@ -341,7 +341,7 @@ test.each([false, true])(
       const c = kernel.compilation
       // Nothing is told to the host: what is built is used where it is.
       expect(c.parallel().plan.buffers.filter((b) => b.name.includes('lost'))).toEqual([])
-      const { device, made } = counted(gpu && isForSwiftShader(s) ? webgpu : createCpuDevice())
+      const { device, made } = counted(gpu ? webgpu : createCpuDevice())
       const compiled = await kernel.compile(device)
       const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
       await prepared.run()

@@ -146,7 +146,12 @@ function across(m: MarkNest, copy: string | null): readonly DefaultStep[] {
     s.step('vectorize', { loop: `${copy}.${vector.name}` })
     if (ahead) s.step('unroll', { loop: `${copy}.${ahead.name}` })
   }
-  if (inner) s.step('unroll', { loop: s.of(inner.name), ...(ahead ? {} : { by: AHEAD }) })
+  // Where no number ends the loop, what is unrolled is guarded by elements: 24 guards in a loop took SwiftShader 19 GB and no end, 16 0.4 s.
+  if (inner)
+    s.step('unroll', {
+      loop: s.of(inner.name),
+      ...(ahead ? {} : { by: inner.extent === null ? AHEAD / 2 : AHEAD }),
+    })
   return s.steps
 }
 
