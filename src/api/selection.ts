@@ -20,6 +20,8 @@ const MOST_APART = 16
 
 export class Selection<V> implements Selecting<CompiledSchedule> {
   readonly #of: Selectable<V>
+  /** Shares that runs may tell. */
+  readonly #live: readonly string[]
   readonly #branches = new Map<string, Branch>()
   /** New values, by tensor: schedules that are chosen later start with them. */
   readonly #written = new Map<string, Tensor | BareValues>()
@@ -43,6 +45,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
 
   private constructor(of: Selectable<V>, first: V, compiled: CompiledSchedule, executable: Executable) {
     this.#of = of
+    this.#live = liveOf(of.statistics).map(([name]) => name)
     this.owner = executable
     const chosen = of.chosen(first)
     this.#now = this.#branch(chosen.text, compiled, executable)
@@ -186,10 +189,6 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     this.#isFreed = true
     for (const { executable } of this.#branches.values()) if (executable !== this.owner) executable.free()
     this.owner.free()
-  }
-
-  get #live(): readonly string[] {
-    return liveOf(this.#of.statistics).map(([name]) => name)
   }
 
   get #values(): ReadonlyMap<string, number> {

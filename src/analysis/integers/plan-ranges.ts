@@ -29,15 +29,25 @@ export interface Overflow extends Over {
 
 /** The first place where a plan leaves 32 bits for some sizes of the box, if there may be one. */
 export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
-  // The host compares with it what a run found: it has to be what devices make of it.
-  for (const { axis, capacity, span } of plan.capacities ?? []) {
-    const { over } = new Ranges(plan.buffers, box, true).of(capacity, scopeOf(new Map()))
-    if (over) return { launch: plan.name, of: { kind: 'room', name: axis, span }, ...over }
-  }
-  // Loops go through all of a listed block, also where the tensor ends in it: nobody waits for more than can be stored.
-  for (const { tensor, slots, span } of plan.found ?? []) {
-    const { over } = new Ranges(plan.buffers, box, true).of(slots, scopeOf(new Map()))
-    if (over) return { launch: plan.name, of: { kind: 'slots', name: tensor, span }, ...over }
+  const counted = [
+    // The host compares with it what a run found: it has to be what devices make of it.
+    ...(plan.capacities ?? []).map((c) => ({
+      kind: 'room' as const,
+      name: c.axis,
+      expr: c.capacity,
+      span: c.span,
+    })),
+    // Loops go through all of a listed block, also where the tensor ends in it: nobody waits for more than can be stored.
+    ...(plan.found ?? []).map((f) => ({
+      kind: 'slots' as const,
+      name: f.tensor,
+      expr: f.slots,
+      span: f.span,
+    })),
+  ]
+  for (const { expr, ...of } of counted) {
+    const { over } = new Ranges(plan.buffers, box, true).of(expr, scopeOf(new Map()))
+    if (over) return { launch: plan.name, of, ...over }
   }
   for (const step of plan.steps) {
     if (step.kind === 'clear') continue
