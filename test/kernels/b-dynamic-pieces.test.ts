@@ -1,12 +1,8 @@
 /** Products of single rows in few pieces of their inputs, summed in one order: no piece, some, all, and rows without any. */
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
-import { dense, load } from '../../src/node.ts'
+import { load } from '../../src/node.ts'
 import { interpreted } from '../support/interpreted.ts'
-import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
-
-const half = (shape: readonly number[], values: Float32Array) =>
-  dense(shape, Uint16Array.from(values, toF16), 'f16')
+import { halves, integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 
 const PATTERNS: Readonly<Record<string, (i: number, b: number) => boolean>> = {
   none: () => false,
@@ -23,8 +19,8 @@ function inputs([m, n, pieces]: readonly number[], held: (i: number, b: number) 
   })
   return {
     tensors: {
-      A: half([m!, pieces!, 64], A),
-      B: half([pieces!, 64, n!], integers(pieces! * 64 * n!, 2)),
+      A: halves([m!, pieces!, 64], A),
+      B: halves([pieces!, 64, n!], integers(pieces! * 64 * n!, 2)),
     },
   }
 }

@@ -1,10 +1,9 @@
 /** Products that find the zeros of their first operand in each run, as it comes in or rectified: scattered, in columns of panels, none, all. */
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
 import { dense, load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
-import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
+import { halves, integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 
 const SIZES = [
   [0, 3, 5],
@@ -27,7 +26,7 @@ const byColumns = (kernel: string): boolean => kernel.endsWith('_f16') && !kerne
 
 /** Whole numbers as f32, or as f16, which holds them too. */
 const matrix = (rows: number, columns: number, values: Float32Array, half: boolean) =>
-  half ? dense([rows, columns], Uint16Array.from(values, toF16), 'f16') : dense([rows, columns], values)
+  half ? halves([rows, columns], values) : dense([rows, columns], values)
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',

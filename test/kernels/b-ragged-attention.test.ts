@@ -1,11 +1,10 @@
 /** Attention over packed sequences: wherever they end, and however many there are. */
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
 import { dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { interpreted } from '../support/interpreted.ts'
-import { type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
+import { halves, type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
 import { apart, attend } from './b-attention.ts'
 
 interface Of {
@@ -69,19 +68,15 @@ kernelSuite({
 })
 
 const half = (shape: readonly number[], seed: number) =>
-  dense(
+  halves(
     shape,
-    Uint16Array.from(
-      normals(
-        shape.reduce((a, b) => a * b, 1),
-        seed,
-      ),
-      toF16,
+    normals(
+      shape.reduce((a, b) => a * b, 1),
+      seed,
     ),
-    'f16',
   )
 
-const halves = ({ blocks, b, heads, d, e, ends }: Of, causal: number) => ({
+const inHalf = ({ blocks, b, heads, d, e, ends }: Of, causal: number) => ({
   tensors: {
     E: dense([ends.length], Int32Array.from(ends)),
     Q: half([blocks, b, heads, d], 1),
@@ -102,7 +97,7 @@ kernelSuite({
       .map(
         ([name, ends], k): KernelCase => ({
           name: `f16, ${name}`,
-          inputs: halves({ blocks: 1, b: 64, heads: 2, d: 9, e: 64, ends }, k % 2),
+          inputs: inHalf({ blocks: 1, b: 64, heads: 2, d: 9, e: 64, ends }, k % 2),
         }),
       ),
 })
@@ -112,7 +107,7 @@ test.each([0, 1])(
   async (causal) => {
     const of = { blocks: 3, b: 64, heads: 1, d: 64, e: 64 }
     const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
-    const { tensors, params } = halves({ ...of, ends: [20, 20, 75, 100] }, causal)
+    const { tensors, params } = inHalf({ ...of, ends: [20, 20, 75, 100] }, causal)
     const given = { tensors, params: { ...params, ...of, sequences: 4 } }
     const run = (schedule: string, ...args: number[]) =>
       Array.from(interpreted(kernel.schedule(schedule, ...args), given).get('O')!, Number)
@@ -139,7 +134,7 @@ test('ragged_attention_f16.gpu on webgpu, in small tiles', async () => {
   const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
   const compiled = await kernel.schedule('gpu', 8, 8, 2, 4, 4).compile(device)
   for (const ends of [[3, 3, 17], [32], [], [8, 16]]) {
-    const given = halves({ blocks: 4, b: 8, heads: 2, d: 6, e: 8, ends }, ends.length % 2)
+    const given = inHalf({ blocks: 4, b: 8, heads: 2, d: 6, e: 8, ends }, ends.length % 2)
     const prepared = await compiled.prepare(given)
     await prepared.run()
     expect((await prepared.verify()).problems).toEqual([])

@@ -1,10 +1,9 @@
 /** Two layers with a rectification between them, which find what is hidden in each run: nothing, all, scattered, groups of tokens off. */
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
-import { dense, load } from '../../src/node.ts'
+import { load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
-import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
+import { halves, integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 
 const SIZES = [
   [0, 3, 5, 4],
@@ -32,15 +31,12 @@ const PATTERNS: Readonly<
   ],
 }
 
-const half = (shape: readonly number[], values: Float32Array) =>
-  dense(shape, Uint16Array.from(values, toF16), 'f16')
-
 const operands = ([m, n, k, hidden]: readonly number[], pattern: string) => {
   const [X, U] = PATTERNS[pattern]!(m!, k!, hidden!)
   return {
-    X: half([m!, k!], X),
-    U: half([hidden!, k!], U),
-    D: half([hidden!, n!], integers(hidden! * n!, 2)),
+    X: halves([m!, k!], X),
+    U: halves([hidden!, k!], U),
+    D: halves([hidden!, n!], integers(hidden! * n!, 2)),
   }
 }
 

@@ -5,7 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
+import { toF16 } from '../../src/ir/half.ts'
+import { coords, type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { LONG, SEED, sample } from './cases.ts'
 import { compileTogether, noNvcc } from './nvcc.ts'
@@ -62,6 +63,10 @@ export function patterns(seed = 1): Pattern[] {
     patternOf('one full row, the others empty', 40, 70, (i) => i === 33),
   ]
 }
+
+/** A dense tensor of half floats. */
+export const halves = (shape: readonly number[], values: Float32Array) =>
+  dense(shape, Uint16Array.from(values, toF16), 'f16')
 
 /** Whole numbers from -3 to 3, as floats; never 0, so that every element counts. */
 export function integers(length: number, seed: number): Float32Array {
