@@ -1,6 +1,6 @@
 /** What compilers of GPU texts get wrong, and what texts do about it. */
 import { describe, expect, test } from 'vitest'
-import { load } from '../../src/node.ts'
+import { dense, devices, load } from '../../src/node.ts'
 import { assembled, noNvcc } from '../support/nvcc.ts'
 
 const kernel = (statement: string): string => `kernel k(m: size, p: size, d: size) {
@@ -57,4 +57,43 @@ test.each([
   const [text] = (await load(kernel(statement))).kernel().parallel().compilation.texts('wgsl')
   expect(text!.text).toMatch(/[^_\w](min|max)_i32\(/)
   expect(text!.text.replace(/fn (min|max|abs)_i32.*\n.*\n}/g, '')).not.toMatch(/[^_\w](min|max|abs)\(/)
+})
+
+describe('conditions with two arms, of which compilers follow every path through a loop', () => {
+  const [m, p] = [3, 75]
+  const both = async (by: number) =>
+    (
+      await load(`kernel k(m: size, p: size) {
+  axis i = dense_fixed(m)
+  axis q = dense_fixed(p)
+  buffer x: i32[q] in
+  buffer w: i32[q] in
+  buffer y: i32[i] out
+  iterate s [i, q] as SR { if (x[q] > w[q]) { y[i] += x[q] } else { y[i] += 3 * w[q] } }
+}
+schedule k.ahead { unroll q by ${by} }`)
+    )
+      .kernel()
+      .schedule('ahead')
+      .parallel()
+  const arms = async (by: number, target: 'wgsl' | 'cuda'): Promise<number> =>
+    (await both(by)).compilation.texts(target)[0]!.text.split('} else {').length - 1
+
+  test('are few in WGSL: where they were more, each is two conditions with one arm', async () => {
+    expect(await arms(8, 'cuda')).toBeGreaterThanOrEqual(8)
+    expect(await arms(8, 'wgsl')).toBeGreaterThanOrEqual(8)
+    expect(await arms(32, 'cuda')).toBeGreaterThanOrEqual(32)
+    expect(await arms(32, 'wgsl')).toBeLessThanOrEqual(12)
+  })
+
+  test('which compute the same', async () => {
+    const [x, w] = [5, 4].map((n) => Int32Array.from({ length: p }, (_, q) => (q * 7) % n)) as [
+      Int32Array,
+      Int32Array,
+    ]
+    const compiled = await (await both(32)).compile(await devices.webgpu())
+    const { y } = await compiled.run({ tensors: { x: dense([p], x), w: dense([p], w) }, params: { m } })
+    const sum = x.reduce((s, a, q) => s + (a > w[q]! ? a : 3 * w[q]!), 0)
+    expect([...y!.values!]).toEqual(Array.from({ length: m }, () => sum))
+  })
 })

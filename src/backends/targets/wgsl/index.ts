@@ -3,6 +3,7 @@ import { capabilitiesOf } from '../../instr-calls.ts'
 import { type LaunchUse, usesOf } from '../../launch-uses.ts'
 import type { Target } from '../../target.ts'
 import { vectorAccesses } from '../../vectorize-accesses.ts'
+import { splitBranches } from './branch-splitting.ts'
 import { refuseDeep, refuseF64 } from './limits.ts'
 import { wgslModules } from './module.ts'
 import { wgsl } from './spellings.ts'
@@ -29,8 +30,8 @@ export const WGSL = {
     refuseF64(plan)
     refuseDeep(plan)
     const table = wgsl(options.f16 ?? usesOf(plan).some(needsF16))
-    const vectors = vectorAccesses(plan, table)
-    return wgslModules(vectors, usesOf(vectors), table)
+    const split = splitBranches(vectorAccesses(plan, table))
+    return wgslModules(split, usesOf(split), table)
   },
 } as const satisfies Target
 
