@@ -3,6 +3,7 @@ import type { Statistic } from '../elaborate/index.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
 import { withValues } from '../run/bind/update-values.ts'
 import type { Executable } from '../run/execute.ts'
+import { isOverflow } from '../run/overflow-error.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import type { Chosen } from './choice-conditions.ts'
 
@@ -27,6 +28,8 @@ export interface Predicted {
 export interface RunChoice extends Chosen {
   /** By the condition's words: `covered(A, panels(8, 1))`. Empty where nothing that it was chosen by is found in runs. */
   readonly covered: Readonly<Record<string, FoundShare>>
+  /** What was chosen but had no room for what it found, so that all counted as covered. */
+  readonly overflowed: string | null
   /** What would have been chosen by what was found, where that is another schedule. */
   readonly regret: string | null
   /**
@@ -45,6 +48,8 @@ export interface Selecting<K> {
   readonly choice: RunChoice | null
   /** Decides what runs; `undefined` where there is nothing to wait for. */
   next(): Promise<void> | undefined
+  /** Behind a run that found more than there is room for: whether it can be repeated under another schedule, which is next. */
+  overflowed(): Promise<boolean>
   /** Behind a run: has what it found read back. `milliseconds`: what it took, where that was measured. */
   ran(milliseconds?: number): Promise<void> | undefined
   /** Resolves when what runs have found so far has been read back. */
@@ -63,7 +68,7 @@ export const isOpen = (statistics: ReadonlyMap<string, Statistic>, { values }: C
 export const liveOf = (statistics: ReadonlyMap<string, Statistic>) =>
   [...statistics].flatMap(([name, s]) => (s.kind === 'covered' && s.live ? [[name, s] as const] : []))
 
-/** Work that runs the kernel, under the schedule that is chosen for it. */
+/** Work that runs the kernel, under the schedule that is chosen for it, and under another one where that has no room. */
 export async function running<T>(
   of: Selecting<unknown>,
   work: (executable: Executable) => Promise<T>,
@@ -71,7 +76,10 @@ export async function running<T>(
 ): Promise<T> {
   const deciding = of.next()
   if (deciding) await deciding
-  const done = await work(of.executable)
+  const done = await work(of.executable).catch(async (e: unknown) => {
+    if (!isOverflow(e) || !(await of.overflowed())) throw e
+    return work(of.executable)
+  })
   const times = [...timesOf(done)].sort((a, b) => a - b)
   const reading = of.ran(times[times.length >> 1])
   if (reading) await reading
@@ -85,8 +93,9 @@ export const settled = <K>(kernel: K, executable: Executable, chosen: Chosen | n
   kernel,
   executable,
   owner: executable,
-  choice: chosen && { ...chosen, covered: {}, regret: null, predicted: [] },
+  choice: chosen && { ...chosen, covered: {}, overflowed: null, regret: null, predicted: [] },
   next: () => undefined,
+  overflowed: async () => false,
   ran: () => undefined,
   known: async () => {},
   ahead: async () => {},

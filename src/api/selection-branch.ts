@@ -42,7 +42,7 @@ export interface Branch {
   readonly executable: Executable
   /** What its runs tell. */
   readonly findings: readonly Finding[]
-  /** The launches that do, by themselves. */
+  /** The launches that do, and tell whether there is room, by themselves. */
   readonly commands: readonly Command[]
   readonly times: CoveredTimes
 }
@@ -66,6 +66,7 @@ export function branchOf(
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })
   const counts = findings.map((f) => f.found.counts)
-  const commands = commandsFinding(executable, counts)
+  const room = findings.length > 0 ? (plan.capacities ?? []).map((c) => c.counts) : []
+  const commands = commandsFinding(executable, [...counts, ...room])
   return { text, compiled, executable, findings, commands, times: new CoveredTimes() }
 }

@@ -14,6 +14,8 @@ import type { CompiledSchedule } from './compiled.ts'
 import { foundShare } from './coverage.ts'
 import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
 import { type Branch, branchOf, covering, finds, type Selectable } from './selection-branch.ts'
+import { Readings } from './selection-readings.ts'
+import { chosenWithRoom, hasRoom, updates } from './selection-room.ts'
 
 /** Samples are at most so many runs apart. */
 const MOST_APART = 16
@@ -26,8 +28,11 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   /** New values, by tensor: schedules that are chosen later start with them. */
   readonly #written = new Map<string, Tensor | BareValues>()
   readonly #found = new Map<string, { readonly value: number; readonly from: FoundShare['from'] }>()
+  /** Schedules without room for what they found last. */
+  readonly #full = new Set<Branch>()
   readonly owner: Executable
   #now: Branch
+  #overflowed: string | null = null
   #chosen: Chosen
   /** By what it was chosen, and what was found since. */
   #covered: Readonly<Record<string, FoundShare>>
@@ -38,9 +43,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   /** Runs under this schedule; that of the next sample. */
   #runs = 0
   #sampled = 1
-  /** What is being read back, and whether there is more by now. */
-  #reading: Promise<void> | undefined
-  #again: (() => void) | undefined
+  readonly #readings = new Readings()
   #isFreed = false
 
   private constructor(of: Selectable<V>, first: V, compiled: CompiledSchedule, executable: Executable) {
@@ -110,12 +113,13 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
       // What is not found makes no difference.
       milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
     }))
-    return { ...this.#chosen, covered: this.#covered, regret: this.#regret(), predicted }
+    const [covered, overflowed] = [this.#covered, this.#overflowed]
+    return { ...this.#chosen, covered, overflowed, regret: this.#regret(), predicted }
   }
 
   #regret(): string | null {
     if (Object.values(this.#covered).every((c) => c.found === null)) return null
-    const now = orRefused(() => this.#of.chosen(this.#of.choose(this.#values)).text)
+    const now = orRefused(() => this.#of.chosen(this.#decided().variant).text)
     return now instanceof SptError || now === this.#now.text ? null : now
   }
 
@@ -132,15 +136,25 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   next(): Promise<void> | undefined {
     if (!this.#isNews) return undefined
     this.#isNews = false
-    const variant = this.#of.choose(this.#values)
+    const { variant, overflowed } = this.#decided()
     const chosen = this.#of.chosen(variant)
     return this.#with(variant, (branch) => {
+      this.#overflowed = overflowed
       if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
       this.#now = branch
       this.#chosen = chosen
       this.#covered = this.#shares(chosen)
       return this.#observe()
     })
+  }
+
+  async overflowed(): Promise<boolean> {
+    const full = this.#now
+    await this.known()
+    await this.#read(full, 'last run')
+    if (updates(full)) return false
+    await this.next()
+    return this.#now !== full
   }
 
   ran(milliseconds?: number): Promise<void> | undefined {
@@ -158,12 +172,12 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     }
     // Nothing is ever under way there.
     if (now.executable.program.device.kind === 'cpu') return read()
-    this.#later(read)
+    this.#readings.later(read)
     return undefined
   }
 
-  async known(): Promise<void> {
-    while (this.#reading) await this.#reading
+  known(): Promise<void> {
+    return this.#readings.known()
   }
 
   async ahead(): Promise<void> {
@@ -191,8 +205,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     this.owner.free()
   }
 
-  get #values(): ReadonlyMap<string, number> {
-    return new Map([...this.#found].map(([name, { value }]) => [name, value]))
+  #decided(): ReturnType<typeof chosenWithRoom<V>> {
+    const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
+    const full = new Map([...this.#full].map((b) => [b.text, b]))
+    return chosenWithRoom(this.#of, found, (text) => full.get(text))
   }
 
   /**
@@ -218,10 +234,11 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return branch
   }
 
-  /** Of what the schedule that runs does not find, whatever does. */
+  /** Of what the schedule that runs does not find, whatever does; of what has no room, whether it has by now. */
   #others(): readonly Branch[] {
     const names = this.#live.filter((name) => !finds(this.#now, name))
-    return [...new Set(names.flatMap((name) => this.#observers.get(name) ?? []))]
+    const full = [...this.#full].filter((b) => b !== this.#now && b.commands.length > 0)
+    return [...new Set([...names.flatMap((name) => this.#observers.get(name) ?? []), ...full])]
   }
 
   #observe(): Promise<void> | undefined {
@@ -261,24 +278,12 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return this.#another(variant).then((made) => made && use(made))
   }
 
-  /** One reading at a time: what is found meanwhile is read after it. What goes wrong is told by the next call that waits. */
-  #later(read: () => Promise<void>): void {
-    if (this.#reading) {
-      this.#again = () => this.#later(read)
-      return
-    }
-    this.#reading = read()
-      .catch(() => {})
-      .then(() => {
-        this.#reading = undefined
-        const again = this.#again
-        this.#again = undefined
-        again?.()
-      })
-  }
-
-  async #read({ executable, findings }: Branch, from: FoundShare['from']): Promise<void> {
+  async #read(branch: Branch, from: FoundShare['from']): Promise<void> {
+    const { executable, findings } = branch
     const { params } = executable.bound
+    const isFull = !(await hasRoom(branch))
+    if (isFull !== this.#full.has(branch)) this.#isNews = true
+    isFull ? this.#full.add(branch) : this.#full.delete(branch)
     for (const { statistic, found, elements } of findings) {
       const value = foundShare(found, await executable.values(found.counts), elements, params)
       if (this.#isFreed) return

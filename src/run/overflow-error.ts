@@ -5,6 +5,10 @@ import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Capacity } from '../ir/stage1.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 
+const CODE = 'run/overflow'
+
+export const isOverflow = (e: unknown): boolean => e instanceof SptError && e.diagnostics[0]?.code === CODE
+
 /** What is wrong with the counts of a run, if anything. */
 export function overflow(
   kernel: string,
@@ -18,7 +22,7 @@ export function overflow(
   const room = Number(evaluate(capacity, sizes))
   if (positions <= room) return undefined
   return new SptError({
-    code: 'run/overflow',
+    code: CODE,
     message: `${kernel} found ${positions} positions of ${axis}, and there is room for ${room} (${printExpr1(capacity)})`,
     ...(span && { span }),
     expected: `a capacity of at least ${positions}`,
