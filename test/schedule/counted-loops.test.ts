@@ -26,3 +26,30 @@ test.each(['reorder (mul.go, mul.io)', 'reorder (j, mul.go, mul.io)'])('%s is re
 test('others go anywhere', () => {
   expect(() => program('reorder (mul.ji, mul.ii, j, mul.io, mul.go)')).not.toThrow()
 })
+
+// Loops end where lists do, and ask for nothing again, but where there may be no room for all.
+test.each([
+  ['', []],
+  ['capacity m in all', ['for jo', 'for g']],
+] as const)('of lists that are fused and found with %j these loops ask', (room, asking) => {
+  const text = parseProgram(`
+kernel scaled(m: size, k: size) {
+  axis i = dense_fixed(m)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer R: f32[i] out
+  buffer C: f32[i, q] out
+  iterate sum [i, q] as SR { R[i] += A[i, q] }
+  iterate double [i, q] as SS { C[i, q] += 2 * A[i, q] }
+}
+${LIVE.blocks.text}
+schedule scaled.s {
+  A as blocks(2, 2) live in place ${room}
+  fuse (double.io, double.jo) -> g
+}`)
+    .kernel()
+    .schedule('s')
+    .show(2)
+  const asks = text.split('\n').filter((l) => / where .*counts_A/.test(l))
+  expect(asks.map((l) => l.trim().split(' ').slice(0, 2).join(' '))).toEqual(asking)
+})

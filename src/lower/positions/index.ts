@@ -24,6 +24,7 @@ import type { For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { writtenBy } from '../../ir/stage1-tree.ts'
 import { fill, forLoop, reduction, store, when } from '../../ir/statement-builders.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { stmt } from '../../ir/tree.ts'
 import { deriveInitialisation } from '../output-initialization.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
@@ -173,6 +174,7 @@ class PositionLowering {
   #iteration(it: Iteration, outer: Scope): Stmt[] {
     let scope = withFacts(outer)
     const loops: For[] = []
+    const implied: Expr[] = []
     for (const iter of it.iters) {
       const axis = this.#levels.axis(iter.axis)
       const loopVar = this.#names.fresh(iter.name)
@@ -186,6 +188,7 @@ class PositionLowering {
         (e, inner) => this.#expr(e, inner),
       )
       scope = opened.scope
+      implied.push(...(opened.implied ?? []))
       for (const g of opened.guards) scope.facts.holds(g)
       loops.push(
         forLoop(loopVar, opened.extent, [], {
@@ -202,6 +205,7 @@ class PositionLowering {
     const written = writtenBy(it.body)
     for (const [k, c] of where.entries()) {
       scope.facts.holds(c, written)
+      if (implied.some((i) => sameExpr(i, c))) continue
       const at = loops.findLastIndex((l) => freeVars(c).has(l.var))
       if (this.#init.inside.has(it.where[k]!) && !loops[at]?.reduce) this.outside.add(it.where[k]!)
       if (at < 0) outside.push(c)

@@ -22,6 +22,8 @@ export interface Opened {
   readonly extent: Expr
   /** Conditions on the new position: padding is skipped. */
   readonly guards: readonly Expr[]
+  /** Conditions that need not be asked: who loops over what is counted ends there. */
+  readonly implied?: readonly Expr[]
   readonly scope: Scope
 }
 
@@ -40,14 +42,15 @@ export function openIterator(
   if (isStored(axis)) {
     const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
     const opened = openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
-    if (!isDense(axis) || !axis.counted) return opened
-    const extent = inPositions(axis.counted, inner)
+    const end = levels.end(axis.name)
+    if (!end) return opened
+    const extent = inPositions(end, inner)
     opened.scope.facts.coordinate(v, extent)
-    return { ...opened, extent }
+    return { ...opened, extent, implied: [lt(v, extent)] }
   }
   switch (axis.kind) {
     case 'fused':
-      return openFused(levels, inner, axis.members, loopVar)
+      return openFused(levels, inner, axis.members, loopVar, inPositions)
     case 'gathered': {
       const coordinate = load(axis.buffer, [v], 'i32')
       const base = levels.stored(axis.base)
@@ -107,7 +110,13 @@ const placesOf = (axis: StoredAxis): Expr | null => (hasMask(axis) ? axis.extent
  * in: the last p with indptr[p] <= position, so that empty segments are passed over. Which bit a position of a
  * bitmap is cannot be told from the position: from a bitmap on, the loop runs over places that may hold nothing.
  */
-function openFused(levels: Levels, scope: Scope, members: readonly string[], loopVar: string): Opened {
+function openFused(
+  levels: Levels,
+  scope: Scope,
+  members: readonly string[],
+  loopVar: string,
+  inPositions: (e: Expr, scope: Scope) => Expr,
+): Opened {
   const chain = members.map((m) => levels.stored(m))
   const mask = chain.findIndex((a) => hasMask(a))
   const exact = mask < 0 ? chain.length : mask
@@ -126,6 +135,7 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
   let out = scope
   let parent: Expr | null = null
   const guards: Expr[] = []
+  const implied: Expr[] = []
   chain.forEach((axis, k) => {
     const place = places[k]!
     const { base } = levels.segment(axis, parent)
@@ -135,13 +145,15 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
     const { coordinate } = entry
     const offset = k < exact ? place : entry.offset
     out.facts.coordinate(offset, levels.positions(axis.name))
+    const end = levels.end(axis.name)
+    if (end) implied.push(lt(relative, inPositions(end, out)))
     guards.push(...entry.guards)
     out = withAxis(bound(out, axis.name, coordinate, axis.extent), axis.name, { parent, offset, coordinate })
     parent = offset
   })
   const above = levels.count(chain[exact - 1]!.name)
   const extent = chain.slice(exact).reduce((n, axis) => mul(n, placesOf(axis) ?? int(1)), above)
-  return { extent, guards, scope: out }
+  return { extent, guards, implied, scope: out }
 }
 
 function refuseUnderMask(axis: StoredAxis, mask: StoredAxis): never {

@@ -29,11 +29,20 @@ export class Levels {
   /** Arrays of offsets that the kernel fills, by axis, and how many positions there is room for. */
   readonly #offsets: ReadonlyMap<string, { readonly array: string; readonly room: Expr | undefined }>
 
+  /** Where loops over the positions under one of the parent end that the kernel has counted. */
+  readonly #ends: ReadonlyMap<string, Expr>
+
   constructor(axes: readonly Axis[]) {
     this.#axes = new Map(axes.map((a) => [a.name, withOffsets(a)]))
     this.#offsets = new Map(
       axes.flatMap((a) =>
         isDense(a) && a.offsets ? [[a.name, { array: a.offsets, room: a.room }] as const] : [],
+      ),
+    )
+    // Where there may be no room for all of them, the offsets know better.
+    this.#ends = new Map(
+      axes.flatMap((a) =>
+        isDense(a) && a.counted && !(a.offsets && a.room) ? [[a.name, a.counted] as const] : [],
       ),
     )
   }
@@ -53,6 +62,11 @@ export class Levels {
   /** The array of where segments of a variable axis begin. */
   offsets(name: string): string {
     return this.#offsets.get(name)?.array ?? indptrOf(name)
+  }
+
+  /** Where a loop over the positions under one of the parent ends, if the kernel counts them and has room for all. */
+  end(name: string): Expr | undefined {
+    return this.#ends.get(name)
   }
 
   /** How many positions a run has; known before it but for what it counts itself. */
