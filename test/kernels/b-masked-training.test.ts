@@ -1,7 +1,9 @@
 /** Steps of training under a mask that moves: other masks in every run, all of it, none of it, and NaN in weights that it leaves out. */
 import { expect, test } from 'vitest'
 import { dense, devices, load } from '../../src/node.ts'
-import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
+import { sample } from '../support/cases.ts'
+import { interpreted } from '../support/interpreted.ts'
+import { halves, integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 
 const SIZES = [
   [0, 3, 5],
@@ -27,31 +29,87 @@ const maskOf = (outputs: number, inputs: number, held: Held): Float32Array =>
     held(Math.floor(e / inputs), e % inputs) ? 1 + (e % 2) : -0,
   )
 
+type Sizes = readonly [tokens: number, inputs: number, outputs: number]
+
+/** What a step takes, of half floats but for the weights or all of f32. */
+function operands([tokens, inputs, outputs]: Sizes, held: Held, isHalf: boolean) {
+  const of = (shape: readonly number[], values: Float32Array) =>
+    isHalf ? halves(shape, values) : dense(shape, values)
+  return {
+    X: of([tokens, inputs], integers(tokens * inputs, 2)),
+    T: of([tokens, outputs], integers(tokens * outputs, 3)),
+    W: dense([outputs, inputs], integers(outputs * inputs, 4)),
+    M: of([outputs, inputs], maskOf(outputs, inputs, held)),
+  }
+}
+
+const casesOf = (isHalf: boolean) => (): readonly KernelCase[] =>
+  SIZES.flatMap((sizes) =>
+    Object.entries(MASKS).map(
+      ([name, held]): KernelCase => ({
+        name: `${sizes.join(' × ')}, ${name}`,
+        inputs: { tensors: operands(sizes, held, isHalf), params: { rate: 0.5 } },
+        exact: true,
+      }),
+    ),
+  )
+
 kernelSuite({
   file: 'kernels/masked-training.spt',
   alsoWith: [
     ['masked_training', 'gpu', 32, 64, 32, 16, 4, 4],
     ['masked_training', 'dense_gpu', 16, 8, 2, 4],
   ],
-  cases: () =>
-    SIZES.flatMap(([tokens, inputs, outputs]) =>
-      Object.entries(MASKS).map(
-        ([name, held]): KernelCase => ({
-          name: `${tokens} × ${inputs} × ${outputs}, ${name}`,
-          inputs: {
-            tensors: {
-              X: dense([tokens, inputs], integers(tokens * inputs, 2)),
-              T: dense([tokens, outputs], integers(tokens * outputs, 3)),
-              W: dense([outputs, inputs], integers(outputs * inputs, 4)),
-              M: dense([outputs, inputs], maskOf(outputs, inputs, held)),
-            },
-            params: { rate: 0.5 },
-          },
-          exact: true,
-        }),
-      ),
-    ),
+  cases: casesOf(false),
 })
+
+kernelSuite({
+  file: 'kernels/masked-training-f16.spt',
+  onlyCuda: ['wgmma', 'dense_wgmma'],
+  alsoWith: [
+    ['masked_training_f16', 'gpu', 32, 64, 32, 16, 4, 4],
+    ['masked_training_f16', 'dense_gpu', 16, 8, 2, 4],
+    ['masked_training_f16', 'wgmma', 128, 3, 3],
+    ['masked_training_f16', 'dense_wgmma', 128, 128, 4],
+  ],
+  cases: casesOf(true),
+})
+
+/** Schedules for instructions that no device here has, another in every run. */
+test.each(
+  sample(
+    [
+      ['wgmma', [64, 2, 2]],
+      ['wgmma', [128, 3, 4]],
+      ['dense_wgmma', [64, 64, 2]],
+    ] as const,
+    1,
+  ),
+)(
+  'masked_training_f16.%s(%j), every step of it interpreted',
+  async (schedule, args) => {
+    const sizes = [128, 128, 64] as const
+    const [tokens, inputs, outputs] = sizes
+    // A block that holds single elements, and one that holds none; what is left out is no number.
+    const held: Held = (o, p) => p < 64 && (o * 31 + p * 17) % 7 === 0
+    const given = operands(sizes, held, true)
+    const W = integers(outputs * inputs, 4).map((w, e) =>
+      held(Math.floor(e / inputs), e % inputs) ? w : Number.NaN,
+    )
+    const kernel = (await load('kernels/masked-training-f16.spt')).kernel('masked_training_f16')
+    const run = (name: string, ...own: readonly number[]) => {
+      const memory = interpreted(kernel.schedule(name, ...own), {
+        tensors: { ...given, W: dense([outputs, inputs], W.slice()) },
+        params: { tokens, inputs, outputs, rate: 0.5 },
+      })
+      return ['V', 'Y', 'D', 'W'].map((t) => Array.from(memory.get(t)!, (x) => Number(x) + 0))
+    }
+    const got = run(schedule, ...args)
+    expect(got).toEqual(run('dense_cpu'))
+    expect(got.every((values) => values.some((x) => x !== 0 && !Number.isNaN(x)))).toBe(true)
+  },
+  300_000,
+)
 
 /** A step by hand: weights in place. */
 function step(
