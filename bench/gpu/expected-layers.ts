@@ -115,13 +115,13 @@ export class ExpectedLayers {
   }
 }
 
-interface Sums {
+export interface Sums {
   readonly want: Float64Array
   readonly scale: Float64Array
 }
 
 /** M x, and the sums of magnitudes. */
-function dots(x: Float64Array, M: Float32Array, rows: number): Sums {
+export function dots(x: Float64Array, M: Float32Array, rows: number): Sums {
   const [want, scale] = [new Float64Array(rows), new Float64Array(rows)]
   for (let r = 0, at = 0; r < rows; r++) {
     let [sum, all] = [0, 0]
@@ -137,7 +137,7 @@ function dots(x: Float64Array, M: Float32Array, rows: number): Sums {
 }
 
 /** x M, and the sums of magnitudes. */
-function product(x: Float64Array, M: Float32Array, columns: number): Sums {
+export function product(x: Float64Array, M: Float32Array, columns: number): Sums {
   const [want, scale] = [new Float64Array(columns), new Float64Array(columns)]
   for (let p = 0, at = 0; p < x.length; p++, at += columns) {
     const a = x[p]!

@@ -17,6 +17,7 @@ import { dynamicBuilding } from './suites/dynamic-building.ts'
 import { expertLayers } from './suites/expert-layer.ts'
 import { gemm } from './suites/gemm.ts'
 import { GROUPED, overGroups } from './suites/grouped.ts'
+import { maskedTraining } from './suites/masked-training.ts'
 import { overMatrices } from './suites/matrices.ts'
 import { products } from './suites/products.ts'
 import { rectifiedLayers } from './suites/rectified-layer.ts'
@@ -43,6 +44,7 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   dynamic,
   'dynamic-building': dynamicBuilding,
   'rectified-layer': rectifiedLayers,
+  'masked-training': maskedTraining,
   'dynamic-attention': dynamicAttention,
   gemm,
   webgpu,
@@ -66,7 +68,7 @@ const TAKES: Readonly<Record<string, readonly DataKind[]>> = {
 
 /** Options that only some suites have. */
 export const TAKEN_BY: Readonly<Record<'sparsities' | 'device' | 'break-even', readonly string[]>> = {
-  sparsities: ['tile-wise', 'dynamic', 'rectified-layer'],
+  sparsities: ['tile-wise', 'dynamic', 'rectified-layer', 'masked-training'],
   device: ['tile-wise', 'dynamic', 'dynamic-building'],
   'break-even': ['tile-wise'],
 }

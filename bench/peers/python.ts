@@ -51,6 +51,14 @@ export interface RectifiedCase extends PythonCase {
   readonly outputs: number
 }
 
+/** A training step: the mask [outputs, inputs] lies at `FILE-mask` (f16). */
+export interface TrainingCase extends PythonCase {
+  readonly tokens: number
+  readonly inputs: number
+  readonly outputs: number
+  readonly rate: number
+}
+
 /** Causal attention: blocks and columns lie at `FILE-blocks` and `FILE-columns`, or ends of sequences at `FILE-ends` (i32). */
 export interface AttentionCase extends PythonCase {
   readonly b: number | null
