@@ -43,13 +43,11 @@ export function checkedOperands(
     const taken = to.given.flatMap((g) => (g.kind === kind ? [g.name] : []))
     expectOptions(`the ${kind}s of ${to.text}`, Object.fromEntries(given[`${kind}s`]), taken)
   }
+  const over = to.over.map((a) => a.name)
+  expectOptions(`the axes of ${to.text}`, Object.fromEntries(given.extents), over)
   const names = to.over.map(({ extent }) => (extent.kind === 'var' ? extent.name : undefined))
   const sizes = withShape(given.sizes, shape, names)
-  const extents = withShape(
-    given.extents,
-    shape,
-    to.over.map((a) => a.name),
-  )
+  const extents = withShape(given.extents, shape, over)
   const operands = givenOperands({ instance: to, sizes, extents }, (name, kind): Tensor | undefined => {
     const own: unknown = given[`${kind}s`].get(name)
     if (own === undefined) return undefined
@@ -58,7 +56,7 @@ export function checkedOperands(
       expectArgument(list instanceof Int32Array, `the list ${name}`, list, 'an Int32Array')
       return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
     }
-    const columns = `one Int32Array of coordinates for each of ${to.over.map((a) => a.name).join(', ')}`
+    const columns = `one Int32Array of coordinates for each of ${over.join(', ')}`
     expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)
     const set: unknown = { kind: 'coords', shape, coords: own, values: null, dtype: 'f32' }
     checkTensor(name, set)

@@ -2,6 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
+import { givenParams } from '../run/bind/bound-sizes.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import {
@@ -130,7 +131,7 @@ export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
 /**
  * Brings a resident tensor into the format that a compiled kernel stores it in. Sizes that are extents of the tensor
  * follow from its shape; `given` has the others, and lists and sets by name.
- * @throws SptError `convert/no-format`, `bind/unknown-name`, and as `convert`
+ * @throws SptError `convert/no-format`, `bind/unknown-name`, `bind/unknown-size`, `bind/size-range`, and as `convert`
  */
 export async function convertFor(
   kernel: CompiledKernel,
@@ -142,13 +143,14 @@ export async function convertFor(
   expectGiven(given)
   const to = formatOf(kernel, name)
   checkResident(tensor)
-  const fill = kernel.compilation.source.buffers.find((b) => b.name === name)?.fill ?? 0
+  const { source } = kernel.compilation
+  const fill = source.buffers.find((b) => b.name === name)?.fill ?? 0
   return convert(
     kernel.device,
     tensor,
     to,
     {
-      sizes: given.sizes ?? new Map(),
+      sizes: givenParams(source, given.sizes ?? []),
       extents: new Map(),
       lists: given.lists ?? new Map(),
       sets: given.sets ?? new Map(),

@@ -85,6 +85,26 @@ describe('resident tensors', () => {
     })
   })
 
+  test('sizes and axes that there are not', async () => {
+    const sizes = (name: string, m: number) => convertFor(sum!, 'A', from, { sizes: new Map([[name, m]]) })
+    const said = await refusal(() => sizes('mm', 4))
+    expect(said).toMatchObject({
+      code: 'bind/unknown-size',
+      message: 'kernel sum has no size or scalar mm',
+      expected: 'one of m, n',
+    })
+    // As where data are bound.
+    const bound = await refusal(() => sum!.prepare({ params: { mm: 4 } }))
+    expect(said).toEqual(bound)
+    expect((await refusal(() => sizes('m', 4.5)))?.code).toBe('bind/size-range')
+    const to = formatOf(sum!, 'A')
+    const given = { sizes: new Map(), extents: new Map([['q', 4]]), lists: new Map(), sets: new Map() }
+    expect(await refusal(() => convertPlan(host, to).run(from, given))).toMatchObject({
+      code: 'api/unknown-option',
+      expected: 'some of i, j',
+    })
+  })
+
   test('two dimensions of one size are equally long', async () => {
     const square = TEXT.replaceAll('m: size, n: size', 'n: size').replaceAll(
       'dense_fixed(m)',
