@@ -48,8 +48,8 @@ export async function checkSchedules(
       if (error instanceof SptError) error.sources ??= program.sources
       throw error
     }
-    const fields = fieldsFor(asked)
-    const times = (suite: string): boolean => fields.some((f) => f === suite || f.startsWith(`${suite}-`))
+    const owners = new Set(fieldsFor(asked).map((field) => suiteOf(field, all)))
+    const times = (suite: string): boolean => owners.has(suite)
     if (!suites.some(times))
       fail({
         code: 'bench/no-suite',
@@ -59,6 +59,12 @@ export async function checkSchedules(
       })
   }
 }
+
+/** Whose field it is: `dynamic-attention-blocks-32` is of `dynamic-attention`, not of `dynamic`. */
+const suiteOf = (field: string, all: readonly string[]): string | undefined =>
+  all
+    .filter((suite) => field === suite || field.startsWith(`${suite}-`))
+    .sort((a, b) => b.length - a.length)[0]
 
 const FORM = 'FILE.spt:kernel.schedule(1, 2)'
 

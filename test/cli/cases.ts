@@ -346,6 +346,8 @@ export const CASES: Readonly<Record<string, string>> = {
   'bench schedule of too many arguments': 'bench spmm --schedule spmm.spt:spmm.gpu(1,2,3)',
   'bench choice of too many arguments': 'bench spmm --schedule spmm.spt:spmm.auto(1)',
   'bench schedule of another suite': 'bench sddmm --schedule spmm.spt:spmm.gpu',
+  'bench schedule of a suite whose name goes on':
+    'bench dynamic --schedule dynamic-attention.spt:dynamic_attention.gpu',
   'bench schedule of no suite': 'bench spmm --schedule {mul.spt}:mul.gpu',
   // Records
   'records and nothing to do': 'records',
