@@ -9,6 +9,7 @@ import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
 import { KnownValues } from './sparsity/known-values.ts'
 import { type Facts, factsOf, type MaskRefusal, maskOf, notComplete } from './sparsity/maskable-iterations.ts'
 import { type Need, NeededElements } from './sparsity/needed-elements.ts'
+import { withoutIteration } from './sparsity/needless-iterations.ts'
 import { masksOf, waysInto } from './sparsity/writes.ts'
 
 /** Where a mask is at its fill, or is not. */
@@ -50,6 +51,8 @@ export interface IterationAttributes {
   readonly span?: Span | undefined
   /** Whether a result depends on anything that it writes. */
   readonly read: boolean
+  /** Whether the kernel comes to the same without it, as `drop` leaves it out. */
+  readonly needless: boolean
   /** By which it can be masked. */
   readonly masks: readonly IterationMask[]
   /** By which it cannot, and why. */
@@ -138,6 +141,7 @@ function iterationAttributes(
     name: it.name,
     ...(it.span ? { span: it.span } : {}),
     read: [...own].some((name) => !unread.has(name)),
+    needless: 'kernel' in withoutIteration(kernel, it),
     masks: frozen(masks),
     refusals: frozen(refusals),
   }

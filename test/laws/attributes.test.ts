@@ -176,11 +176,13 @@ function dropped(c: Choices, kernel: Kernel): Kernel {
     if (!c.chance(70)) return k
     try {
       const next = k.drop(it.name)
+      if (k === kernel) expect(it.needless, it.name).toBe(true)
       seen.dropped++
       return next
     } catch (e) {
       if (!(e instanceof SptError)) throw e
       expect(e.diagnostics[0]!.code).toBe('schedule/drop')
+      if (k === kernel) expect(it.needless, it.name).toBe(false)
       seen.kept++
       return k
     }

@@ -1,4 +1,4 @@
-/** What `spt show --attributes` says: what is zero, where, what nobody needs, and by what iterations may be masked. */
+/** What `spt show --attributes` says: what is zero, where, what nobody needs, which iterations may be dropped, and by what they may be masked. */
 import type {
   AtMask,
   IterationAttributes,
@@ -43,6 +43,7 @@ const maskText = ({ mask, dimensions }: AtMask): string =>
 function iterationText(it: IterationAttributes, place: Place): string {
   const rows = [
     ...(it.read ? [] : [['never read', '']]),
+    ...(it.needless ? [['may be dropped', '']] : []),
     ...it.masks.map(({ mask, iterators }) => ['masked by', `${mask}[${iterators.join(', ')}]`]),
     ...it.refusals.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${place(span)}`]),
   ]
