@@ -10,6 +10,7 @@ import {
   type IndexedAxis,
   isDense,
   isNonunique,
+  isPadded,
   isRagged,
   paddingOf,
   padsWithLast,
@@ -38,6 +39,8 @@ export interface LiveFormat {
   readonly extent: Expr
   /** What positions that hold nothing have: the coordinate of the last one, or this. */
   readonly padding: Expr | 'last'
+  /** Whether groups are visited as a whole: the format keeps a mask, and what fills them up is a coordinate. */
+  readonly repeats: boolean
   /** What the map gives each axis and the list, over the tensor's axes. */
   readonly digits: ReadonlyMap<string, Expr>
   /** The tensor's coordinates, over outer and inner axes and what is given for the listed coordinate. */
@@ -111,15 +114,15 @@ class Recognition {
       extent: axis.extent,
       digits: new Map(this.#maps).set(axis.name, coordinate),
       padding: padsWithLast(axis) ? 'last' : (paddingOf(axis) ?? axis.extent),
+      repeats: this.#part.mask !== undefined && group !== null && isPadded(axis),
       inverse,
     }
   }
 
   /** What is not made of marks. */
   #simple(): void {
-    const { sorts, mask, where, claims, measured, axes } = this.#part
+    const { sorts, where, claims, measured, axes } = this.#part
     if (sorts.length > 0) this.#refuse('it sorts coordinates')
-    if (mask !== undefined) this.#refuse(`it keeps the mask ${mask}`)
     if (where) this.#refuse('it does not hold all coordinates')
     if (claims.length > 0) this.#refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`)
     if (measured.length > 0) this.#refuse(`${measured[0]!.name} is measured`)

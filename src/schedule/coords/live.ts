@@ -2,7 +2,7 @@
  * `A as panels(64, 64) live in place`: the structure of a format is found in each run, by nests of the kernel, from where A
  * differs from its fill; A stays where it is. Statements are rewritten as for any format, but that accesses to A are at the
  * coordinates that the inverse map gives. Lists are temporaries of the kernel, and each loop over one ends where that does: what
- * is visited is some of what the statement as written visits, so padding adds nothing. Where the kernel writes A, the nests stand
+ * is visited is some of what the statement as written visits, so padding adds nothing (`live-groups.ts`). Where the kernel writes A, the nests stand
  * behind the last statement that does: what is before keeps the dense A, what is after reads A as it would an input.
  * `… for product`: iterations that may run where A holds anything alone go over the same lists (`live-carried.ts`).
  */
@@ -14,7 +14,7 @@ import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { buffersRead, freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { readsIn, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
+import { readsIn, writtenBy } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
@@ -22,6 +22,7 @@ import { enters } from './iteration-fission.ts'
 import { type Built, buildNests } from './live-build.ts'
 import { carriedTo, withoutConditions } from './live-carried.ts'
 import { type LiveFormat, liveFormat } from './live-format.ts'
+import { ended, inGroups, type Positions } from './live-groups.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
 import { withOffsets } from './live-offsets.ts'
 import { positionAt } from './live-positions.ts'
@@ -92,8 +93,14 @@ export function applyLive(
   }
   const isSingle = format.inner.length === 0 && buffer.axes.length === over.length
   const body = withoutConditions(readers.body, carried).map((s) =>
-    ended(inPart(isSingle ? whereHeld(s, buffer, over) : s, split), format, built),
+    inPart(isSingle ? whereHeld(s, buffer, over) : s, split),
   )
+  const positions: Positions = {
+    axis: built.position.name,
+    held: () => endOf(format, built),
+    along: split.buffers,
+    order: live.order,
+  }
   const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, ...built.axes],
@@ -104,7 +111,11 @@ export function applyLive(
       }),
       ...built.buffers.map((b) => listedOnce(b, built)),
     ],
-    body: [...kernel.body.slice(0, written), ...built.nests, ...body],
+    body: [
+      ...kernel.body.slice(0, written),
+      ...built.nests,
+      ...(format.repeats ? inGroups : ended)(body, positions),
+    ],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
     found: [...(kernel.found ?? []), { ...foundOf(step, tensor.name, format, built), ...at }],
     defaults: [...(kernel.defaults ?? []), ...built.defaults],
@@ -258,16 +269,6 @@ function foundOf(
   })
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
   return { tensor, format, args, counts, lists: all(outer), width, slots: all(inner) }
-}
-
-/** Positions behind the last listed coordinate are not visited. */
-function ended(s: Stmt1, format: LiveFormat, built: Built): Stmt1 {
-  const [out] = rewriteStmts1([s], (x) =>
-    x.kind === 'iterate' && x.iters.some((i) => i.axis === built.position.name)
-      ? { ...x, where: [endOf(format, built), ...x.where] }
-      : undefined,
-  )
-  return out!
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {

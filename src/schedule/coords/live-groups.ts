@@ -1,0 +1,91 @@
+/**
+ * Which positions of lists that a run finds are visited. Each loop ends where its list does. Of a format that keeps a mask and whose
+ * groups are filled up with a coordinate, whole groups are: that coordinate is visited again, and statements in which it would count are told
+ * by the list's length which positions are of coordinates of their own, as those under masks of the host are (`masked-statements.ts`).
+ */
+import { absorb, conditionsOf, isIdentity, isPassedOver } from '../../analysis/fill-folding.ts'
+import { constant, type Expr, type Load } from '../../ir/expr.ts'
+import { freeVars, substitute } from '../../ir/expr-tree.ts'
+import type { Iteration, Stmt1 } from '../../ir/stage1.ts'
+import { type Body1, iterationsOf, rewriteStmts1, walkStmts1, writersIn } from '../../ir/stage1-tree.ts'
+import { fillOf, type Masked, maskedBody } from './masked-statements.ts'
+import type { SplitBuffer } from './tensor-split.ts'
+
+/** Iterations over the positions of lists, rewritten. */
+export interface Positions {
+  /** The axis over positions. */
+  readonly axis: string
+  /** Whether a position has a coordinate of its own: one for each statement, which are told apart by their conditions. */
+  readonly held: () => Expr
+  /** Temporaries over the axes of the part, these axes in their order. */
+  readonly along: ReadonlyMap<string, SplitBuffer>
+  readonly order: readonly string[]
+}
+
+const visits = (s: Stmt1, { axis }: Positions): s is Iteration =>
+  s.kind === 'iterate' && s.iters.some((x) => x.axis === axis)
+
+/** Positions behind the last listed coordinate are not visited. */
+export const ended = (body: Body1, p: Positions, only = (_: Stmt1): boolean => true): Body1 =>
+  rewriteStmts1(body, (s) => (visits(s, p) && only(s) ? { ...s, where: [p.held(), ...s.where] } : undefined))
+
+/** Whether an access is to a temporary at the position that is visited. */
+const isOwn = (t: Load, { along, order }: Positions): boolean => {
+  const start = along.get(t.buffer)?.start
+  if (start === undefined) return false
+  return order.every((name, k) => {
+    const e = t.index[start + k]
+    return e?.kind === 'var' && e.name === name
+  })
+}
+
+/** Whole groups are visited, but where an element of a coordinate itself is written: each is written once. */
+export function inGroups(body: Body1, p: Positions): Body1 {
+  const visiting = iterationsOf(body).filter((s) => visits(s, p))
+  const written = (s: Stmt1): readonly Load[] => writersIn([s]).flatMap((w) => w.targets)
+  const scatters = new Set<Stmt1>(
+    visiting.filter((s) => written(s).some((t) => !isOwn(t, p) && freeVars(t).has(p.axis))),
+  )
+  const whole = visiting.filter((s) => !scatters.has(s))
+  const clean = cleanIn(body, whole, p)
+  const fills = new Map(
+    [...clean].map((name) => {
+      const { fill, dtype } = p.along.get(name)!.buffer
+      return [name, constant(fill, dtype)] as const
+    }),
+  )
+  const known = (l: Load): Expr | undefined => (isOwn(l, p) ? fills.get(l.buffer) : undefined)
+  const plans = new Map<Stmt1, Masked>()
+  walkStmts1(body, (s, around) => {
+    if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    if (!around.iterations.some((it) => whole.includes(it))) return
+    if (isPassedOver(conditionsOf(s, around), known)) return
+    const factors: Expr[] = []
+    const left = s.values.map((v) => absorb(substitute(v, around.lets), known, factors))
+    if (s.kind === 'assign') {
+      const restored = new Map(
+        s.targets.flatMap(({ buffer }, k) => {
+          const fill = fills.get(buffer)
+          const isKept = !fill || (factors.length === 0 && isIdentity(left[k]!, fill))
+          return isKept ? [] : [[k, fillOf(p.along.get(buffer)!.buffer, s.values[k]!)] as const]
+        }),
+      )
+      if (restored.size > 0) plans.set(s, { how: 'restore', held: p.held(), fills: restored })
+      return
+    }
+    const isIdle = s.targets.every((t, k) => isOwn(t, p) || isIdentity(left[k]!, s.reducer.identity[k]!))
+    if (!isIdle) plans.set(s, { how: 'combine', held: p.held() })
+  })
+  return ended(maskedBody(body, plans), p, (s) => scatters.has(s))
+}
+
+/** Temporaries that have their fill again at positions without a coordinate of their own; others have anything there. */
+function cleanIn(body: Body1, whole: readonly Iteration[], p: Positions): ReadonlySet<string> {
+  const out = new Set(p.along.keys())
+  walkStmts1(body, (s, { iterations }) => {
+    if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    const isRestored = s.kind === 'assign' && iterations.some((it) => whole.includes(it))
+    for (const t of s.targets) if (!isRestored) out.delete(t.buffer)
+  })
+  return out
+}
