@@ -46,10 +46,16 @@ test('what is off is found', () => {
 test('ours are right, each on the cases that it is for', async () => {
   const own = [
     'dynamic-attention.spt:dynamic_attention.auto',
+    'dynamic-attention-f16.spt:dynamic_attention_f16.auto',
     'ragged-attention.spt:ragged_attention.auto',
     'ragged-attention-f16.spt:ragged_attention_f16.auto',
   ]
-  const drawn = [blockCase(SHAPE, 32, 0.5), packedCase(SHAPE, 5, 'f32'), packedCase(SHAPE, 5, 'f16')]
+  const drawn = [
+    blockCase(SHAPE, 32, 0.5, 'f32'),
+    blockCase(SHAPE, 64, 0.5, 'f16'),
+    packedCase(SHAPE, 5, 'f32'),
+    packedCase(SHAPE, 5, 'f16'),
+  ]
   const cases = await untimed(own, (s) => dynamicAttentionOf(s, drawn))
   const outcome = cases.map((c) =>
     c.entries.filter((e) => e.side === 'ours').map((e) => `${e.name} ${e.result}${e.note}`),
@@ -58,7 +64,7 @@ test('ours are right, each on the cases that it is for', async () => {
 })
 
 test('fields have their standard', () => {
-  for (const suite of ['blocks-32', 'packed-f32', 'packed-f16']) {
+  for (const suite of ['blocks-32-f32', 'blocks-64-f16', 'packed-f32', 'packed-f16']) {
     const { standard, candidates } = fieldOf(`dynamic-attention-${suite}`, [])
     expect(candidates.map((c) => c.text)).toContain(standard)
   }

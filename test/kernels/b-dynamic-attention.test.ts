@@ -3,7 +3,8 @@ import { afterAll, expect, test } from 'vitest'
 import { type CompiledKernel, type Device, dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
+import { interpreted } from '../support/interpreted.ts'
+import { halves, type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
 import { apart, attend } from './b-attention.ts'
 
 interface Of {
@@ -29,7 +30,7 @@ const masks = ({ blocks, b, heads }: Of, { block, column }: Pattern) => ({
 })
 
 /** Keys and values that no row of a head attends to hold NaN. */
-function inputs(of: Of, pattern: Pattern, causal: number) {
+function inputs(of: Of, pattern: Pattern, causal: number, values: typeof halves | typeof dense = dense) {
   const { blocks, b, heads, d, e } = of
   const tokens = blocks * b
   const read = (h: number, c: number): boolean =>
@@ -45,9 +46,9 @@ function inputs(of: Of, pattern: Pattern, causal: number) {
     tensors: {
       B: dense([heads, blocks, blocks], B),
       C: dense([heads, tokens], C),
-      Q: dense([blocks, b, heads, d], normals(tokens * heads * d, 1)),
-      K: dense([tokens, heads, d], keys(d, 2)),
-      V: dense([tokens, heads, e], keys(e, 3)),
+      Q: values([blocks, b, heads, d], normals(tokens * heads * d, 1)),
+      K: values([tokens, heads, d], keys(d, 2)),
+      V: values([tokens, heads, e], keys(e, 3)),
     },
     params: { scale: 0.3, causal },
   }
@@ -65,14 +66,12 @@ const PATTERNS: Readonly<Record<string, Pattern>> = {
   'one column': { block: () => false, column: (h, c) => h === 0 && c === 3 },
 }
 
-const casesOf = (of: Of): readonly KernelCase[] =>
-  Object.entries(PATTERNS).flatMap(([name, pattern]) =>
-    [0, 1].map(
-      (causal): KernelCase => ({
-        name: `${name}, causal ${causal}`,
-        inputs: inputs(of, pattern, causal),
-      }),
-    ),
+const casesOf = (of: Of, causals: readonly number[], values?: typeof halves): readonly KernelCase[] =>
+  Object.entries(PATTERNS).flatMap(([name, pattern], k) =>
+    causals.map((c): KernelCase => {
+      const causal = (c + k) % 2
+      return { name: `${name}, causal ${causal}`, inputs: inputs(of, pattern, causal, values) }
+    }),
   )
 
 kernelSuite({
@@ -83,12 +82,49 @@ kernelSuite({
     ['dynamic_attention', 'gpu', 64, 64, 4, 8],
     ['dynamic_attention', 'gpu', 32, 128],
   ],
-  cases: () => casesOf({ blocks: 2, b: 32, heads: 2, d: 9, e: 64 }),
+  cases: () => casesOf({ blocks: 2, b: 32, heads: 2, d: 9, e: 64 }, [0, 1]),
 })
+
+kernelSuite({
+  file: 'kernels/dynamic-attention-f16.spt',
+  // On webgpu below, in smaller tiles.
+  onlyCuda: ['gpu', 'auto', 'mma'],
+  alsoWith: [['dynamic_attention_f16', 'mma', 64, 128, 128]],
+  cases: () => casesOf({ blocks: 2, b: 64, heads: 2, d: 3, e: 64 }, [0], halves).slice(3),
+})
+
+test('dynamic_attention_f16.mma, every step of it interpreted, and a warp has its own rows alone in its registers', async () => {
+  const of = { blocks: 2, b: 64, heads: 2, d: 64, e: 64 }
+  const kernel = (await load('kernels/dynamic-attention-f16.spt')).kernel('dynamic_attention_f16')
+  const mma = kernel.schedule('mma')
+  const given = inputs(of, PATTERNS['columns in blocks and beside them, no row of one head']!, 1, halves)
+  const [got, plain] = [mma, kernel.schedule('cpu')].map((k) =>
+    Float32Array.from(interpreted(k, given).get('O')!, Number),
+  ) as [Float32Array, Float32Array]
+  expect(apart(got, plain)).toBeLessThan(2e-3)
+  expect(got.some((x) => x !== 0)).toBe(true)
+  const texts = mma.emit('cuda').map((t) => t.text)
+  expect(texts.join('\n')).toContain('mma.sync')
+  expect(texts.join('\n')).not.toMatch(/float \w+\[\d+\];/)
+}, 300_000)
 
 const opened: (Device | CompiledKernel)[] = []
 afterAll(async () => {
   for (const x of opened.reverse()) await ('dispose' in x ? x.dispose() : x.release())
+})
+
+test('dynamic_attention_f16.gpu on webgpu, in small tiles', async () => {
+  const device = await createNodeWebGpu()
+  opened.push(device)
+  const kernel = (await load('kernels/dynamic-attention-f16.spt')).kernel('dynamic_attention_f16')
+  const compiled = await kernel.schedule('gpu', 8, 8, 2, 2, 4).compile(device)
+  opened.push(compiled)
+  for (const { name, inputs } of casesOf({ blocks: 3, b: 8, heads: 2, d: 5, e: 8 }, [1], halves)) {
+    const prepared = await compiled.prepare(inputs)
+    await prepared.run()
+    expect((await prepared.verify()).problems, name).toEqual([])
+    prepared.free()
+  }
 })
 
 test.each([

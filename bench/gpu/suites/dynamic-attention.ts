@@ -29,6 +29,11 @@ const SAMPLED = 24
 const COLUMNS = 0.02
 const SHARES = [0.05, 0.2]
 const SEQUENCES = 16
+const BLOCKS = [
+  [32, 'f32'],
+  [64, 'f16'],
+  [64, 'f32'],
+] as const
 
 type Type = 'f32' | 'f16'
 
@@ -45,10 +50,10 @@ export interface AttentionDrawn {
   readonly pairs: BlocksAndColumns | Packed
 }
 
-export function blockCase(shape: AttentionShape, b: number, share: number): AttentionDrawn {
+export function blockCase(shape: AttentionShape, b: number, share: number, type: Type): AttentionDrawn {
   const pairs = new BlocksAndColumns(shape, b, share, COLUMNS, Date.now() & 0xffff)
   const at = `${Math.round(100 * share)} %, ${shape.heads} heads`
-  return { suite: `${SUITE}-blocks-${b}`, data: `blocks of ${b}`, at, shape, type: 'f32', b, pairs }
+  return { suite: `${SUITE}-blocks-${b}-${type}`, data: `blocks of ${b}`, at, shape, type, b, pairs }
 }
 
 export function packedCase(shape: AttentionShape, sequences: number, type: Type): AttentionDrawn {
@@ -63,8 +68,8 @@ export async function dynamicAttention(s: Session): Promise<void> {
   const { quick } = s.options
   await dynamicAttentionOf(
     s,
-    (quick ? [32] : [32, 64]).flatMap((b) =>
-      (quick ? SHARES.slice(0, 1) : SHARES).map((share) => blockCase(blocks, b, share)),
+    (quick ? BLOCKS.slice(0, 2) : BLOCKS).flatMap(([b, type]) =>
+      (quick ? SHARES.slice(0, 1) : SHARES).map((share) => blockCase(blocks, b, share, type)),
     ),
   )
   await dynamicAttentionOf(
