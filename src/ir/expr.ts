@@ -158,6 +158,9 @@ export const max = (a: Expr, b: Expr): Expr => binary('max', a, b)
 export const lt = (a: Expr, b: Expr): Expr => binary('lt', a, b)
 export const ge = (a: Expr, b: Expr): Expr => binary('ge', a, b)
 export const eq = (a: Expr, b: Expr): Expr => binary('eq', a, b)
+/** Whether a value is another than the fill of what it is of; NaN is no other NaN. */
+export const differs = (value: Expr, fill: number): Expr =>
+  Number.isNaN(fill) ? eq(value, value) : binary('ne', value, constant(fill, value.dtype))
 export const and = (a: Expr, b: Expr): Expr => binary('and', a, b)
 export const all = (terms: readonly Expr[]): Expr => terms.reduce(and, bool(true))
 /** The terms of which `all` makes a condition, in order, each node once. */

@@ -5,7 +5,7 @@
 import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../ir/axis.ts'
 import type { CoordinateList } from '../ir/coordinate-lists.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { all, binary, constant, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
+import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { ancestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
@@ -165,12 +165,7 @@ function holdsIf<C extends Column>(
   if (stored.values && stored.drop !== null) {
     const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
     const value = load(VALUES, [variable(ENTRY)], dtype)
-    // NaN equals NaN here.
-    out.push(
-      Number.isNaN(stored.drop)
-        ? binary('eq', value, value)
-        : binary('ne', value, constant(stored.drop, dtype)),
-    )
+    out.push(differs(value, stored.drop))
   }
   return out
 }

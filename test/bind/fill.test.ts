@@ -1,6 +1,7 @@
 /** New values: for some of the coordinates that were bound (the others read the fill), of the shape that was bound. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { toF16 } from '../../src/ir/half.ts'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
 
 const program = await load(`kernel k(m: size, n: size) {
@@ -104,6 +105,33 @@ test('entries of equal coordinates are new values of their own, in the order in 
   await prepared.write('A', A([1, 0, 0, 0], [2, 1, 1, 0], [5, 6, 7, 8]))
   await prepared.run()
   expect([...(await prepared.read('O')).values!]).toEqual([8, 6, 7, 5])
+})
+
+test.each([
+  ['nan', [1, Number.NaN, Number.NaN, 4], [1, Number.NaN, 5, 4], [3, Number.NaN, Number.NaN, 6]],
+  ['0', [1, 0, -0, 4], [1, 0, 5, 4], [3, -0, 0, 6]],
+])('what was the fill in ready-made blocks is padding: %s', async (fill, blocks, others, again) => {
+  const text = `import "sparsetile/kernels/formats.spt"
+  kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    buffer A: f16[i, j] in fill ${fill}
+    buffer Y: f32[i] out
+    iterate all [i, j] as SR { if (A[i, j] > 0) { Y[i] += f32(A[i, j]) } }
+  }`
+  const compiled = await (await load(text))
+    .kernel()
+    .as('A', 'bsr', 2)
+    .compileAsIs(await devices.cpu())
+  const half = (of: readonly number[]) => Uint16Array.from(of, toF16)
+  const arrays = { jo: { indptr: Int32Array.of(0, 1), indices: Int32Array.of(0) } }
+  const A = stored([1, 1, 2, 2], arrays, half(blocks), 'f16')
+  const prepared = await compiled.prepare({ tensors: { A }, params: { m: 2, n: 2 } })
+  await expect(prepared.write('A', half(others))).rejects.toThrow(/^bind\/absent-coordinate: position 2/)
+  await prepared.write('A', half(again))
+  await prepared.run()
+  expect([...(await prepared.read('Y')).values!]).toEqual([3, 6])
+  prepared.free()
 })
 
 test.each(['', 'csr', 'csc', 'bsr(2)'])(

@@ -1,9 +1,11 @@
 /** Calls of one prepared plan, each with zeros elsewhere: compiled once, allocated once, and no word from the device before the end. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { type Device, dense, devices, load } from '../../src/node.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
 import { runs } from '../support/cases.ts'
 import { KERNELS, LIVE } from './live-gen.ts'
+import { asWritten, property, SCHEDULES } from './live-law.ts'
 
 const TEXT = `${LIVE.panels.text}
 ${KERNELS.relu}
@@ -36,6 +38,54 @@ const product = (X: Float32Array): readonly number[] =>
       sum += Math.max(X[Math.floor(e / N) * K + q]!, 0) * Number(B.values![q * N + (e % N)])
     return sum + 0
   })
+
+/** A device that counts the programs and buffers that are made on it. */
+function counted(of: Device): { readonly device: Device; readonly made: { compile: number; alloc: number } } {
+  const made = { compile: 0, alloc: 0 }
+  const device = new Proxy(of, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]): unknown => {
+        if (name === 'compile' || name === 'alloc') made[name]++
+        return value.apply(target, args)
+      }
+    },
+  })
+  return { device, made }
+}
+
+test.each([false, true])(
+  'one prepared plan takes every pattern, on webgpu: %s',
+  (gpu) =>
+    property(gpu ? 2 : 8, async (s, choices) => {
+      const kernel = parseProgram(s.text).kernel().schedule(choices.pick(SCHEDULES))
+      const c = kernel.compilation
+      // Nothing is told to the host: what is built is used where it is.
+      expect(c.parallel().plan.buffers.filter((b) => b.name.includes('lost'))).toEqual([])
+      const { device, made } = counted(await devices[gpu ? 'webgpu' : 'cpu']())
+      const compiled = await kernel.compile(device)
+      const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
+      await prepared.run()
+      const first = { ...made }
+      try {
+        for (let run = 0; run < 10; run++) {
+          const changed = { ...s.inputs.tensors![s.source]!, values: s.other() } as never
+          await prepared.write(s.source, changed)
+          await prepared.run()
+          const { C } = asWritten(c, { tensors: { ...s.inputs.tensors, [s.source]: changed } }).expected
+          const got = (await prepared.read('C')) as { values: ArrayLike<number> }
+          expect(Array.from(got.values, (x) => x + 0)).toEqual(Array.from(C!.values, (x) => x + 0))
+        }
+        expect(made).toEqual(first)
+        expect(Math.min(first.compile, first.alloc)).toBeGreaterThan(0)
+      } finally {
+        prepared.free()
+        await device.dispose()
+      }
+    }),
+  3_600_000,
+)
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device

@@ -9,6 +9,7 @@ import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Buffer1 } from '../../ir/stage1.ts'
 import { scatterValues } from '../../storage/scatter-values.ts'
+import { isFillOf } from '../../storage/stored-coords.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { checkValueArray, convert, filled, gatherValues } from '../../storage/values.ts'
 import { underKernelNames } from './binding-names.ts'
@@ -185,11 +186,11 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
   const piece = bound.pieces.find((p) => p.source.name === name)!
   const at = bound.positions(piece, first.name)
   const { dtype } = first
-  const [fill] = filled(dtype, 1, first.fill)
+  const isFill = isFillOf(dtype, first.fill)
   const before = bound.arrays.get(name)!
   const held = new Uint8Array(values.length)
   if (at) for (const p of at) held[p] = 1
-  const added = at ? held.findIndex((h, p) => h === 0 && values[p] !== fill && before[p] === fill) : -1
+  const added = at ? held.findIndex((h, p) => h === 0 && !isFill(values[p]!) && isFill(before[p]!)) : -1
   if (added >= 0)
     fail({
       code: 'bind/absent-coordinate',

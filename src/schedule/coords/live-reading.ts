@@ -1,6 +1,6 @@
 /** What of a dense tensor says that a format lists a coordinate. */
 import type { Axis, StoredAxis } from '../../ir/axis.ts'
-import { binary, constant, type Expr, load, lt, variable } from '../../ir/expr.ts'
+import { differs, type Expr, load, lt, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer1 } from '../../ir/stage1.ts'
 import type { LiveFormat } from './live-format.ts'
@@ -35,7 +35,7 @@ export function reading(
     axes.set(name, axis)
     return variable(name)
   })
-  const held = binary('ne', load(buffer.name, index, buffer.dtype), constant(buffer.fill, buffer.dtype))
+  const held = differs(load(buffer.name, index, buffer.dtype), buffer.fill)
   // What is but one digit ends where its axis does; words go on behind a digit below others.
   const inside = coordinates.flatMap((e, k) => (e.kind === 'var' ? [] : [lt(e, over[k]!.extent)]))
   const isFirst = format.inverse(LISTED).some((e) => firstDigit(e) === LISTED)

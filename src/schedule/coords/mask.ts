@@ -5,7 +5,7 @@
  */
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { binary, constant, load } from '../../ir/expr.ts'
+import { differs, load } from '../../ir/expr.ts'
 import { print1 } from '../../ir/print-stage1.ts'
 import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { when1 } from '../../ir/stage1-builders.ts'
@@ -47,7 +47,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
       hint: isFound ? `put the mask before the step that has ${mask.name} live` : found.hint,
       notes: [print1(kernel)],
     })
-  const held = binary('ne', load(mask.name, found.index, mask.dtype), constant(mask.fill, mask.dtype))
+  const held = differs(load(mask.name, found.index, mask.dtype), mask.fill)
   const by: Iteration = { ...it, body: [when1(held, it.body, [], step.span)] }
   return { ...kernel, body: replaceIteration(kernel.body, it, by) }
 }
