@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { spt } from '../cli/support.ts'
-import { blocksOf, run } from './chapter.ts'
+import { blocksOf, renewed, run } from './chapter.ts'
 
 const page = readFileSync('README.md', 'utf8')
 const blocks = blocksOf(page)
@@ -24,9 +24,11 @@ test('the first example', async () => {
   rmSync(folder, { recursive: true })
 })
 
-test('the program', async () => {
-  expect(blocks.filter((b) => b.kind === 'ts').length).toBe(1)
-  expect([...(await run(blocks)).printed.values()]).toEqual([''])
+test('the programs', async () => {
+  expect(blocks.filter((b) => b.kind === 'ts').length).toBe(2)
+  const { printed } = await run(blocks)
+  expect(printed.get('use')).toBe('')
+  expect(renewed(page, printed)).toBe(page)
 }, 120_000)
 
 test.each(commands)(
