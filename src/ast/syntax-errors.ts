@@ -195,6 +195,12 @@ const HINTS: readonly Hint[] = [
     text: '`let` takes the type of its value; to convert, write `f32(x)`',
   },
   {
+    // Where a step ends, the word is the name of the next one's tensor.
+    when: (p) =>
+      /\blive\b[^;\n]*\bunordered$/.test(p.found === 'unordered' ? `${p.before} unordered` : p.before),
+    text: 'leave `unordered` out: lists are found in order, which takes nothing more than any other',
+  },
+  {
     when: (p) => RESERVED.test(p.found) && p.expected.some((e) => e === 'a name'),
     text: 'this word is reserved; choose another name',
   },
