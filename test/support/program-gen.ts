@@ -104,7 +104,7 @@ class Generator {
     if (c.chance(60)) this.#denseInput('W', [c.pick(opened).size, c.pick(opened).size])
     if (c.chance(35)) this.#denseInput('P', [c.pick(opened).size], 'i32')
     if (c.chance(30)) this.#scalar()
-    const body = this.#body(opened)
+    const body = [...this.#body(opened), ...(c.chance(12) ? this.#spare(c.pick(opened).size) : [])]
     const kernel = this.#name('k')
     const params = [
       ...(['m', 'n', 'p', 'd'] as const).map((s) => `${this.#size[s]}: size`),
@@ -645,6 +645,15 @@ ${body.map((l) => `  ${l}`).join('\n')}
       `  ${z}[${outer.name}] = ${this.#value([outer])}`,
       '}',
     ]
+  }
+
+  /** An iteration that nothing needs. */
+  #spare(size: Size): string[] {
+    this.#uses.add('spare')
+    const axis = this.#denseAxis(size)
+    const u = this.#buffer('U', this.#type, [axis], 'local', false)
+    const value = this.#value([{ name: axis, size, axis, kind: 'S' }])
+    return [`iterate ${this.#name('spare')} [${axis}] as S { ${u}[${axis}] = ${value} }`]
   }
 
   /** A second iteration over what the first one wrote. */

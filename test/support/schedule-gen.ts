@@ -1,4 +1,5 @@
 /** Random schedules: candidate steps on whatever the kernel is now; those that are legal are kept. */
+import { sparsityAttributes } from '../../src/analysis/sparsity-attributes.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { readsOf, writesOf } from '../../src/ir/accesses.ts'
@@ -108,7 +109,8 @@ function scheduled(
   }
   for (let n = c.pick([0, 0, 1, 2, 3]); n > 0; n--) {
     const s = coordStep(c, compilation, formats)
-    if (s) attempt([`coords.${s.kind}`], [coordText(s)], () => compilation.onCoords(s))
+    const word = s?.kind === 'as' && s.live ? (s.for ? 'live for' : 'live') : s?.kind
+    if (s) attempt([`coords.${word}`], [coordText(s)], () => compilation.onCoords(s))
   }
   const most = amount()
   for (let tried = 0; goesOn({ tried, accepted: accepted.length }, most); tried++)
@@ -197,7 +199,7 @@ export function withTrace(e: unknown, trace: readonly string[]): Error {
 
 const coordText = (s: CoordStep): string =>
   s.kind === 'as'
-    ? `${s.buffer} as ${s.format.name}(${s.args.join(', ')})`
+    ? `${s.buffer} as ${s.format.name}(${s.args.join(', ')})${s.live ? ` live in place${s.for ? ` for ${s.for.join(', ')}` : ''}` : ''}`
     : s.kind === 'attach'
       ? `attach ${s.loop} to ${s.to}`
       : s.kind === 'mask'
@@ -218,7 +220,11 @@ function coordStep(
   const only = it?.body.length === 1 ? it.body[0] : undefined
   const joins = only?.kind === 'if' && only.cond.kind === 'binary' && only.cond.op === 'eq'
   switch (
-    c.pick(joins ? (['attach'] as const) : (['as', 'reorder', 'fuse', 'attach', 'as', 'mask'] as const))
+    c.pick(
+      joins
+        ? (['attach'] as const)
+        : (['as', 'reorder', 'fuse', 'attach', 'as', 'mask', 'drop', 'live'] as const),
+    )
   ) {
     case 'as': {
       const sparse = kernel.buffers.filter((b) => b.axes.length > 1)
@@ -226,6 +232,22 @@ function coordStep(
       const format = c.pick([...formats.values()])
       const args = argumentsFor(c, format)
       return { kind: 'as', buffer: c.pick(sparse).name, format, args }
+    }
+    case 'live': {
+      // Found in each run, by formats that can be; what may go over the same lists does, some of the time.
+      const dense = kernel.buffers.filter((b) => b.axes.length === 2 && b.role !== 'out')
+      const found = ['csr', 'bsr', 'panels', 'sr_bcrs'].flatMap((name) => formats.get(name) ?? [])
+      if (dense.length === 0 || found.length === 0) return undefined
+      const format = c.pick(found)
+      const buffer = c.pick(dense).name
+      const able = sparsityAttributes(kernel).iterations.filter((x) => x.masks.some((m) => m.mask === buffer))
+      const named = able.map((x) => x.name).filter(() => c.chance(70))
+      const on = { buffer, format, args: argumentsFor(c, format) }
+      return { kind: 'as', ...on, live: 'live in place', ...(named.length > 0 && { for: named }) }
+    }
+    case 'drop': {
+      const needless = sparsityAttributes(kernel).iterations.filter((x) => x.needless)
+      return it && { kind: 'drop', nest: needless.length > 0 ? c.pick(needless).name : it.name }
     }
     case 'reorder':
       return names.length > 1 ? { kind: 'reorder', loops: c.shuffle(names) } : undefined
