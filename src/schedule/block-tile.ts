@@ -51,7 +51,7 @@ export function tileOf(
   at: Found,
   print: Footprint,
   buffer: Buffer,
-  { padded }: { readonly padded?: number | undefined },
+  { padded, memory }: { readonly padded?: number | undefined; readonly memory?: Memory | undefined },
 ): Tile | undefined {
   const around = [...at.path, at.loop]
   const onThreads = around.filter((l) => boundTo(l, 'thread'))
@@ -64,7 +64,21 @@ export function tileOf(
   const others = onThreads.filter((l) => !threads.includes(l))
   if (naming.some((e) => others.some((l) => mentions(e, l.var)))) return undefined
   if (!sameForAll(at, threads, naming, buffer)) return undefined
-  return boxOver(cx, print, threads, guards)
+  const box = boxOver(cx, print, threads, guards)
+  return box && memory ? inTiles(box, memory) : box
+}
+
+/**
+ * The box in whole tiles: where a dimension of the buffer is more than one of the box, as of blocks that a list names, all of these but
+ * the last one come first, if what is left is tiles then.
+ */
+function inTiles(box: Tile, memory: Memory): Tile {
+  const shapeOf = (dims: readonly TileDim[]): readonly number[] => dims.map((d) => d.extent)
+  if (isOfTiles(shapeOf(box.dims), memory)) return box
+  const isLast = (d: TileDim): boolean =>
+    box.index.some((e) => box.dims.findLast((o) => mentions(e, o.var)) === d)
+  const dims = [...box.dims.filter((d) => !isLast(d)), ...box.dims.filter(isLast)]
+  return isOfTiles(shapeOf(dims), memory) ? { ...box, dims } : box
 }
 
 /**
