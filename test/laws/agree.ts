@@ -59,6 +59,8 @@ function plansOf(c: Compilation): readonly Verified[] {
   const plans: Verified[] = []
   for (const options of bindsThreads(c.loops.body) ? TARGETS : TARGETS.slice(0, 2)) {
     const plan = c.observe(verifyPass, options)
+    // What devices run is what was verified, lowered once.
+    c.adopt(plan, options)
     if (options.lanes && !meetsInRows(plan)) continue
     if (options.promote && print3(plan) === print3(c.plan)) continue
     plans.push({ what: `${options.lanes ?? 1} lanes${options.promote ? ', promoted' : ''}`, plan })

@@ -173,7 +173,7 @@ test('a list is called anything', async () => {
       ])
         if (await unlessRefused(composed ? { [set]: chosen, ...given } : given, [argument, ...own])) ready++
     }),
-    { numRuns: runs(40), interruptAfterTimeLimit: 90_000 },
+    { numRuns: runs(20), interruptAfterTimeLimit: 90_000 },
   )
   // Cases are not refused as a rule.
   expect(ran).toBeGreaterThan(0)
@@ -253,7 +253,7 @@ test('lists of two formats are called as what the other one keeps', async () => 
       }
     }),
     {
-      numRuns: runs(20),
+      numRuns: runs(10),
       interruptAfterTimeLimit: 60_000,
       // The first format's order is called as the second's list, which is shorter.
       examples: [[{ names: ['x', 'row'], cells: [8, 16, 0, 24] }]],

@@ -131,7 +131,7 @@ test('on the loops and the cpu', async () => {
       if (text(c).includes('outside')) seen.filled++
       expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
   expect(seen.filled).toBeGreaterThan(0)
 }, 600_000)
@@ -149,7 +149,7 @@ test('on webgpu', async () => {
       const { c, bound, expected } = made(drawn)
       await agreeOnDevice(device, c, bound, expected)
     }),
-    { numRuns: runs(6) },
+    { numRuns: runs(3) },
   )
   await device.dispose()
 }, 600_000)

@@ -95,7 +95,7 @@ describe.each(TEXTS)('%s', (_, text) => {
           await agreeOnAll(kernels[k]!, { tensors: { A: arrays, ...tables, x }, params: { m, n } })
         }
       }),
-      { numRuns: runs(5) },
+      { numRuns: runs(3) },
     )
   })
 })
@@ -126,7 +126,7 @@ test.each(TEXTS)(
         const x = { kind: 'dense', shape: [n], values, dtype: 'i32' } as const
         await agreeOnAll(compilation, { tensors: { A, x }, params: { m, n } })
       }),
-      { numRuns: runs(10) },
+      { numRuns: runs(5) },
     )
   },
 )
@@ -214,7 +214,7 @@ test('parts with lists, in compositions', async () => {
         await agreeOnAll(kernels[k]!, { tensors: { A, x }, params: { m, n } })
       }
     }),
-    { numRuns: runs(15) },
+    { numRuns: runs(8) },
   )
 })
 
@@ -482,7 +482,7 @@ describe.each(TEXTS)('%s: what no element reads reaches nothing', (_, text) => {
         expect([...((await prepared.read('y')).values ?? [])]).toEqual([...y])
         prepared.free()
       }),
-      { numRuns: runs(15) },
+      { numRuns: runs(8) },
     )
   })
 })

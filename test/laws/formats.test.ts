@@ -27,6 +27,6 @@ test('every stage and the cpu agree with the reference, in every format', async 
         expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
       })
     }),
-    parameters(32),
+    parameters(20),
   )
 }, 3_600_000)

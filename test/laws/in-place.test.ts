@@ -23,7 +23,7 @@ test('what is updated in place is what the reference makes of it, under every le
         expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
       })
     }),
-    parameters(40),
+    parameters(20),
   )
   expect(made).toBeGreaterThan(0)
 }, 3_600_000)

@@ -76,8 +76,8 @@ const isJoined = (m: Made): boolean => m.steps.some((s) => s.startsWith('join'))
 
 const WHAT = [
   // Most of the first are joined.
-  ['parts combine into rows', joinedParts, 60],
-  ['nests meet in buffers', joinedNests, 100],
+  ['parts combine into rows', joinedParts, 30],
+  ['nests meet in buffers', joinedNests, 50],
 ] as const
 
 test.each(WHAT)(
@@ -123,7 +123,7 @@ test.each(WHAT)(
           throw told(e, s.text, m.steps, s.inputs)
         })
       }),
-      parameters(12),
+      parameters(5),
     )
     await device.dispose()
   },

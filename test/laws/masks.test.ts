@@ -90,7 +90,7 @@ test('any statement under any of them', async () => {
         throw new Error(`${kernel}, ${as}: ${e instanceof Error ? e.stack : e}`)
       }
     }),
-    parameters(80),
+    parameters(40),
   )
 }, 600_000)
 

@@ -181,7 +181,7 @@ test.each(FORMATS)('$name: arrays, back, ready-made, and kernels', async ({ text
       for (const bound of [{ A }, { [c.kernel.buffers[0]!.name]: tensor }])
         await agreeOnAll(c, { tensors: { ...tensors, ...bound }, params: { m, n } })
     }),
-    { numRuns: runs(15) },
+    { numRuns: runs(8) },
   )
 })
 
@@ -236,7 +236,7 @@ test('every pass leaves a kernel that computes the same', () => {
         compare(pass, bound, memory, expected)
       }
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(5) },
   )
 })
 
@@ -314,7 +314,7 @@ test.each(Object.entries(SCHEDULES))('under schedules, %s', async (_, steps) => 
         await agreeOnAll(c, { tensors: { A, B }, params: { m, n, d } })
       },
     ),
-    { numRuns: runs(15) },
+    { numRuns: runs(8) },
   )
 })
 
@@ -347,7 +347,7 @@ test('a GPU reads fields as the cpu does', async () => {
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
       expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
     }),
-    { numRuns: runs(5) },
+    { numRuns: runs(3) },
   )
   await device.dispose()
 }, 120_000)

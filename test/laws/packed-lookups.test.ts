@@ -75,6 +75,6 @@ test.each(sample(COMPOSITIONS, 5))('lookups under %s', async (steps) => {
   const c = under(steps)
   await fc.assert(
     fc.asyncProperty(squares, ({ A, m }) => agreeOnAll(c, { tensors: { A }, params: { m } })),
-    { numRuns: runs(8) },
+    { numRuns: runs(4) },
   )
 })

@@ -17,6 +17,6 @@ test('default schedules end, and change no result', async () => {
         expect(await agreeOnDevice(device, compilation, k.bound, k.expected)).toBe(true)
       })
     }),
-    parameters(30),
+    parameters(20),
   )
 }, 600_000)

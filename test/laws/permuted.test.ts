@@ -119,7 +119,7 @@ test('generated programs', async () => {
         )
       }
     }),
-    parameters(250),
+    parameters(120),
   )
   for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0)
 })

@@ -99,7 +99,7 @@ const relied = (text: string, c: Choices): Compilation =>
     .require('m', c.pick([{ multiple: 2 }, { equal: 6 }]))
     .require('q', c.pick([{ multiple: 2 }, { equal: 4 }])).compilation
 
-const CASES = 60
+const CASES = 30
 
 test('integers wrap alike on every stage, as values and on the way to elements', async () => {
   const device = createCpuDevice()

@@ -172,7 +172,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         from.free()
         expect(there).toEqual(await answer(() => k.prepare({ tensors: { A, x }, params })))
       }),
-      { numRuns: runs(kind === 'webgpu' ? 3 : 25) },
+      { numRuns: runs(kind === 'webgpu' ? 2 : 12) },
     )
   }, 120_000)
 })

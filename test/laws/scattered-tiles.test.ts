@@ -31,11 +31,11 @@ const told = (e: unknown, s: Scatter): Error =>
   new Error(`${e instanceof Error ? e.stack : e}\n${s.text}\n${JSON.stringify(s.inputs)}`)
 
 const WHAT = [
-  ['a tile of listed rows is written back to its rows', scattered, 70],
-  ['a tile is gated and combined where it is complete', gated, 70],
-  ['rows that pairs gather are multiplied a tile at a time and combined where they belong', products, 70],
+  ['a tile of listed rows is written back to its rows', scattered, 35],
+  ['a tile is gated and combined where it is complete', gated, 35],
+  ['rows that pairs gather are multiplied a tile at a time and combined where they belong', products, 35],
   // Few of them are refused.
-  ['threads fill copies of gathered rows for tiles beyond the last row', panels, 40],
+  ['threads fill copies of gathered rows for tiles beyond the last row', panels, 20],
 ] as const
 
 test.each(WHAT)(
@@ -77,7 +77,7 @@ test.each(WHAT)(
           throw told(e, s)
         })
       }),
-      parameters(8),
+      parameters(4),
     )
     await device.dispose()
   },

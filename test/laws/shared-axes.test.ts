@@ -26,7 +26,7 @@ test('every stage and the cpu agree with the reference, in every format', async 
         expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
       })
     }),
-    parameters(20),
+    parameters(12),
   )
 }, 3_600_000)
 

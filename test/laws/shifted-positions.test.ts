@@ -260,7 +260,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
           lines(partsToCoords(convertTensor(A, written(textOf(format, shift)), givenFor(A.shape)))),
         ).toEqual(lines(A))
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -270,7 +270,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
       fc.asyncProperty(drawn, async ([shift, A, junk]) => {
         for (const one of casesOf(format, shift, A, junk)) await agree(cpu, one, true)
       }),
-      { numRuns: runs(12) },
+      { numRuns: runs(6) },
     )
   })
 
@@ -279,7 +279,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
       fc.asyncProperty(drawn, async ([shift, A, junk]) => {
         for (const one of casesOf(format, shift, A, junk)) await agree(webgpu, one, false)
       }),
-      { numRuns: runs(3) },
+      { numRuns: runs(2) },
     )
   }, 600_000)
 

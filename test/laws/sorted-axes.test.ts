@@ -110,7 +110,7 @@ test.each(TEXTS)('%s: conversion and back, and kernels', async (_, text) => {
             params: { m, n },
           })
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   }
 })
@@ -125,7 +125,7 @@ test('tiles stand in the order of their counts; ties keep theirs', () => {
       const expected = [...count.keys()].sort((a, b) => count[b]! - count[a]! || a - b)
       expect([...part!.tables.get('tc')!]).toEqual(expected)
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(50) },
   )
 })
 

@@ -19,6 +19,6 @@ test('every stage and the cpu agree with the reference, under every legal schedu
         expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
       })
     }),
-    parameters(64),
+    parameters(40),
   )
 }, 3_600_000)

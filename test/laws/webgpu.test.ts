@@ -29,7 +29,7 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
         await agreeOnDevice(device, k.compilation, k.bound, k.expected)
       })
     }),
-    parameters(15),
+    parameters(8),
   )
 }, 3_600_000)
 
