@@ -143,14 +143,15 @@ export async function convertFor(
   expectGiven(given)
   const to = formatOf(kernel, name)
   checkResident(tensor)
-  const { source } = kernel.compilation
+  // Formats have sizes of their own, which the kernel as written does not.
+  const { source, kernel: stored } = kernel.compilation
   const fill = source.buffers.find((b) => b.name === name)?.fill ?? 0
   return convert(
     kernel.device,
     tensor,
     to,
     {
-      sizes: givenParams(source, given.sizes ?? []),
+      sizes: givenParams(stored, given.sizes ?? []),
       extents: new Map(),
       lists: given.lists ?? new Map(),
       sets: given.sets ?? new Map(),
