@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { main } from '../../src/cli/index.ts'
+import { samplesOnce } from '../support/samples-once.ts'
 
 export interface Outcome {
   readonly code: number
@@ -17,8 +18,11 @@ export interface Host {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** One command line, in this process. */
-export async function spt(argv: readonly string[], host: Host = {}): Promise<Outcome> {
+/** One command line, in this process; what a search measures is run once. */
+export const spt = (argv: readonly string[], host: Host = {}): Promise<Outcome> =>
+  argv[0] === 'tune' ? samplesOnce(() => told(argv, host)) : told(argv, host)
+
+async function told(argv: readonly string[], host: Host): Promise<Outcome> {
   let out = ''
   let err = ''
   const color = host.color ?? false

@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import type { SptError } from '../../src/ast/diagnostic.ts'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, load } from '../../src/node.ts'
 import { choiceText } from '../../src/search/choice/text.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { sketches } from '../../src/search/sketches.ts'
@@ -13,10 +13,15 @@ import { type TuneAllOptions, tuneAll } from '../../src/search/tune/tune-all.ts'
 import type { TuneAllResult } from '../../src/search/tune/tune-all-result.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
+import { toldDevice } from '../support/told-device.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
-const device = await devices.cpu()
+// Which is the fastest is not asked.
+const device = await toldDevice(
+  () => undefined,
+  () => 1,
+)
 
 const PROGRAM = `
 ${PRODUCT}schedule product.tiled(cols) {
