@@ -35,7 +35,7 @@ describe('copies under the bounds of other loops', () => {
   })
   afterAll(() => cpu.dispose())
 
-  law.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(40) })(
+  law.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(20) })(
     'of what is gathered',
     async (which, cols, tile, d, scope) => {
       const p = patterns()[which]!
@@ -48,7 +48,7 @@ describe('copies under the bounds of other loops', () => {
     },
   )
 
-  law.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(40) })(
+  law.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(20) })(
     'of what is addressed directly',
     async (block, depth, scope, m, n, k) => {
       const prepared = await (await tiles(block, depth, scope).compile(cpu)).prepare({

@@ -106,7 +106,7 @@ test('both parts together are the weights that are kept, exactly; tiles have wha
       const rest = layer.mask.filter((x, e) => x === 1 && tiles[e] === 0).length
       expect(made.parts[1]!.tensor.values!.length).toBe(rest)
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
 })
 
@@ -141,7 +141,7 @@ describe.each(['pruned_linear', 'pruned_linear_f16'])('%s is what a plain loop c
     async (schedule) => {
       await fc.assert(
         fc.asyncProperty(drawn, (d) => agrees(present[0]!, kernel, schedule, d)),
-        { numRuns: runs(25) },
+        { numRuns: runs(13) },
       )
     },
     300_000,
@@ -150,7 +150,7 @@ describe.each(['pruned_linear', 'pruned_linear_f16'])('%s is what a plain loop c
   test('on webgpu', async () => {
     await fc.assert(
       fc.asyncProperty(drawn, (d) => agrees(present[1]!, kernel, 'tew_gpu', d)),
-      { numRuns: runs(4) },
+      { numRuns: runs(2) },
     )
   }, 300_000)
 })

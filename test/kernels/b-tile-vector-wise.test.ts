@@ -98,7 +98,7 @@ test('what is stored is the weights that are kept, exactly; of four inputs two v
       expect(values!.length).toBe((lists * g * s) / 2)
       expect(arrays.q!.indices!.length).toBe(Math.ceil((lists * g * s) / 32))
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
 })
 
@@ -117,7 +117,7 @@ test.each(['tvw_cpu', 'tvw_gpu'] as const)(
   async (schedule) => {
     await fc.assert(
       fc.asyncProperty(drawn, (d) => agrees(present[0]!, schedule, d)),
-      { numRuns: runs(25) },
+      { numRuns: runs(13) },
     )
   },
   300_000,
@@ -126,7 +126,7 @@ test.each(['tvw_cpu', 'tvw_gpu'] as const)(
 test('on webgpu', async () => {
   await fc.assert(
     fc.asyncProperty(drawn, (d) => agrees(present[1]!, 'tvw_gpu', d)),
-    { numRuns: runs(4) },
+    { numRuns: runs(2) },
   )
 }, 300_000)
 
@@ -156,7 +156,7 @@ test('masks of the pruner: what is stored is the weights that are kept, and what
       expect(weightsIn(back, layer)).toEqual(keptWeights(layer))
       await agrees(present[0]!, 'tvw_gpu', { ...d, layer })
     }),
-    { numRuns: runs(40) },
+    { numRuns: runs(20) },
   )
 }, 300_000)
 

@@ -142,7 +142,7 @@ test('a tensor in tiles is the weights that are kept, exactly', async () => {
       const back = program.format('tile_wise', g, s).convert(kept(layer)).toCoords()
       expect(weightsIn(back, layer)).toEqual(keptWeights(layer))
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(50) },
   )
 })
 
@@ -159,7 +159,7 @@ test('the sparsest tiles come last, and what is pruned is in none that holds som
       )
       expect(lengths.filter((l) => l > 0).length).toBe(Math.ceil(outputs.length / g))
     }),
-    { numRuns: runs(40) },
+    { numRuns: runs(20) },
   )
 })
 
@@ -205,7 +205,7 @@ describe.each(KERNELS)('%s is what a plain loop computes', (kernel) => {
     async (schedule) => {
       await fc.assert(
         fc.asyncProperty(drawn, (d) => agrees(present[0]!, kernel, schedule, d)),
-        { numRuns: runs(25) },
+        { numRuns: runs(13) },
       )
     },
     300_000,
@@ -214,7 +214,7 @@ describe.each(KERNELS)('%s is what a plain loop computes', (kernel) => {
   test('on webgpu', async () => {
     await fc.assert(
       fc.asyncProperty(drawn, (d) => agrees(present[1]!, kernel, 'gpu', d)),
-      { numRuns: runs(5) },
+      { numRuns: runs(3) },
     )
   }, 300_000)
 })
