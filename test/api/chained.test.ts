@@ -234,7 +234,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           expect([outputs.every((h) => h.freed), calls.live - before]).toEqual([true, 0])
         },
       ),
-      { numRuns: runs(kind === 'cpu' ? 25 : 8) },
+      { numRuns: runs(kind === 'cpu' ? 12 : 4) },
     )
   }, 120_000)
 

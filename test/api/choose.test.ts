@@ -186,7 +186,7 @@ const condition = (known: Readonly<Record<string, number>>): fc.Arbitrary<Condit
     ),
   })).all
 
-const RUNS = runs(30)
+const RUNS = runs(15)
 
 describe('which schedule', () => {
   test('the first whose condition holds, and every one gives the reference’s result', async () => {

@@ -39,7 +39,7 @@ afterEach(() => {
 })
 afterAll(() => cpu.dispose())
 
-law.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], { numRuns: runs(8) })(
+law.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], { numRuns: runs(4) })(
   'is what a predictor says of each, in any order of the list',
   async (m, d, seed) => {
     const tensors = { A: matrix(m, seed) }

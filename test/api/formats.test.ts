@@ -198,7 +198,7 @@ describe('without kernels', () => {
           const arrays = format.fromParts([s.m, s.n], converted.parts, dataOf(choice, s)).toCoords()
           expect(arrays).toEqual(back)
         }),
-        { numRuns: runs(15) },
+        { numRuns: runs(8) },
       )
     }
   })

@@ -113,7 +113,7 @@ describe('laws', () => {
         expect(stages(now)).toEqual(stages(k))
         expect(now.undo().trace).toEqual([])
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(20) },
     )
     expect(steps).toBeGreaterThan(8)
   })
@@ -143,7 +143,7 @@ describe('laws', () => {
         expect(again.trace).toEqual(last.trace)
         expect(stages(again)).toEqual(stages(last))
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(20) },
     )
   })
 })

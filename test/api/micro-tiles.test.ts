@@ -97,7 +97,7 @@ test.each([
           }
         },
       ),
-      { numRuns: runs(8) },
+      { numRuns: runs(4) },
     )
   },
   120_000,

@@ -170,14 +170,14 @@ test('the newest coverage decides, which is that of the host', async () => {
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(cases(12, FORMATS), (c) => follows(cpu, c)),
-    { numRuns: runs(30) },
+    { numRuns: runs(15) },
   )
 }, 3_600_000)
 
 test('and on webgpu', async () => {
   await fc.assert(
     fc.asyncProperty(cases(4, FORMATS), (c) => follows(webgpu, c)),
-    { numRuns: runs(4) },
+    { numRuns: runs(2) },
   )
 }, 3_600_000)
 
@@ -232,7 +232,7 @@ test('of several formats the one that its coverage speaks for runs', async () =>
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(cases(4, ['panels']), (c) => settles(cpu, c)),
-    { numRuns: runs(10) },
+    { numRuns: runs(5) },
   )
   await fc.assert(
     fc.asyncProperty(cases(2, ['panels']), (c) => settles(webgpu, c)),
@@ -310,7 +310,7 @@ test('what is predicted lies on the line through what was measured', () => {
       if (isKnown) expect(times.at(x)).toBeCloseTo(a + b * x, 6)
       else expect(times.at(x)).toBeNull()
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(50) },
   )
 })
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => device.dispose())
 
-const each = (name: string, law: (r: Ready, s: Sample) => Promise<void>, usual = 5): void => {
+const each = (name: string, law: (r: Ready, s: Sample) => Promise<void>, usual = 3): void => {
   test(name, async () => {
     for (const r of all)
       await fc

@@ -61,7 +61,7 @@ it('arrays are taken under a list that has their elements in the same segments, 
       if (right) expect(tries(other).every((x) => x === null || x === 'bind/duplicate')).toBe(true)
       else for (const code of tries(other)) expect(code).toMatch(/format\/not-inverse|bind\/duplicate/)
     }),
-    { numRuns: runs(80) },
+    { numRuns: runs(40) },
   )
   await device.dispose()
 })

@@ -62,7 +62,7 @@ test('any arguments', async () => {
     fc.asyncProperty(fc.array(token, { maxLength: 9 }), async (argv) => {
       expectHandled(await spt(argv, { stdin: 'kernel' }))
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(50) },
   )
 })
 
@@ -74,7 +74,7 @@ test('any arguments of a command that runs', async () => {
     fc.asyncProperty(fc.array(token, { maxLength: 5 }), async (more) => {
       expectHandled(await spt([...run, '--bind', `A=${folder.at('a.mtx')}`, ...more]))
     }),
-    { numRuns: runs(80) },
+    { numRuns: runs(40) },
   )
 })
 
@@ -108,7 +108,7 @@ test('any program', async () => {
         expectHandled(await spt([command!, path, ...args]))
       },
     ),
-    { numRuns: runs(100) },
+    { numRuns: runs(50) },
   )
 })
 
@@ -119,7 +119,7 @@ test('any matrix', async () => {
       const path = folder.file('fuzz.mtx', mutated(MATRIX, m))
       expectHandled(await spt([...run, '--bind', `A=${path}`, '--verify', '--repeat', '1']))
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
 })
 
@@ -138,6 +138,6 @@ test.each(['graph.npz', 'two.safetensors'])('any archive: %s', async (archive) =
         expectHandled(await spt([...run, '--bind', `A=${path}${address}`, '--repeat', '1']))
       },
     ),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
 })

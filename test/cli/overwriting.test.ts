@@ -116,7 +116,7 @@ test('paths are read as they are printed', () => {
       const { imports } = parse({ name: 'x.spt', text: `import ${quotedPath(path)}\n` })
       expect(imports.map((i) => i.path.value)).toEqual([path])
     }),
-    { numRuns: runs(200) },
+    { numRuns: runs(100) },
   )
 })
 

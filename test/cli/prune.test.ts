@@ -253,7 +253,7 @@ law.prop(
       excluded: fc.boolean(),
     }),
   ],
-  { numRuns: runs(40) },
+  { numRuns: runs(20) },
 )(
   'what is written is what the library says, and a stage after it',
   async (list, [text, pattern, free], sparsity, how) => {
@@ -309,7 +309,7 @@ law.prop(
 )
 
 law.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
-  numRuns: runs(20),
+  numRuns: runs(10),
 })(
   'masks that are given are kept as they are, where they are tile-wise',
   async (list, transposed, granularity) => {
@@ -746,7 +746,7 @@ describe('the report', () => {
     )
   }
 
-  law.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(20) })(
+  law.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(10) })(
     'that is cut is refused',
     async (where) => {
       const whole = (await made).trimEnd()

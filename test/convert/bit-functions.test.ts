@@ -222,7 +222,7 @@ describe('on the host', () => {
         if (refused) expect(['format/map-overflow', 'check/literal-range']).toContain(refused.code)
         else expect(elements(partsToCoords(made!))).toEqual(elements(tensor))
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(75) },
     )
   })
 
@@ -257,7 +257,7 @@ describe('on the host', () => {
           expect(own.map((_, p) => columns.map((c) => c[p]))).toEqual(own.map((p) => places[p]))
         }
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(75) },
     )
     expect(refusals).toBeGreaterThan(0)
     expect(accepted).toBeGreaterThan(0)

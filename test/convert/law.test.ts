@@ -59,7 +59,7 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
           )
           for (const r of [from, made, rows]) r.free()
         }),
-        { numRuns: runs(kind === 'webgpu' ? 2 : name === 'cpu' ? 12 : 5) },
+        { numRuns: runs(kind === 'webgpu' ? 2 : name === 'cpu' ? 6 : 3) },
       )
     },
     300_000,

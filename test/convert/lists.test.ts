@@ -64,7 +64,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
           prepared.free()
           for (const r of [from, made, there, own]) r.free()
         }),
-        { numRuns: runs(kind === 'webgpu' ? 2 : 5) },
+        { numRuns: runs(kind === 'webgpu' ? 1 : 3) },
       )
     },
     300_000,

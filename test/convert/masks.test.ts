@@ -56,7 +56,7 @@ test.each(TEXTS)('$name $args keeps its elements', ({ name, args }) => {
       const rows = convertTensor(made, written(ROWS), givenFor(A.shape))
       expect(arraysOf(rows)).toEqual(arraysOf(convertTensor(A, written(ROWS), givenFor(A.shape))))
     }),
-    { numRuns: runs(20) },
+    { numRuns: runs(10) },
   )
 })
 
@@ -354,7 +354,7 @@ describe('where levels tell what is padding, the mask says the same', () => {
           }
         },
       ),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
     expect(refused > 0).toBe(told)
   })

@@ -141,7 +141,7 @@ describe.each([
         expect(queueOf(on.device).bytes).toBe(bytes)
         from.free()
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(12) },
     )
   })
 

@@ -83,7 +83,7 @@ describe('on the host', () => {
         const [part] = remapParts(written(sorted(of(key, 'i'))), tensor.coords, null, givenFor(tensor.shape))
         expect([...part!.tables.get('row')!]).toEqual(expected)
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -103,7 +103,7 @@ describe('on the host', () => {
         const least = columns.map((_, e) => Math.min(...columns.filter((_, k) => numbers[k] === numbers[e])))
         expect(found(`least(j by ${x})`)).toEqual(least)
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 })

@@ -22,7 +22,7 @@ function parameters(share: number): fc.Parameters<[readonly number[]]> {
 
 /** On GPUs in long searches alone: each launch is compiled, which takes most of the time. */
 const CASES: readonly (readonly ['cpu' | 'webgpu' | 'cuda', number, readonly Type[]])[] = [
-  ['cpu', 1, ['f32', 'f64', 'f16', 'bf16']],
+  ['cpu', 0.5, ['f32', 'f64', 'f16', 'bf16']],
   ...(MINUTES > 0
     ? ([
         ['webgpu', 0.4, ['f32', 'f16', 'bf16']],

@@ -132,7 +132,7 @@ describe('parts', () => {
           })
         },
       ),
-      { numRuns: runs(250) },
+      { numRuns: runs(125) },
     )
     expect([...seen].sort()).toEqual(['format/leak', 'format/overlap', 'split'])
   })
@@ -221,7 +221,7 @@ describe('parts', () => {
         const back = partsToCoords(stored)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(75) },
     )
   })
 
@@ -377,7 +377,7 @@ describe('random descriptions', () => {
         const back = partsToCoords(stored)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(tensor.coords, tensor.values!, false))
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
     expect(kinds.size).toBe(5)
   })
@@ -415,7 +415,7 @@ describe('random descriptions', () => {
         expect(back(...at)).not.toEqual(at)
         expect(message).toContain(`back to (${back(...at).join(', ')})`)
       }),
-      { numRuns: runs(250) },
+      { numRuns: runs(125) },
     )
     expect(refused).toBeGreaterThan(20)
   })

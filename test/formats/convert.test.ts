@@ -97,7 +97,7 @@ describe('into formats and back', () => {
         // Each coordinate is in one part.
         expect(stored.parts.reduce((n, p) => n + p.held!, 0)).toBe(lines(t.coords, t.values!, false).length)
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(50) },
     )
   })
 
@@ -188,7 +188,7 @@ describe('into formats and back', () => {
         )
         expect(found.sort()).toEqual([...lines(t.coords, t.values!, false)].sort())
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(75) },
     )
   })
 
@@ -201,7 +201,7 @@ describe('into formats and back', () => {
         const back = partsToCoords(convertTensor(first, instances[b % instances.length]!, given))
         expect(lines(back.coords, back.values!, true)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(75) },
     )
   })
 })

@@ -97,7 +97,7 @@ describe('random axis forests', () => {
         expect(lines(back.coords, back.values!, true)).toEqual(lines(c.coords, c.values, c.apart))
         expect(back.shape).toEqual(c.shape)
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(500) },
     )
     expect([...seen].sort()).toEqual([
       'bitmap',
@@ -129,7 +129,7 @@ describe('random axis forests', () => {
           expect(rows).toEqual(sorted)
         },
       ),
-      { numRuns: runs(250) },
+      { numRuns: runs(125) },
     )
   })
 
@@ -146,7 +146,7 @@ describe('random axis forests', () => {
         if (c.apart) expect(used.size).toBe(c.values.length)
         else expect(used.size).toBe(new Set(lines(c.coords, c.values, false)).size)
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 
@@ -156,7 +156,7 @@ describe('random axis forests', () => {
         const reversed = { ...c, coords: c.coords.map((x) => x.slice().reverse()) }
         expect(arraysOf(build(reversed))).toEqual(arraysOf(build(c)))
       }),
-      { numRuns: runs(250) },
+      { numRuns: runs(125) },
     )
   })
 
@@ -186,7 +186,7 @@ describe('random axis forests', () => {
         if (!nonunique(c)) expect(found).toEqual(known)
         for (let e = 0; e < found.length; e++) expect(addresses(s, entryCoords(c, e))).toContain(found[e])
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 
@@ -232,7 +232,7 @@ describe('random axis forests', () => {
             .flatMap((x) => new Array(Math.ceil(rows.get(x)!.size / w)).fill(x)),
         )
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 
@@ -248,7 +248,7 @@ describe('random axis forests', () => {
         const back = without(toCoords(part, out, 'f64'), 0)
         expect(lines(back.coords, back.values!, false)).toEqual(lines(coords, c.values, false))
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 })

@@ -123,7 +123,7 @@ describe('lists in keys of sorts', () => {
             const { parts } = format.convert(tensorOf(drawn), data)
             expect([...parts[0]!.tables.at!]).toEqual(order)
           }),
-          { numRuns: runs(30) },
+          { numRuns: runs(15) },
         )
       }
     },
@@ -181,7 +181,7 @@ describe('the extent that a list ends with', () => {
           })
         } else if (!isOfMap) format.convert(tensor, { c: [0, other] })
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -206,7 +206,7 @@ describe('the extent that a list ends with', () => {
         const { parts } = format.convert(tensorOf(drawn), { c })
         expect(parts[0]!.tensor.values).toHaveLength(drawn.points.filter(([i]) => first(i, c)).length)
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 

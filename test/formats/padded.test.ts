@@ -139,7 +139,7 @@ describe('arrays', () => {
             expect(c).toBeLessThan(t.shape[1]!)
           }
         }),
-        { numRuns: runs(60) },
+        { numRuns: runs(30) },
       )
     },
   )
@@ -285,7 +285,7 @@ describe('padded with last', () => {
         await ready.run()
         expect([...(await ready.read('y')).values!]).toEqual([...y])
       }),
-      { numRuns: runs(25) },
+      { numRuns: runs(13) },
     )
     const loops = own.kernel('mv').as('A', text).show(2)
     expect(loops).not.toMatch(/where.*jo_indices\[[^\]]*\] </)
@@ -314,7 +314,7 @@ describe('kernels', () => {
         await ready.run()
         expect((await ready.read('y')).values).toEqual((await prepared.read('y')).values)
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
     const loops = kernel.show(2)
     expect(loops).not.toContain('jo_indices[jo] <')

@@ -61,7 +61,7 @@ describe('parts of a partition', () => {
           for (const r of [from, made]) r.free()
         },
       ),
-      { numRuns: runs(60) },
+      { numRuns: runs(20) },
     )
     await device.dispose()
   }, 120_000)

@@ -64,7 +64,7 @@ describe('arrays of a conversion', () => {
           expect(all.map((t) => t.coords.map((c) => c.join()))).toEqual(before)
         },
       ),
-      { numRuns: runs(30) },
+      { numRuns: runs(15) },
     )
   })
 

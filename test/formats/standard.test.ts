@@ -73,7 +73,7 @@ describe('standard formats of matrices', () => {
         const back = partsToCoords(convertTensor(t, instance, given))
         expect(lines(back.coords, back.values!, false)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -153,7 +153,7 @@ describe('standard formats of tensors', () => {
         const back = partsToCoords(convertTensor(t, instance, givenFor(t.shape)))
         expect(lines(back.coords, back.values!, false)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(20) },
     )
   })
 })

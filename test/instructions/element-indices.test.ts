@@ -84,7 +84,7 @@ test('a text that takes what elements say is right, and one that takes others is
       expect(await verdict(product(d, (_, k) => `${k % d.of}`))).toMatch(/^wrong/)
       expect(await verdict(product(d, (m) => `(${m} + 1) % ${d.of}`))).toMatch(/^wrong/)
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(5) },
   )
   await js.dispose()
 })
@@ -108,7 +108,7 @@ test('neighbours ascend where that is asked for', async () => {
         expect([kind, why]).toEqual(asked ? ['right', []] : ['wrong', expect.anything()])
       },
     ),
-    { numRuns: runs(6) },
+    { numRuns: runs(3) },
   )
   await js.dispose()
 })
@@ -195,7 +195,7 @@ async function agrees(
         expect(await agreeOnDevice(createCpuDevice(), compilation, bound, expected)).toBe(true)
       },
     ),
-    { numRuns: runs(20) },
+    { numRuns: runs(10) },
   )
 }
 

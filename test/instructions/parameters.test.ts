@@ -92,7 +92,7 @@ describe('an instance', () => {
         expect(instance.operands[0]!.memory!.name).toBe(`rows(${t}, ${n})`)
         expect(bare(instance)).toEqual(bare(hand.instructions.get('load')))
       }),
-      { numRuns: runs(12) },
+      { numRuns: runs(6) },
     )
   })
 
@@ -121,7 +121,7 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
         expect(a.trace).toContain(`tensorize Xr.ii with load(${t}, ${n})`)
         expect(a.trace).toContain(`cache_read X at io in turned(${t}, ${n}) -> Xs`)
       }),
-      { numRuns: runs(12) },
+      { numRuns: runs(6) },
     )
   })
 

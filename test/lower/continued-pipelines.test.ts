@@ -176,7 +176,7 @@ test('copies for the next tiles change no result, and race with nothing', async 
         await agreeOnAll(c, inputsFor(kernel, m, n, k, seed))
       },
     ),
-    { numRuns: runs(14) },
+    { numRuns: runs(7) },
   )
 }, 300_000)
 
@@ -237,7 +237,7 @@ test('copies that take their time arrive before they are used, in whatever tile 
         expect(copies).toBe(alone)
       },
     ),
-    { numRuns: runs(10) },
+    { numRuns: runs(5) },
   )
 }, 300_000)
 
@@ -250,7 +250,7 @@ test('turns begin when all threads have ended the one before', () => {
       const steps = continuedSteps({ ...boxes, stages, grid: 1, again: true, through: false, boxes: false })
       expect(copiesOf(scheduledBy('product', steps), inputs, C, seed)).toBe(rows * rounds * 6)
     }),
-    { numRuns: runs(4) },
+    { numRuns: runs(2) },
   )
 }, 300_000)
 
@@ -293,7 +293,7 @@ test.each(sample([1, 2, 3, 4, 5] as const, 2))(
           copiesOf(scheduledBy(made.kernel, continuedSteps(all, continued)), inputs, C, seed)
         },
       ),
-      { numRuns: runs(4) },
+      { numRuns: runs(2) },
     )
   },
   300_000,

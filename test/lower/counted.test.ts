@@ -48,7 +48,7 @@ test('copies that count their bytes arrive before they are used, and after what 
         expect(copies > 0).toBe(some && counts(made))
       },
     ),
-    { numRuns: runs(10) },
+    { numRuns: runs(5) },
   )
 }, 300_000)
 
@@ -72,7 +72,7 @@ test('what the blocks of a cluster copy alike is copied once, when none of them 
         expect(copies).toBe(ofA / made.cluster! + (alone - ofA))
       },
     ),
-    { numRuns: runs(5) },
+    { numRuns: runs(3) },
   )
 }, 300_000)
 
@@ -89,7 +89,7 @@ test('so do those of pipelines inside of others', () => {
         expect(copies > 0).toBe(some && counts(made))
       },
     ),
-    { numRuns: runs(6) },
+    { numRuns: runs(3) },
   )
 }, 300_000)
 
@@ -116,7 +116,7 @@ test('so do those of blocks of threads that take tiles one after the other', () 
         expect(copies).toBe(some ? rows * columns * rounds * boxes : 0)
       },
     ),
-    { numRuns: runs(6) },
+    { numRuns: runs(3) },
   )
 }, 300_000)
 

@@ -92,7 +92,7 @@ test('a product whose tiles divide neither rows, columns nor what is summed over
       const tiles = Math.ceil(m / 4) * Math.ceil(n / 8)
       expect(copies).toBe(tiles * (Math.ceil(k / 8) * 12 + (hasBoxes(e) ? 4 : 0)))
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(5) },
   )
 }, 300_000)
 
@@ -162,7 +162,7 @@ test('a product with blocks, whose tiles do not divide the columns of what they 
         copiesOf(made('sparse', blocked(stages), SPARSE), inputs, C, seed)
       },
     ),
-    { numRuns: runs(8) },
+    { numRuns: runs(4) },
   )
 }, 300_000)
 

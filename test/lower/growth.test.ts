@@ -35,7 +35,7 @@ function inputsOf(k: Kernel): { tensors: Record<string, Tensor>; params: Record<
 
 for (const [name, program] of Object.entries(SHARED)) {
   test(`${name}: right on every stage`, async () => {
-    const k = await scheduledOf(program(20))
+    const k = await scheduledOf(program(10))
     const inputs = inputsOf(k)
     const prepared = await (await k.compile(cpu)).prepare(inputs)
     expect((await prepared.verify()).problems).toEqual([])
@@ -47,7 +47,7 @@ for (const [name, program] of Object.entries(SHARED)) {
   })
 
   test(`${name}: texts grow as the program does`, async () => {
-    const [small, large] = [lengths(await scheduledOf(program(20))), lengths(await scheduledOf(program(40)))]
+    const [small, large] = [lengths(await scheduledOf(program(12))), lengths(await scheduledOf(program(24)))]
     for (const [k, n] of small.entries()) expect(large[k]! / n).toBeLessThan(2.7)
     expect(Math.max(...large)).toBeLessThan(100_000)
   })

@@ -95,7 +95,7 @@ test('what is written apart is not combined', async () => {
       )
       await agreeOnAll(c, { tensors: { A, X: filled(k), Y: filled(m) }, params: { m, k, n } })
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
   expect(seen.size).toBe(5)
 }, 600_000)

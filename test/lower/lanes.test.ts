@@ -128,7 +128,7 @@ describe('the result does not depend on how many lanes exchange', () => {
           const plan = scheduled('rows', schedule, r, w).compilation.planFor({ lanes: l })
           expect(runPlan(plan, { m, d }, { X, y: y.map(() => Number.NaN) }).y).toEqual(y)
         }),
-        { numRuns: runs(30) },
+        { numRuns: runs(15) },
       )
     })
 
@@ -143,7 +143,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const out = runPlan(plan, { m, d }, { X, v: v.map(() => Number.NaN), n: n.map(() => -1) })
         expect({ v: out.v, n: out.n }).toEqual({ v, n })
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -166,7 +166,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         )
         expect([out.y, out.Z]).toEqual([y, X.map((x) => 2 * x)])
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(15) },
     )
   })
 
@@ -184,7 +184,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const plan = scheduled('products', 'lanes', r, w).compilation.planFor({ lanes: l })
         expect(runPlan(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 })

@@ -265,7 +265,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
           onStages(k, inputsFor(kernel, rows, seed))
         },
       ),
-      { numRuns: runs(12) },
+      { numRuns: runs(6) },
     )
   })
 
@@ -283,7 +283,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
           onStages(k, inputsFor(kernel, rows, seed))
         },
       ),
-      { numRuns: runs(12) },
+      { numRuns: runs(6) },
     )
   })
 
@@ -299,7 +299,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
       fc.property(rowLengths, fc.nat(), (rows, seed) =>
         onStages(merged(kernel, format, 2, way), inputsFor(kernel, rows, seed)),
       ),
-      { numRuns: runs(6) },
+      { numRuns: runs(3) },
     )
   })
 })

@@ -100,7 +100,7 @@ test('stored tiles are copied without conditions, whatever the order; all stages
       agreeOnStages(c, bound, expected)
       expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
     }),
-    { numRuns: runs(12) },
+    { numRuns: runs(6) },
   )
 }, 300_000)
 

@@ -201,7 +201,7 @@ test('copies ahead change no result, and race with nothing', async () => {
         await agreeOnAll(c, inputsOf(kernel, ...sizesOf(name, [m, n, k]), seed))
       },
     ),
-    { numRuns: runs(9) },
+    { numRuns: runs(5) },
   )
 }, 300_000)
 

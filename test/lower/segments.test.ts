@@ -141,7 +141,7 @@ describe('sums over shares of the nonzeros', () => {
           ).toEqual(C.map((x) => x + 0))
         },
       ),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -171,7 +171,7 @@ describe('sums over shares of the nonzeros', () => {
           ])
         },
       ),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 

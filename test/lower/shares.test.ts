@@ -231,7 +231,7 @@ describe('every stage agrees with the reference', () => {
             inputsFor(kernel, rows, d, seed),
           ),
       ),
-      { numRuns: runs(5) },
+      { numRuns: runs(3) },
     )
   })
 
@@ -249,7 +249,7 @@ describe('every stage agrees with the reference', () => {
             inputsFor('highest', rows, 1, seed),
           ),
       ),
-      { numRuns: runs(5) },
+      { numRuns: runs(3) },
     )
   })
 
@@ -264,7 +264,7 @@ describe('every stage agrees with the reference', () => {
         ([kernel, schedule], share, rows, d, seed) =>
           onStages(scheduled(kernel, schedule, share).compilation, inputsFor(kernel, rows, d, seed)),
       ),
-      { numRuns: runs(5) },
+      { numRuns: runs(3) },
     )
   })
 })

@@ -74,7 +74,7 @@ test('whole and cut-off tiles agree with the reference', async () => {
         expect(v.problems).toEqual([])
       },
     ),
-    { numRuns: runs(150) },
+    { numRuns: runs(75) },
   )
 })
 

@@ -179,7 +179,7 @@ schedule twice.fours {
           prepared.free()
         }
       }),
-      { numRuns: runs(8) },
+      { numRuns: runs(4) },
     )
   }, 120_000)
 })
@@ -209,7 +209,7 @@ describe('rounds', () => {
         prepared.free()
         compiled.release()
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(30) },
     )
   })
 })

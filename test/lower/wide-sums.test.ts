@@ -103,7 +103,7 @@ for (const [role, more] of [
           await agreeOnDevice(webgpu, own, bound, expected)
           expect(Object.keys(expected)).toEqual(['y'])
         }),
-        parameters(8),
+        parameters(4),
       )
     },
   )

@@ -51,6 +51,6 @@ test('conditions of the text, whatever they wrap to', async () => {
         compiled.release()
       },
     ),
-    { numRuns: 250 },
+    { numRuns: 120 },
   )
 })

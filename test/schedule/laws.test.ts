@@ -35,7 +35,7 @@ function schedule(
 }
 
 /** RUNS in the environment asks for a longer search. */
-const RUNS = runs(300)
+const RUNS = runs(150)
 
 const many = fc.array(choices, { minLength: 4, maxLength: 24 })
 
@@ -82,7 +82,7 @@ describe('legal steps', () => {
         expect(trace).toEqual(final.trace)
         expect(replay(sample.kernel, trace).kernel).toEqual(final.kernel)
       }),
-      { numRuns: runs(120) },
+      { numRuns: runs(60) },
     )
   })
 })

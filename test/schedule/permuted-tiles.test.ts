@@ -133,7 +133,7 @@ test('formats: what comes after the sum is within it, nothing is filled before, 
       const bound = bindInputs(c.kernel, inputsFor(rows, seed))
       agreeOnStages(c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers)
     }),
-    { numRuns: runs(40) },
+    { numRuns: runs(20) },
   )
 })
 
@@ -159,7 +159,7 @@ describe('devices', () => {
           }
         },
       ),
-      { numRuns: runs(5) },
+      { numRuns: runs(3) },
     )
   }, 300_000)
 })
@@ -234,7 +234,7 @@ test('a loop stands for what it loads only where it loads all of a permutation, 
       seen.add(whole)
       expect(d?.code).toBe(whole ? undefined : 'schedule/not-every-element')
     }),
-    { numRuns: runs(300) },
+    { numRuns: runs(150) },
   )
   expect(seen.size).toBe(2)
 })

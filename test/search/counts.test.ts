@@ -138,7 +138,7 @@ law.prop(
     fc.constantFrom(...formats),
   ],
   {
-    numRuns: runs(60),
+    numRuns: runs(30),
     examples: [
       [1, 0.5, true, ['csc']],
       [1, 0.3, false, ['csc']],
@@ -173,7 +173,7 @@ law.prop(
     fc.integer({ min: 10, max: 60 }),
     fc.constantFrom<[string, ...number[]]>(['sorted_panels', 8, 4], ['strips', 4, 4]),
   ],
-  { numRuns: runs(20) },
+  { numRuns: runs(10) },
 )('samples have the rows that a format brings together', (seed, classes, [name, ...args]) =>
   expectSamples(scattered(seed, classes), name, args, 0.25),
 )

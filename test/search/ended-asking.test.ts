@@ -74,6 +74,6 @@ test('once the signal aborts, a search asks its space and prior no more than onc
       expect(after()).toBeLessThanOrEqual(1)
       if (isKnown) expect(result.best).not.toBeNull()
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(30) },
   )
 })

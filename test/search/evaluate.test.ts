@@ -99,7 +99,7 @@ law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: 6 })(
 )
 
 /** 200 in long runs. */
-const HELD = LONG ? 200 : 64
+const HELD = LONG ? 200 : 32
 
 test(`${HELD} candidates hold less than 1.5 times the largest one`, async () => {
   const { device, held, most } = await countedDevice()

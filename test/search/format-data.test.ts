@@ -54,7 +54,7 @@ test('names are those that formats of schedules, and of spaces within spaces, ta
   expect([...kernel.takenData.keys()]).toEqual(expect.arrayContaining(['top', 'left', 'rows', 'cols']))
 })
 
-law.prop([inputs], { numRuns: runs(15) })(
+law.prop([inputs], { numRuns: runs(8) })(
   'the terms of a kernel are of the arrays that its lists make, in another thread as here',
   ({ A, top, left }) => {
     const [m = 0, n = 0] = A.shape

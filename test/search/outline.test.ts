@@ -26,7 +26,7 @@ const valuesOf = (all: readonly Point[], name: string): Set<DecisionValue> =>
   new Set(all.flatMap((p) => (Object.hasOwn(p, name) ? [p[name]!] : [])))
 
 describe('generated spaces', () => {
-  law.prop([drawn], { numRuns: runs(60) })('are outlined as their points say', async (text) => {
+  law.prop([drawn], { numRuns: runs(30) })('are outlined as their points say', async (text) => {
     const made = await spaceOf(text)
     const { all } = text
     if (!made) return
@@ -42,7 +42,7 @@ describe('generated spaces', () => {
     }
   })
 
-  law.prop([drawn], { numRuns: runs(40) })('are found in part by samples', async (text) => {
+  law.prop([drawn], { numRuns: runs(20) })('are found in part by samples', async (text) => {
     const made = await spaceOf(text)
     if (!made) return
     const whole = outline(made)

@@ -51,7 +51,7 @@ test('no point of a sketch for cpu of sums over tensors of 3 and 4 dimensions is
         made++
       }
     }),
-    parameters(60),
+    parameters(30),
   )
   expect(made).toBeGreaterThan(0)
 })
@@ -68,6 +68,6 @@ for (const device of ['cpu', 'webgpu', 'cuda'] as const)
           expect(await agreeOnDevice(cpu, k.compilation, k.bound, k.expected)).toBe(true)
         })
       }),
-      parameters(16),
+      parameters(8),
     )
   }, 600_000)

@@ -24,7 +24,7 @@ const codeOf = (e: unknown): string => {
 }
 
 describe('generated spaces', () => {
-  law.prop([drawn], { numRuns: runs(60) })(
+  law.prop([drawn], { numRuns: runs(30) })(
     'have the points that a list has, print and read back',
     async ({ text, sizes, all }) => {
       let space: KernelSpace<Kernel>
@@ -48,7 +48,7 @@ describe('generated spaces', () => {
     },
   )
 
-  law.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(60) })(
+  law.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(30) })(
     'have points that are refused with a code, or are schedules that read back to the same steps',
     async ({ text, sizes, all }, at) => {
       fc.pre(all.length > 0)

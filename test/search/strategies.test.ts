@@ -64,7 +64,7 @@ describe.each(NAMES)('%s', (name) => {
   }
   const made = (space: PointSpace, options: StrategyOptions): Strategy => strategyNamed(name)(space, options)
 
-  law('asks every point of a space, once, and no other, whatever is told', 60, (c, space) => {
+  law('asks every point of a space, once, and no other, whatever is told', 30, (c, space) => {
     const { asked } = exhaust(space, made(space, optionsOf(c, name)), c)
     const shares = new Map<string, number>()
     for (const { point, share } of asked) {
@@ -76,7 +76,7 @@ describe.each(NAMES)('%s', (name) => {
     expect([...shares.keys()].sort()).toEqual(space.all.map(pointKey).sort())
   })
 
-  law('asks the same after the same', 30, (c, space) => {
+  law('asks the same after the same', 15, (c, space) => {
     const options = optionsOf(c, name)
     const course = (): string[] => {
       const strategy = made(space, options)
@@ -91,7 +91,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(course()).toEqual(course())
   })
 
-  law('does not ask what it was told of, and hears of other spaces in peace', 30, (c, space) => {
+  law('does not ask what it was told of, and hears of other spaces in peace', 15, (c, space) => {
     const strategy = made(space, optionsOf(c, name))
     const told = space.all.filter(() => c.below(2) === 0)
     strategy.tell(told.map((point) => ({ point, outcome: measured(landscape(point)) })))

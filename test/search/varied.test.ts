@@ -34,7 +34,7 @@ test('the n-th of a kind stands where it would if it cost n times as much, and k
       }
       expect(rivals(of)).toBeLessThanOrEqual(kinds.size)
     }),
-    { numRuns: runs(200) },
+    { numRuns: runs(100) },
   )
 })
 
