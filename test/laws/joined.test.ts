@@ -1,68 +1,16 @@
 /** Nests in common loops do what they did one after the other, or are refused; what they combine in one place may be kept there. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
-import type { Compilation } from '../../src/run/compile.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import type { Step } from '../../src/schedule/resolve.ts'
 import { Choices } from '../support/choices.ts'
-import { type Joined, joinedNests, joinedParts } from '../support/join-gen.ts'
+import { joinedNests, joinedParts } from '../support/join-gen.ts'
+import { type Made, made } from '../support/legal-steps.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters, runs } from './law.ts'
-
-interface Made {
-  readonly compilation: Compilation
-  /** What was accepted, with the loops it makes. */
-  readonly steps: readonly string[]
-  readonly refused: readonly string[]
-}
-
-/** A schedule of one step alone may act on coordinates. */
-const ofLoops = (s: Step): Step =>
-  s.stage === 1 && s.step.kind === 'reorder' ? { stage: 2, step: s.step } : s
-
-/** The kernel with those of the steps that are legal. */
-function made({ text, steps }: Joined): Made {
-  const schedules = steps.map((s, k) => `schedule k.s${k} { ${s} }`)
-  const kernel = parseProgram(`${text}\n${schedules.join('\n')}`).kernel()
-  const quick = keeping(kernel, text, steps, false)
-  try {
-    void quick.compilation.plan
-    return quick
-  } catch {
-    // One of them cannot be lowered.
-    return keeping(kernel, text, steps, true)
-  }
-}
-
-/** Of the steps those that are legal; `lowered`: each of which can be lowered, too. */
-function keeping(kernel: Kernel, text: string, steps: readonly string[], lowered: boolean): Made {
-  let { compilation } = kernel
-  const kept: string[] = []
-  const refused: string[] = []
-  for (const [k, step] of steps.entries())
-    try {
-      const next = kernel
-        .steps(`s${k}`)
-        .map(ofLoops)
-        .reduce((c, s) => c.step(s), compilation)
-      void next.loops
-      if (lowered) void next.plan
-      compilation = next
-      kept.push(step)
-    } catch (e) {
-      if (!(e instanceof SptError) || !/^schedule\//.test(e.diagnostics[0]!.code))
-        throw told(e, text, kept, step)
-      refused.push(e.diagnostics[0]!.code)
-    }
-  return { compilation, steps: kept, refused }
-}
 
 const told = (e: unknown, ...what: unknown[]): Error =>
   new Error(

@@ -6,6 +6,7 @@ import { type Dtype, INT_RANGE, isFloat } from '../../src/ir/dtype.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
 import { convert } from '../../src/storage/values.ts'
 import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
@@ -14,7 +15,7 @@ import { numbers, parameters } from './law.ts'
 import { LIVE, sizeOf } from './live-gen.ts'
 import { asWritten, SCHEDULES, sameLists, scheduled, told } from './live-law.ts'
 
-const FLOATS = ['0', '-0.0', '5', '0.1', 'inf', '-inf', 'nan', '1e30'] as const
+const FLOATS = ['0', '-0.0', '5', '0.1', 'inf', '-inf', 'nan', '65504'] as const
 /** Fills as a text has them. What a type rounds is rounded. */
 const FILLS: Readonly<Record<Dtype, readonly string[]>> = {
   f64: FLOATS,
@@ -41,28 +42,16 @@ function others(t: Dtype, fill: number): readonly number[] {
   return [1, 0, low, high, fill + 1, fill - 1].filter((x) => x >= low && x <= high)
 }
 
-interface Typed {
-  readonly dtype: Dtype
-  readonly format: keyof typeof LIVE
-  /** With the schedules `live`, `fused` and `host`. */
-  readonly text: string
-  /** Data of new sizes and patterns. */
-  readonly inputs: () => ReturnType<typeof inputsOf>
-}
+type Dense = Extract<Tensor, { readonly kind: 'dense' }>
 
-function inputsOf(c: Choices, dtype: Dtype, fill: number, sizes: readonly [number, number, number]) {
-  const [m, n, k] = sizes
-  const held = others(dtype, fill)
-  const share = c.pick([15, 0, 50, 3, 100])
-  const A = Array.from({ length: m * k }, () => (c.chance(share) ? c.pick(held) : fill))
-  const values = convert(Float64Array.from(A), 'f64', dtype)
-  const B = Int32Array.from({ length: k * n }, (_, e) => ((e * 7) % 11) - 5)
-  return {
-    tensors: {
-      A: { kind: 'dense', dtype, shape: [m, k], values },
-      B: { kind: 'dense', dtype: 'i32', shape: [k, n], values: B },
-    },
-  } as const
+interface Typed {
+  readonly format: keyof typeof LIVE
+  /** With the schedules `live` and `fused`, of a tensor that comes in or is written before. */
+  readonly text: string
+  /** With the schedule `host`, of one that comes in. */
+  readonly host: string
+  /** Data of new sizes and patterns, for both. */
+  readonly data: () => { readonly [of in 'inputs' | 'host']: { readonly tensors: Record<string, Dense> } }
 }
 
 function typed(c: Choices, of: readonly Dtype[], given?: string): Typed {
@@ -72,23 +61,35 @@ function typed(c: Choices, of: readonly Dtype[], given?: string): Typed {
   const [a, b] = [c.pick([1, 2, 3, 8]), c.pick([2, 1, 3])]
   const step = `A as ${format}(${a}, ${b})`
   const loops = LIVE[format].loops.map((l) => `mul.${l}`).join(', ')
+  const isWritten = c.chance(30)
   // What is no number is told from all others by itself.
   const held = fill === 'nan' ? 'A[i, q] == A[i, q]' : `A[i, q] != ${fill}`
-  const text = `${LIVE[format].text}
+  const kernel = (written: boolean): string => `${LIVE[format].text}
 kernel product(m: size, n: size, k: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
   axis q = dense_fixed(k)
-  buffer A: ${dtype}[i, q] in fill ${fill}
+  ${written ? `buffer X: ${dtype}[i, q] in` : ''}
+  buffer A: ${dtype}[i, q] ${written ? 'local' : 'in'} fill ${fill}
   buffer B: i32[q, j] in
   buffer C: i32[i, j] out
+  ${written ? 'iterate put [i, q] as SS { A[i, q] = X[i, q] }' : ''}
   iterate mul [i, q, j] as SRS { if (${held}) { C[i, j] += B[q, j] } }
-}
+}`
+  const text = `${kernel(isWritten)}
 schedule product.live { ${step} live in place }
-schedule product.fused { ${step} live in place fuse (${loops}) -> g }
-schedule product.host { ${step} }`
-  const inputs = () => inputsOf(c, dtype, numberOf(fill), [sizeOf(c, a), c.pick([1, 0, 3]), sizeOf(c, b)])
-  return { dtype, format, text, inputs }
+schedule product.fused { ${step} live in place fuse (${loops}) -> g }`
+  const data = (): ReturnType<Typed['data']> => {
+    const [m, n, k] = [sizeOf(c, a), c.pick([1, 0, 3]), sizeOf(c, b)]
+    const [nothing, share] = [numberOf(fill), c.pick([15, 0, 50, 3, 100])]
+    const all = others(dtype, nothing)
+    const elements = Float64Array.from({ length: m * k }, () => (c.chance(share) ? c.pick(all) : nothing))
+    const given: Dense = { kind: 'dense', dtype, shape: [m, k], values: convert(elements, 'f64', dtype) }
+    const values = Int32Array.from({ length: k * n }, (_, e) => ((e * 7) % 11) - 5)
+    const B: Dense = { kind: 'dense', dtype: 'i32', shape: [k, n], values }
+    return { inputs: { tensors: { [isWritten ? 'X' : 'A']: given, B } }, host: { tensors: { A: given, B } } }
+  }
+  return { format, text, host: `${kernel(false)}\nschedule product.host { ${step} }`, data }
 }
 
 const ALL = Object.keys(FILLS) as Dtype[]
@@ -110,12 +111,12 @@ test.each([...FLOATING, ['any', ALL, undefined] as const])(
         return told([s.text], async () => {
           const name = c.pick(SCHEDULES)
           const compilation = scheduled(s, name)
-          const host = scheduled(s, 'host')
+          const onHost = scheduled({ text: s.host }, 'host').kernel
           for (let pattern = 0; pattern < 3; pattern++) {
-            const inputs = s.inputs()
+            const { inputs, host } = s.data()
             await agreeOnAll(compilation, inputs)
             const memory = runLoops(compilation.loops, bindInputs(compilation.kernel, inputs), 'forward')
-            sameLists(s.format, memory, bindInputs(host.kernel, inputs).arrays, name === 'fused')
+            sameLists(s.format, memory, bindInputs(onHost, host).arrays, name === 'fused')
           }
         })
       }),
@@ -136,7 +137,7 @@ test('and by threads, whatever the width of an element is: on the stages, on web
         const compilation = scheduled(s, c.pick(SCHEDULES)).parallel()
         if (run === 0 && !noNvcc) expect(compileCuda(compilation.texts('cuda').map((t) => t.text))).toBe('')
         for (let pattern = 0; pattern < 3; pattern++) {
-          const { bound, expected } = asWritten(compilation, s.inputs())
+          const { bound, expected } = asWritten(compilation, s.data().inputs)
           if (run % 2 === 0) agreeOnStages(compilation, bound, expected)
           else expect(await agreeOnDevice(webgpu, compilation, bound, expected)).toBe(true)
         }
