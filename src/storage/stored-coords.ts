@@ -155,18 +155,16 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   return { kind: 'coords', shape, coords, values: out, dtype }
 }
 
-/** Where values are others than `fill`; NaN is no other NaN. */
+/** Where values are others than `fill`. */
 export function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
+  const read = decoder(dtype)
   const out = allocate(values.length, 'stored elements')
-  const isFill = isFillOf(dtype, fill)
   let n = 0
-  for (let k = 0; k < values.length; k++) if (!isFill(values[k]!)) out[n++] = k
+  for (let k = 0; k < values.length; k++)
+    if (!isFill(read ? read(values[k]!) : values[k]!, fill)) out[n++] = k
   return out.subarray(0, n)
 }
 
-/** Whether a value as it is stored is the fill: both zeros are 0. */
-export function isFillOf(dtype: Dtype, fill: number): (stored: number) => boolean {
-  const read = decoder(dtype)
-  if (Number.isNaN(fill)) return read ? (x) => Number.isNaN(read(x)) : (x) => Number.isNaN(x)
-  return read ? (x) => read(x) === fill : (x) => x === fill
-}
+/** Whether a number is the fill: both zeros are 0, and NaN is no other NaN. */
+export const isFill = (x: number, fill: number): boolean =>
+  x === fill || (Number.isNaN(x) && Number.isNaN(fill))

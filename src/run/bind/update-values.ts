@@ -9,9 +9,9 @@ import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Buffer1 } from '../../ir/stage1.ts'
 import { scatterValues } from '../../storage/scatter-values.ts'
-import { isFillOf } from '../../storage/stored-coords.ts'
+import { isFill } from '../../storage/stored-coords.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { checkValueArray, convert, filled, gatherValues } from '../../storage/values.ts'
+import { checkValueArray, convert, decoder, filled, gatherValues } from '../../storage/values.ts'
 import { underKernelNames } from './binding-names.ts'
 import { checkDimensions } from './bound-sizes.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './caller-tensors.ts'
@@ -186,11 +186,12 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
   const piece = bound.pieces.find((p) => p.source.name === name)!
   const at = bound.positions(piece, first.name)
   const { dtype } = first
-  const isFill = isFillOf(dtype, first.fill)
+  const read = decoder(dtype)
+  const isAbsent = (x: number): boolean => isFill(read ? read(x) : x, first.fill)
   const before = bound.arrays.get(name)!
   const held = new Uint8Array(values.length)
   if (at) for (const p of at) held[p] = 1
-  const added = at ? held.findIndex((h, p) => h === 0 && !isFill(values[p]!) && isFill(before[p]!)) : -1
+  const added = at ? held.findIndex((h, p) => h === 0 && !isAbsent(values[p]!) && isAbsent(before[p]!)) : -1
   if (added >= 0)
     fail({
       code: 'bind/absent-coordinate',
