@@ -17,7 +17,7 @@ kernel rectify(m: size, k: size) {
   iterate all [i, q] as SS { Y[i, q] = max(X[i, q], 0) }
 }
 ${KERNELS.left}
-schedule product.tight { A as panels(4, 2) live in place capacity ${ROOM} }
+schedule product.tight { A as panels(2, 2) live in place capacity ${ROOM} }
 schedule product.fused { A as blocks(2, 3) live in place fuse (mul.io, mul.jo) -> g }`
 const [M, N, K] = [9, 2, 37]
 const CALLS = [
@@ -38,10 +38,10 @@ const product = (A: Float32Array, B: Float32Array): readonly number[] =>
     for (let q = 0; q < K; q++) sum += A[Math.floor(e / N) * K + q]! * B[q * N + (e % N)]!
     return sum + 0
   })
-/** How many groups of two columns the longest list of four rows has. */
+/** How many groups of two columns the longest list of two rows has. */
 const needed = (A: Float32Array): number => {
-  const columns = Array.from({ length: Math.ceil(M / 4) }, (_, io) =>
-    Array.from({ length: K }, (_, q) => [0, 1, 2, 3].some((ii) => (A[(io * 4 + ii) * K + q] ?? 0) !== 0)),
+  const columns = Array.from({ length: Math.ceil(M / 2) }, (_, io) =>
+    Array.from({ length: K }, (_, q) => [0, 1].some((ii) => (A[(io * 2 + ii) * K + q] ?? 0) !== 0)),
   )
   return Math.max(...columns.map((held) => Math.ceil(held.filter(Boolean).length / 2)))
 }
