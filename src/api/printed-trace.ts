@@ -13,7 +13,7 @@ export type TraceStep =
       readonly buffer: string
       readonly format: string
       readonly args: readonly (number | string)[]
-      readonly live?: 'live in place' | undefined
+      readonly live?: 'live' | 'live in place' | undefined
       readonly capacity?: Expr | undefined
       readonly total?: Expr | undefined
       readonly for?: readonly string[] | undefined

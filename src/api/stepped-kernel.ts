@@ -170,14 +170,12 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
       if (s.kind === 'as') {
         const args = Array.isArray(s.args) ? s.args : []
         return s.live
-          ? k.live(
-              s.buffer,
-              s.format,
-              ...args,
-              ...(s.capacity ? [{ capacity: s.capacity }] : []),
-              ...(s.total ? [{ total: s.total }] : []),
-              ...(s.for ? [{ for: s.for }] : []),
-            )
+          ? k.live(s.buffer, s.format, ...args, {
+              ...(s.capacity ? { capacity: s.capacity } : {}),
+              ...(s.total ? { total: s.total } : {}),
+              ...(s.for ? { for: s.for } : {}),
+              inPlace: s.live !== 'live',
+            })
           : k.as(s.buffer, s.format, ...args)
       }
       return s.kind === 'coords' ? k.onCoord(s.step as never) : k.onLoop(s.step)

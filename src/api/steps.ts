@@ -50,7 +50,8 @@ export abstract class Steps<K> extends Uncloneable {
 
   /**
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
-   * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`). Arguments as in
+   * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`); with
+   * `{ inPlace: false }` the format's positions have them (`A as FORMAT live`). Arguments as in
    * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, which
    * lie one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
    *
@@ -66,20 +67,23 @@ export abstract class Steps<K> extends Uncloneable {
           readonly capacity?: number | Expr
           readonly total?: number | Expr
           readonly for?: readonly string[]
+          readonly inPlace?: boolean
         }
     )[]
   ): K {
     const last = args.at(-1)
     const options = typeof last === 'object' && last !== null ? last : {}
-    expectOptions('live', options, ['capacity', 'total', 'for'])
-    for (const [name, n] of Object.entries(options))
+    expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
+    const { inPlace = true, ...room } = options
+    expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
+    for (const [name, n] of Object.entries(room))
       expectArgument(
         typeof n !== 'number' || (Number.isInteger(n) && n >= 0 && n < 2 ** 31),
         `${name} of live`,
         n,
         'an integer from 0 to 2147483647, or an expression over sizes',
       )
-    const given = Object.entries(options).flatMap(([name, x]) =>
+    const given = Object.entries(room).flatMap(([name, x]) =>
       x === undefined ? [] : [[name, typeof x === 'number' ? int(x) : x] as const],
     )
     const numbers = args.filter((a) => typeof a !== 'object')
@@ -88,7 +92,7 @@ export abstract class Steps<K> extends Uncloneable {
       kind: 'as',
       buffer,
       ...chosen,
-      live: 'live in place',
+      live: inPlace ? 'live in place' : 'live',
       ...Object.fromEntries(given),
     })
   }

@@ -31,11 +31,13 @@ export interface AsStep extends Item {
   readonly kind: 'as'
   readonly buffer: Ident
   readonly parts: readonly AsPart[]
-  /** `live in place`: the structure is found in each run, and values stay where they are. */
+  /** `live`: the structure is found in each run. */
   readonly live: Live | null
 }
 /** `live in place capacity E for product, sum`. */
 export interface Live extends Node {
+  /** Values stay where they are; else the format's parts have them. */
+  readonly inPlace: boolean
   /** `null`: there is room for all that there could be. */
   readonly capacity: Capacity | null
   /** Iterations that are to run over the structure besides those that read the tensor. */

@@ -45,8 +45,13 @@ export const schedules: Actions = {
     parts: get(parts),
     live: maybe(live),
   }),
-  Live(_, _in, _place, capacity, carried): ast.Live {
-    return { capacity: maybe(capacity), carried: maybeList(carried), span: spanOf(this) }
+  Live(_, inPlace, capacity, carried): ast.Live {
+    return {
+      inPlace: inPlace.sourceString !== '',
+      capacity: maybe(capacity),
+      carried: maybeList(carried),
+      span: spanOf(this),
+    }
   },
   Carried: (_, names) => list(names),
   Capacity(_, positions, inAll, _all): ast.Capacity {

@@ -173,7 +173,8 @@ function stepDoc(s: Step): Doc {
       return [
         `${s.buffer.name} as `,
         partsDoc(s.parts),
-        s.live ? ' live in place' : '',
+        s.live ? ' live' : '',
+        s.live?.inPlace ? ' in place' : '',
         s.live?.capacity ? [' capacity ', exprDoc(s.live.capacity.positions)] : '',
         s.live?.capacity?.inAll ? ' in all' : '',
         s.live?.carried.length ? ` for ${s.live.carried.map((it) => it.name).join(', ')}` : '',

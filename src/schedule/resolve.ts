@@ -255,7 +255,9 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             buffer: names.buffer(step.buffer),
             format,
             args: values,
-            ...(step.live ? { live: 'live in place' as const } : {}),
+            ...(step.live
+              ? { live: step.live.inPlace ? ('live in place' as const) : ('live' as const) }
+              : {}),
             ...(step.live?.capacity
               ? {
                   [step.live.capacity.inAll ? 'total' : 'capacity']: overSizes(

@@ -455,6 +455,7 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
       ),
       live: fc.option(
         fc.record({
+          inPlace: fc.boolean(),
           capacity: fc.option(fc.record({ positions: expr, inAll: fc.boolean(), span: fc.constant(span) })),
           carried: fc.array(ident, { maxLength: 3 }),
           span: fc.constant(span),

@@ -93,7 +93,7 @@ function compile(kernel: keyof typeof KERNELS, name: (typeof GROUPED)[number], c
   const [outer, group] = LIVE[name].loops
   const fuse = OVER[kernel].map((it) => `fuse (${it}.${outer}, ${it}.${group}) -> g`).join(' ')
   const text = `${formatOf(name, padding, isMasked)}\n${KERNELS[kernel]}
-schedule grouped.s { A as ${name}(${a}, ${b}) live in place ${c.below(2) === 1 ? fuse : ''} }`
+schedule grouped.s { A as ${name}(${a}, ${b}) live ${c.pick(['in place', ''])} ${c.below(2) === 1 ? fuse : ''} }`
   const made = compiled.get(text) ?? parseProgram(text).kernel().schedule('s').compilation
   compiled.set(text, made)
   return made

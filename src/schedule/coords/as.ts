@@ -252,6 +252,8 @@ const areArguments = (x: unknown): boolean =>
 
 const areNames = (x: unknown): boolean => Array.isArray(x) && x.every((a) => typeof a === 'string')
 
+const isLive = (x: unknown): boolean => x === 'live' || x === 'live in place'
+
 const isExpr = (x: unknown): boolean =>
   typeof x === 'object' && x !== null && (x as { dtype?: unknown }).dtype === 'i32'
 
@@ -260,7 +262,7 @@ const takes = arg.takes(
   arg.buffer('buffer'),
   arg.data<AnyFormat>(isFormat, 'a format')('format'),
   arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
-  arg.optional(arg.word('live in place', 'live in place')('live')),
+  arg.optional(arg.data<'live' | 'live in place'>(isLive, 'live, or live in place')('live')),
   arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('capacity')),
   arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('total')),
   arg.optional(arg.data<readonly string[]>(areNames, 'a list of names of iterations')('for')),

@@ -270,6 +270,7 @@ function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | u
       x.dtype,
       x.span,
     )
+  if (b.stays) return undefined
   const inRange = old.map((o, k) => isCoordinate(o, split.over[k]!, c, part, open))
   const found = { split, buffer: b, old, inRange, access: x }
   return written ? lookupTarget(found) : lookup(found)

@@ -7,7 +7,7 @@ import type { Expr } from '../../ir/expr.ts'
 import type { DefaultStep, NestDefault } from '../../ir/stage1.ts'
 
 /** Threads of a block, of a row of threads that exchange registers, and bytes that one reads at once. */
-const THREADS = 256
+export const THREADS = 256
 const LANES = 32
 const ACCESS = 16
 /** What a thread reads before it waits, of elements and of words, and rows of threads of a block. */
@@ -17,7 +17,7 @@ const ROWS = 8
 /** Elements of what is unrolled where no number ends the loop: each has a guard. 24 in a loop took SwiftShader 19 GB and no end, 16 0.4 s. */
 const GUARDS = 16
 
-interface Loop {
+export interface Loop {
   readonly name: string
   /** How many iterations it has, where that is known. */
   readonly extent: number | null
@@ -51,7 +51,7 @@ function factor({ extent }: Loop, most: number): number {
 }
 
 /** Steps as they are put down. */
-class Steps {
+export class Steps {
   readonly #nest: string
   readonly steps: DefaultStep[] = []
 
@@ -94,7 +94,7 @@ class Steps {
   }
 }
 
-const named = (name: string): Loop => ({ name, extent: null })
+export const named = (name: string): Loop => ({ name, extent: null })
 
 export function markSteps(m: MarkNest): readonly NestDefault[] {
   const made = m.reduced.at(-1)?.name === m.finest ? [across(m, m.copy), across(m, null)] : [along(m)]

@@ -4,6 +4,7 @@
  * coordinates that the inverse map gives. Lists are temporaries of the kernel, and each loop over one ends where that does: what
  * is visited is some of what the statement as written visits, so padding adds nothing (`live-groups.ts`). Where the kernel writes A, the nests stand
  * behind the last statement that does: what is before keeps the dense A, what is after reads A as it would an input.
+ * `A as panels(64, 64) live`: positions have values of their own, copied behind the lists (`live-values.ts`).
  * `… for product`: iterations that may run where A holds anything alone go over the same lists (`live-carried.ts`).
  */
 import { fail } from '../../ast/diagnostic.ts'
@@ -26,6 +27,7 @@ import { ended, inGroups, type Positions } from './live-groups.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
 import { withOffsets } from './live-offsets.ts'
 import { positionAt } from './live-positions.ts'
+import { valuesOf } from './live-values.ts'
 import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
 import {
@@ -39,6 +41,7 @@ import {
 
 /** What is found, and how much room there is for it; `for`: iterations that go over it besides those that read the tensor. */
 interface LiveUse extends InstantiateUse {
+  readonly live?: 'live' | 'live in place' | undefined
   readonly capacity?: Expr | undefined
   readonly total?: Expr | undefined
   readonly for?: readonly string[] | undefined
@@ -79,13 +82,19 @@ export function applyLive(
     format.outer.length > 0 ? step : { capacity: step.capacity ?? step.total, total: undefined }
   const source = { buffer, start, over, axes: kernel.axes }
   const built = buildNests(format, source, unused, at, { capacity, total })
-  const live = inPlace(part, format, built)
+  const live = overLists(part, format, built)
+  const values =
+    step.live === 'live'
+      ? valuesOf(source, live, { built, held: endOf(format, built) }, unused, at)
+      : undefined
   const alongside = goingAlong(kernel, { buffer, over, chosen, from: written })
   const split: Split = {
     over,
     leaving,
     instance: { ...instance, parts: [{ label: '', instance: live }] } satisfies Instance,
-    buffers: new Map(alongside.map((b) => [b.buffer.name, b] as const)),
+    buffers: new Map(
+      [...alongside, ...(values ? [values.split] : [])].map((b) => [b.buffer.name, b] as const),
+    ),
     axes: new Map([...axes, ...live.axes.map((a) => [a.name, a] as const)]),
     views,
     position: positionAt(format, built.ranks, live, over, endOf(format, built)),
@@ -98,7 +107,7 @@ export function applyLive(
   const positions: Positions = {
     axis: built.position.name,
     held: () => endOf(format, built),
-    along: split.buffers,
+    along: new Map([...split.buffers.values()].map((b) => [b.parts[0]!, b] as const)),
     order: live.order,
   }
   const next: Kernel1 = {
@@ -106,19 +115,21 @@ export function applyLive(
     axes: [...kernel.axes, ...built.axes],
     buffers: [
       ...kernel.buffers.flatMap((b) => {
-        const along = split.buffers.get(b.name)
+        const along = alongside.find((s) => s.buffer === b)
         return along ? partBuffers(along, over.length, split.instance) : [b]
       }),
+      ...(values ? [values.buffer] : []),
       ...built.buffers.map((b) => listedOnce(b, built)),
     ],
     body: [
       ...kernel.body.slice(0, written),
       ...built.nests,
+      ...(values ? [values.nest] : []),
       ...(format.repeats ? inGroups : ended)(body, positions),
     ],
     ...(built.capacity ? { capacities: [...(kernel.capacities ?? []), built.capacity] } : {}),
     found: [...(kernel.found ?? []), { ...foundOf(step, tensor.name, format, built), ...at }],
-    defaults: [...(kernel.defaults ?? []), ...built.defaults],
+    defaults: [...(kernel.defaults ?? []), ...built.defaults, ...(values?.defaults ?? [])],
   }
   const found = withKinds(next, live.axes, instance.text, at)
   // Room in all is for all lists where they lie one after the other.
@@ -214,8 +225,8 @@ function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
 
 const nameOf = (s: Stmt1 | undefined): string => (s?.kind === 'iterate' ? s.name : 'a statement')
 
-/** The part without values: its axes as dense ones, of which the list has the coordinates. */
-function inPlace(
+/** The part's axes as dense ones, of which the list has the coordinates. */
+function overLists(
   part: FormatInstance,
   format: LiveFormat,
   { axes, listed, group, position }: Built,

@@ -42,6 +42,8 @@ export interface SplitBuffer {
   readonly start: number
   /** What there is where no position has the coordinates, if that is not the fill value. */
   readonly absent?: Expr | undefined
+  /** Whether the tensor is there as well, and read where it is at other coordinates than the iterators' own. */
+  readonly stays?: true | undefined
 }
 
 export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>

@@ -1,0 +1,119 @@
+/**
+ * `A as FORMAT live`: the positions of what is found have values of their own. A nest behind the lists copies them from the tensor,
+ * which is read there alone: who gathers elements several times gathers from neighbours. Groups are copied as a whole, with the
+ * fill where a position has no coordinate; of what lies behind the last group nothing is read.
+ */
+import { all, constant, type Expr, load, select, variable } from '../../ir/expr.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import type { Buffer1, Iteration, NestDefault } from '../../ir/stage1.ts'
+import { assign1, iteration } from '../../ir/stage1-builders.ts'
+import { inRange } from './coordinate-ranges.ts'
+import type { Built } from './live-build.ts'
+import type { Source } from './live-reading.ts'
+import { type Loop, loopOver, named, Steps, THREADS } from './live-schedule.ts'
+import type { SplitBuffer, StepSpan } from './tensor-split.ts'
+
+interface Values {
+  /** The tensor by its name: at the coordinates of iterations over the part its element is that of the position. */
+  readonly split: SplitBuffer
+  readonly buffer: Buffer1
+  readonly nest: Iteration
+  readonly defaults: readonly NestDefault[]
+}
+
+/** `part` is over the positions; `held` says which of a group have a coordinate. */
+export function valuesOf(
+  { buffer, start, over, axes }: Source,
+  part: FormatInstance,
+  { built, held }: { readonly built: Built; readonly held: Expr },
+  unused: (name: string) => string,
+  { span }: StepSpan,
+): Values {
+  const [name, nest] = [unused(`${buffer.name}_values`), unused(`copy_${buffer.name}`)]
+  const own = buffer.axes.map((axis, k) =>
+    k >= start && k < start + over.length ? null : { name: unused(axis), axis },
+  )
+  const iters = [
+    ...own.slice(0, start),
+    ...part.order.map((axis) => ({ name: axis, axis })),
+    ...own.slice(start + over.length),
+  ].flatMap((x) => (x ? [{ ...x, kind: 'S' as const }] : []))
+  const element = load(
+    buffer.name,
+    own.map((x, k) => (x ? variable(x.name) : part.inverse[k - start]!)),
+    buffer.dtype,
+  )
+  const inside = [
+    ...(built.group ? [held] : []),
+    ...part.inverse.flatMap((e, k) => inRange(e, over[k]!, part)),
+  ]
+  const value =
+    inside.length > 0 ? select(all(inside), element, constant(buffer.fill, buffer.dtype)) : element
+  const extents = new Map([...axes, ...part.axes].flatMap((a) => ('extent' in a ? [[a.name, a.extent]] : [])))
+  return {
+    split: { buffer, parts: [name], start, stays: true },
+    buffer: {
+      ...buffer,
+      name,
+      role: 'local',
+      axes: [...buffer.axes.slice(0, start), ...part.order, ...buffer.axes.slice(start + over.length)],
+      placed: true,
+      span: undefined,
+    },
+    nest: iteration({
+      name: nest,
+      iters,
+      where: [],
+      body: [
+        assign1(
+          [
+            load(
+              name,
+              iters.map((x) => variable(x.name)),
+              buffer.dtype,
+            ),
+          ],
+          [value],
+          span,
+        ),
+      ],
+      span,
+    }),
+    defaults: copySteps({
+      nest,
+      counted: (built.group ?? built.position).name,
+      loops: iters.map((x) => loopOver(x.name, extents.get(x.axis)!)),
+    }),
+  }
+}
+
+/** The nest that copies values to positions: its loops in order, and that which ends where the list does. */
+interface CopyNest {
+  readonly nest: string
+  readonly counted: string
+  readonly loops: readonly Loop[]
+}
+
+/** A block has a group, or as many as give its threads neighbouring elements. */
+function copySteps({ nest, counted, loops }: CopyNest): readonly NestDefault[] {
+  const s = new Steps(nest)
+  const at = loops.findIndex((l) => l.name === counted)
+  const outer = s.fuse(loops.slice(0, at), `${counted}_outer`)
+  const inner = loops.slice(at + 1)
+  const extent = inner.reduce<number | null>(
+    (n, l) => (n === null || l.extent === null ? null : n * l.extent),
+    1,
+  )
+  const elements = inner.length > 0 ? { name: s.fuse(inner, `${counted}_element`)!.name, extent } : null
+  const isWide = extent === null || extent > THREADS
+  const [, lanes] = elements && isWide ? s.split(elements, THREADS, 'thread') : [null, elements]
+  const rows = isWide ? 1 : 2 ** Math.floor(Math.log2(THREADS / Math.max(1, extent)))
+  const [block, row] = s.split(named(counted), rows, 'row')
+  s.bind(
+    [outer, 'block.x'],
+    [block, outer ? 'block.y' : 'block.x'],
+    [row, lanes ? 'thread.y' : 'thread.x'],
+    [lanes, 'thread.x'],
+  )
+  return [{ nest, steps: s.steps }]
+}
