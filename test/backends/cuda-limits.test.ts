@@ -56,7 +56,7 @@ describe('registers', () => {
         ]
         expect(less && !more).toBe(false)
       }),
-      { numRuns: 8 },
+      { numRuns: 4 },
     )
   })
 

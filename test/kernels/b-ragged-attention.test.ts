@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { halves, type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
 import { apart, attend } from './b-attention.ts'
@@ -102,7 +103,7 @@ kernelSuite({
       ),
 })
 
-test.each([0, 1])(
+test.each(sample([0, 1], 1))(
   'ragged_attention_f16.mma, causal %d, every step of it interpreted',
   async (causal) => {
     const of = { blocks: 3, b: 64, heads: 1, d: 64, e: 64 }
