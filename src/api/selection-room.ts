@@ -5,10 +5,8 @@ import type { Branch, Selectable } from './selection-branch.ts'
 
 /** Whether there is room for what the schedule found last. */
 export async function hasRoom({ executable }: Branch): Promise<boolean> {
-  const { plan } = executable.program
-  for (const c of plan.capacities ?? [])
-    if (overflow(plan.name, c, await executable.values(c.counts), executable.bound.params)) return false
-  return true
+  const { program, bound } = executable
+  return !(await overflow(program.plan, (counts) => executable.values(counts), bound.params))
 }
 
 /** Whether a run cannot be repeated: what it updates has been updated. */

@@ -7,6 +7,7 @@ import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Command, DeviceBuffer } from '../runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from '../runtime/measure.ts'
+import { Outcome } from '../runtime/outcome.ts'
 import { fromDevice, toDevice } from '../runtime/widened-elements.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
@@ -19,7 +20,7 @@ import type { Instead, Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
 import { LentOutputs, type Origin, type Residents, type SharedMemory } from './given-memory.ts'
 import { checkRanges } from './index-ranges.ts'
-import { commandsOf } from './launch-commands.ts'
+import { wholeRun } from './launch-commands.ts'
 import { lostWrites } from './lost-write-error.ts'
 import { overflow } from './overflow-error.ts'
 import { KernelGraph } from './replay.ts'
@@ -43,6 +44,7 @@ export class Executable {
   readonly #source: Kernel1 | undefined
   readonly #chained: Chained
   readonly #lent = new LentOutputs()
+  readonly #outcome = new Outcome(() => this.#checkStatus())
   /** Bytes on the device. */
   readonly bytes: number
 
@@ -62,7 +64,7 @@ export class Executable {
     this.#chained = chained
     this.#resident = new Map([...(resident?.buffers ?? []), ...chained.buffers])
     this.#places = placesOf(program, bound, memory)
-    this.#commands = program.instead ? [] : commandsOf(program, bound, memory)
+    this.#commands = program.instead ? [] : wholeRun(program, bound, memory, this.#outcome)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
 
@@ -71,7 +73,7 @@ export class Executable {
     return this.#bound
   }
 
-  /** Names of the tensors that were on the device before. */
+  /** Tensors that were on the device before. */
   get residents(): readonly string[] {
     return this.#residents?.tensors ?? []
   }
@@ -105,6 +107,7 @@ export class Executable {
       turns,
       isShared: this.#shared?.buffers.has(name) ?? false,
       lend: () => this.#lent.of(name, this.#place(name).memory),
+      settle: () => this.#settle(),
     })
   }
 
@@ -179,6 +182,7 @@ export class Executable {
   }
 
   #isOthers = (name: string): boolean => !this.#shared?.isOwn && !!this.#shared?.buffers.has(name)
+
   /** Other values in some buffers of the same structure. */
   async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
     this.#bound = bound
@@ -188,14 +192,11 @@ export class Executable {
   /** @throws SptError `run/lost-writes` where a write found no element, `run/overflow`; the outputs lack it, the rest is there */
   async run(): Promise<void> {
     await this.program.device.run(this.commands)
-    await this.#checkStatus()
   }
 
-  /** Milliseconds of each of `repeats` runs. @throws SptError `run/lost-writes` */
+  /** Milliseconds of each of `repeats` runs. @throws SptError as `run` */
   async time(repeats: number): Promise<number[]> {
-    const times = await this.program.device.time(this.commands, repeats)
-    await this.#checkStatus()
-    return times
+    return this.program.device.time(this.commands, repeats)
   }
 
   /** What `run` runs, for graphs of several kernels. @throws SptError `device/freed` */
@@ -208,19 +209,12 @@ export class Executable {
   /** All launches as one graph. @throws SptError as `run` */
   async graph(): Promise<KernelGraph> {
     const { device } = this.program
-    const graph = await device.graph(this.commands)
-    return new KernelGraph(
-      graph,
-      () => device.finish(),
-      () => this.#checkStatus(),
-    )
+    return new KernelGraph(await device.graph(this.commands), () => device.finish())
   }
 
-  /** Times of runs as benchmarks want them. @throws SptError `run/lost-writes`, `measure/options` */
+  /** Times of runs as benchmarks want them. @throws SptError as `run`, `measure/options` */
   async measure(options: MeasureOptions = {}): Promise<Measurement> {
-    const measured = await measure(this.program.device, this.commands, options)
-    await this.#checkStatus()
-    return measured
+    return measure(this.program.device, this.commands, options)
   }
 
   /** In storage order. */
@@ -235,12 +229,16 @@ export class Executable {
     return fromDevice(device, buffer.dtype, bytes, n) as ValueArray
   }
 
+  /** Of graphs that nobody has waited for. @throws SptError as `run` */
+  async #settle(): Promise<void> {
+    await this.#chained.settle()
+    await this.#outcome.settle()
+  }
+
   async #checkStatus(): Promise<void> {
     const { plan } = this.program
-    for (const c of plan.capacities ?? []) {
-      const error = overflow(plan.name, c, await this.values(c.counts), this.#bound.params)
-      if (error) throw error
-    }
+    const error = await overflow(plan, (b) => this.values(b), this.#bound.params)
+    if (error) throw error
     if (!plan.lostWrites) return
     const status = await this.values(plan.lostWrites.buffer)
     const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
@@ -252,9 +250,10 @@ export class Executable {
 
   /**
    * An output in the caller's coordinates. `whole`: as `whole()` was; where it matters and is left out, it is asked for.
-   * @throws SptError `run/resident`
+   * @throws SptError `run/resident`, and as `run` of what graphs did that nobody has waited for
    */
   async read(name: string, whole?: Bound): Promise<Tensor> {
+    await this.#settle()
     const bound = whole ?? (await this.boundFor([name]))
     const values = new Map<string, ValueArray>()
     for (const b of buffersOf(this.bound.kernel, name)) values.set(b, await this.values(b))
@@ -277,6 +276,7 @@ export class Executable {
   }
 
   free(): void {
+    this.#outcome.forget()
     this.#instead?.free()
     const shared = this.#shared?.buffers
     for (const [name, b] of this.memory)

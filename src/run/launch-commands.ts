@@ -5,6 +5,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Launch, PlanStep } from '../ir/loops.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../runtime/device.ts'
+import type { Outcome } from '../runtime/outcome.ts'
 import type { Bound } from './bind/index.ts'
 import type { Program } from './compiled-program.ts'
 
@@ -41,6 +42,20 @@ export function commandsOf(
     commands.push({ kind: 'launch', module, entry: entry.name, grid, args, follows: commands.length > 0 })
   }
   return commands
+}
+
+/** Those of a whole run, of which the last says what it may have done wrong; most can do nothing. */
+export function wholeRun(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+  outcome: Outcome,
+): readonly Command[] {
+  const commands = commandsOf(program, bound, memory)
+  const { lostWrites, capacities = [] } = program.plan
+  if (!lostWrites && capacities.length === 0) return commands
+  const last = commands.findLastIndex((c) => c.kind === 'launch')
+  return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
 }
 
 /** The physical grid, or nothing where there is nothing to do. */

@@ -1,6 +1,7 @@
 /** The error of lists that a run found to be longer than there is room for. */
 import { SptError } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
+import type { Plan } from '../ir/loops.ts'
 import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Capacity } from '../ir/stage1.ts'
 import type { ValueArray } from '../storage/tensor.ts'
@@ -9,8 +10,20 @@ const CODE = 'run/overflow'
 
 export const isOverflow = (e: unknown): boolean => e instanceof SptError && e.diagnostics[0]?.code === CODE
 
-/** What is wrong with the counts of a run, if anything. */
-export function overflow(
+/** What is wrong with the lists of a run, by their counts, if anything. */
+export async function overflow(
+  { name, capacities = [] }: Plan,
+  values: (counts: string) => Promise<ValueArray>,
+  sizes: ReadonlyMap<string, number>,
+): Promise<SptError | undefined> {
+  for (const c of capacities) {
+    const error = overflowOf(name, c, await values(c.counts), sizes)
+    if (error) return error
+  }
+  return undefined
+}
+
+function overflowOf(
   kernel: string,
   { axis, width, capacity, span }: Capacity,
   counts: ValueArray,

@@ -15,13 +15,10 @@ import type { Graph, Stream } from '../runtime/device.ts'
 export class KernelGraph implements Graph {
   readonly #graph: Graph
   readonly #finish: () => Promise<void>
-  readonly #check: () => Promise<void>
 
-  /** `check` throws where the latest replay wrote elements that do not exist. */
-  constructor(graph: Graph, finish: () => Promise<void>, check: () => Promise<void>) {
+  constructor(graph: Graph, finish: () => Promise<void>) {
     this.#graph = graph
     this.#finish = finish
-    this.#check = check
   }
 
   /** Queues a replay; does not wait. @throws SptError as `Graph.launch` */
@@ -30,19 +27,16 @@ export class KernelGraph implements Graph {
   }
 
   /**
-   * Resolves when all that was queued on the device has finished. @throws SptError `run/lost-writes` where a write of
-   * the latest replay found no element, `device/fault`
+   * Resolves when all that was queued on the device has finished. @throws SptError as `Device.finish`: `run/lost-writes` where a
+   * write of the latest replay found no element, `run/overflow`, `device/fault`
    */
-  async finish(): Promise<void> {
-    await this.#finish()
-    await this.#check()
+  finish(): Promise<void> {
+    return this.#finish()
   }
 
-  /** Milliseconds of each of `repeats` replays, as `Graph.time`. @throws SptError `run/lost-writes` */
-  async time(repeats: number, between?: Graph): Promise<number[]> {
-    const times = await this.#graph.time(repeats, between)
-    await this.#check()
-    return times
+  /** Milliseconds of each of `repeats` replays, as `Graph.time`. @throws SptError `run/lost-writes`, `run/overflow` */
+  time(repeats: number, between?: Graph): Promise<number[]> {
+    return this.#graph.time(repeats, between)
   }
 
   free(): void {

@@ -21,16 +21,19 @@ export class ResidentDense extends DenseOnDevice {
   readonly device: Device
   readonly #memory: CountedMemory
   readonly #turns: Turns
+  readonly #settle: () => Promise<void>
 
   constructor(
     of: Pick<ResidentDense, 'shape' | 'dtype' | 'origin' | 'device'>,
     memory: CountedMemory,
     turns: Turns,
+    settle: () => Promise<void>,
   ) {
     super(of)
     this.device = of.device
     this.#memory = memory
     this.#turns = turns
+    this.#settle = settle
   }
 
   get bytes(): number {
@@ -46,8 +49,14 @@ export class ResidentDense extends DenseOnDevice {
     return this.#turns.take(() => this.downloadNow())
   }
 
+  /** Tells what graphs that compute it did wrong. @throws SptError as `run` of the kernel that writes it */
+  settle(): Promise<void> {
+    return this.#settle()
+  }
+
   /** The same in a call of one of these kernels. */
   async downloadNow(): Promise<DenseTensor> {
+    await this.settle()
     const { device, shape, dtype } = this
     const n = shape.reduce((a, b) => a * b, 1)
     const bytes = n * storedBytes(device, dtype)
@@ -82,6 +91,7 @@ export function residentOutput(
     readonly turns: Turns
     readonly isShared: boolean
     readonly lend: () => CountedMemory
+    readonly settle: () => Promise<void>
   },
 ): ResidentDense {
   const { name } = of
@@ -112,7 +122,7 @@ export function residentOutput(
   const extents = extentsOf(kernel, params)
   const shape = axes.map((a) => extents.get(a)!)
   const origin = `${name} of ${kernel.name}`
-  return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns)
+  return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns, of.settle)
 }
 
 /** Outputs of other kernels that are bound to a kernel. */
@@ -161,6 +171,10 @@ export class Chained {
 
   release(): void {
     for (const f of this.#held) f()
+  }
+
+  async settle(): Promise<void> {
+    for (const t of this.tensors.values()) await t.settle()
   }
 
   /** With the values that they have now. */

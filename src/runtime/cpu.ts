@@ -32,6 +32,7 @@ import {
   type HandleState,
 } from './device-checks.ts'
 import { checkStream, failFreed, type InOrder, InOrderEvent, InOrderStream } from './in-order.ts'
+import { Outcomes } from './outcomes.ts'
 
 /** Largest ArrayBuffer of current engines. */
 const MAX_BUFFER = 2 ** 33
@@ -96,8 +97,9 @@ class CpuDevice implements Device {
   readonly features = CPU_FEATURES
   readonly #order: InOrder = {
     now: async () => BigInt(Math.round(performance.now() * 1e6)),
-    finish: async () => {},
+    finish: () => this.#outcomes.settle(),
   }
+  readonly #outcomes = new Outcomes()
   #disposed = false
 
   alloc(bytes: number, label: string): DeviceBuffer {
@@ -143,24 +145,28 @@ class CpuDevice implements Device {
   async run(commands: readonly Command[]): Promise<void> {
     this.#check(commands)
     execute(commands)
+    await this.#outcomes.ended(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     checkRepeats(repeats, between)
     this.#check(commands)
     const main = new InOrderStream('of run', this.#order)
-    return Array.from({ length: repeats }, () => {
+    const times = Array.from({ length: repeats }, () => {
       between?.launch(main)
       const start = performance.now()
       execute(commands)
       return performance.now() - start
     })
+    await this.#outcomes.ended(commands)
+    return times
   }
 
   async graph(commands: readonly Command[]): Promise<Graph> {
     this.#check(commands)
     const recorded = [...commands]
-    return new CpuGraph(recorded, this.#order, () => this.#check(recorded))
+    const graph = new CpuGraph(recorded, this.#order, () => this.#check(recorded))
+    return this.#outcomes.graph(graph, recorded)
   }
 
   stream(label: string): Stream {
@@ -176,6 +182,7 @@ class CpuDevice implements Device {
 
   async finish(): Promise<void> {
     this.#alive('finish')
+    await this.#outcomes.settle()
   }
 
   async dispose(): Promise<void> {

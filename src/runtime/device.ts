@@ -6,6 +6,7 @@ import type { ModuleText } from '../backends/emit.ts'
 import type { DeviceKind } from '../backends/target.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { LibraryText, Routine } from './library-text.ts'
+import type { Outcome } from './outcome.ts'
 import type { DeviceEvent, Graph, Stream } from './streams.ts'
 
 /** A typed-array view of host memory. */
@@ -71,6 +72,8 @@ export type Command =
       readonly args: readonly ArgValue[]
       /** The command before it in the list is of the same run of its program. Entries that wait may then overlap with it. */
       readonly follows?: boolean | undefined
+      /** What the run of its program that ends with it may have done wrong without a fault. */
+      readonly outcome?: Outcome | undefined
     }
 
 /** A compiled module. */
@@ -136,7 +139,7 @@ export interface Device {
   compile(module: ModuleText): Promise<CompiledModule>
   /** Opens a library of the vendor's, once. Devices without it have none. @throws SptError `device/no-library`, `device/library` */
   library?(text: LibraryText): Library
-  /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name. */
+  /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name, or what they did wrong (`outcomes.ts`). */
   run(commands: readonly Command[]): Promise<void>
   /**
    * Milliseconds of each of `repeats` runs, by device events where there are any. No warm-up of its own; `between` runs
@@ -148,7 +151,7 @@ export interface Device {
   /** A queue beside that of `run` (`streams.ts`). */
   stream(label: string): Stream
   event(): DeviceEvent
-  /** Resolves when all that was queued on any stream has finished; rejects with the faulting kernel's name. */
+  /** Resolves when all that was queued on any stream has finished; rejects as `run`. */
   finish(): Promise<void>
   dispose(): Promise<void>
 }

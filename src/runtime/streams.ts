@@ -69,7 +69,7 @@ export interface Stream {
   record(event: DeviceEvent): void
   /** What is queued here from now on starts after the event as it was last recorded; at once where it never was. */
   wait(event: DeviceEvent): void
-  /** Resolves when all that is queued here has finished; rejects with the faulting kernel's name. */
+  /** Resolves when all that is queued here has finished; rejects as `Device.run`. */
   finish(): Promise<void>
   /** Waits for what is queued. Does nothing the second time. */
   free(): void

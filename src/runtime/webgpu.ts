@@ -19,6 +19,7 @@ import type {
 } from './device.ts'
 import { checkCommands } from './device-checks.ts'
 import { InOrderEvent, InOrderStream } from './in-order.ts'
+import { Outcomes } from './outcomes.ts'
 import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
 import { lanesOf } from './webgpu/lanes.ts'
 import { Launcher, type Stamps } from './webgpu/launch.ts'
@@ -80,6 +81,7 @@ class WebGpuDevice implements Device {
   readonly #memory: Memory
   readonly #launcher: Launcher
   readonly #graphs: GraphHost
+  readonly #outcomes = new Outcomes()
 
   constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
     this.name = name
@@ -122,13 +124,21 @@ class WebGpuDevice implements Device {
     const unsure = this.#check(commands, call)
     if (unsure) await unsure
     await this.#submitted(commands, call, () => this.#launcher.submit(commands))
+    await this.#outcomes.ended(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     expectCommands(commands)
     checkRepeats(repeats, between)
     await this.#check(commands, describe(commands))
-    return this.#time(commands, repeats, (stamps) => this.#launcher.submit(commands, stamps), between)
+    const times = await this.#time(
+      commands,
+      repeats,
+      (stamps) => this.#launcher.submit(commands, stamps),
+      between,
+    )
+    await this.#outcomes.ended(commands)
+    return times
   }
 
   async graph(commands: readonly Command[]): Promise<Graph> {
@@ -140,7 +150,7 @@ class WebGpuDevice implements Device {
     const { value, failure } = this.#session.scoped(() => this.#launcher.record(list))
     const failed = await this.#session.wait(failure, call)
     if (failed) throw refused(list, call, failed)
-    return new GpuGraph(this.#graphs, list, value)
+    return this.#outcomes.graph(new GpuGraph(this.#graphs, list, value), list)
   }
 
   stream(label: string): Stream {
@@ -155,6 +165,11 @@ class WebGpuDevice implements Device {
   }
 
   async finish(): Promise<void> {
+    await this.#idle()
+    await this.#outcomes.settle()
+  }
+
+  async #idle(): Promise<void> {
     this.#session.alive('finish')
     await this.#session.wait(this.#session.device.queue.onSubmittedWorkDone(), 'finish')
   }
@@ -191,7 +206,7 @@ class WebGpuDevice implements Device {
   /** Nanoseconds when all that was submitted so far has finished: the device's clock, or the host's. */
   async #now(): Promise<bigint> {
     if (this.features.has('timestamp-query')) return stampNow(this.#session, 'event')
-    await this.finish()
+    await this.#idle()
     return BigInt(Math.round(performance.now() * 1e6))
   }
 
@@ -233,7 +248,7 @@ class WebGpuDevice implements Device {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
         if (between) {
           between.launch(new InOrderStream('of run', this.#graphs.order))
-          await this.finish()
+          await this.#idle()
         }
         const start = performance.now()
         await this.#submitted(commands, call, () => submit(stamps))

@@ -30,6 +30,7 @@ import type {
 } from '../device.ts'
 import { failForeign } from '../in-order.ts'
 import type { LibraryText } from '../library-text.ts'
+import { Outcomes } from '../outcomes.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
@@ -75,6 +76,7 @@ export class CudaDevice implements Device {
   readonly #graphs: GraphHost
   readonly #modules: CudaModules
   readonly #events = new Set<CudaEvent>()
+  readonly #outcomes = new Outcomes()
   #filling: Promise<void> | undefined
   readonly #timer: Timer
   readonly #libraries: CudaDeviceParts['libraries']
@@ -105,7 +107,7 @@ export class CudaDevice implements Device {
       launcher: this.#launcher,
       waitForEach: parts.syncEachLaunch,
       graphs: new Set(),
-      main: new CudaStream(this.#context, 'of run', this.#context.main),
+      main: new CudaStream(this.#context, 'of run', this.#context.main, this.#outcomes),
       queueOf: (stream) => this.#own(stream).queue,
     }
   }
@@ -200,29 +202,33 @@ export class CudaDevice implements Device {
       throw error
     }
     await this.#context.idle('running', main)
+    await this.#outcomes.ended(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     checkRepeats(repeats, between, 1)
     expectCommands(commands)
     const { main } = this.#context
-    return this.#timer.time(
+    const times = await this.#timer.time(
       repeats,
       () => this.#launcher.queue(commands, main, this.#graphs.waitForEach),
       () => between?.launch(this.#graphs.main),
     )
+    await this.#outcomes.ended(commands)
+    return times
   }
 
-  async graph(commands: readonly Command[]): Promise<CudaGraph> {
+  async graph(commands: readonly Command[]): Promise<Graph> {
     expectCommands(commands)
-    return this.#context.within('recording a graph', () => new CudaGraph(this.#graphs, commands))
+    const graph = this.#context.within('recording a graph', () => new CudaGraph(this.#graphs, commands))
+    return this.#outcomes.graph(graph, commands)
   }
 
   stream(label: string): CudaStream {
     expectLabel(label, 'a stream')
     return this.#context.within(
       `opening the stream ${label}`,
-      () => new CudaStream(this.#context, label, this.#context.openQueue()),
+      () => new CudaStream(this.#context, label, this.#context.openQueue(), this.#outcomes),
     )
   }
 
@@ -230,8 +236,9 @@ export class CudaDevice implements Device {
     return this.#context.within('making an event', () => new CudaEvent(this.#context, this.#events))
   }
 
-  finish(): Promise<void> {
-    return this.#context.idle('finishing')
+  async finish(): Promise<void> {
+    await this.#context.idle('finishing')
+    await this.#outcomes.settle()
   }
 
   async dispose(): Promise<void> {

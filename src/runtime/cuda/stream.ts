@@ -1,6 +1,7 @@
 /** Streams and events of the driver. */
 import type { DeviceEvent, Stream } from '../device.ts'
 import { failForeign, failFreed, failNotRecorded } from '../in-order.ts'
+import type { Outcomes } from '../outcomes.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import type { Handle } from './driver.ts'
 import { CUDA } from './errors.ts'
@@ -9,12 +10,14 @@ export class CudaStream implements Stream {
   readonly label: string
   readonly context: CudaContext
   readonly #queue: CudaQueue
+  readonly #outcomes: Outcomes
   #freed = false
 
-  constructor(context: CudaContext, label: string, queue: CudaQueue) {
+  constructor(context: CudaContext, label: string, queue: CudaQueue, outcomes: Outcomes) {
     this.context = context
     this.label = label
     this.#queue = queue
+    this.#outcomes = outcomes
   }
 
   /** Refuses a stream that was freed. */
@@ -44,8 +47,9 @@ export class CudaStream implements Stream {
     })
   }
 
-  finish(): Promise<void> {
-    return this.context.idle(`finishing the stream ${this.label}`, this.queue)
+  async finish(): Promise<void> {
+    await this.context.idle(`finishing the stream ${this.label}`, this.queue)
+    await this.#outcomes.settle(this)
   }
 
   free(): void {
