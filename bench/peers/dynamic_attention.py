@@ -20,6 +20,10 @@ F32 = 2.0**-24
 ROWS = 128  # Tokens that are computed in f64.
 SIZES = (128, 64)  # Compiling each takes most of the time.
 TYPES = {"f32": torch.float32, "f16": torch.float16}
+# Tiles of FlexAttention: its own, of half floats also others, since its own may need more shared memory than there is.
+SMALL = dict(BLOCK_M=64, BLOCK_N=64, num_stages=3, num_warps=4)
+HIGH = dict(BLOCK_M=128, BLOCK_N=64, num_stages=3, num_warps=8)
+TILES = {torch.float32: (None,), torch.float16: (None, SMALL, HIGH)}
 
 
 class Attention:
@@ -66,7 +70,9 @@ class Attention:
         # Heads of packed tokens have one mask.
         heads = None if self.b is None else self.heads
         for how, make, sizes in (("compiled", build, SIZES), ("eager", create_block_mask, SIZES[:1])):
-            for size in sizes:
+            for size, tiles in ((size, tiles) for size in sizes for tiles in TILES[self.dtype]):
+                if tiles is not None and size % tiles["BLOCK_M"]:
+                    continue
 
                 def mask(make=make, size=size):
                     return make(self.counts(), None, heads, self.tokens, self.tokens, device=self.device, BLOCK_SIZE=size)
@@ -74,12 +80,14 @@ class Attention:
                 # Where none is built, how it was does not matter.
                 there = {}
 
-                def call(mask=mask, there=there):
+                def call(mask=mask, there=there, tiles=tiles):
                     if not builds and "mask" not in there:
                         there["mask"] = mask()
-                    return attend(self.Q, self.K, self.V, block_mask=mask() if builds else there["mask"], scale=self.scale)
+                    block_mask = mask() if builds else there["mask"]
+                    return attend(self.Q, self.K, self.V, block_mask=block_mask, scale=self.scale, kernel_options=tiles)
 
-                yield f"blocks of {size}{f', mask {how}' if builds else ''}", call
+                shape = f", tiles of {tiles['BLOCK_M']} x {tiles['BLOCK_N']}" if tiles else ""
+                yield f"blocks of {size}{shape}{f', mask {how}' if builds else ''}", call
             if not builds:
                 return
 

@@ -66,12 +66,11 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/masked-training-f16.spt',
-  onlyCuda: ['wgmma', 'paired', 'dense_wgmma'],
+  onlyCuda: ['wgmma', 'dense_wgmma'],
   alsoWith: [
     ['masked_training_f16', 'gpu', 32, 64, 32, 16, 4, 4],
     ['masked_training_f16', 'dense_gpu', 16, 8, 2, 4],
     ['masked_training_f16', 'wgmma', 128, 3, 3],
-    ['masked_training_f16', 'paired', 256, 2, 3, 4],
     ['masked_training_f16', 'dense_wgmma', 128, 128, 4],
   ],
   cases: casesOf(true),
@@ -83,7 +82,6 @@ test.each(
     [
       ['wgmma', [64, 2, 2]],
       ['wgmma', [128, 3, 4]],
-      ['paired', [64, 2, 3, 2, 1]],
       ['dense_wgmma', [64, 64, 2]],
     ] as const,
     1,
