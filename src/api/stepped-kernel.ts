@@ -17,6 +17,7 @@ import type { Step } from '../schedule/resolve.ts'
 import { namedLoop } from '../schedule/state.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, expectEach, expectName, isRecord } from './argument-checks.ts'
+import { chooseFormat } from './choose-format.ts'
 import { refuseTextsOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { currentHandle, handleOf, iteratorOf } from './loop-handles.ts'
@@ -168,15 +169,9 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
         'as, coords or loops',
       )
       if (s.kind === 'as') {
-        const args = Array.isArray(s.args) ? s.args : []
-        return s.live
-          ? k.live(s.buffer, s.format, ...args, {
-              ...(s.capacity ? { capacity: s.capacity } : {}),
-              ...(s.total ? { total: s.total } : {}),
-              ...(s.for ? { for: s.for } : {}),
-              inPlace: s.live !== 'live',
-            })
-          : k.as(s.buffer, s.format, ...args)
+        const { args = [] } = s as Partial<typeof s>
+        expectArgument(Array.isArray(args), 'what a format is given in a trace', args, 'a list')
+        return k.onCoord({ ...s, ...chooseFormat(s.format, args, this.surroundings.formats) })
       }
       return s.kind === 'coords' ? k.onCoord(s.step as never) : k.onLoop(s.step)
     }, this.#self)

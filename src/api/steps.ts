@@ -3,6 +3,7 @@ import { expectOptions } from '../ast/expect-argument.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr } from '../ir/instr.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
 import type { MemoryScope } from '../schedule/arguments.ts'
 import { COORD_STEPS } from '../schedule/coords/primitives.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
@@ -14,6 +15,7 @@ import { expectArgument, isRecord } from './argument-checks.ts'
 import { chooseFormat } from './choose-format.ts'
 import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
+import { parseSizes } from './size-expressions.ts'
 import { Uncloneable } from './uncloneable.ts'
 
 /** A method for each primitive of a list, with the parameters that it declares. */
@@ -29,6 +31,8 @@ export interface Steps<K>
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
 export abstract class Steps<K> extends Uncloneable {
   protected abstract get surroundings(): Surroundings
+  /** As it is written. */
+  abstract get source(): Kernel1
   /** Whether steps on coordinates may still be applied. */
   protected abstract get onCoordinates(): boolean
   /** The loop of a handle as it is now, or what it is called as an iterator: these have no handles. */
@@ -52,7 +56,7 @@ export abstract class Steps<K> extends Uncloneable {
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
    * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`); with
    * `{ inPlace: false }` the format's positions have them (`A as FORMAT live`). Arguments as in
-   * `as`, and `{ capacity }` after them: how many positions there is room for in each list; `{ total }`: in all of them, which
+   * `as`, and `{ capacity }` after them: how many positions there is room for in each list, a number or over sizes (`'n / 2'`); `{ total }`: in all of them, which
    * lie one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
@@ -64,15 +68,16 @@ export abstract class Steps<K> extends Uncloneable {
       | number
       | string
       | {
-          readonly capacity?: number | Expr
-          readonly total?: number | Expr
+          readonly capacity?: number | string | Expr
+          readonly total?: number | string | Expr
           readonly for?: readonly string[]
           readonly inPlace?: boolean
         }
     )[]
   ): K {
     const last = args.at(-1)
-    const options = typeof last === 'object' && last !== null ? last : {}
+    const isGiven = typeof last === 'object' && last !== null
+    const options = isGiven ? last : {}
     expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
     const { inPlace = true, ...room } = options
     expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
@@ -81,12 +86,12 @@ export abstract class Steps<K> extends Uncloneable {
         typeof n !== 'number' || (Number.isInteger(n) && n >= 0 && n < 2 ** 31),
         `${name} of live`,
         n,
-        'an integer from 0 to 2147483647, or an expression over sizes',
+        'an integer from 0 to 2147483647, or an expression over sizes as a text',
       )
     const given = Object.entries(room).flatMap(([name, x]) =>
-      x === undefined ? [] : [[name, typeof x === 'number' ? int(x) : x] as const],
+      x === undefined ? [] : [[name, this.#room(x)] as const],
     )
-    const numbers = args.filter((a) => typeof a !== 'object')
+    const numbers = (isGiven ? args.slice(0, -1) : args) as readonly (number | string)[]
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)
     return this.onCoord({
       kind: 'as',
@@ -95,6 +100,11 @@ export abstract class Steps<K> extends Uncloneable {
       live: inPlace ? 'live in place' : 'live',
       ...Object.fromEntries(given),
     })
+  }
+
+  #room<T>(x: T): T | Expr {
+    if (typeof x === 'number') return int(x)
+    return typeof x === 'string' ? parseSizes(x, this.source) : x
   }
 
   static {

@@ -34,6 +34,8 @@ export interface Buffer1 {
   readonly accumulate: Dtype
   /** A table of a format (`ir/format.ts`): made while data are bound, nothing a caller brings. */
   readonly table?: boolean | undefined
+  /** A temporary that nests of a step fill in each run: nothing a caller brings either. */
+  readonly made?: true | undefined
   /** Of a table: the bits of the format's mask of this name, over the axes of its values. */
   readonly mask?: string | undefined
   /** Of a table: its values within the extent of what it names are all different (a permutation). */

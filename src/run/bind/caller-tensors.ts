@@ -44,12 +44,12 @@ function declaredTensors(kernel: Kernel1) {
 export const tensorNameOf = (kernel: Kernel1, buffer: string): string =>
   declaredTensors(kernel).owner.get(buffer) ?? buffer
 
-/** Tensors in the order in which their first buffers stand in the kernel; tables of formats are none. */
+/** Tensors in the order in which their first buffers stand in the kernel; what the kernel makes for itself, and tables of formats, are none. */
 export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
   const { owner, axes } = declaredTensors(kernel)
   const parts = new Map<string, Buffer1[]>()
   for (const b of kernel.buffers) {
-    if (b.table) continue
+    if (b.table || b.made) continue
     const root = owner.get(b.name) ?? b.name
     const known = parts.get(root)
     if (known) known.push(b)

@@ -8,11 +8,12 @@
  * part it belongs to.
  */
 import { fail } from '../../ast/diagnostic.ts'
+import { isRecord } from '../../ast/expect-argument.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import { denseAxis, hasHoles, namesOfAxis, repeats, type StoredAxis, sizesOfAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { isFloat } from '../../ir/dtype.ts'
-import type { Expr } from '../../ir/expr.ts'
+import type { Const, Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { AnyFormat, FormatInstance, Table } from '../../ir/format.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
@@ -49,6 +50,7 @@ type Unused = (name: string, label?: string) => string
 
 function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const at: StepSpan = step.span ? { span: step.span } : {}
+  checkFound(step, at)
   const buffer =
     shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step, at)
   const taken = takenNames(shared)
@@ -254,8 +256,31 @@ const areNames = (x: unknown): boolean => Array.isArray(x) && x.every((a) => typ
 
 const isLive = (x: unknown): boolean => x === 'live' || x === 'live in place'
 
-const isExpr = (x: unknown): boolean =>
-  typeof x === 'object' && x !== null && (x as { dtype?: unknown }).dtype === 'i32'
+/** As `overSizes` makes them: integers, names, and what is computed of them; nothing is divided by 0. */
+function isOverSizes(x: unknown): boolean {
+  if (!isRecord(x) || x.dtype !== 'i32') return false
+  const { kind, op, name, value, a, b } = x
+  if (kind === 'const') return Number.isInteger(value) && Math.abs(value as number) < 2 ** 31
+  if (kind === 'var') return typeof name === 'string'
+  const divides = op === 'div' || op === 'mod'
+  const isOf = divides || ['add', 'sub', 'mul', 'min', 'max'].includes(String(op))
+  return (
+    kind === 'binary' && isOf && isOverSizes(a) && isOverSizes(b) && !(divides && (b as Const).value === 0)
+  )
+}
+
+/** What only formats have that are found in runs. */
+function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
+  if (live || !(capacity || total || carried)) return
+  fail({
+    code: 'schedule/bad-step',
+    message: `as has ${carried ? 'for' : 'a capacity'} and no live`,
+    ...at,
+    expected: "live: 'live', or 'live in place'",
+  })
+}
+
+const OVER_SIZES = 'an expression over sizes: integers, names of sizes, add, sub, mul, div, mod, min, max'
 
 /** Its text has a rule of the grammar: the buffer comes first, and a format may be put together in place. */
 const takes = arg.takes(
@@ -263,8 +288,8 @@ const takes = arg.takes(
   arg.data<AnyFormat>(isFormat, 'a format')('format'),
   arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
   arg.optional(arg.data<'live' | 'live in place'>(isLive, 'live, or live in place')('live')),
-  arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('capacity')),
-  arg.optional(arg.data<Expr>(isExpr, 'an expression over sizes')('total')),
+  arg.optional(arg.data<Expr>(isOverSizes, OVER_SIZES)('capacity')),
+  arg.optional(arg.data<Expr>(isOverSizes, OVER_SIZES)('total')),
   arg.optional(arg.data<readonly string[]>(areNames, 'a list of names of iterations')('for')),
 )
 

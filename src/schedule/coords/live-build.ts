@@ -83,6 +83,7 @@ export function buildNests(
     dtype: 'i32',
     axes: [...under, ...axes],
     role: 'local',
+    made: true,
     fill: 0,
     accumulate: 'i32',
   })

@@ -167,7 +167,8 @@ class Recognition {
   /** Groups are of so many neighbours in the order of coordinates, under the outer axes. */
   #grouped(group: StoredAxis, width: Const, coordinate: Expr, outer: readonly StoredAxis[]): void {
     const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
-    const by = keys(outer.map((a) => this.#maps.get(a.name)!))
+    // An axis of one position takes nothing apart.
+    const by = keys(outer.map((a) => this.#maps.get(a.name)!).filter((e) => e.kind !== 'const'))
     const rank = this.#part.queries.find(
       (q) =>
         q.kind === 'rank' &&
@@ -205,7 +206,8 @@ class Recognition {
     }
     const wrong = inverse.findIndex((e, k) => !isDigits(e, this.#over[k]!.extent, 1))
     if (wrong >= 0) this.#refuse(`its coordinates of ${this.#over[wrong]!.name} are not made of digits`)
-    const unused = [...extents.keys()].find((name) => !used.has(name))
+    const isOne = (e: Expr | undefined): boolean => e?.kind === 'const' && e.value === 1
+    const unused = [...extents.keys()].find((name) => !used.has(name) && !isOne(extents.get(name)))
     if (unused !== undefined) this.#refuse(`no coordinate depends on ${unused}`)
   }
 }

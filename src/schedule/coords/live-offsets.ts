@@ -149,6 +149,7 @@ class Sums {
       dtype: 'i32',
       axes: [over],
       role: 'local',
+      made: true,
       fill: 0,
       accumulate: 'i32',
     })

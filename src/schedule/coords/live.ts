@@ -56,7 +56,7 @@ export function applyLive(
   at: StepSpan,
 ): Kernel1 {
   checkDense(shared, tensor, chosen, at)
-  checkRoom(step, at)
+  checkRoom(shared, step, at)
   const written = writtenUpTo(shared, tensor, at)
   const carried = new Set(step.for)
   const asked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
@@ -168,7 +168,7 @@ function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined
 }
 
 /** What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a mistake. */
-function checkRoom({ capacity, total }: LiveUse, at: StepSpan): void {
+function checkRoom({ name, params }: Kernel1, { capacity, total }: LiveUse, at: StepSpan): void {
   const room = capacity ?? total
   if (capacity && total)
     fail({
@@ -178,7 +178,18 @@ function checkRoom({ capacity, total }: LiveUse, at: StepSpan): void {
       expected: 'one of capacity and total',
       hint: 'give `total` alone (`capacity E in all`): no list is longer than all of them together',
     })
-  if (!room || freeVars(room).size > 0) return
+  const used = [...(room ? freeVars(room) : [])]
+  const sizes = params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))
+  const unknown = used.find((v) => !sizes.includes(v))
+  if (unknown !== undefined)
+    fail({
+      code: 'schedule/live-capacity',
+      message: `${name} has no size ${unknown}, of which the capacity is computed`,
+      lookup: { name: unknown, candidates: sizes },
+      ...at,
+      expected: 'an expression over sizes of the kernel',
+    })
+  if (!room || used.length > 0) return
   const value = Number(evaluate(room, new Map()))
   if (value < 0)
     fail({
