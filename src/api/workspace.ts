@@ -10,6 +10,7 @@ import { expectedOf, referenceInputs } from '../run/bind/reference-inputs.ts'
 import { byteLength } from '../run/buffer-layout.ts'
 import { Executable } from '../run/execute.ts'
 import { formatKey } from '../run/format-key.ts'
+import { toldIn } from '../run/launch-commands.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { toDevice } from '../runtime/widened-elements.ts'
@@ -187,8 +188,10 @@ export class Workspace extends Uncloneable {
       const buffers = new Map<string, DeviceBuffer>()
       const packed = new Set(program.arenas.map((a) => a.buffer.name))
       const outputs = new Map<string, number>()
+      const told = toldIn(program.plan)
       for (const b of program.plan.buffers) {
-        if (packed.has(b.name) || there?.resident.buffers.has(b.name)) continue
+        // Another kernel may run before somebody looks.
+        if (packed.has(b.name) || told.has(b.name) || there?.resident.buffers.has(b.name)) continue
         const memory = await this.#memoryOf(b, bound, outputs, used)
         if (memory) buffers.set(b.name, memory)
       }

@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { physicalGrid } from '../backends/grid-folding.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Expr } from '../ir/expr.ts'
-import type { Launch, PlanStep } from '../ir/loops.ts'
+import type { Launch, Plan, PlanStep } from '../ir/loops.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../runtime/device.ts'
 import type { Outcome } from '../runtime/outcome.ts'
 import type { Bound } from './bind/index.ts'
@@ -44,6 +44,10 @@ export function commandsOf(
   return commands
 }
 
+/** In which buffers runs leave what they did wrong, until somebody looks. */
+export const toldIn = ({ lostWrites, capacities = [] }: Plan): ReadonlySet<string> =>
+  new Set([...capacities.map((c) => c.counts), ...(lostWrites ? [lostWrites.buffer] : [])])
+
 /** Those of a whole run, of which the last says what it may have done wrong; most can do nothing. */
 export function wholeRun(
   program: Program,
@@ -52,8 +56,7 @@ export function wholeRun(
   outcome: Outcome,
 ): readonly Command[] {
   const commands = commandsOf(program, bound, memory)
-  const { lostWrites, capacities = [] } = program.plan
-  if (!lostWrites && capacities.length === 0) return commands
+  if (toldIn(program.plan).size === 0) return commands
   const last = commands.findLastIndex((c) => c.kind === 'launch')
   return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
 }

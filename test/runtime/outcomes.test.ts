@@ -1,7 +1,7 @@
 /** What launches do wrong without a fault comes out of whatever waits for them, however they were queued. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
+import { type Device, dense, devices, load, type PreparedKernel, Workspace } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { codeOf } from '../support/device-suite.ts'
 import { fakeDevice } from './cuda-fake.ts'
@@ -110,6 +110,22 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     other.free()
     expect(await failed(() => device.finish())).toBe(undefined)
   })
+})
+
+test('what tells of them is no memory that kernels of a workspace share', async () => {
+  const device = await devices.cpu()
+  const kernel = (await load(TEXT)).kernel('rows')
+  const shared = new Workspace(
+    device,
+    kernel,
+    { tensors: { A: dense([2, 4], FITS) } },
+    { shareOutputs: true },
+  )
+  const compiled = await kernel.schedule('live').compileAsIs(device)
+  const [one, other] = [await shared.prepare(compiled), await shared.prepare(compiled)]
+  const { counts } = one.kernel.program.plan.capacities![0]!
+  const isOne = (name: string) => one.executable.memory.get(name) === other.executable.memory.get(name)
+  expect([isOne('C'), isOne(counts)]).toEqual([true, false])
 })
 
 test('on cuda a stream tells of what was queued on it', async () => {
