@@ -1,5 +1,5 @@
 /** The steps of a kernel for people, and for other programs. */
-import { appliedName } from '../ast/applied-name.ts'
+import { useText } from '../formats/instance/format-arguments.ts'
 import type { Expr } from '../ir/expr.ts'
 import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -30,7 +30,7 @@ export function printedCoordSteps(c: Compilation): string[] {
   return c.coordSteps.map((s) => {
     if (s.kind !== 'as') return printCoordStep(s)
     // What is found in each run is no format of the kernel's.
-    const format = s.live ? appliedName(s.format.name, s.args) : c.kernel.reformats[applied++]!.format
+    const format = s.live ? useText(s.format, s.args) : c.kernel.reformats[applied++]!.format
     const capacity = s.capacity ? ` capacity ${printExpr1(s.capacity)}` : ''
     const total = s.total ? ` capacity ${printExpr1(s.total)} in all` : ''
     const carried = s.for?.length ? ` for ${s.for.join(', ')}` : ''

@@ -25,7 +25,10 @@ export function knownStatistics(
   const isLive = (c: Coverage): boolean =>
     found.some(
       ([{ buffer }, { format }]) =>
-        buffer.name === c.tensor && ofOrder(format, c.format.over.length) === c.format,
+        // Of several parts each has lists of its own: their share is asked of none.
+        c.format.kind === 'format' &&
+        buffer.name === c.tensor &&
+        ofOrder(format, c.format.over.length) === c.format,
     )
   const out = new Map(statistics)
   for (const [name, s] of statistics) {

@@ -79,7 +79,7 @@ test.each([
   ['A as ell(2)', 'jo is no list of groups'],
   ['A as coo', 'it has no list of coordinates, or several'],
   ['A as later(2, 2)', 'go does not count groups of 2 listed coordinates by their rank'],
-  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'it has several parts'],
+  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'a condition asks for the value'],
 ])('%s live in place: %s', (step, expected) => {
   const told = refusal(`${step} live in place`)
   expect(told).toContain(expected)

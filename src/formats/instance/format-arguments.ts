@@ -113,8 +113,17 @@ export const signature = (format: OrderedFormat): string =>
     ? `${format.name}, without parameters`
     : `${format.name}(${format.params.map((p) => (p.kind === 'integer' ? (p.measured ? `${p.name}: size` : p.name) : `${p.name}: ${p.kind}`)).join(', ')})`
 
+/** A format with what it is given: numbers, and names of lists and sets. */
+export const useText = (format: Named, args: readonly (number | string)[]): string =>
+  textOf(
+    format,
+    args.map((a) => (typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'))),
+  )
+
+type Named = Pick<OrderedFormat, 'name' | 'params'>
+
 /** Arguments behind a name, or, where parts are put together in place, at the places of the text that they are for. */
-function textOf(format: OrderedFormat, args: readonly Expr[]): string {
+function textOf(format: Named, args: readonly Expr[]): string {
   if (args.length === 0) return format.name
   if (/^\w+$/.test(format.name)) return `${format.name}(${args.map(argText).join(', ')})`
   const texts = new Map(

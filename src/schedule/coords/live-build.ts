@@ -50,21 +50,27 @@ export interface Built {
   readonly position: StoredAxis
 }
 
+interface BuildOptions {
+  readonly capacity?: Expr | undefined
+  readonly total?: Expr | undefined
+  readonly label?: string
+}
+
 const v = (name: string): Expr => variable(name)
 const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis, kind })
 const wordsOf = (extent: Expr): Expr => ceildiv(extent, int(WORD))
 const placeOf = (many: string, one: string): Expr => add(mul(v(many), int(WORD)), v(one))
 
-/** `unused` gives names that are free. */
+/** `unused` gives names that are free; `label`: of the part. */
 export function buildNests(
   format: LiveFormat,
   source: Source,
-  unused: (name: string) => string,
+  unused: (name: string, label?: string) => string,
   span: StepSpan,
-  { capacity, total }: { readonly capacity?: Expr | undefined; readonly total?: Expr | undefined } = {},
+  { capacity, total, label = '' }: BuildOptions = {},
 ): Built {
   const { outer, extent } = format
-  const named = (what: string): string => unused(`${what}_${source.buffer.name}`)
+  const named = (what: string): string => unused(`${what}_${source.buffer.name}`, label)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
   // Words by their number, or as parts of chunks.
   const [word, bit, chunk, part, other, any, earlier] = [

@@ -1,5 +1,5 @@
 /**
- * Which formats a kernel can build of a dense tensor by itself: marks of coordinates, counted and placed in a list for each
+ * Which formats, or parts of them, a kernel can build of a dense tensor by itself: marks of coordinates, counted and placed in a list for each
  * outer group. Their inverse takes coordinates of outer axes, the listed coordinate and inner axes for digits of the tensor's
  * coordinates, so that each coordinate of the tensor has one place, whatever the data are: nothing is left to check of them.
  */
@@ -20,8 +20,9 @@ import {
 import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { type Const, ceildiv, div, type Expr, int, variable } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
-import type { FormatInstance, Instance } from '../../ir/format.ts'
+import type { FormatInstance } from '../../ir/format.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { ASKED } from './lookup.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** A format as what is built: under each position of `outer` the listed coordinates, in groups where there is a `group`. */
@@ -47,22 +48,23 @@ export interface LiveFormat {
   readonly inverse: (listed: Expr) => readonly Expr[]
 }
 
-/** `named`: the tensor's axes as its text has them. @throws SptError `schedule/live-format` */
-export function liveFormat(instance: Instance, named: readonly StoredAxis[], at: StepSpan): LiveFormat {
-  const refuse = (why: string): never =>
-    fail({
-      code: 'schedule/live-format',
-      message: `the structure of ${instance.text} cannot be found in each run: ${why}`,
-      ...at,
-      expected: 'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ii',
-      hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
-    })
-  const [part] = instance.parts
-  if (!part || instance.parts.length > 1) return refuse('it has several parts')
-  if (instance.tree.kind !== 'leaf') return refuse('it does not hold all coordinates')
-  if (instance.given.length > 0) return refuse('lists and sets that come with the data decide it')
-  return new Recognition(part.instance, named, refuse).format()
-}
+/** @throws SptError `schedule/live-format` */
+export const refuseLive = (text: string, why: string, at: StepSpan): never =>
+  fail({
+    code: 'schedule/live-format',
+    message: `the structure of ${text} cannot be found in each run: ${why}`,
+    ...at,
+    expected: 'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ii',
+    hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
+  })
+
+/** One part; `named`: the tensor's axes as its text has them. @throws SptError `schedule/live-format` */
+export const liveFormat = (
+  part: FormatInstance,
+  text: string,
+  named: readonly StoredAxis[],
+  at: StepSpan,
+): LiveFormat => new Recognition(part, named, (why) => refuseLive(text, why, at)).format()
 
 class Recognition {
   readonly #part: FormatInstance
@@ -121,9 +123,10 @@ class Recognition {
 
   /** What is not made of marks. */
   #simple(): void {
-    const { sorts, where, claims, measured, axes } = this.#part
+    const { sorts, queries, claims, measured, axes } = this.#part
     if (sorts.length > 0) this.#refuse('it sorts coordinates')
-    if (where) this.#refuse('it does not hold all coordinates')
+    const asked = queries.find((q) => q.kind !== 'rank')
+    if (asked) this.#refuse(`its map asks for ${ASKED[asked.kind]}`)
     if (claims.length > 0) this.#refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`)
     if (measured.length > 0) this.#refuse(`${measured[0]!.name} is measured`)
     const packed = axes.find((a) => hasIndices(a) && a.packed)

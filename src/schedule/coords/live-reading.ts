@@ -1,7 +1,7 @@
 /** What of a dense tensor says that a format lists a coordinate. */
 import type { Axis, StoredAxis } from '../../ir/axis.ts'
-import { differs, type Expr, load, lt, variable } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { and, differs, type Expr, load, lt, variable } from '../../ir/expr.ts'
+import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer1 } from '../../ir/stage1.ts'
 import type { LiveFormat } from './live-format.ts'
 
@@ -13,6 +13,8 @@ export interface Source {
   readonly over: readonly StoredAxis[]
   /** Those of the kernel. */
   readonly axes: readonly Axis[]
+  /** What elements have to fulfil besides, over the names of the axes of these dimensions. */
+  readonly where: Expr | null
 }
 
 /**
@@ -21,7 +23,7 @@ export interface Source {
  * listed where any of these hold something.
  */
 export function reading(
-  { buffer, start, over }: Source,
+  { buffer, start, over, where }: Source,
   format: LiveFormat,
   listed: Expr,
   unused: (name: string) => string,
@@ -35,7 +37,9 @@ export function reading(
     axes.set(name, axis)
     return variable(name)
   })
-  const held = differs(load(buffer.name, index, buffer.dtype), buffer.fill)
+  const holds = differs(load(buffer.name, index, buffer.dtype), buffer.fill)
+  const at = new Map(over.map((a, k) => [a.name, coordinates[k]!]))
+  const held = where ? and(holds, substitute(where, at)) : holds
   // What is but one digit ends where its axis does; words go on behind a digit below others.
   const inside = coordinates.flatMap((e, k) => (e.kind === 'var' ? [] : [lt(e, over[k]!.extent)]))
   const isFirst = format.inverse(LISTED).some((e) => firstDigit(e) === LISTED)

@@ -4,6 +4,7 @@
  * fill where a position has no coordinate; of what lies behind the last group nothing is read.
  */
 import { all, constant, type Expr, load, select, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Buffer1, Iteration, NestDefault } from '../../ir/stage1.ts'
 import { assign1, iteration } from '../../ir/stage1-builders.ts'
@@ -11,11 +12,9 @@ import { inRange } from './coordinate-ranges.ts'
 import type { Built } from './live-build.ts'
 import type { Source } from './live-reading.ts'
 import { type Loop, loopOver, named, Steps, THREADS } from './live-schedule.ts'
-import type { SplitBuffer, StepSpan } from './tensor-split.ts'
+import type { StepSpan } from './tensor-split.ts'
 
-interface Values {
-  /** The tensor by its name: at the coordinates of iterations over the part its element is that of the position. */
-  readonly split: SplitBuffer
+export interface Values {
   readonly buffer: Buffer1
   readonly nest: Iteration
   readonly defaults: readonly NestDefault[]
@@ -23,13 +22,13 @@ interface Values {
 
 /** `part` is over the positions; `held` says which of a group have a coordinate. */
 export function valuesOf(
-  { buffer, start, over, axes }: Source,
+  { buffer, start, over, axes, where }: Source,
   part: FormatInstance,
-  { built, held }: { readonly built: Built; readonly held: Expr },
-  unused: (name: string) => string,
+  { built, held, label }: { readonly built: Built; readonly held: Expr; readonly label: string },
+  unused: (name: string, label?: string) => string,
   { span }: StepSpan,
 ): Values {
-  const [name, nest] = [unused(`${buffer.name}_values`), unused(`copy_${buffer.name}`)]
+  const [name, nest] = [unused(`${buffer.name}_values`, label), unused(`copy_${buffer.name}`, label)]
   const own = buffer.axes.map((axis, k) =>
     k >= start && k < start + over.length ? null : { name: unused(axis), axis },
   )
@@ -46,18 +45,19 @@ export function valuesOf(
   const inside = [
     ...(built.group ? [held] : []),
     ...part.inverse.flatMap((e, k) => inRange(e, over[k]!, part)),
+    ...(where ? [substitute(where, new Map(over.map((a, k) => [a.name, part.inverse[k]!])))] : []),
   ]
   const value =
     inside.length > 0 ? select(all(inside), element, constant(buffer.fill, buffer.dtype)) : element
   const extents = new Map([...axes, ...part.axes].flatMap((a) => ('extent' in a ? [[a.name, a.extent]] : [])))
   return {
-    split: { buffer, parts: [name], start, stays: true },
     buffer: {
       ...buffer,
       name,
       role: 'local',
       axes: [...buffer.axes.slice(0, start), ...part.order, ...buffer.axes.slice(start + over.length)],
       placed: true,
+      made: true,
       span: undefined,
     },
     nest: iteration({

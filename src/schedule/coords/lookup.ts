@@ -169,11 +169,12 @@ function checkMap(l: Lookup, part: FormatInstance): void {
   if (asked)
     refuse(
       l,
-      `${l.buffer.buffer.name} is read or written at other coordinates than the iterators' own, and the map of ${part.text} asks for ${WHAT[asked.kind]}, which is known of the iterated coordinates only`,
+      `${l.buffer.buffer.name} is read or written at other coordinates than the iterators' own, and the map of ${part.text} asks for ${ASKED[asked.kind]}, which is known of the iterated coordinates only`,
     )
 }
 
-const WHAT: Readonly<Record<Query['kind'], string>> = {
+/** What queries ask, in words. */
+export const ASKED: Readonly<Record<Query['kind'], string>> = {
   count: 'a count of stored coordinates',
   rank: 'a rank among stored coordinates',
   least: 'the least of stored coordinates',

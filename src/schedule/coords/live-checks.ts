@@ -1,0 +1,132 @@
+/** What `live` takes: a dense tensor that nothing writes from where it is first read, and room that is there. */
+import { fail } from '../../ast/diagnostic.ts'
+import { isDense, type StoredAxis } from '../../ir/axis.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { buffersRead, freeVars } from '../../ir/expr-tree.ts'
+import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { readsIn, writtenBy } from '../../ir/stage1-tree.ts'
+import type { StepSpan } from './tensor-split.ts'
+
+/** What can be looked through in each run: a tensor that holds all coordinates. */
+export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
+  const along = foundOver(kernel, b)
+  if (along)
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} holds elements of what is found in ${along.tensor} alone: it is over positions of lists, which end in each run`,
+      ...at,
+      expected: `a dense tensor, over axes as the text has them`,
+      hint: `find the structure of ${b.name} first: its step before that of ${along.tensor}`,
+    })
+  const sparse = over.find((a) => !isDense(a))
+  if (sparse)
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: where it holds anything is known before the run`,
+      ...at,
+      expected: 'a dense tensor',
+      hint: 'leave out `live`',
+    })
+}
+
+/** What was found before, where the tensor is over its positions: a temporary that only iterations over these write. */
+function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined {
+  const ends = axes.flatMap((a) => (isDense(a) && a.counted && b.axes.includes(a.name) ? [a.counted] : []))
+  const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
+  return found.find((f) => counts.has(f.counts))
+}
+
+interface Room {
+  readonly capacity?: Expr | undefined
+  readonly total?: Expr | undefined
+}
+
+/** What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a mistake. */
+export function checkRoom({ name, params }: Kernel1, { capacity, total }: Room, at: StepSpan): void {
+  const room = capacity ?? total
+  if (capacity && total)
+    fail({
+      code: 'schedule/live-capacity',
+      message: 'there is room for each list or for all of them, not both',
+      ...at,
+      expected: 'one of capacity and total',
+      hint: 'give `total` alone (`capacity E in all`): no list is longer than all of them together',
+    })
+  const used = [...(room ? freeVars(room) : [])]
+  const sizes = params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))
+  const unknown = used.find((v) => !sizes.includes(v))
+  if (unknown !== undefined)
+    fail({
+      code: 'schedule/live-capacity',
+      message: `${name} has no size ${unknown}, of which the capacity is computed`,
+      lookup: { name: unknown, candidates: sizes },
+      ...at,
+      expected: 'an expression over sizes of the kernel',
+    })
+  if (!room || used.length > 0) return
+  const value = Number(evaluate(room, new Map()))
+  if (value < 0)
+    fail({
+      code: 'schedule/live-capacity',
+      message: `a capacity of ${value} is below 0`,
+      ...at,
+      expected: 'how many positions there is room for, over sizes and parameters',
+      hint: 'leave out `capacity`: then there is room for all that there could be',
+    })
+}
+
+/** How many statements there are up to the last one that writes the tensor: those that read it come after. */
+export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
+  const refuse = (message: string, hint: string): never =>
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is ${message}`,
+      ...at,
+      expected: 'a dense tensor that is read, and that nothing writes from where it is first read',
+      hint,
+    })
+  const { body } = kernel
+  const writes = body.map((s) => writtenBy([s]).has(b.name))
+  const last = writes.lastIndexOf(true)
+  const reader = body.findIndex((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  if (last < 0) return 0
+  const [by, writer] = [nameOf(body[reader]), nameOf(body[last])]
+  if (reader < 0)
+    refuse(`written by ${writer}, and nothing reads it after that`, 'choose a tensor that an iteration reads')
+  if (writes[reader])
+    refuse(
+      `read and written by ${by}, so that nothing can be found in it in between`,
+      `write it in an iteration of its own, before the one that reads it`,
+    )
+  if (reader < last)
+    refuse(
+      writes.indexOf(true) < reader
+        ? `written again by ${writer} after ${by} reads it: what was found in it before would no longer hold`
+        : `read by ${by} before ${writer} writes it: what is found in it after that comes too late`,
+      `let ${writer} write a tensor of its own`,
+    )
+  return last + 1
+}
+
+/**
+ * How many statements there are up to the last one that writes a tensor which conditions ask.
+ *
+ * @throws SptError `schedule/live-tensor` where that comes after a reader of the tensor
+ */
+export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
+  const { body } = kernel
+  const last = body.findLastIndex((s) => [...writtenBy([s])].some((name) => masks.has(name)))
+  const early = body.slice(0, last + 1).find((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  if (early && !masks.has(b.name))
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes what says in which part it is`,
+      ...at,
+      expected: 'masks that are there where the tensor is first read',
+      hint: `compute the mask in an iteration before ${nameOf(early)}`,
+    })
+  return last + 1
+}
+
+const nameOf = (s: Stmt1 | undefined): string => (s?.kind === 'iterate' ? s.name : 'a statement')
