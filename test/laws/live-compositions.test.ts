@@ -158,14 +158,14 @@ const WAYS = [
 
 test(
   'results are what the reference computes, on every stage and the cpu',
-  () => property(20, (s, c) => agreeOnAll(compiled(s, c.pick(WAYS)), s.inputs)),
+  () => property(10, (s, c) => agreeOnAll(compiled(s, c.pick(WAYS)), s.inputs)),
   3_600_000,
 )
 
 test(
   'and on webgpu',
   () =>
-    property(3, async (s, choices) => {
+    property(2, async (s, choices) => {
       const c = compiled(s, choices.pick(WAYS))
       const bound = bindInputs(c.kernel, s.inputs)
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
@@ -179,7 +179,7 @@ const PLAIN = KERNELS.plain.replace('buffer M: f32[i, q] in', '')
 test(
   'lists and values of each part are those that the host makes of the same tensor',
   () =>
-    property(20, (s) => {
+    property(12, (s) => {
       const c = compiled(s, 'live')
       const memory = runLoops(c.loops, bindInputs(c.kernel, s.inputs), 'forward')
       const text = `${TEXTS}\n${PLAIN}\nschedule product.h { A as ${s.exact} }`
