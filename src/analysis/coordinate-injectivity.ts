@@ -6,7 +6,7 @@
  */
 import { type Axis, denseAxis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
+import { freeVars, mentions, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import type { Access } from './coordinate-accesses.ts'
@@ -87,12 +87,15 @@ function toldBy(
   const by = new Map<string, readonly Told[]>()
   const names = (x: Expr, of?: string): readonly Told[] =>
     alone(x, of, all, axes).flatMap((name) => by.get(name) ?? [{ name, under: [] }])
+  // Of one place there is nothing to tell: lists in groups of one.
+  const isFixed = (x: Expr): boolean =>
+    [...freeVars(x)].every((n) => coords.has(n) && single(coords.get(n)!, axes))
   const over = rewriteExpr(e, (x) => {
     if (x.kind !== 'load') return undefined
     const under = permutations.has(x.buffer) && x.index.length === 1 ? 0 : lists.get(x.buffer)
     if (under === undefined) return undefined
     const above = x.index.slice(0, under).flatMap((i) => (i.kind === 'var' ? [i.name] : []))
-    const places = x.index.slice(under).map((i) => names(i))
+    const places = x.index.slice(under).flatMap((i) => (isFixed(i) ? [] : [names(i)]))
     if (above.length < under || places.some((p) => p.length === 0)) return undefined
     const name = `@${by.size}`
     by.set(
