@@ -11,8 +11,11 @@ import type { Chosen } from './choice-conditions.ts'
 export interface FoundShare {
   /** What the schedule was chosen by. */
   readonly value: number
-  /** `given`: of what was bound, or told; `last run`, `sample`: found on the device; `unknown`: 1, until a run has found it. */
-  readonly from: 'given' | 'last run' | 'sample' | 'unknown'
+  /**
+   * `given`: of what was bound, or told; `last run`, `sample`: found on the device; `overflow`: 1, since there was no room for what
+   * was found; `unknown`: 1, until a run has found it.
+   */
+  readonly from: 'given' | 'last run' | 'sample' | 'overflow' | 'unknown'
   /** What the latest run under this schedule found, or a sample behind it; `null` until that has been read back. */
   readonly found: number | null
 }

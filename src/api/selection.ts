@@ -127,8 +127,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     const asked = liveOf(this.#of.statistics).filter(([name]) => name in values)
     return byName(
       asked.map(([name]): [string, FoundShare] => {
-        const from = this.#found.get(name)?.from ?? (this.#of.unknown.has(name) ? 'unknown' : 'given')
-        return [name, { value: Number(values[name]), from, found: null }]
+        const [value, known] = [Number(values[name]), this.#found.get(name)]
+        const other = this.#overflowed === null ? 'given' : 'overflow'
+        const from = known?.value === value ? known.from : this.#of.unknown.has(name) ? 'unknown' : other
+        return [name, { value, from, found: null }]
       }),
     )
   }

@@ -130,8 +130,9 @@ schedule added.auto choose {
   await expect(prepared.run()).rejects.toThrow('run/overflow')
   const [before] = (await prepared.read('C')).values!
   await prepared.run()
-  const { text, overflowed } = prepared.choice!
+  const { text, overflowed, covered } = prepared.choice!
   expect([text, overflowed]).toEqual(['plain', 'live'])
+  expect(Object.values(covered)).toMatchObject([{ value: 1, from: 'overflow' }])
   expect((await prepared.read('C')).values![0]).toBe(Number(before) + 3)
   // A sample finds that there is room again.
   await prepared.write('A', few)
