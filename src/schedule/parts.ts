@@ -50,6 +50,14 @@ export function partsOf(
   const found = now.filter((p) => p.levels.some((l) => l.was === buffer.name))
   if (found.length > 0) return found.map((p) => storedPart(p.buffer, p.levels))
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
+  if (kernel.found?.some((f) => f.tensor === buffer.name))
+    return fail({
+      code: 'schedule/no-parts',
+      message: `the format of ${buffer.name} is found in each run, and steps go to no parts of it by their number`,
+      ...(buffer.span && { span: buffer.span }),
+      expected: 'a tensor whose format is stored: as without live',
+      hint: 'call the iterations of a part, and their loops, by their names: of csr, mul_csr.io_csr',
+    })
   return fail({
     code: 'schedule/no-parts',
     message: `no step before stores ${buffer.name} in a format`,
