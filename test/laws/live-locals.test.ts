@@ -17,7 +17,20 @@ beforeAll(async () => {
 })
 afterAll(() => webgpu.dispose())
 
-/** What is computed of listed coordinates alone, and what others see of it. */
+/** What is computed of listed coordinates alone, and a sum by what others see of it. */
+const gatedBy = (name: string, seen: string): string => `kernel ${name}(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer B: f32[i, j, q] in
+  buffer H: f32[i, q] local
+  buffer C: f32[q] out
+  iterate sum [i, q, j] as SSR {
+    if (A[i, q] != 0) { H[i, q] += B[i, j, q] }
+  }
+  iterate scatter [i, q] as RS { C[q] += ${seen} }
+}`
 const GATED = `format rows(w) over (i, j) {
   axis io = dense_fixed(i)
   axis go = dense_variable(io, j)
@@ -25,32 +38,8 @@ const GATED = `format rows(w) over (i, j) {
   map (i, j) -> (i, rank(j by i) / w, j)
   inverse (io, go, jo) -> (io, jo)
 }
-kernel gated(m: size, n: size, k: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis q = dense_fixed(k)
-  buffer A: f32[i, q] in
-  buffer B: f32[i, j, q] in
-  buffer H: f32[i, q] local
-  buffer C: f32[q] out
-  iterate sum [i, q, j] as SSR {
-    if (A[i, q] != 0) { H[i, q] += B[i, j, q] }
-  }
-  iterate scatter [i, q] as RS { C[q] += A[i, q] * H[i, q] }
-}
-kernel seen(m: size, n: size, k: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis q = dense_fixed(k)
-  buffer A: f32[i, q] in
-  buffer B: f32[i, j, q] in
-  buffer H: f32[i, q] local
-  buffer C: f32[q] out
-  iterate sum [i, q, j] as SSR {
-    if (A[i, q] != 0) { H[i, q] += B[i, j, q] }
-  }
-  iterate scatter [i, q] as RS { C[q] += H[i, q] + 1.0 }
-}`
+${gatedBy('gated', 'A[i, q] * H[i, q]')}
+${gatedBy('seen', 'H[i, q] + 1.0')}`
 const GATES = {
   apart: ['', ''],
   fused: ['fuse (sum.io, sum.go) -> g fuse (scatter.io, scatter.go) -> g', ''],
