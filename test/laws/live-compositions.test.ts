@@ -233,6 +233,17 @@ test('what no part has changes nothing, whatever it is, and the first part has w
   expect(await values('blocks(2, 2) where (held(M)) live in place', MASKED, webgpu, A)).toEqual([301, 4020])
 })
 
+test('a mask whose fill is no number holds what is one', async () => {
+  const kernel = KERNELS.plain.replace('buffer M: f32[i, q] in', 'buffer M: f32[i, q] in fill nan')
+  const step = 'A as panels(1, 1) where (held(M)) + panels(1, 1) live in place capacity 1'
+  const text = `${TEXTS}\n${kernel}\nschedule product.s { ${step} }`
+  const compiled = await parseProgram(text).kernel().schedule('s').compile(createCpuDevice())
+  const M = dense([1, 2], Number.NaN, 0)
+  const tensors = { A: dense([1, 2], 1, 2), M, B: dense([2, 1], 1, 10) }
+  // Each list has one element; there is no room for both in one.
+  expect(Array.from((await compiled.run({ tensors })).C!.values as Float32Array)).toEqual([21])
+})
+
 const refused = (kernel: string, step: string) =>
   diagnosticOf(() =>
     parseProgram(`${TEXTS}\n${kernel}\nschedule product.s { ${step} }`).kernel().schedule('s'),

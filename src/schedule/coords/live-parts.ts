@@ -8,9 +8,9 @@ import { fail } from '../../ast/diagnostic.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
 import {
   all,
-  binary,
   conjuncts,
   constant,
+  differs,
   type Expr,
   eq,
   int,
@@ -113,7 +113,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
     over.map((a) => variable(a.name)),
     mask.dtype,
   )
-  return select(binary('ne', element, constant(mask.fill, mask.dtype)), int(1), int(0))
+  return select(differs(element, mask.fill), int(1), int(0))
 }
 
 /** Answers that are asked for alone as what they answer. */
