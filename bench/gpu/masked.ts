@@ -9,10 +9,9 @@ import { ExpectedProduct } from './expected.ts'
 import type { Csr } from './matrix.ts'
 import type { OurDevice, OurRun } from './ours.ts'
 import { valuesAs } from './pruned-layers.ts'
-import { choose } from './random.ts'
 import type { Options } from './session.ts'
 import type { Operands } from './suites/gemm.ts'
-import type { Tile } from './tiles.ts'
+import { chosenTiles, elementsOf, type Tile } from './tiles.ts'
 
 /** A is m × k, by rows. */
 export interface Masked extends Operands {
@@ -32,22 +31,15 @@ function valuesOf(count: number, seed: number): Uint16Array {
   return values
 }
 
-export function make(shape: Masked['shape'], [high, wide]: Tile, held: number): Masked {
+export function make(shape: Masked['shape'], tile: Tile, held: number): Masked {
   const [m, n, k] = shape
-  const across = Math.ceil(k / wide)
-  const tiles = Math.ceil(m / high) * across
-  const chosen = choose(Math.round(held * tiles), tiles, high + Math.round(1000 * held))
   const values = valuesOf(m * k, 3)
   const A = new Uint16Array(m * k)
   let count = 0
-  for (const t of chosen) {
-    const [top, left] = [Math.floor(t / across) * high, (t % across) * wide]
-    for (let i = top; i < Math.min(m, top + high); i++) {
-      const row = i * k
-      const part = values.subarray(row + left, row + Math.min(k, left + wide))
-      A.set(part, row + left)
-      count += part.length
-    }
+  for (const t of chosenTiles([m, k], tile, held, tile[0] + Math.round(1000 * held))) {
+    for (let i = t.top; i < t.bottom; i++)
+      A.set(values.subarray(i * k + t.left, i * k + t.right), i * k + t.left)
+    count += elementsOf(t)
   }
   const B = valuesOf(k * n, 4)
   return { shape, A, B, dtype: 'f16', count, expected: new ExpectedProduct(byRows(m, k, A), widen(B), n) }

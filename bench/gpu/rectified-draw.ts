@@ -4,8 +4,8 @@
  */
 import { toF16 } from '../../src/ir/half.ts'
 import { repeated } from './expected-groups.ts'
-import { choose, fillNormal } from './random.ts'
-import { ELEMENT, type Tile, tileName } from './tiles.ts'
+import { fillNormal } from './random.ts'
+import { chosenTiles, ELEMENT, elementsOf, type Tile, tileName } from './tiles.ts'
 
 export interface RectifiedShape {
   readonly tokens: number
@@ -35,9 +35,9 @@ export function decided(shape: RectifiedShape, tile: Tile, held: number, seed: n
   const [high, wide] = tile
   const { tokens, hidden, inputs } = shape
   const [down, across] = [Math.ceil(tokens / high), Math.ceil(hidden / wide)]
-  const all = down * across
-  const on = new Uint8Array(all)
-  for (const t of choose(Math.round(held * all), all, seed)) on[t] = 1
+  const chosen = chosenTiles([tokens, hidden], tile, held, seed)
+  const on = new Uint8Array(down * across)
+  for (const { top, left } of chosen) on[(top / high) * across + left / wide] = 1
   // An input for each row of tiles that tokens are of, or each column that neurons are of: whichever are fewer.
   const byTokens = down <= across
   const kept = Math.min(down, across)
@@ -54,12 +54,7 @@ export function decided(shape: RectifiedShape, tile: Tile, held: number, seed: n
     if (!byTokens) U[q * kept + column] = toF16(ON_U)
     else for (let r = 0; r < kept; r++) U[q * kept + r] = toF16(ON_U * sign(r, column))
   }
-  let count = 0
-  for (let t = 0; t < all; t++) {
-    if (on[t] === 0) continue
-    const [top, left] = [Math.floor(t / across) * high, (t % across) * wide]
-    count += (Math.min(tokens, top + high) - top) * (Math.min(hidden, left + wide) - left)
-  }
+  const count = chosen.reduce((n, t) => n + elementsOf(t), 0)
   return { kept, X, U, count }
 }
 

@@ -8,7 +8,7 @@ import { allowed, PRECISION, Tally, type Verdict } from './expected.ts'
 import { dots, product, type Sums } from './expected-layers.ts'
 import { choose } from './random.ts'
 import { normalBits } from './rectified-draw.ts'
-import type { Tile } from './tiles.ts'
+import { chosenTiles, elementsOf, type Tile } from './tiles.ts'
 
 export interface TrainingShape {
   readonly tokens: number
@@ -44,19 +44,13 @@ export class TrainingStep {
   }
 
   /** Has the mask hold a share of its blocks, at random. */
-  hold([high, wide]: Tile, held: number, seed: number): void {
+  hold(block: Tile, held: number, seed: number): void {
     const { inputs, outputs } = this.shape
-    const across = Math.ceil(inputs / wide)
-    const all = Math.ceil(outputs / high) * across
     this.M.fill(0)
     this.count = 0
-    for (const b of choose(Math.round(held * all), all, seed)) {
-      const [top, left] = [Math.floor(b / across) * high, (b % across) * wide]
-      const right = Math.min(inputs, left + wide)
-      for (let o = top; o < Math.min(outputs, top + high); o++) {
-        this.M.fill(ONE, o * inputs + left, o * inputs + right)
-        this.count += right - left
-      }
+    for (const t of chosenTiles([outputs, inputs], block, held, seed)) {
+      for (let o = t.top; o < t.bottom; o++) this.M.fill(ONE, o * inputs + t.left, o * inputs + t.right)
+      this.count += elementsOf(t)
     }
   }
 }
