@@ -57,7 +57,7 @@ export function encodeEntry(key: string, payload: Uint8Array): Uint8Array {
 
 /** The payload, or undefined where the file is not exactly what `encodeEntry` wrote for the key. */
 export function decodeEntry(key: string, file: Uint8Array): Uint8Array | undefined {
-  if (file.length <= HEADER) return undefined
+  if (file.length < HEADER) return undefined
   const header = Buffer.from(file.subarray(0, HEADER)).toString('latin1')
   const payload = file.subarray(HEADER)
   return header === `${MAGIC}${digest(key, payload)}\n` ? payload : undefined
