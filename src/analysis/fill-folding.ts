@@ -2,7 +2,7 @@
 import { isFloat } from '../ir/dtype.ts'
 import { constant, type Expr, isZero, type Load, not } from '../ir/expr.ts'
 import { rewriteExpr, substitute } from '../ir/expr-tree.ts'
-import type { Stmt1 } from '../ir/stage1.ts'
+import type { Assign, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { type Around1, someStmt1 } from '../ir/stage1-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
@@ -37,21 +37,60 @@ const alwaysFinite = (e: Expr): boolean =>
     ? Number.isFinite(e.value)
     : !isFloat(e.dtype) || (e.kind === 'cast' && e.dtype !== 'f16' && alwaysFinite(e.x))
 
+/** A statement that writes, over what no `let` names. */
+export interface Written {
+  readonly stmt: Assign | Reduce1
+  readonly values: readonly Expr[]
+  readonly conditions: readonly Expr[]
+}
+
+export const writtenIn = (stmt: Assign | Reduce1, around: Around1): Written => ({
+  stmt,
+  values: stmt.values.map((v) => substitute(v, around.lets)),
+  conditions: conditionsOf(stmt, around),
+})
+
+/** What a statement gives to a target. */
+export interface Given {
+  readonly value: Expr
+  /** What must be finite for that. */
+  readonly factors: readonly Expr[]
+  /** Whether it is combined, and changes nothing. */
+  readonly isIdentity: boolean
+}
+
+/** What a statement gives to each of its targets where something is `known`: nothing where it is passed over. */
+export function givenBy({ stmt, values, conditions }: Written, known: KnownAt): readonly Given[] {
+  if (conditions.some((c) => isNever(c, known))) return []
+  return values.map((v, k) => {
+    const factors: Expr[] = []
+    const value = absorb(v, known, factors)
+    return {
+      value,
+      factors,
+      isIdentity: stmt.kind === 'reduce' && isIdentity(value, stmt.reducer.identity[k]!),
+    }
+  })
+}
+
+/** Whether a statement is passed over there, or combines nothing but the identity. */
+export const comesToNothing = (w: Written, known: KnownAt): boolean =>
+  givenBy(w, known).every((g) => g.isIdentity)
+
 export const isIdentity = (value: Expr, identity: Expr): boolean =>
   value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
 
 /** The conditions under which a statement runs, over what no `let` names. */
-export function conditionsOf(s: Stmt1, { iterations, ifs, lets }: Around1): readonly Expr[] {
+function conditionsOf(s: Stmt1, { iterations, ifs, lets }: Around1): readonly Expr[] {
   return [
     ...iterations.flatMap((it) => it.where),
     ...ifs.map((f) => (someStmt1(f.then, (x) => x === s) ? f.cond : not(f.cond))),
   ].map((c) => substitute(c, lets))
 }
 
-/** Whether one of the conditions does not hold there, whatever else the data are. */
-export const isPassedOver = (conditions: readonly Expr[], known: KnownAt): boolean =>
-  conditions.some((c) => {
-    const factors: Expr[] = []
-    const left = absorb(c, known, factors)
-    return left.kind === 'const' && left.value === 0 && factors.length === 0
-  })
+/** Whether a condition does not hold there, whatever else the data are. */
+function isNever(condition: Expr, known: KnownAt): boolean {
+  const factors: Expr[] = []
+  const left = absorb(condition, known, factors)
+  return left.kind === 'const' && left.value === 0 && factors.length === 0
+}

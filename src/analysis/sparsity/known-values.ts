@@ -7,9 +7,8 @@ import type { Expr, Load } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { absorb, isPassedOver, type KnownAt } from '../fill-folding.ts'
+import { givenBy, type KnownAt } from '../fill-folding.ts'
 import {
-  combinesNothing,
   constantOf,
   isAllDense,
   isCovered,
@@ -114,13 +113,12 @@ export class KnownValues {
         if (t.buffer !== s.buffer.name || joined === 'live') continue
         const at = maskedAt(t, s.by)
         const known = this.at(at, w)
-        if (isPassedOver(w.conditions, known)) continue
-        const values = w.values.map((v) => absorb(v, known, []))
-        if (combinesNothing(w, values)) continue
-        const value = values[k]!
+        const given = givenBy(w, known)
+        if (given.every((g) => g.isIdentity)) continue
+        const { value } = given[k]!
         const waits = (e: Expr): boolean =>
           someExpr(e, (x) => x.kind === 'load' && this.#valueAt(x, at, w) === 'pending')
-        if (values.some((v) => v.kind !== 'const' && waits(v))) continue
+        if (given.some((g) => g.value.kind !== 'const' && waits(g.value))) continue
         if (w.stmt.kind === 'reduce' || value.kind !== 'const' || Number.isNaN(value.value)) joined = 'live'
         else if (joined === 'pending') joined = value.value + 0
         else if (joined !== value.value) joined = 'live'

@@ -8,10 +8,10 @@ import type { Expr, Load } from '../../ir/expr.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { readsIn, someStmt1, writtenBy } from '../../ir/stage1-tree.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { absorb, isPassedOver } from '../fill-folding.ts'
+import { givenBy } from '../fill-folding.ts'
 import { KnownValues } from './known-values.ts'
 import { NeededElements } from './needed-elements.ts'
-import { combinesNothing, maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
+import { maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
 
 /** Why an iteration has to run where the mask is at its fill. */
 export interface MaskRefusal {
@@ -125,11 +125,10 @@ export function isFelt(
   { known, needed }: Pick<Facts, 'known' | 'needed'>,
 ): boolean {
   const there = known.at(at, w)
-  if (isPassedOver(w.conditions, there)) return false
-  const values = w.values.map((v) => absorb(v, there, []))
-  if (combinesNothing(w, values)) return false
+  const given = givenBy(w, there)
+  if (given.every((g) => g.isIdentity)) return false
   return !w.targets.every((t, k) => {
     if (needed.isLeft(t, at)) return true
-    return w.stmt.kind === 'assign' && known.keeps(t, at, values[k]!)
+    return w.stmt.kind === 'assign' && known.keeps(t, at, given[k]!.value)
   })
 }

@@ -9,11 +9,10 @@ import { constant, type Expr, type Load, select } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { absorb, isPassedOver } from '../fill-folding.ts'
+import { absorb, comesToNothing, givenBy } from '../fill-folding.ts'
 import type { KnownValues } from './known-values.ts'
 import { madeInfinite } from './made-infinite.ts'
 import {
-  combinesNothing,
   constantOf,
   maskedAt,
   readByAxes,
@@ -102,26 +101,21 @@ export class NeededElements {
   /** Whether a statement has no effect that anything sees, where the mask is at its fill at `at`. */
   #changesNothing(w: Write, at: readonly Expr[]): boolean {
     const known = this.#kept.at(at, w)
-    if (isPassedOver(w.conditions, known)) return true
-    return (
-      combinesNothing(
-        w,
-        w.values.map((v) => absorb(v, known, [])),
-      ) || w.targets.every((t) => this.isLeft(t, at))
-    )
+    return comesToNothing(w, known) || w.targets.every((t) => this.isLeft(t, at))
   }
 
   #needIn({ by, start }: State, l: Load, w: Write): Need | null {
     const at = maskedAt(l, by)
     const known = this.#kept.at(at, w)
-    if (isPassedOver(w.conditions, known)) return null
+    const given = givenBy(w, known)
+    if (given.length === 0) return null
     const key = keyOf(l)
     const isOf = (x: Expr): boolean => x.kind === 'load' && keyOf(x) === key
     const span = l.span ?? w.stmt.span
     const place = isIndex(w, isOf)
     if (place) return { reason: `${nameOf(w)} reads it to find an element`, span }
-    const factors: Expr[] = []
-    const left = [...w.values, ...w.conditions].map((e) => absorb(e, known, factors))
+    const factors = given.flatMap((g) => g.factors)
+    const left = [...given.map((g) => g.value), ...w.conditions.map((e) => absorb(e, known, factors))]
     const reads = left.some((e) => someExpr(e, isOf))
     if (reads && !w.targets.every((t) => this.isLeft(t, at)))
       return { reason: `${nameOf(w)} reads it for ${w.targets.map((t) => t.buffer).join(', ')}`, span }

@@ -3,21 +3,18 @@ import { isDenseRoot, isGathered } from '../../ir/axis.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { substitute, walkExpr } from '../../ir/expr-tree.ts'
 import { remembered } from '../../ir/remembered.ts'
-import type { Assign, Buffer1, Iteration, Kernel1, Reduce1 } from '../../ir/stage1.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { readsIn, walkStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
-import { conditionsOf, isIdentity } from '../fill-folding.ts'
+import { type Written, writtenIn } from '../fill-folding.ts'
 
 /** A statement that writes, without names of `let`s. */
-export interface Write {
-  readonly stmt: Assign | Reduce1
+export interface Write extends Written {
   /** Around it, outermost first. */
   readonly iterations: readonly Iteration[]
   /** The place in the kernel of the statement that it is in. */
   readonly top: number
   readonly targets: readonly Load[]
-  readonly values: readonly Expr[]
-  readonly conditions: readonly Expr[]
   /** Whatever it reads, each access once. */
   readonly loads: readonly Load[]
   /** The accesses of it that are at coordinates which the tensor has, by their keys; of others the fill may be read. */
@@ -37,22 +34,18 @@ export const writesOf = remembered((kernel: Kernel1): readonly Write[] => {
   for (const [top, s] of kernel.body.entries())
     walkStmts1([s], (stmt, around) => {
       if (stmt.kind !== 'assign' && stmt.kind !== 'reduce') return
-      const plain = (e: Expr): Expr => substitute(e, around.lets)
-      const targets = stmt.targets.map((t) => plain(t) as Load)
-      const values = stmt.values.map(plain)
-      const conditions = conditionsOf(stmt, around)
+      const targets = stmt.targets.map((t) => substitute(t, around.lets) as Load)
+      const written = writtenIn(stmt, around)
       const loads = new Map<string, Load>()
-      for (const e of [...values, ...conditions, ...targets.flatMap((t) => t.index)])
+      for (const e of [...written.values, ...written.conditions, ...targets.flatMap((t) => t.index)])
         walkExpr(e, (x) => {
           if (x.kind === 'load') loads.set(keyOf(x), x)
         })
       out.push({
-        stmt,
+        ...written,
         iterations: around.iterations,
         top,
         targets,
-        values,
-        conditions,
         loads: [...loads.values()],
         inside: new Set([...loads].flatMap(([key, l]) => (isInside(l, around.iterations) ? [key] : []))),
       })
@@ -72,10 +65,6 @@ export function startOf({ role, name, fill }: Buffer1, writes: readonly Write[])
   const identity = first.stmt.reducer.identity[first.targets.findIndex(isOf)]!
   return identity.kind === 'const' ? identity.value : null
 }
-
-/** Whether a statement combines nothing but the identity. */
-export const combinesNothing = ({ stmt }: Write, values: readonly Expr[]): boolean =>
-  stmt.kind === 'reduce' && values.every((v, k) => isIdentity(v, stmt.reducer.identity[k]!))
 
 /** Tensors that axes, or what was found of them in a run, go through: they are read without being named. */
 export const readByAxes = remembered(

@@ -3,9 +3,9 @@
  * groups are filled up with a coordinate, whole groups are: that coordinate is visited again, and statements in which it would count are told
  * by the list's length which positions are of coordinates of their own, as those under masks of the host are (`masked-statements.ts`).
  */
-import { absorb, conditionsOf, isIdentity, isPassedOver } from '../../analysis/fill-folding.ts'
+import { givenBy, isIdentity, writtenIn } from '../../analysis/fill-folding.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
-import { freeVars, substitute } from '../../ir/expr-tree.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { Iteration, Stmt1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1, walkStmts1, writersIn } from '../../ir/stage1-tree.ts'
 import { fillOf, type Masked, maskedBody } from './masked-statements.ts'
@@ -59,21 +59,20 @@ export function inGroups(body: Body1, p: Positions): Body1 {
   walkStmts1(body, (s, around) => {
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
     if (!around.iterations.some((it) => whole.includes(it))) return
-    if (isPassedOver(conditionsOf(s, around), known)) return
-    const factors: Expr[] = []
-    const left = s.values.map((v) => absorb(substitute(v, around.lets), known, factors))
+    const given = givenBy(writtenIn(s, around), known)
     if (s.kind === 'assign') {
       const restored = new Map(
-        s.targets.flatMap(({ buffer }, k) => {
+        given.flatMap(({ value, factors }, k) => {
+          const { buffer } = s.targets[k]!
           const fill = fills.get(buffer)
-          const isKept = !fill || (factors.length === 0 && isIdentity(left[k]!, fill))
+          const isKept = !fill || (factors.length === 0 && isIdentity(value, fill))
           return isKept ? [] : [[k, fillOf(p.along.get(buffer)!.buffer, s.values[k]!)] as const]
         }),
       )
       if (restored.size > 0) plans.set(s, { how: 'restore', held: p.held(), fills: restored })
       return
     }
-    const isIdle = s.targets.every((t, k) => isOwn(t, p) || isIdentity(left[k]!, s.reducer.identity[k]!))
+    const isIdle = given.every((g, k) => g.isIdentity || isOwn(s.targets[k]!, p))
     if (!isIdle) plans.set(s, { how: 'combine', held: p.held() })
   })
   return ended(maskedBody(body, plans), p, (s) => scatters.has(s))

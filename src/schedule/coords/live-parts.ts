@@ -3,7 +3,7 @@
  * `held(M)` of which is where M differs from its fill. The first part whose condition holds has it. The device asks them where it marks,
  * and where a block of one part may have elements of another.
  */
-import { absorb, conditionsOf, isIdentity, isPassedOver, type KnownAt } from '../../analysis/fill-folding.ts'
+import { comesToNothing, writtenIn } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
 import {
@@ -183,20 +183,13 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
       }),
     )
     if (own.size < r.over.length) return
-    const conditions = conditionsOf(s, around)
+    const written = writtenIn(s, around)
     const isIdle = (c: Expr): boolean => {
       const here = substitute(c, own)
-      if (conditions.some((x) => conjuncts(x).some((y) => sameExpr(y, here)))) return true
+      if (written.conditions.some((x) => conjuncts(x).some((y) => sameExpr(y, here)))) return true
       if (here.kind !== 'binary' || here.op !== 'ne' || here.a.kind !== 'load') return false
       const mask = keyOf(here.a)
-      const known: KnownAt = (l) => (keyOf(l) === mask ? here.b : undefined)
-      if (isPassedOver(conditions, known)) return true
-      return (
-        s.kind === 'reduce' &&
-        s.values.every((e, k) =>
-          isIdentity(absorb(substitute(e, around.lets), known, []), s.reducer.identity[k]!),
-        )
-      )
+      return comesToNothing(written, (l) => (keyOf(l) === mask ? here.b : undefined))
     }
     for (const cases of open)
       if (!cases.some((c) => conjuncts(c).every(isIdle)))

@@ -3,11 +3,10 @@
  * visiting them changes nothing: with the fill value in place of the tensor, every reduction must combine its
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
-import { absorb, conditionsOf, isIdentity, isPassedOver } from '../../analysis/fill-folding.ts'
+import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isAttached, isDense, isPadded, isRagged } from '../../ir/axis.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { readsIn, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
@@ -59,27 +58,25 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
   const scribbled = new Set<string>()
   walkStmts1(kernel.body, (s, around) => {
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
-    const { iterations, lets } = around
+    const { iterations } = around
     if (!iterations.some((it) => it.iters.some((x) => split.leaving.has(x.axis)))) return
     const iters = itersOf(iterations)
     const ways = waysIn(split, iters)
-    const conditions = conditionsOf(s, around)
     const fillAt =
-      (is: Way['is']) =>
-      (l: Load): Expr | undefined =>
+      (is: Way['is']): KnownAt =>
+      (l) =>
         is(l) ? fills.get(l.buffer) : undefined
+    // By each of the ways in there may be more of the tensor, whatever the others have there.
+    const written = writtenIn(s, around)
+    const given = ways.map(({ is }) => givenBy(written, fillAt(is)))
     const restored = new Map<number, Expr>()
     let asked: string | undefined
     s.targets.forEach((t, k) => {
-      const others: Expr[] = []
-      const value = substitute(s.values[k]!, lets)
-      // By each of the ways in there may be more of the tensor, whatever the others have there.
-      const left = ways.map(({ is }) => absorb(value, fillAt(is), others))
-      if (s.kind === 'reduce' && left.every((e) => isIdentity(e, s.reducer.identity[k]!))) {
-        factors.push(...others.map((factor) => ({ factor, iters })))
+      const each = given.flatMap((g) => g[k] ?? [])
+      if (each.every((g) => g.isIdentity)) {
+        factors.push(...each.flatMap((g) => g.factors.map((factor) => ({ factor, iters }))))
         return
       }
-      if (ways.every(({ is }) => isPassedOver(conditions, fillAt(is)))) return
       const b = split.buffers.get(t.buffer)?.buffer
       const own = !out && b !== undefined && isOwn(t, split, iters)
       if (own && clean.has(b.name)) restored.set(k, fillOf(b, s.values[k]!))
