@@ -12,7 +12,7 @@ import { type Options, Session } from './session.ts'
 import { blockSparse } from './suites/block-sparse.ts'
 import { coraGraph } from './suites/cora-graph.ts'
 import { dynamic } from './suites/dynamic.ts'
-import { dynamicAttention } from './suites/dynamic-attention.ts'
+import { dynamicAttention, raggedAttention } from './suites/dynamic-attention.ts'
 import { dynamicBuilding } from './suites/dynamic-building.ts'
 import { expertLayers } from './suites/expert-layer.ts'
 import { gemm } from './suites/gemm.ts'
@@ -46,6 +46,7 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'rectified-layer': rectifiedLayers,
   'masked-training': maskedTraining,
   'dynamic-attention': dynamicAttention,
+  'ragged-attention': raggedAttention,
   gemm,
   webgpu,
 }

@@ -4,7 +4,7 @@ import { BlocksAndColumns, ExpectedAttention, Packed } from '../../bench/gpu/att
 import { fieldOf } from '../../bench/gpu/candidates.ts'
 import { PRECISION } from '../../bench/gpu/expected.ts'
 import { fillNormal } from '../../bench/gpu/random.ts'
-import { blockCase, dynamicAttentionOf, packedCase } from '../../bench/gpu/suites/dynamic-attention.ts'
+import { attentionOf, blockCase, packedCase } from '../../bench/gpu/suites/dynamic-attention.ts'
 import { untimed } from './untimed.ts'
 
 const SHAPE = { tokens: 128, heads: 2, d: 64 }
@@ -56,7 +56,7 @@ test('ours are right, each on the cases that it is for', async () => {
     packedCase(SHAPE, 5, 'f32'),
     packedCase(SHAPE, 5, 'f16'),
   ]
-  const cases = await untimed(own, (s) => dynamicAttentionOf(s, drawn))
+  const cases = await untimed(own, (s) => attentionOf(s, drawn))
   const outcome = cases.map((c) =>
     c.entries.filter((e) => e.side === 'ours').map((e) => `${e.name} ${e.result}${e.note}`),
   )
@@ -64,8 +64,13 @@ test('ours are right, each on the cases that it is for', async () => {
 })
 
 test('fields have their standard', () => {
-  for (const suite of ['blocks-32-f32', 'blocks-64-f16', 'packed-f32', 'packed-f16']) {
-    const { standard, candidates } = fieldOf(`dynamic-attention-${suite}`, [])
+  for (const suite of [
+    'dynamic-attention-blocks-32-f32',
+    'dynamic-attention-blocks-64-f16',
+    'ragged-attention-f32',
+    'ragged-attention-f16',
+  ]) {
+    const { standard, candidates } = fieldOf(suite, [])
     expect(candidates.map((c) => c.text)).toContain(standard)
   }
 })

@@ -24,7 +24,7 @@ import { normalsOf } from '../expected-groups.ts'
 import { AS_IT_IS, type OurDevice } from '../ours.ts'
 import type { Session } from '../session.ts'
 
-const SUITE = 'dynamic-attention'
+const [DYNAMIC, RAGGED] = ['dynamic-attention', 'ragged-attention'] as const
 const SAMPLED = 24
 const COLUMNS = 0.02
 const SHARES = [0.05, 0.2]
@@ -53,33 +53,37 @@ export interface AttentionDrawn {
 export function blockCase(shape: AttentionShape, b: number, share: number, type: Type): AttentionDrawn {
   const pairs = new BlocksAndColumns(shape, b, share, COLUMNS, Date.now() & 0xffff)
   const at = `${Math.round(100 * share)} %, ${shape.heads} heads`
-  return { suite: `${SUITE}-blocks-${b}-${type}`, data: `blocks of ${b}`, at, shape, type, b, pairs }
+  return { suite: `${DYNAMIC}-blocks-${b}-${type}`, data: `blocks of ${b}`, at, shape, type, b, pairs }
 }
 
 export function packedCase(shape: AttentionShape, sequences: number, type: Type): AttentionDrawn {
   const pairs = new Packed(shape, sequences, Date.now() & 0xffff)
   const at = `${shape.tokens} tokens, ${shape.heads} heads`
-  return { suite: `${SUITE}-packed-${type}`, data: `${sequences} sequences`, at, shape, type, b: null, pairs }
+  return { suite: `${RAGGED}-${type}`, data: `${sequences} sequences`, at, shape, type, b: null, pairs }
 }
 
 export async function dynamicAttention(s: Session): Promise<void> {
-  const blocks = { tokens: 4096, heads: 8, d: 64 }
-  const packed = { tokens: 8192, heads: 16, d: 64 }
+  const shape = { tokens: 4096, heads: 8, d: 64 }
   const { quick } = s.options
-  await dynamicAttentionOf(
+  await attentionOf(
     s,
     (quick ? BLOCKS.slice(0, 2) : BLOCKS).flatMap(([b, type]) =>
-      (quick ? SHARES.slice(0, 1) : SHARES).map((share) => blockCase(blocks, b, share, type)),
+      (quick ? SHARES.slice(0, 1) : SHARES).map((share) => blockCase(shape, b, share, type)),
     ),
   )
-  await dynamicAttentionOf(
-    s,
-    (['f32', 'f16'] as const).map((type) => packedCase(packed, SEQUENCES, type)),
-  )
-  s.say(overview(s.cases.filter((c) => c.suite.startsWith(SUITE))))
+  s.say(overview(s.cases.filter((c) => c.suite.startsWith(DYNAMIC))))
 }
 
-export async function dynamicAttentionOf(s: Session, cases: readonly AttentionDrawn[]): Promise<void> {
+export async function raggedAttention(s: Session): Promise<void> {
+  const shape = { tokens: 8192, heads: 16, d: 64 }
+  await attentionOf(
+    s,
+    (['f32', 'f16'] as const).map((type) => packedCase(shape, SEQUENCES, type)),
+  )
+  s.say(overview(s.cases.filter((c) => c.suite.startsWith(RAGGED))))
+}
+
+export async function attentionOf(s: Session, cases: readonly AttentionDrawn[]): Promise<void> {
   const left = cases.filter((c) => !s.has(c.suite, c.data, c.at))
   const python = await peers(s, left)
   for (const c of left) {
