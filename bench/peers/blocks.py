@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import triton
 
-from clock import Clock, print_result, tuned
+from clock import Clock, print_fastest
 
 F32 = 2.0**-24
 F16 = 2.0**-11
@@ -61,21 +61,15 @@ def run(peers, read, empty, expected):
     clock = Clock()
     for case in cases["cases"]:
         operands = read(cases, case)
+        out = empty(*operands)
+
+        def check(call):
+            out.fill_(float("nan"))
+            call()
+            return verdict(out, *expected(*operands))
+
         for name, calls in peers:
-
-            def measured(result):
-                out = empty(*operands)
-                config, call, tried = tuned(clock, calls(*operands, out))
-                out.fill_(float("nan"))
-                call()
-                torch.cuda.synchronize()
-                ok, result["error"] = verdict(out, *expected(*operands))
-                result["facts"] = dict(configuration=config, tried=tried)
-                if ok:
-                    result["times"] = clock.measure(call)
-                return ok
-
-            print_result(case, name, measured)
+            print_fastest(clock, case, name, lambda: calls(*operands, out), check)
 
 
 def warm(peers, operands, out):

@@ -66,7 +66,9 @@ class Clock:
             times.append(1000 * start.elapsed_time(end) / copies)
         return statistics.median(times)
 
-    def measure(self, call):
+    def measure(self, call, recorded=True):
+        if not recorded:
+            return self.measure_calls(call)
         graph = self.graph(call)
         event = self.time(graph, 50)
         flushed = self.time(graph, 25, 3, True)
@@ -109,6 +111,32 @@ def tuned(clock, calls, recorded=True):
     if best is None:
         raise RuntimeError(f"none of {tried} configurations ran: {failed}")
     return best[1], best[2], tried
+
+
+def checked(result, call, check, measure):
+    """Measured where every element is right, which is returned; `check(call)` says that, and the worst error."""
+    ok, result["error"] = check(call)
+    if ok:
+        result["times"] = measure(call)
+    return ok
+
+
+def print_fastest(clock, case, name, calls, check, recorded=True):
+    """The line of JSON for the fastest of what `calls()` gives, checked and measured, in a graph where it is `recorded`."""
+
+    def measured(result):
+        config, call, tried = tuned(clock, calls(), recorded)
+        result["facts"] = dict(configuration=config, tried=tried)
+        return checked(result, call, check, lambda call: clock.measure(call, recorded))
+
+    print_result(case, name, measured)
+    torch.cuda.empty_cache()
+
+
+def print_both(clock, case, name, calls, check, ways=(True, False)):
+    """The fastest recorded, and the fastest of those that are called."""
+    for recorded in ways:
+        print_fastest(clock, case, f"{name}, {'recorded' if recorded else 'as calls'}", calls, check, recorded)
 
 
 def print_result(case, name, measured):

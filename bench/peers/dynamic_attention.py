@@ -14,7 +14,7 @@ import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
-from clock import Clock, print_result, read_cases, tuned
+from clock import Clock, print_both, read_cases
 
 F32 = 2.0**-24
 ROWS = 128  # Tokens that are computed in f64.
@@ -168,19 +168,9 @@ def run(clock, case, tf32):
     unit = 2.0**-11 if tf32 else F32
     for what, calls in peers(m):
         # Recordings that fail may leave nothing usable behind; jagged tensors may wait for the device.
-        for recorded in (False,) if what.startswith("jagged") else (False, True):
-
-            def measured(found):
-                config, call, tried = tuned(clock, calls(), recorded)
-                found["facts"] = dict(configuration=config, tried=tried)
-                ok, found["error"] = m.right(call(), unit)
-                if ok:
-                    found["times"] = clock.measure(call) if recorded else clock.measure_calls(call)
-                return ok
-
-            name = f"PyTorch {what}{', tf32' if tf32 else ''}, {'recorded' if recorded else 'as calls'}"
-            print_result(case, name, measured)
-            torch.cuda.empty_cache()
+        ways = (False,) if what.startswith("jagged") else (False, True)
+        name = f"PyTorch {what}{', tf32' if tf32 else ''}"
+        print_both(clock, case, name, calls, lambda call: m.right(call(), unit), ways)
 
 
 def main():

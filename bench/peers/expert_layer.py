@@ -10,7 +10,7 @@ FILE-logits (f32, [tokens, experts]). Times in microseconds. What waits for the 
 import numpy as np
 import torch
 
-from clock import Clock, print_result, read_cases, tuned
+from clock import Clock, print_fastest, read_cases
 
 F32 = 2.0**-24
 UNIT = {torch.float32: F32, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
@@ -134,19 +134,6 @@ def right(m, Y, reference):
     return bool((off <= bound).all()), float((off / scale.clamp_min(1e-30)).max())
 
 
-def measure(clock, case, m, reference, name, calls, recorded):
-    def measured(found):
-        config, call, tried = tuned(clock, calls, recorded)
-        found["facts"] = dict(configuration=config, tried=tried)
-        ok, found["error"] = right(m, call(), reference)
-        if ok:
-            found["times"] = clock.measure(call) if recorded else clock.measure_calls(call)
-        return ok
-
-    print_result(case, name, measured)
-    torch.cuda.empty_cache()
-
-
 def most(m):
     experts = torch.topk(m.logits, m.top, dim=1).indices
     return int(torch.bincount(experts.reshape(-1), minlength=m.experts).max())
@@ -158,7 +145,8 @@ def run(clock, case, dtype, peers):
     for what, calls, recorded in peers(m):
         for half in (False, True):
             name = f"PyTorch {what}, {SHORT[dtype]}{', sums too' if half else ''}{', recorded' if recorded else ''}"
-            measure(clock, case, m, reference, name, calls(half), recorded)
+            check = lambda call: right(m, call(), reference)
+            print_fastest(clock, case, name, lambda: calls(half), check, recorded)
     del m, reference
     torch.cuda.empty_cache()
 

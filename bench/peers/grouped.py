@@ -11,7 +11,7 @@ grouped product of f16 waits for the device, so that it cannot be recorded: its 
 import numpy as np
 import torch
 
-from clock import Clock, print_result, read_cases, tuned
+from clock import Clock, print_fastest, read_cases
 
 UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 TYPES = dict(f32=torch.float32, f16=torch.float16, bf16=torch.bfloat16)
@@ -183,17 +183,8 @@ def measure(clock, case, m, dtype):
             graph = recorded(dtype)
             other = "" if dtype == m.type else f", {str(dtype)[6:]}"
             name = f"PyTorch {label}{other}{', all half' if half else ''}{'' if graph else ', not recorded'}"
-
-            def measured(found):
-                config, call, tried = tuned(clock, calls(m, X, W, half), graph)
-                ok, found["error"] = right(m, call(), X, reference)
-                found["facts"] = dict(configuration=config, tried=tried)
-                if ok:
-                    found["times"] = clock.measure(call) if graph else clock.measure_calls(call)
-                return ok
-
-            print_result(case, name, measured)
-            torch.cuda.empty_cache()
+            check = lambda call: right(m, call(), X, reference)
+            print_fastest(clock, case, name, lambda: calls(m, X, W, half), check, graph)
 
 
 def main():

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import torch
 
-from clock import Clock, print_result, read_cases, tuned
+from clock import Clock, print_both, read_cases
 
 F32 = 2.0**-24
 F16 = 2.0**-11
@@ -35,7 +35,6 @@ class Step:
 
     def mask(self, case):
         self.M.copy_(torch.from_numpy(np.fromfile(f"{case['file']}-mask", dtype=np.float16)).view(self.n, self.k))
-        self.W.copy_(self.drawn)
 
     def plain(self):
         V = (self.W * self.M).half()
@@ -58,6 +57,7 @@ class Step:
         self.step(self.X, self.T, self.W, self.M, self.Y, self.D)
 
     def calls(self):
+        self.W.copy_(self.drawn)
         yield "elementwise by themselves", self.plain
         if self.compiled is None:
             rate = self.rate
@@ -78,8 +78,12 @@ class Step:
         yield "elementwise compiled", self.fused
         yield "compiled", self.whole
 
-    def right(self):
+    def right(self, call):
         """One step from the weights as drawn; G may be stored in f16."""
+        self.W.copy_(self.drawn)
+        for result in (self.Y, self.D):
+            result.fill_(float("nan"))
+        call()
         rounding = lambda length: 2 * F32 + F32 * (8 + 2 * math.sqrt(length))
         V = (self.drawn * self.M).half().double()
         X, T = self.X.double(), self.T.double()
@@ -114,23 +118,8 @@ def main():
     clock = Clock()
     step = Step(cases[0])
     for case in cases:
-        for recorded in (True, False):
-            step.mask(case)
-
-            def measured(found):
-                config, call, tried = tuned(clock, step.calls(), recorded)
-                found["facts"] = dict(configuration=config, tried=tried)
-                step.W.copy_(step.drawn)
-                for result in (step.Y, step.D):
-                    result.fill_(float("nan"))
-                call()
-                ok, found["error"] = step.right()
-                if ok:
-                    found["times"] = clock.measure(call) if recorded else clock.measure_calls(call)
-                return ok
-
-            print_result(case, f"PyTorch, {'recorded' if recorded else 'as calls'}", measured)
-            torch.cuda.empty_cache()
+        step.mask(case)
+        print_both(clock, case, "PyTorch", step.calls, step.right)
 
 
 if __name__ == "__main__":

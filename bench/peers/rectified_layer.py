@@ -12,7 +12,7 @@ import math
 import numpy as np
 import torch
 
-from clock import Clock, print_result, read_cases, tuned
+from clock import Clock, print_both, read_cases
 
 F32 = 2.0**-24
 F16 = 2.0**-11
@@ -56,7 +56,9 @@ class Layer:
             self.compiled = torch.compile(lambda x, u, d: torch.relu(x @ u.t()) @ d)
         yield "compiled", lambda: self.compiled(self.X, self.U, self.D)
 
-    def right(self, got):
+    def right(self, call):
+        self.Y.fill_(float("nan"))
+        got = call()
         rows = torch.randperm(self.m, device="cuda")[:ROWS]
         x, u, d = self.X[rows].double(), self.U.t().double(), self.D.double()
         rounding = lambda length: 2 * F32 + F32 * (8 + 2 * math.sqrt(length))
@@ -75,19 +77,7 @@ def main():
     layer = Layer(cases[0])
     for case in cases:
         layer.decide(case)
-        for recorded in (True, False):
-
-            def measured(found):
-                config, call, tried = tuned(clock, layer.calls(), recorded)
-                found["facts"] = dict(configuration=config, tried=tried)
-                layer.Y.fill_(float("nan"))
-                ok, found["error"] = layer.right(call())
-                if ok:
-                    found["times"] = clock.measure(call) if recorded else clock.measure_calls(call)
-                return ok
-
-            print_result(case, f"PyTorch, {'recorded' if recorded else 'as calls'}", measured)
-            torch.cuda.empty_cache()
+        print_both(clock, case, "PyTorch", layer.calls, layer.right)
 
 
 if __name__ == "__main__":

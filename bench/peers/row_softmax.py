@@ -10,7 +10,7 @@ device, so that it cannot be recorded: its times are those of calls. segment_red
 import numpy as np
 import torch
 
-from clock import Clock, print_result, read_cases
+from clock import Clock, checked, print_result, read_cases
 
 F32 = 2.0**-24
 
@@ -58,16 +58,16 @@ def main():
     for case in cases:
         m = read(case)
         want, bound = expected(m)
+
+        def check(call):
+            off = (call().double() - want).abs()
+            return bool((off <= bound * want + 1e-37).all()), float(off.max()) if len(off) else 0.0
+
         for name, peer in PEERS:
 
             def measured(result):
                 call, recorded = peer(m)
-                off = (call().double() - want).abs()
-                ok = bool((off <= bound * want + 1e-37).all())
-                result["error"] = float(off.max()) if len(off) else 0.0
-                if ok:
-                    result["times"] = clock.measure(call) if recorded else clock.measure_calls(call)
-                return ok
+                return checked(result, call, check, lambda call: clock.measure(call, recorded))
 
             print_result(case, name, measured)
         del m, want, bound

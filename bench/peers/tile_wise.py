@@ -10,7 +10,7 @@ import math
 import numpy as np
 import torch
 
-from clock import Clock, print_result, read_cases, tuned
+from clock import Clock, checked, print_result, read_cases, tuned
 
 F32 = 2.0**-24
 F16 = 2.0**-11
@@ -58,12 +58,14 @@ def timed(clock, calls, result):
         return call, clock.measure_calls
 
 
-def checked(call, measure, check, result):
-    unwritten(call())
-    ok, result["error"] = check(call())
-    if ok:
-        result["times"] = measure(call)
-    return ok
+def written(check):
+    """The check of a call whose result nothing wrote before."""
+
+    def right(call):
+        unwritten(call())
+        return check(call())
+
+    return right
 
 
 def dense(clock, case):
@@ -80,11 +82,7 @@ def dense(clock, case):
         return within(got[rows], a @ b, a.abs() @ b.abs(), case["inputs"])
 
     def measured(result):
-        out.fill_(float("nan"))
-        ok, result["error"] = check(call())
-        if ok:
-            result["times"] = clock.measure(call)
-        return ok
+        return checked(result, call, written(check), clock.measure)
 
     return "PyTorch dense (cuBLAS)", measured
 
@@ -119,7 +117,7 @@ def half(clock, case):
 
     def measured(result):
         call, measure = timed(clock, calls(), result)
-        return checked(call, measure, check, result)
+        return checked(result, call, written(check), measure)
 
     return f"cuSPARSELt {case['what']}", measured
 
@@ -149,7 +147,7 @@ def network(clock, case):
 
     def measured(result):
         call, measure = timed(clock, [("ReLU in the epilogue", fused), ("ReLU by itself", plain)], result)
-        return checked(call, measure, check, result)
+        return checked(result, call, written(check), measure)
 
     return "PyTorch, two layers with epilogues", measured
 
