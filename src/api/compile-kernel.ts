@@ -3,20 +3,21 @@ import { SptError } from '../ast/diagnostic.ts'
 import { type Compilation, runOn } from '../run/compile.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
-import type { Sources } from '../run/launch-spans.ts'
 import type { Device } from '../runtime/device.ts'
 import { automaticForms, isFree } from './automatic-forms.ts'
 import { CompiledSchedule } from './compiled.ts'
 import { type AutomaticKernel, CompiledAutomatic } from './compiled-automatic.ts'
+import type { Sourced } from './sourced.ts'
 
 /** Under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
-export async function compileAsIs<K extends { readonly compilation: Compilation; parallel(): K }>(
-  kernel: K,
-  device: Device,
-  sources: Sources,
-): Promise<CompiledSchedule> {
+export async function compileAsIs<
+  K extends Pick<Sourced, 'sources'> & { readonly compilation: Compilation; parallel(): K },
+>(kernel: K, device: Device): Promise<CompiledSchedule> {
   const compiled = async ({ compilation }: K): Promise<CompiledSchedule> =>
-    new CompiledSchedule(compilation, await compileOn(device, compilation.planFor(lanesOf(device)), sources))
+    new CompiledSchedule(
+      compilation,
+      await compileOn(device, compilation.planFor(lanesOf(device)), kernel.sources),
+    )
   const onThreads = runOn<K>(kernel, device.kind)
   if (onThreads === kernel) return compiled(kernel)
   try {

@@ -4,6 +4,7 @@ import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { checkDimensions, givenParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import type { Device } from '../runtime/device.ts'
 import { usedByChoice } from '../schedule/used-data.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
@@ -26,6 +27,7 @@ import { drawnInputs } from './drawn-inputs.ts'
 import { takenBy } from './format-data.ts'
 import { isOpen, liveOf, settled } from './selecting.ts'
 import { Selection } from './selection.ts'
+import type { Sourced } from './sourced.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
@@ -34,7 +36,7 @@ export interface CompiledVariant {
 }
 
 /** A kernel that can be compiled under other schedules than its own. */
-interface Compilable extends Schedulable<Compilable> {
+interface Compilable extends Schedulable<Compilable>, Pick<Sourced, 'sources'> {
   compileAsIs(device: Device): Promise<CompiledSchedule>
 }
 
@@ -53,6 +55,10 @@ export class CompiledChoice extends CompiledKernel {
     super()
     this.#open = open
     this.device = device
+  }
+
+  get sources(): Sources {
+    return this.#open.base.sources
   }
 
   get compilation(): never {

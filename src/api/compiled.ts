@@ -6,6 +6,7 @@ import { Turns } from '../run/call-queue.ts'
 import type { Compilation } from '../run/compile.ts'
 import { checkFits, Executable, type Program } from '../run/execute.ts'
 import type { ExplainOptions, Explanation } from '../run/explain/index.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import type { KernelGraph } from '../run/replay.ts'
 import type { ResidentDense } from '../run/resident-dense.ts'
 import { type Verification, verify, verifyAgainst } from '../run/verify.ts'
@@ -19,15 +20,15 @@ import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
 import { checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
 import { asTimes, type RunChoice, running, type Selecting, settled } from './selecting.ts'
+import { Sourced } from './sourced.ts'
 import type { Bindable } from './tensors.ts'
-import { Uncloneable } from './uncloneable.ts'
 
 export type { RunInputs } from './bound-inputs.ts'
 
 export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
 /** A kernel compiled for a device, under one schedule or several of which each binding chooses. */
-export abstract class CompiledKernel extends Uncloneable {
+export abstract class CompiledKernel extends Sourced {
   /** @throws SptError `choose/open` where each binding chooses the schedule */
   abstract get compilation(): Compilation
   /** @throws SptError as `compilation` */
@@ -69,6 +70,10 @@ export class CompiledSchedule extends CompiledKernel {
 
   get device(): Device {
     return this.program.device
+  }
+
+  get sources(): Sources {
+    return this.program.sources
   }
 
   bind(inputs: RunInputs): Bound {
@@ -120,7 +125,7 @@ export class CompiledSchedule extends CompiledKernel {
  * called, as if each were awaited; one that fails keeps none of the later ones from it. Launches of a graph are queued on
  * the device at once: what is to come before them is awaited.
  */
-export class PreparedKernel extends Uncloneable {
+export class PreparedKernel extends Sourced {
   readonly #selecting: Selecting<CompiledKernel>
   readonly #turns = new Turns()
 
@@ -137,6 +142,10 @@ export class PreparedKernel extends Uncloneable {
   /** Under the schedule of the latest run, where runs choose it. */
   get kernel(): CompiledKernel {
     return this.#selecting.kernel
+  }
+
+  get sources(): Sources {
+    return this.kernel.sources
   }
 
   get executable(): Executable {

@@ -2,11 +2,12 @@
 import { arraysBeside } from '../ir/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import { arraysOf, shapeOf } from '../storage/storage.ts'
 import { partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../storage/tensor.ts'
 import { expectName, expectOptions } from './argument-checks.ts'
-import { Uncloneable } from './uncloneable.ts'
+import { Sourced } from './sourced.ts'
 
 /** One part of a tensor, as arrays. */
 export interface ConvertedPart {
@@ -25,12 +26,14 @@ export interface ConvertedPart {
 }
 
 /** A tensor in a format. */
-export class ConvertedTensor extends Uncloneable {
+export class ConvertedTensor extends Sourced {
+  readonly sources: Sources
   readonly #stored: StoredParts
   #parts: readonly ConvertedPart[] | undefined
 
-  constructor(stored: StoredParts) {
+  constructor(stored: StoredParts, sources: Sources) {
     super()
+    this.sources = sources
     this.#stored = stored
   }
 

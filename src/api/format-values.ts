@@ -11,11 +11,12 @@ import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../i
 import type { TensorReport } from '../pictures/format-figures.ts'
 import type { PictureOptions } from '../pictures/picture/index.ts'
 import { givenOperands } from '../run/bind/format-inputs.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import { checkOrder } from '../storage/convert.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
 import { coordsOfDense } from '../storage/stored-coords.ts'
-import { convertTensor } from '../storage/stored-parts.ts'
+import { convertTensor, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import {
   checkShape,
@@ -27,22 +28,27 @@ import {
   isTyped,
 } from './argument-checks.ts'
 import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
+import { Sourced } from './sourced.ts'
 import type { Bindable } from './tensors.ts'
-import { Uncloneable } from './uncloneable.ts'
 
 /** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
 export type FormatData = Readonly<Record<string, Bindable>>
 
 /** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
-export class SptFormat extends Uncloneable {
+export class SptFormat extends Sourced {
+  readonly sources: Sources
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
   /** By the number of dimensions. */
   readonly #instances = new Map<number, Instance>()
 
-  /** @throws SptError `format/…` where arguments do not fit, or a description is wrong on a small sample */
-  constructor(format: AnyFormat, args: readonly (number | string)[]) {
+  /**
+   * @param sources - Those that the format is written in
+   * @throws SptError `format/…` where arguments do not fit, or a description is wrong on a small sample
+   */
+  constructor(format: AnyFormat, args: readonly (number | string)[], sources: Sources = new Map()) {
     super()
+    this.sources = sources
     this.#format = format
     this.#args = args
     if (format.kind !== 'family') this.#of(format.over.length)
@@ -51,7 +57,7 @@ export class SptFormat extends Uncloneable {
   /** The same for tensors of so many dimensions alone: then `over`, `given`, `parts` and `provenance` are known. */
   ofOrder(order: number): SptFormat {
     expectArgument(Number.isInteger(order) && order >= 0, 'the order', order, 'a number of dimensions')
-    return new SptFormat(ofOrder(this.#format, order), this.#args)
+    return new SptFormat(ofOrder(this.#format, order), this.#args, this.sources)
   }
 
   #of(order: number): Instance {
@@ -113,7 +119,7 @@ export class SptFormat extends Uncloneable {
   convert(tensor: Tensor | ConvertedTensor, data: FormatData = {}): ConvertedTensor {
     const from = tensor instanceof ConvertedTensor ? tensor.toCoords() : this.#coords(tensor)
     const instance = this.#for(from.shape.length)
-    return new ConvertedTensor(convertTensor(from, instance, givenFor(instance, from.shape, data)))
+    return this.#stored(convertTensor(from, instance, givenFor(instance, from.shape, data)))
   }
 
   /** Parts, padding, bytes, and lengths by dimension, of a tensor in the format. */
@@ -159,7 +165,11 @@ export class SptFormat extends Uncloneable {
         expectArgument(t instanceof Int32Array, `${name} of ${what}`, t, 'an Int32Array')
       return { tensor, tables: new Map(Object.entries(tables)) }
     })
-    return new ConvertedTensor(partsFromArrays(instance, arrays, givenFor(instance, shape, data)))
+    return this.#stored(partsFromArrays(instance, arrays, givenFor(instance, shape, data)))
+  }
+
+  #stored(parts: StoredParts): ConvertedTensor {
+    return new ConvertedTensor(parts, this.sources)
   }
 
   #coords(tensor: Tensor): CoordTensor {

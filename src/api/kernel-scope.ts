@@ -1,4 +1,3 @@
-import { SptError } from '../ast/diagnostic.ts'
 import type { Choice, Named, Schedule, Space } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { StageObserver } from '../run/compile.ts'
@@ -19,17 +18,4 @@ export interface Surroundings extends Declarations {
   readonly own: Named | null
   /** Sees its kernels after every step and pass. */
   readonly observer: StageObserver | null
-}
-
-/** Gives errors the texts of the program, so that their lines can be shown. */
-export async function withTexts<T>(
-  { sources }: Pick<Surroundings, 'sources'>,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work()
-  } catch (e) {
-    if (e instanceof SptError) e.sources ??= sources
-    throw e
-  }
 }

@@ -26,7 +26,7 @@ import { compileAsIs, compileUnasked } from './compile-kernel.ts'
 import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { takenBy } from './format-data.ts'
-import { type Surroundings, withTexts } from './kernel-scope.ts'
+import type { Surroundings } from './kernel-scope.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
 import type { TraceStep } from './printed-trace.ts'
 import { OpenSpace } from './space.ts'
@@ -120,7 +120,7 @@ export class Kernel extends SteppedKernel<Kernel> {
         expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
         hint: 'declare it in the program, or make one',
       })
-    return new OpenSpace(space, new Kernel(this.compilation, this.surroundings), args, this.surroundings)
+    return new OpenSpace(space, new Kernel(this.compilation, this.surroundings), args)
   }
 
   /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
@@ -171,7 +171,7 @@ export class Kernel extends SteppedKernel<Kernel> {
         expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
         hint: 'compile it as it is',
       })
-    return withTexts(this.surroundings, async () => answer(await broughtQuestion(open, on, inputs), on))
+    return answer(await broughtQuestion(open, on, inputs), on)
   }
 
   /**
@@ -244,7 +244,7 @@ export class Kernel extends SteppedKernel<Kernel> {
   /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
   async compileAsIs(device: Device): Promise<CompiledSchedule> {
     checkDevice(device)
-    return compileAsIs<Kernel>(this, device, this.surroundings.sources)
+    return compileAsIs<Kernel>(this, device)
   }
 
   /** What is chosen by where nothing else is said. */

@@ -2,10 +2,11 @@
 
 import { labelled } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import { axisOf, iterationsOver, type StoredPart } from '../schedule/parts.ts'
-import { Uncloneable } from './uncloneable.ts'
+import { Sourced } from './sourced.ts'
 
-export class Part extends Uncloneable {
+export class Part extends Sourced {
   /** Unique among the parts; empty where there is one. */
   readonly label: string
   /** The buffer that stores it. */
@@ -14,11 +15,13 @@ export class Part extends Uncloneable {
   readonly format: string
   /** Arguments of its format, and what the composition calls them: `p.constants.width`. */
   readonly constants: Readonly<Record<string, number>>
+  readonly sources: Sources
   readonly #part: StoredPart
   readonly #kernel: Kernel1
 
-  constructor(kernel: Kernel1, part: StoredPart) {
+  constructor(kernel: Kernel1, part: StoredPart, sources: Sources) {
     super()
+    this.sources = sources
     const { label, buffer, formats } = part
     this.label = label
     this.buffer = buffer

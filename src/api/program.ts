@@ -1,5 +1,5 @@
 /** Programs: text or files, elaborated. */
-import { fail, type Source, SptError } from '../ast/diagnostic.ts'
+import { fail, type Source, withSources } from '../ast/diagnostic.ts'
 import { refuseInstructionTexts, type Shipped } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
@@ -13,7 +13,7 @@ import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } f
 import { chooseFormat } from './choose-format.ts'
 import { SptFormat } from './format-values.ts'
 import { Kernel } from './kernel.ts'
-import { Uncloneable } from './uncloneable.ts'
+import { Sourced } from './sourced.ts'
 
 interface ProgramOptions {
   /** `false`: its kernels take no steps with texts for targets that it does not name itself. */
@@ -24,7 +24,7 @@ interface ProgramOptions {
   readonly known?: ReadonlyMap<string, Pick<Buffer1, 'below' | 'ascending'>>
 }
 
-export class SptProgram extends Uncloneable {
+export class SptProgram extends Sourced {
   readonly #e: Elaborated
   readonly #made: ProgramOptions
   /** Sources by name, for rendering diagnostics. */
@@ -34,12 +34,7 @@ export class SptProgram extends Uncloneable {
     super()
     this.#made = options
     this.sources = parsed.sources
-    try {
-      this.#e = elaborate(parsed)
-    } catch (e) {
-      if (e instanceof SptError) e.sources ??= parsed.sources
-      throw e
-    }
+    this.#e = withSources(this, () => elaborate(parsed))
   }
 
   get kernels(): readonly string[] {
@@ -74,7 +69,7 @@ export class SptProgram extends Uncloneable {
    */
   format(format: string | AnyFormat, ...args: readonly (number | string)[]): SptFormat {
     const chosen = chooseFormat(format, args, this.#e.formats)
-    return new SptFormat(chosen.format, chosen.args)
+    return new SptFormat(chosen.format, chosen.args, this.sources)
   }
 
   /** A kernel by name; the only one where there is one. */

@@ -1,5 +1,5 @@
 /** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, withSources } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
 import { givenParams } from '../run/bind/bound-sizes.ts'
@@ -146,18 +146,11 @@ export async function convertFor(
   // Formats have sizes of their own, which the kernel as written does not.
   const { source, kernel: stored } = kernel.compilation
   const fill = source.buffers.find((b) => b.name === name)?.fill ?? 0
-  return convert(
-    kernel.device,
-    tensor,
-    to,
-    {
-      sizes: givenParams(stored, given.sizes ?? []),
-      extents: new Map(),
-      lists: given.lists ?? new Map(),
-      sets: given.sets ?? new Map(),
-    },
-    fill,
-  )
+  return withSources(kernel, async () => {
+    const sizes = givenParams(stored, given.sizes ?? [])
+    const { lists = new Map(), sets = new Map() } = given
+    return convert(kernel.device, tensor, to, { sizes, extents: new Map(), lists, sets }, fill)
+  })
 }
 
 /**
@@ -197,6 +190,8 @@ export async function prepareResident(
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
   const variant = compiled instanceof CompiledSchedule ? await compiled.variantFor(inputs, tensors) : compiled
-  const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
-  return new PreparedKernel(variant, await Executable.create(variant.program, bound, { resident }))
+  return withSources(variant, async () => {
+    const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
+    return new PreparedKernel(variant, await Executable.create(variant.program, bound, { resident }))
+  })
 }

@@ -1,5 +1,5 @@
 /** Expressions over sizes of a kernel, as texts. */
-import { SptError } from '../ast/diagnostic.ts'
+import { withSources } from '../ast/diagnostic.ts'
 import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
 import { argumentOver, parameters } from '../elaborate/schedule-params.ts'
@@ -12,13 +12,10 @@ export function parseSizes(text: string, { params }: Kernel1): Expr {
   const source = { name: 'sizes', text }
   const report = new Report()
   const sizes = new Set(params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
-  try {
+  return withSources({ sources: new Map([[source.name, source]]) }, () => {
     const e = parseExpression(source)
     argumentOver(parameters(sizes, 'sizes of the kernel', [], report), e, 'integer', report)
     report.finish()
     return overSizes(e, { values: new Map(), constant: () => 0 })
-  } catch (e) {
-    if (e instanceof SptError) e.sources ??= new Map([[source.name, source]])
-    throw e
-  }
+  })
 }

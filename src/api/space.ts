@@ -20,36 +20,33 @@ import { type Step, stepsOf, valuesOf } from '../schedule/resolve.ts'
 import { usedData } from '../schedule/used-data.ts'
 import { type ChoiceInputs, type ChosenFor, factsFor, lookupOf } from './choose.ts'
 import { kindOf } from './choose-device.ts'
-import { type Surroundings, withTexts } from './kernel-scope.ts'
+import { Sourced } from './sourced.ts'
 
 /** What points are applied to. */
-interface Base<K> {
+interface Base<K> extends Pick<Sourced, 'sources'> {
   readonly compilation: Compilation
   apply(steps: readonly Step[]): K
 }
 
 /** A space of a program, with arguments for its parameters, before device and data are known. */
-export class OpenSpace<K extends Base<K>> {
+export class OpenSpace<K extends Base<K>> extends Sourced {
   /** With its kernel's, and its arguments: `k.gpu(5)`. */
   readonly name: string
   readonly #space: SpaceText
   readonly #values: ReadonlyMap<string, number>
   readonly #base: K
 
-  readonly #texts: Pick<Surroundings, 'sources'>
-
-  constructor(
-    space: SpaceText,
-    base: K,
-    args: readonly (number | undefined)[],
-    texts: Pick<Surroundings, 'sources'>,
-  ) {
-    this.#texts = texts
+  constructor(space: SpaceText, base: K, args: readonly (number | undefined)[]) {
+    super()
     this.#space = space
     this.#base = base
     this.#values = valuesOf(space, args, 'space')
     const given = args.length > 0 ? `(${[...this.#values.values()].join(', ')})` : ''
     this.name = `${space.kernel}.${space.name}${given}`
+  }
+
+  get sources(): K['sources'] {
+    return this.#base.sources
   }
 
   /**
@@ -59,11 +56,7 @@ export class OpenSpace<K extends Base<K>> {
    * @throws SptError `space/empty` where no point meets the conditions, `choose/unknown-…` where they ask for something
    * that was not given
    */
-  on(on: ChosenFor, inputs: ChoiceInputs = {}): Promise<Space<K>> {
-    return withTexts(this.#texts, () => this.#on(on, inputs))
-  }
-
-  async #on(on: ChosenFor, inputs: ChoiceInputs): Promise<Space<K>> {
+  async on(on: ChosenFor, inputs: ChoiceInputs = {}): Promise<Space<K>> {
     kindOf(on)
     const space = this.#space
     const facts = factsFor(space, this.#base.compilation.source, inputs, usedData([], [space]))
@@ -114,17 +107,22 @@ export interface SpaceOrigin<K> {
 }
 
 /** A space for a device and data: a `KernelSpace` of `sparsetile/search`. */
-export class Space<K extends Base<K>> {
+export class Space<K extends Base<K>> extends Sourced {
   readonly name: string
   readonly #use: SpaceUse
   readonly #base: K
   readonly #sizes: ReadonlyMap<string, number>
 
   constructor(name: string, use: SpaceUse, base: K, sizes: ReadonlyMap<string, number>) {
+    super()
     this.name = name
     this.#use = use
     this.#base = base
     this.#sizes = sizes
+  }
+
+  get sources(): K['sources'] {
+    return this.#base.sources
   }
 
   /** As the language writes it: what `name` stands for. */

@@ -9,6 +9,7 @@ import { print2 } from '../ir/print-stage2.ts'
 import { print3 } from '../ir/print-stage3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation, StepOf } from '../run/compile.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { LoopHandle, LoopRef } from '../schedule/loop-ref.ts'
 import { mergeParts } from '../schedule/merge-parts.ts'
@@ -54,6 +55,10 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.source.name
   }
 
+  get sources(): Sources {
+    return this.surroundings.sources
+  }
+
   /** The kernel as written, without steps. */
   get source(): Kernel1 {
     return this.#compilation.source
@@ -96,7 +101,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   parts(buffer: string): readonly Part[] {
     expectName('a buffer', buffer)
     const { kernel } = this.compilation
-    return partsOf(kernel, { name: buffer }).map((p) => new Part(kernel, p))
+    return partsOf(kernel, { name: buffer }).map((p) => new Part(kernel, p, this.sources))
   }
 
   /** Steps for each part of a tensor: `each('A', (k, p) => k.split(p.loop('io'), 8 / p.constants.width))`. */

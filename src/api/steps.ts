@@ -16,7 +16,7 @@ import { chooseFormat } from './choose-format.ts'
 import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { parseSizes } from './size-expressions.ts'
-import { Uncloneable } from './uncloneable.ts'
+import { Sourced } from './sourced.ts'
 
 /** A method for each primitive of a list, with the parameters that it declares. */
 type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = {
@@ -29,7 +29,7 @@ export interface Steps<K>
 
 /** `K`: the kernel that a step gives. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
-export abstract class Steps<K> extends Uncloneable {
+export abstract class Steps<K> extends Sourced {
   protected abstract get surroundings(): Surroundings
   /** As it is written. */
   abstract get source(): Kernel1

@@ -1,6 +1,6 @@
 /** One set of inputs on one device for many schedules of a kernel: what they have in common is made once. */
 import { byName } from '../ast/by-name.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail, withSources } from '../ast/diagnostic.ts'
 import { Allowance, allocatingWithin } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -11,6 +11,7 @@ import { byteLength } from '../run/buffer-layout.ts'
 import { Executable } from '../run/execute.ts'
 import { formatKey } from '../run/format-key.ts'
 import { toldIn } from '../run/launch-commands.ts'
+import type { Sources } from '../run/launch-spans.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { toDevice } from '../runtime/widened-elements.ts'
@@ -23,9 +24,9 @@ import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { withRandom } from './drawn-inputs.ts'
 import { besideDeclared, takenBy, withBeside } from './format-data.ts'
 import { Kernel } from './kernel.ts'
+import { Sourced } from './sourced.ts'
 import { SplitInputs } from './split-inputs.ts'
 import type { Bindable } from './tensors.ts'
-import { Uncloneable } from './uncloneable.ts'
 import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
 import { WorkspaceResidents } from './workspace-residents.ts'
 
@@ -52,8 +53,9 @@ interface Shared {
  * Lists and sets that formats take are bound with the rest: each kernel gets those of its own formats. Kernels that it has
  * prepared refuse `write` (`run/shared`).
  */
-export class Workspace extends Uncloneable {
+export class Workspace extends Sourced {
   readonly device: Device
+  readonly sources: Sources
   readonly #source: Kernel1
   readonly #split: SplitInputs
   readonly #options: Required<WorkspaceOptions>
@@ -75,9 +77,10 @@ export class Workspace extends Uncloneable {
     this.#options = checkedOptions(device, options)
     this.#residents = new WorkspaceResidents(device, this.#options.convertThere)
     this.#source = kernel.source
+    this.sources = kernel.sources
     expectInputs(inputs)
     const { statistics: _, ...bound } = inputs
-    this.#split = new SplitInputs(this.#source, bound, kernel.takenData)
+    this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.takenData))
   }
 
   /** Bytes that it holds on the device for prepared kernels. */

@@ -131,6 +131,24 @@ export function orRefused<T>(work: () => T): T | SptError {
   }
 }
 
+/** Gives errors of `work` the texts that they may be about; one that they have and that is called like one of these stays. */
+export function withSources<T>(of: { readonly sources: ReadonlyMap<string, Source> }, work: () => T): T {
+  const tell = (e: unknown): never => {
+    if (e instanceof SptError) {
+      const { sources: own = new Map<string, Source>() } = e
+      const others = [...of.sources].filter(([name]) => !own.has(name))
+      if (others.length > 0) e.sources = new Map([...own, ...others])
+    }
+    throw e
+  }
+  try {
+    const made = work()
+    return made instanceof Promise ? (made.catch(tell) as T) : made
+  } catch (e) {
+    return tell(e)
+  }
+}
+
 /** States an invariant of the compiler; what is costly to say is said where it does not hold. */
 export function invariant(condition: unknown, message: string | (() => string)): asserts condition {
   if (!condition) throw new InternalError(typeof message === 'string' ? message : message())

@@ -7,7 +7,7 @@ import type { Used } from '../api/format-data.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { verifierFor } from '../api/lazy-verifier.ts'
 import { readParsed, SptProgram } from '../api/program.ts'
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, SptError, withSources } from '../ast/diagnostic.ts'
 import type { Program } from '../ast/linked-program.ts'
 import { escaped } from '../ast/render.ts'
 import { readProgramText, rootedIn, shippedText } from '../io/program-text.ts'
@@ -53,14 +53,8 @@ export const programFrom = async (
 export const verifies = (call: Call): boolean => call.io.env.SPT_VERIFY === '1'
 
 /** Gives errors the texts of the program, so that their spans are shown. */
-export async function within<T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof SptError) error.sources ??= program.sources
-    throw error
-  }
-}
+export const within = <T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> =>
+  withSources(program, async () => work())
 
 /** The kernel that `--kernel` names; without it the only one, or the one that is called like its file. */
 export function chosenKernel(program: SptProgram, call: Call, path = call.args[0]!): Kernel {

@@ -2,7 +2,7 @@
  * What stands after `as`: a format with arguments, or several put together in place,
  * `blocks(16) where (density(16) >= 0.5) + rows`, which is a composition without a name of its own.
  */
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError, withSources } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { parseFormatParts } from '../ast/parse.ts'
 import { printParts } from '../ast/print.ts'
@@ -168,17 +168,14 @@ export function parseFormatExpression(
   const report = new Report()
   const find: FindFormat = (name, to = report) =>
     formats.get(name.name) ?? to.error(unknownFormat(name, [...formats.keys()]))
-  try {
+  return withSources({ sources: new Map([[source.name, source]]) }, () => {
     const parts = parseFormatParts(source)
     const single = singleUse(parts)
     const made = single ? constantUse(single, find, report) : composeInPlace(parts, () => true, find, report)
     report.finish()
     if (made) return single ? (made as FormatExpression) : { format: made.format, args: [] }
     throw new SptError(unknownFormat(parts[0]!.format, [...formats.keys()]))
-  } catch (e) {
-    if (e instanceof SptError) e.sources ??= new Map([[source.name, source]])
-    throw e
-  }
+  })
 }
 
 /** A format whose arguments are constants. */

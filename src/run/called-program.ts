@@ -9,6 +9,7 @@ import type { Routine } from '../runtime/library-text.ts'
 import type { Bound } from './bind/index.ts'
 import { elements } from './buffer-layout.ts'
 import type { Program } from './compiled-program.ts'
+import type { Sources } from './launch-spans.ts'
 
 /** A routine that computes what a kernel does. */
 export interface MatchedRoutine {
@@ -21,7 +22,7 @@ export interface MatchedRoutine {
 }
 
 /** @param whole the plan of the kernel for the device: its arrays are what is bound, its steps are not taken */
-export function calledProgram(device: Device, whole: Plan, of: MatchedRoutine): Program {
+export function calledProgram(device: Device, whole: Plan, of: MatchedRoutine, sources: Sources): Program {
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
   const plan: Plan = { ...whole, buffers, steps: [], lostWrites: undefined }
   let live = true
@@ -30,6 +31,7 @@ export function calledProgram(device: Device, whole: Plan, of: MatchedRoutine): 
     plan,
     arenas: [],
     texts: [],
+    sources,
     modules: new Map(),
     get live() {
       return live

@@ -48,6 +48,8 @@ export interface Program {
   readonly plan: Plan
   readonly arenas: readonly Arena[]
   readonly texts: readonly ModuleText[]
+  /** What spans of the plan point into. */
+  readonly sources: Sources
   /** By entry name. */
   readonly modules: ReadonlyMap<string, CompiledModule>
   /** Whether its modules are still there. */
@@ -75,6 +77,7 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
     plan,
     arenas,
     texts,
+    sources,
     modules,
     get live() {
       return live

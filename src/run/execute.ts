@@ -2,7 +2,7 @@
  * Running a plan on a device: allocations, uploads, fills and launches with concrete grids. What a device cannot
  * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant, withSources } from '../ast/diagnostic.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Command, DeviceBuffer } from '../runtime/device.ts'
@@ -44,7 +44,7 @@ export class Executable {
   readonly #source: Kernel1 | undefined
   readonly #chained: Chained
   readonly #lent = new LentOutputs()
-  readonly #outcome = new Outcome(() => this.#checkStatus())
+  readonly #outcome = new Outcome(() => withSources(this.program, () => this.#checkStatus()))
   /** Bytes on the device. */
   readonly bytes: number
 

@@ -38,14 +38,23 @@ schedule mul.blocked(b) {
 export const program = (): Promise<SptProgram> => load(TEXT)
 export const kernel = async (): Promise<Kernel> => (await program()).kernel()
 
-/** Code and message of what a call throws; fails where it throws nothing, or anything but an `SptError`. */
-export async function complaint(call: () => unknown): Promise<string> {
+/**
+ * The `SptError` that a call throws; fails where it throws nothing, or anything else, or where texts that it is about are not
+ * with it.
+ */
+export async function errorOf(call: () => unknown): Promise<SptError> {
   let result: unknown
   try {
     result = await call()
   } catch (error) {
-    if (error instanceof SptError) return error.message
-    throw error
+    if (!(error instanceof SptError)) throw error
+    const spans = error.diagnostics.flatMap((d) => [d.span, ...(d.labels ?? []).map((l) => l.span)])
+    const missing = spans.filter((s) => s && !error.sources?.has(s.source))
+    if (missing.length > 0) throw new Error(`no text of ${JSON.stringify(missing)} with ${error.message}`)
+    return error
   }
   throw new Error(`accepted, and gave ${String(result)}`)
 }
+
+/** Code and message of what a call throws, as `errorOf`. */
+export const complaint = async (call: () => unknown): Promise<string> => (await errorOf(call)).message

@@ -110,7 +110,7 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
       const { compilation } = kernel
       return new CompiledSchedule(
         compilation,
-        calledProgram(device, compilation.planFor(lanesOf(device)), of),
+        calledProgram(device, compilation.planFor(lanesOf(device)), of, kernel.sources),
       )
     },
   }

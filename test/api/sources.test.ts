@@ -1,0 +1,128 @@
+/** Errors that leave the API have the texts that they are about, whichever call they come from. */
+import { beforeAll, describe, expect, test } from 'vitest'
+import { Sourced } from '../../src/api/sourced.ts'
+import * as api from '../../src/node.ts'
+import { errorOf } from './support.ts'
+
+const TEXT = `kernel mul(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS {
+    C[i, f] += A[i, j] * B[j, f]
+  }
+}
+format narrow(w) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_fixed(io, j, w)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+schedule mul.wrong { split zz by 2 -> (a, b) }
+schedule mul.even { require d % 4 == 0 }
+schedule mul.two { A as narrow(2) }
+schedule mul.auto choose {
+  when (d == 3) wrong
+  otherwise even
+}
+space mul.all {
+  b in 2, 4
+  split zz by b -> (a, c)
+}
+kernel sums(m: size, n: size) {
+  axis p = dense_fixed(m)
+  axis q = dense_fixed(n)
+  buffer X: f32[p, q] in
+  buffer y: f32[p] out
+  iterate sum [p, q] as SR { y[p] += X[p, q] }
+}
+format listed over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+schedule sums.few { X as listed live in place capacity 1 }
+`
+const A = api.coords(
+  [2, 4],
+  [
+    [0, 0, 0, 1],
+    [0, 1, 2, 3],
+  ],
+  [1, 2, 3, 4],
+)
+const inputs = (d: number) => ({ tensors: { A, B: new Float32Array(4 * d) }, params: { d } })
+const full = { tensors: { X: api.dense([1, 3], Float32Array.of(1, 2, 3)) } }
+
+let p: api.SptProgram
+let device: api.Device
+beforeAll(async () => {
+  p = await api.load(TEXT, { name: 'mul.spt' })
+  device = await api.devices.cpu()
+})
+const k = () => p.kernel('mul')
+const compiled = (name: string) => k().schedule(name).compile(device)
+
+/** By the call: what is wrong, and what of the text that is said to be about. */
+const CASES: Readonly<Record<string, readonly [code: string, about: string, () => unknown]>> = {
+  schedule: ['schedule/unknown-loop', 'zz', () => k().schedule('wrong')],
+  apply: ['schedule/unknown-loop', 'zz', () => k().apply(k().steps('wrong'))],
+  'a choice': ['schedule/unknown-loop', 'zz', () => k().schedule('auto').choose('cpu', inputs(3))],
+  'compile of a choice': [
+    'schedule/unknown-loop',
+    'zz',
+    async () => (await k().compile(device)).prepare(inputs(3)),
+  ],
+  bind: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).bind(inputs(3))],
+  estimate: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).estimate(inputs(3))],
+  prepare: ['bind/width', 'axis jo', async () => (await compiled('two')).prepare(inputs(4))],
+  run: ['bind/width', 'axis jo', async () => (await compiled('two')).run(inputs(4))],
+  'a workspace': [
+    'bind/width',
+    'axis jo',
+    async () => new api.Workspace(device, k(), inputs(4)).prepare((await compiled('two')) as never),
+  ],
+  'a run': [
+    'run/overflow',
+    'X as listed live in place capacity 1',
+    async () => (await p.kernel('sums').schedule('few').compile(device)).run(full),
+  ],
+  'a format': ['bind/width', 'axis jo', () => p.format('narrow', 2).convert(A)],
+  'a format with a text': ['check/arguments', 'narrow', () => p.format('narrow(1, 2)')],
+  'a space': [
+    'schedule/unknown-loop',
+    'zz',
+    async () => (await k().space('all').on('cpu', inputs(4))).kernel({ b: 2 }),
+  ],
+}
+
+describe('errors of the API', () => {
+  test.each(Object.keys(CASES))('of %s show what they are about', async (name) => {
+    const [code, about, work] = CASES[name]!
+    const e = await errorOf(work)
+    const [d] = e.diagnostics
+    expect(d!.code).toBe(code)
+    const { source, start, end } = d!.span!
+    expect(e.sources!.get(source)!.text.slice(start, end)).toContain(about)
+  })
+
+  test('a text that a call brings stands beside those of the program', async () => {
+    const e = await errorOf(() => k().as('A', 'narrow(1, 2)'))
+    expect([...e.sources!.keys()].sort()).toEqual(['format', 'mul.spt'])
+    expect(api.render(e.diagnostics, e.sources!)).toContain('narrow(1, 2)')
+  })
+
+  test('every class that users hold gives them', () => {
+    const classes = Object.values(api as Readonly<Record<string, unknown>>).filter(
+      (x): x is abstract new () => object => typeof x === 'function' && /^class\b/.test(`${x}`),
+    )
+    const others = classes.filter((c) => !(c.prototype instanceof Sourced)).map((c) => c.name)
+    // What is resident has no program; errors are what is told.
+    expect(others.sort()).toEqual(['InternalError', 'ResidentParts', 'SptError'])
+  })
+})
