@@ -28,7 +28,7 @@ import { vectors } from './gpu/suites/vectors.ts'
 import { poolOf } from './model/pool.ts'
 import { append, keyOf, type Measured, readRecords } from './model/records.ts'
 import { timed } from './model/timed.ts'
-import { count, median, option } from './support.ts'
+import { count, median, option, seedOf } from './support.ts'
 
 type Kind = Measured['device']
 
@@ -181,9 +181,6 @@ function standards(suite: string, width: number): readonly Candidate[] {
 }
 
 /** Which pool a case sees: the same in every run. */
-const seedOf = (text: string): number =>
-  [...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0
-
 async function collect(kind: Kind, suites: readonly string[], s: Session, into: Collection): Promise<void> {
   const device = await openDevice(kind, s)
   device.times = false

@@ -18,7 +18,7 @@ import { readProgramText } from '../src/io/program-text.ts'
 import { Compilation } from '../src/run/compile.ts'
 import { programOf } from '../src/schedule/language.ts'
 import { stepsOf } from '../src/schedule/resolve.ts'
-import { child, count, isMain, option, packageFile, table, writeJson } from './support.ts'
+import { child, count, cpu, isMain, option, packageFile, table, writeJson } from './support.ts'
 
 const STAGES = ['parse', 'elaborate', 'steps', 'lower', 'print'] as const
 type Times = Record<(typeof STAGES)[number], number>
@@ -140,11 +140,6 @@ const SHAPES: readonly Shape[] = [
     every: true,
   },
 ]
-
-const cpu = (): number => {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
-}
 
 /** Every stage once. */
 async function once(shape: Shape, n: number): Promise<Times> {

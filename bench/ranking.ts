@@ -20,7 +20,7 @@ import { draw } from '../src/search/points.ts'
 import type { Point } from '../src/search/types.ts'
 import { inputs, structured } from './gpu/declared.ts'
 import { type Csr, sources } from './gpu/matrix.ts'
-import { child, count, isMain, option, packageFile, table, writeJson } from './support.ts'
+import { child, count, cpu, isMain, option, packageFile, table, writeJson } from './support.ts'
 
 interface Ranking {
   readonly statistics: number
@@ -37,11 +37,6 @@ interface Choice {
   readonly first: number
   readonly other: number
   readonly again: number
-}
-
-const cpu = (): number => {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
 }
 
 const name = option('kernel') ?? 'spmm'

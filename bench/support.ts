@@ -44,6 +44,16 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
+/** A number that is the same for a text in every run. */
+export const seedOf = (text: string): number =>
+  [...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0
+
+/** Milliseconds of the process, of all its threads. */
+export const cpu = (): number => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
 /** Runs a program of this folder in a process of its own; what it prints. */
 export function run(args: readonly string[], url: string): string {
   const done = spawnSync(process.execPath, [fileURLToPath(url), ...args], { encoding: 'utf8' })

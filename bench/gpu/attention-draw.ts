@@ -126,8 +126,7 @@ export class ExpectedAttention {
     const tally = new Tally()
     if (O.length !== tokens * heads * d) tally.problem = `${O.length} elements are too few or many`
     for (const q of this.#sampled) for (let h = 0; h < heads; h++) this.#row(tally, O, p, q, h)
-    const missing = tally.problem === '' ? O.findIndex(Number.isNaN) : -1
-    if (missing >= 0) tally.problem = `element ${missing} is not written`
+    tally.whole(O)
     return tally.verdict
   }
 

@@ -35,6 +35,16 @@ function ownOf(c: Case): Times | undefined {
   return (own.find((e) => e.name !== c.standard) ?? own[0])?.times
 }
 
+/** The same for each of these peers, of cases at a share of zeros in percent. */
+export const breakEvenTexts = (cases: readonly Case[], peers: readonly string[]): readonly string[] =>
+  peers.map((peer) =>
+    breakEvenText(
+      cases,
+      (c) => Number.parseFloat(c.at) / 100,
+      (e) => e.name.startsWith(peer),
+    ),
+  )
+
 /** A line for each suite. `zerosOf`: the share that a case has. `isDense`: entries of the peers it is compared with. */
 export function breakEvenText(
   cases: readonly Case[],

@@ -12,6 +12,13 @@ export const outputOf = (kernel: Kernel1): Buffer1 => {
   return out
 }
 
+/** The two inputs of a product. */
+export function operands(kernel: Kernel1): readonly [Buffer1, Buffer1] {
+  const [a, b] = inputs(kernel)
+  if (!a || !b) throw new Error(`${kernel.name} has too few inputs`)
+  return [a, b]
+}
+
 /** The axes that a buffer is declared over, all of them stored. */
 export const axesOf = (kernel: Kernel1, buffer: Buffer1): StoredAxis[] =>
   buffer.axes.map((name) => {

@@ -74,8 +74,7 @@ export class ExpectedLayers {
         const limit = bound[o]! + p.output * Math.abs(want[o]!)
         tally.add(() => `element (${row}, ${o})`, Y[row * width + o]!, want[o]!, scale[o]!, limit)
       }
-    const missing = tally.problem === '' ? Y.findIndex(Number.isNaN) : -1
-    if (missing >= 0) tally.problem = `element ${missing} is not written`
+    tally.whole(Y)
     return tally.verdict
   }
 

@@ -49,6 +49,12 @@ export class Tally {
     if (!(off <= bound) && this.problem === '') this.problem = `${what()} is ${got}, not ${want}`
   }
 
+  /** Every element is written; others than those that were computed are no more than that. */
+  whole(got: Float32Array, name = ''): void {
+    const missing = this.problem === '' ? got.findIndex(Number.isNaN) : -1
+    if (missing >= 0) this.problem = `element ${missing}${name && ` of ${name}`} is not written`
+  }
+
   get verdict(): Verdict {
     return { ok: this.problem === '', error: this.error, problem: this.problem }
   }

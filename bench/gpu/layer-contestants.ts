@@ -244,8 +244,7 @@ class ExpectedElements {
       const bound = allowed(k, p) * scale + p.output * Math.abs(want)
       tally.add(() => `element ${at}`, Y[at]!, want, scale, bound)
     }
-    const missing = tally.problem === '' ? Y.findIndex(Number.isNaN) : -1
-    if (missing >= 0) tally.problem = `element ${missing} is not written`
+    tally.whole(Y)
     return tally.verdict
   }
 }

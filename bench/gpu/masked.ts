@@ -4,7 +4,7 @@ import { halves, widen } from './blocks.ts'
 import type { Candidate } from './candidates.ts'
 import type { Contestant } from './case.ts'
 import { checkProduct, ours, withTypes } from './contestants.ts'
-import { inputs, outputOf } from './declared.ts'
+import { operands, outputOf } from './declared.ts'
 import { ExpectedProduct } from './expected.ts'
 import type { Csr } from './matrix.ts'
 import type { OurDevice, OurRun } from './ours.ts'
@@ -74,8 +74,7 @@ export async function bindMasked(
 ): Promise<OurRun> {
   const ready = await on.ready(candidate)
   const { source } = ready
-  const [a, b] = inputs(source)
-  if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+  const [a, b] = operands(source)
   const isByRows = a.axes[0] === outputOf(source).axes[0]
   const values = (dtype: Dtype, shape: readonly number[], bits: Uint16Array) =>
     dense(shape, ...valuesAs(dtype, bits))

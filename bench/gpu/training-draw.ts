@@ -106,8 +106,7 @@ export class ExpectedStep {
       for (const { at, want, scale, bound } of of)
         for (let k = 0; k < width; k++)
           tally.add(() => `${name}(${at}, ${k})`, got[at * width + k]!, want[k]!, scale[k]!, bound[k]!)
-      const missing = tally.problem === '' ? got.findIndex(Number.isNaN) : -1
-      if (missing >= 0) tally.problem = `element ${missing} of ${name} is not written`
+      tally.whole(got, name)
     }
     rows('Y', Y, outputs, this.#Y)
     rows('D', D, inputs, this.#D)

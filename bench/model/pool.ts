@@ -265,11 +265,3 @@ export function poolOf(
   const known = listed.filter((c) => c.schedule !== 'auto' && !idles(c, width))
   return [...some(known, most), ...some(own, count)]
 }
-
-/** All that `poolOf` may give. */
-export const wholePool = (
-  suite: string,
-  kind: 'cpu' | 'webgpu' | 'cuda',
-  width: number,
-): readonly Candidate[] =>
-  poolOf(suite, kind, width, { count: Number.MAX_SAFE_INTEGER, listed: Number.MAX_SAFE_INTEGER, seed: 1 })

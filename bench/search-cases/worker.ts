@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { devices } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { messageOf } from '../gpu/ours.ts'
+import { seedOf } from '../support.ts'
 import type { Answer, SearchCase, Task } from './case.ts'
 import { type Candidate, CaseKernels } from './kernels.ts'
 import { CaseBench } from './measuring.ts'
@@ -35,10 +36,6 @@ async function benchOf(of: SearchCase): Promise<CaseBench> {
   }
   return bench.at
 }
-
-/** The same draws and shares in every run. */
-const seedOf = (text: string): number =>
-  [...text].reduce((h, c) => (Math.imul(h, 31) + c.charCodeAt(0)) | 0, 7) >>> 0
 
 async function work(task: Task): Promise<void> {
   const start = Date.now()

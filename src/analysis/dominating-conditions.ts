@@ -3,7 +3,7 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import { all, conjuncts, type Expr, not } from '../ir/expr.ts'
-import { freeVars, readsAny } from '../ir/expr-tree.ts'
+import { mentionsAny, readsAny } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf } from '../ir/tree.ts'
 
@@ -48,7 +48,7 @@ export function hoistable(
 ): readonly Condition[] {
   const vars = new Set(hidden.map((l) => l.var))
   const written = writesOf(body)
-  const stays = (e: Expr): boolean => ![...freeVars(e)].some((v) => vars.has(v)) && !readsAny(e, written)
+  const stays = (e: Expr): boolean => !mentionsAny(e, vars) && !readsAny(e, written)
   return conditions.flatMap(({ cond, absent }) => {
     const kept = conjuncts(cond).filter(stays)
     return kept.length > 0 ? [{ cond: all(kept), absent }] : []

@@ -5,6 +5,10 @@ import { fail, type SptError } from '../ast/diagnostic.ts'
 /** Positions and elements are counted in i32. */
 export const MAX_POSITIONS = 2 ** 31 - 1
 
+/** What helps where a format stores too much. */
+export const FEWER_POSITIONS =
+  'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one'
+
 export function tooLarge(count: number, what: string): never {
   fail({
     code: 'bind/too-large',
@@ -42,7 +46,7 @@ export class Allowance {
         code: 'bind/too-many-elements',
         message: `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than these data may take`,
         expected: `at most ${this.most}`,
-        hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+        hint: FEWER_POSITIONS,
       })
     this.#used = this.#asked
   }
@@ -120,7 +124,7 @@ function noMemory(length: number, what: string): never {
     code: 'bind/out-of-memory',
     message: `no memory for ${countText(length)} ${what}`,
     expected: 'an array that fits into memory',
-    hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+    hint: FEWER_POSITIONS,
   })
 }
 

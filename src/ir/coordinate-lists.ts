@@ -6,7 +6,7 @@
  * To kernels it is a table over the axes above it and its positions: `ko[io, go, q]` is found like an element of any buffer
  * over them. Its array is what the level would store: `width` coordinates under each position of its parent, ascending.
  */
-import { hasHoles, type PaddedAxis, type StoredAxis, sizesOfAxis } from './axis.ts'
+import { hasHoles, type PaddedAxis } from './axis.ts'
 import { type Expr, type Load, lt } from './expr.ts'
 import { walkExpr } from './expr-tree.ts'
 
@@ -38,6 +38,3 @@ export function loadsOfLists(
 /** Conditions of there being a coordinate at the position that a load asks for: padding without one has the extent. */
 export const isListed = (load: Expr, { axis }: CoordinateList): readonly Expr[] =>
   hasHoles(axis) ? [lt(load, axis.extent)] : []
-
-/** All expressions of a list. */
-export const sizesOfList = ({ axis }: CoordinateList): readonly Expr[] => sizesOfAxis(axis as StoredAxis)

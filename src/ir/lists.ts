@@ -11,6 +11,10 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
   return out ? Object.freeze(out) : xs
 }
 
+/** What became of the list; the list itself where every element is still itself. */
+export const unlessSame = <T>(xs: readonly T[], out: readonly T[]): readonly T[] =>
+  out.length === xs.length && out.every((x, k) => x === xs[k]) ? xs : Object.freeze(out)
+
 /** The list with others in the place of one element. Spread is what V8 copies frozen lists by; `slice` takes them one by one. */
 export function replacedAt<T>(xs: readonly T[], at: number, by: readonly T[]): readonly T[] {
   const out = [...xs]

@@ -3,7 +3,7 @@
 import { writesOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import { cast, type Expr } from './expr.ts'
-import { freeVars, mentions, readsAny } from './expr-tree.ts'
+import { freeVars, mentions, mentionsAny, readsAny } from './expr-tree.ts'
 import { boundTo } from './hardware-axes.ts'
 import type { Buffer, For, Reduce } from './loops.ts'
 import { isBuiltinReducer, widened } from './monoid.ts'
@@ -57,7 +57,7 @@ export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[
   for (const l of needed) hidden.delete(l.var)
   return needed.map((l) => ({
     ...l,
-    guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
+    guards: l.guards.filter((g) => !mentionsAny(g, hidden)),
   }))
 }
 

@@ -261,6 +261,21 @@ export function walkStmts(
   }
 }
 
+/** Each loop by what `f` makes of it, outer ones first; `path`: the loops around it, as they are then. */
+export const mapLoops = (
+  body: Body,
+  f: (loop: For, path: readonly For[]) => For,
+  path: readonly For[] = [],
+): Body =>
+  mapSame(body, (s) => {
+    const next = s.kind === 'for' ? f(s, path) : s
+    const inner = next.kind === 'for' ? [...path, next] : path
+    return withBodies(
+      next,
+      bodiesOf(next).map((b) => mapLoops(b, f, inner)),
+    )
+  })
+
 /** Whether a statement passes, or one inside of it. */
 export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
   body.some((s) => test(s) || bodiesOf(s).some((b) => someStmt(b, test)))

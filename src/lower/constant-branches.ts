@@ -11,6 +11,7 @@ import { linear, minus } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
 import { readsAny, rewriteExpr } from '../ir/expr-tree.ts'
+import { unlessSame } from '../ir/lists.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
@@ -36,7 +37,7 @@ function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
     const same = cond === s.cond && then === s.then && otherwise === s.else
     return [same ? s : stmt({ ...s, cond, then, else: otherwise })]
   })
-  return out.length === body.length && out.every((s, k) => s === body[k]) ? body : out
+  return unlessSame(body, out)
 }
 
 /** A comparison over multiples of g, with a constant that is one as well. */

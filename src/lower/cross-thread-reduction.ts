@@ -15,7 +15,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { replaceLoop } from '../ir/definitions.ts'
 import { all, bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
-import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
+import { children, isLazy, mentionsAny, withChildren } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
@@ -184,7 +184,7 @@ function loadedEarly(
   const isProtected = conditionsAround([root], reduce).length > 0
   const moved = (x: Expr): Expr => {
     if (isProtected) return x
-    if (x.kind !== 'load' || written.has(x.buffer) || [...freeVars(x)].some((v) => inside.has(v)))
+    if (x.kind !== 'load' || written.has(x.buffer) || mentionsAny(x, inside))
       return withChildren(
         x,
         // What a condition protects is read under it only.
@@ -227,7 +227,7 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   )
   const exists = ifs.flatMap((c) => (c.absent === undefined ? [] : [c.cond]))
   const conditions = [
-    ...spatial.flatMap((l) => l.guards).filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
+    ...spatial.flatMap((l) => l.guards).filter((g) => !mentionsAny(g, hidden)),
     ...ifs.map((c) => c.cond),
   ]
   const kept = spatial.map((l): For => ({ ...l, guards: [] }))

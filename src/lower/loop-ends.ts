@@ -9,9 +9,8 @@ import { accessesOf } from '../ir/accesses.ts'
 import { allocatedIn } from '../ir/bindings.ts'
 import { type Expr, int, max, min, sub } from '../ir/expr.ts'
 import { mentions, readsMemory, someExpr } from '../ir/expr-tree.ts'
-import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
+import { mapLoops, stmt } from '../ir/tree.ts'
 import { valuesIn } from '../ir/wrapping-values.ts'
 import { isShared } from './loop-partitioning.ts'
 
@@ -52,15 +51,6 @@ export function endLongLoops(
       guards: guards.filter((_, k) => k !== at),
     })
   }
-  const go = (list: Body, path: readonly For[]): Body =>
-    mapSame(list, (s) => {
-      const next = s.kind === 'for' ? ended(s, path) : s
-      const inner = next.kind === 'for' ? [...path, next] : path
-      return withBodies(
-        next,
-        bodiesOf(next).map((b) => go(b, inner)),
-      )
-    })
-  const body = go(kernel.body, [])
+  const body = mapLoops(kernel.body, ended)
   return body === kernel.body ? kernel : { ...kernel, body }
 }

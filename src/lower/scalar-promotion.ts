@@ -6,12 +6,14 @@
  * For targets whose registers hold at least what the declared type does and where no compiler does it: rounding comes once,
  * with the store behind the loop.
  */
+
 import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
-import { freeVars, readsAny, someExpr } from '../ir/expr-tree.ts'
+import { mentionsAny, readsAny, someExpr } from '../ir/expr-tree.ts'
+import { unlessSame } from '../ir/lists.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { alloc, local, store, when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -91,7 +93,7 @@ function promoted(body: Body, outside: Context): Body {
     const sure = s.kind !== 'for' || guarded.before.length === 0 || runs(s.extent)
     out.push(...around.before, ...(sure ? run : [when(lt(int(0), s.extent), run)]), ...around.after)
   }
-  return out.length === body.length && out.every((s, k) => s === body[k]) ? body : out
+  return unlessSame(body, out)
 }
 
 type Element = Pick<BufferAccess, 'buffer' | 'index'>
@@ -111,7 +113,7 @@ function elementsOf(loop: For, cx: Context): readonly Element[] {
     if (a.mode === 'write') written.add(a.buffer)
   }
   const bound = boundVarsOf([loop])
-  const varies = (e: Expr): boolean => [...freeVars(e)].some((v) => bound.has(v)) || readsAny(e, written)
+  const varies = (e: Expr): boolean => mentionsAny(e, bound) || readsAny(e, written)
   return [...written].flatMap((buffer): Element[] => {
     const all = of.get(buffer)!
     const [{ index }] = all as [BufferAccess]

@@ -11,24 +11,14 @@ import { registersOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
-import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
+import { mapLoops, stmt } from '../ir/tree.ts'
 import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoops(kernel: Kernel2): Kernel2 {
   const values = valuesIn(kernel.body)
-  const go = (list: Body, path: readonly For[]): Body =>
-    mapSame(list, (s) => {
-      const next = s.kind === 'for' ? tightened(s, path, values) : s
-      const inner = next.kind === 'for' ? [...path, next] : path
-      return withBodies(
-        next,
-        bodiesOf(next).map((b) => go(b, inner)),
-      )
-    })
-  const body = go(kernel.body, [])
+  const body = mapLoops(kernel.body, (l, path) => tightened(l, path, values))
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 

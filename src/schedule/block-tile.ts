@@ -9,7 +9,7 @@ import { mixedRadix } from '../analysis/integers/mixed-radix.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { allocations, type Found } from '../ir/definitions.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
-import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
+import { children, mentions, mentionsAny, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -257,7 +257,7 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
       digits.set(l.var, k === 0 ? high : mod(high, int(extentOf(l))))
     }
   const go = perExpr<Expr>((x, go) => {
-    if (![...freeVars(x)].some((v) => digits.has(v))) return x
+    if (!mentionsAny(x, digits)) return x
     if (x.kind === 'var') return digits.get(x.name) ?? x
     if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
       return withChildren(x, children(x).map(go))

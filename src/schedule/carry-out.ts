@@ -12,7 +12,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { modeOfCopy } from '../ir/clone-loops.ts'
 import { type Found, findLoop } from '../ir/definitions.ts'
 import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
-import { freeVars, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentionsAny, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -159,7 +159,7 @@ function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
   const partial = nest
     .flatMap((l) => l.guards)
     .find((g) => {
-      if (![...freeVars(g)].some((v) => digits.has(v))) return false
+      if (!mentionsAny(g, digits)) return false
       if (g.kind !== 'binary' || g.op !== 'lt' || !overParams(cx, g.b)) return true
       const own = new Map([...linear(g.a).terms].filter(([, t]) => moves(t.term)))
       const scales = terms.flatMap(({ term, coefficient }) => {
@@ -184,7 +184,7 @@ function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segment
     columns.map((k) => target!.index[k]!),
     columns.map((k) => shape[k]!),
     nest.filter((l) => !digits.has(l.var)),
-    nest.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => digits.has(v)))),
+    nest.flatMap((l) => l.guards.filter((g) => !mentionsAny(g, digits))),
     cx.kernel.facts,
   )
   if (!whole) refuseShares(cx, over, `loops may leave out columns of ${target!.buffer}`)

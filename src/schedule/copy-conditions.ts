@@ -7,7 +7,15 @@
 import { rises } from '../analysis/integers/linear.ts'
 import type { Found } from '../ir/definitions.ts'
 import { type Expr, int, lt, variable } from '../ir/expr.ts'
-import { buffersRead, children, freeVars, mentions, readsMemory, substitute } from '../ir/expr-tree.ts'
+import {
+  buffersRead,
+  children,
+  freeVars,
+  mentions,
+  mentionsAny,
+  readsMemory,
+  substitute,
+} from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { For } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -66,7 +74,7 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
       hint: `cache at ${l.name} instead`,
     })
   const positive = (l: For, e: Expr): void => {
-    if (dependsOn(e, names)) refuse(l, e)
+    if (mentionsAny(e, names)) refuse(l, e)
     if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
   }
   const gathers = use.index.some(readsMemory)
@@ -80,13 +88,13 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
       const first = less && atFirst(less.a, free)
       if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
       if (first.kind === 'const' && first.value === 0) positive(l, bound)
-      else if (dependsOn(bound, names)) refuse(l, g)
+      else if (mentionsAny(bound, names)) refuse(l, g)
       else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
     }
   }
   for (const e of use.under ?? []) {
     const innermost = use.path.at(-1)
-    if (innermost && dependsOn(e, names)) return refuse(innermost, e)
+    if (innermost && mentionsAny(e, names)) return refuse(innermost, e)
     out.push(e)
   }
   return [...new Map(out.map((e) => [keyOf(e), e])).values()]
@@ -126,5 +134,3 @@ const isWithin = (first: Expr, bound: Expr, loop: For): boolean =>
 function atFirst(e: Expr, names: ReadonlySet<string>): Expr | undefined {
   return rises(e, ...names) ? substitute(e, new Map([...names].map((n) => [n, int(0)]))) : undefined
 }
-
-const dependsOn = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].some((v) => names.has(v))

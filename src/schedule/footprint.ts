@@ -8,7 +8,7 @@ import { linear, linearKey, roundedUp, sameSum } from '../analysis/integers/line
 import { writesOf } from '../ir/accesses.ts'
 import type { Found } from '../ir/definitions.ts'
 import { type Expr, int, mul, variable } from '../ir/expr.ts'
-import { buffersRead, freeVars, substitute } from '../ir/expr-tree.ts'
+import { buffersRead, freeVars, mentionsAny, substitute } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -162,8 +162,6 @@ export function beginsTile(first: Expr, bound: Expr, tile: Expr, end: Expr): boo
   return sameSum(first, mul(tile, int(tiles.by)))
 }
 
-const dependsOn = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].some((v) => names.has(v))
-
 /** The element of the copy that an access at `path` means. */
 export function localIndex(print: Footprint, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const vars = [...print.threads, ...neededBy(use)].map((l) => variable(l.var))
@@ -205,12 +203,12 @@ export function copyNest(
   const nest = clones.reduceRight<Stmt>(
     (inside, l) => stmt<For>({ ...l, body: [inside] }),
     conditional(
-      print.conditions.filter((c) => dependsOn(c, own)),
+      print.conditions.filter((c) => mentionsAny(c, own)),
       core,
     ),
   )
   return conditional(
-    print.conditions.filter((c) => !dependsOn(c, own)),
+    print.conditions.filter((c) => !mentionsAny(c, own)),
     nest,
   )
 }

@@ -9,7 +9,7 @@ import { rangesOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { allocations, type Found } from '../ir/definitions.ts'
 import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
-import { freeVars, mentions, rewriteExpr, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsAny, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
@@ -84,7 +84,7 @@ function readsAnyway(
   local: ReadonlyMap<string, Buffer>,
 ): boolean {
   const decided = new Set([loop!.var])
-  const names = (e: Expr): boolean => [...freeVars(e)].some((v) => decided.has(v))
+  const names = (e: Expr): boolean => mentionsAny(e, decided)
   for (const l of inner) if ([l.extent, ...l.guards].some(names)) decided.add(l.var)
   return accessesOf([s]).every(
     (a) => a.mode === 'write' || local.get(a.buffer)?.padding !== undefined || !a.index.some(names),
@@ -138,7 +138,7 @@ function isUnread(
   body: Body,
 ): boolean {
   const reduced = new Set(inside.flatMap((l) => (l.reduce ? [l.var] : [])))
-  if ([...freeVars(guard)].some((v) => reduced.has(v))) return false
+  if (mentionsAny(guard, reduced)) return false
   return targets.every((t) =>
     accessesOf(body).every((a) => {
       if (a.buffer !== t.buffer || a.stmt === s) return true

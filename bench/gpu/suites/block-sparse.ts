@@ -8,7 +8,7 @@ import { type BlockMatrix, type Blocks, blockedEll, blockMatrices, halves, rowsO
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
-import { inputs, structured } from '../declared.ts'
+import { operands, structured } from '../declared.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import { Formats } from '../formats.ts'
 import type { OurDevice } from '../ours.ts'
@@ -161,8 +161,7 @@ function ourBlocks(
   const bind = async () => {
     const asked = await on.ready(candidate)
     const { source } = asked
-    const [a, b] = inputs(source)
-    if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+    const [a, b] = operands(source)
     const { tensor, shape } = asDeclared(a.axes.length, m, rows)
     const first: StoredTensor = structured(source, shape, tensor, ...valuesAs(a.dtype, tensor.bits))
     const [values, dtype] = valuesAs(b.dtype, B)

@@ -7,7 +7,7 @@ import { type Candidate, fieldOf } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
-import { inputs } from '../declared.ts'
+import { operands } from '../declared.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import type { Csr } from '../matrix.ts'
 import type { OurDevice } from '../ours.ts'
@@ -124,8 +124,7 @@ function ourGemm(on: OurDevice, candidate: Candidate, o: Operands, arithmetic: A
   const bind = async () => {
     const ready = await on.ready(candidate)
     const { source } = ready
-    const [a, b] = inputs(source)
-    if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+    const [a, b] = operands(source)
     for (const buffer of [a, b])
       if (buffer.dtype !== o.dtype) throw new Error(`${source.name} takes ${buffer.dtype}, not ${o.dtype}`)
     const [m, n, k] = o.shape

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { dense, type ValueArray } from '../../../src/node.ts'
 import { entryOf, type PythonResult, pythonPeers, type TrainingCase } from '../../peers/python.ts'
 import { widen } from '../blocks.ts'
-import { breakEvenText } from '../break-even.ts'
+import { breakEvenTexts } from '../break-even.ts'
 import { type Candidate, fieldOf, parseCandidate } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
@@ -35,14 +35,7 @@ export async function maskedTraining(s: Session): Promise<void> {
   await maskedTrainingOf(s, shares, SHAPE)
   const mine = s.cases.filter((c) => c.suite === SUITE)
   s.say(overview(mine))
-  for (const peer of [PYTORCH, DENSE])
-    s.say(
-      breakEvenText(
-        mine,
-        (c) => Number.parseFloat(c.at) / 100,
-        (e) => e.name.startsWith(peer),
-      ),
-    )
+  for (const text of breakEvenTexts(mine, [PYTORCH, DENSE])) s.say(text)
 }
 
 const DATA = `blocks of ${BLOCK.join(' × ')}`

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { dense } from '../../../src/node.ts'
 import { entryOf, type PythonResult, pythonPeers, type RectifiedCase } from '../../peers/python.ts'
 import { widen } from '../blocks.ts'
-import { breakEvenText } from '../break-even.ts'
+import { breakEvenTexts } from '../break-even.ts'
 import { type Candidate, fieldOf, parseCandidate } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
@@ -59,14 +59,7 @@ export async function rectifiedLayers(s: Session): Promise<void> {
   const mine = s.cases.filter((c) => c.suite.startsWith(SUITE))
   for (const suite of new Set(mine.map((c) => c.suite)))
     s.say(overview(mine.filter((c) => c.suite === suite)))
-  for (const peer of [PYTORCH, DENSE])
-    s.say(
-      breakEvenText(
-        mine,
-        (c) => Number.parseFloat(c.at) / 100,
-        (e) => e.name.startsWith(peer),
-      ),
-    )
+  for (const text of breakEvenTexts(mine, [PYTORCH, DENSE])) s.say(text)
 }
 
 export async function rectifiedLayersOf(

@@ -174,8 +174,7 @@ class Network {
     for (const { row, want, scale, bound } of this.#expected)
       for (let o = 0; o < width; o++)
         tally.add(() => `element (${row}, ${o})`, Y[row * width + o]!, want[o]!, scale[o]!, bound[o]!)
-    const missing = tally.problem === '' ? Y.findIndex(Number.isNaN) : -1
-    if (missing >= 0) tally.problem = `element ${missing} is not written`
+    tally.whole(Y)
     return tally.verdict
   }
 

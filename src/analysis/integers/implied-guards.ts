@@ -2,7 +2,7 @@
 
 import { all, conjuncts, type Expr, select } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
-import { mapSame } from '../../ir/lists.ts'
+import { mapSame, unlessSame } from '../../ir/lists.ts'
 import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'
 import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/tree.ts'
 import { isWritten, valuesIn } from '../../ir/wrapping-values.ts'
@@ -47,7 +47,7 @@ export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], s
       if (cond === undefined) return next.then
       return [cond === next.cond ? next : stmt<Stmt>({ ...next, cond })]
     })
-    return out.length === list.length && out.every((s, k) => s === list[k]) ? list : Object.freeze(out)
+    return unlessSame(list, out)
   }
   return go(body, [], under([]))
 }

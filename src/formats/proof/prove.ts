@@ -8,7 +8,7 @@ import type { Facts } from '../../analysis/integers/facts.ts'
 import { GivesUp, linear, linearKey } from '../../analysis/integers/linear.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { type Expr, int, variable } from '../../ir/expr.ts'
-import { freeVars, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
+import { mentionsAny, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { operandsOf, sourceOf } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
@@ -51,7 +51,7 @@ export function provesRange(part: FormatInstance, facts: Facts): boolean {
   ]
   return mapped.every(([extent, at]) => {
     if (extent.kind === 'var' && measured.has(extent.name)) return facts.provesOrder(int(0), at)
-    return ![...freeVars(extent)].some((v) => measured.has(v)) && facts.provesWithin(at, extent)
+    return !mentionsAny(extent, measured) && facts.provesWithin(at, extent)
   })
 }
 

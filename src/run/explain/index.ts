@@ -1,10 +1,10 @@
 /** Explanations of kernels: the model of a plan, and what a device tells and measures. `explanation.ts` says what is counted. */
 
+import { sharedArrays } from '../../backends/shared-limit.ts'
 import { placeShared } from '../../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
-import { walkStmts } from '../../ir/tree.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Command, Device, DeviceKind } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
@@ -196,12 +196,7 @@ function launchOf(
 /** What the text takes for a block. */
 function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
   if (TARGETS[targetOf({ kind: device })].reusesShared) return placeShared(launch).bytes
-  let bytes = 0
-  walkStmts(launch.body, (s) => {
-    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
-    if (s.kind === 'alloc' && length?.kind === 'const') bytes += length.value * unit(s.buffer)
-  })
-  return bytes
+  return sharedArrays(launch, unit).reduce((bytes, a) => bytes + a.bytes, 0)
 }
 
 /** Of the devices, only cuda's knows what its multiprocessors have. */

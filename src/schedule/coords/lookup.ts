@@ -19,7 +19,7 @@ import {
   not,
   select,
 } from '../../ir/expr.ts'
-import { freeVars, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentionsAny, substitute } from '../../ir/expr-tree.ts'
 import { childrenOf, type FormatInstance, type PartTree } from '../../ir/format.ts'
 import type { Query } from '../../ir/queries.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
@@ -143,7 +143,7 @@ function conditionsOf(
 ): readonly (readonly [number, readonly Expr[]])[] {
   if (tree.kind === 'leaf') return [[tree.part, outside]]
   const queries = new Set(tree.queries.map((q) => q.name))
-  const known = (e: Expr): boolean => ![...freeVars(e)].some((v) => queries.has(v))
+  const known = (e: Expr): boolean => !mentionsAny(e, queries)
   if (tree.kind === 'index')
     return tree.children.flatMap((c, k) =>
       conditionsOf(c, known(tree.index) ? [...outside, eq(tree.index, int(k))] : outside),

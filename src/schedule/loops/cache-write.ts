@@ -6,7 +6,7 @@ import { accessesOf } from '../../ir/accesses.ts'
 import { allocatedIn } from '../../ir/bindings.ts'
 import { type Found, replaceLoop } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { mentionsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { partialType, retargeted } from '../../ir/reductions.ts'
 import { alloc, store, when } from '../../ir/statement-builders.ts'
@@ -182,7 +182,7 @@ for i in 0..m
 function started(use: Use, writer: Store | Reduce): Use {
   if (writer.kind !== 'reduce' || !writer.init) return use
   const combined = new Set(use.path.flatMap((l) => (l.reduce ? [l.var] : [])))
-  const decides = (g: Expr): boolean => ![...freeVars(g)].some((v) => combined.has(v))
+  const decides = (g: Expr): boolean => !mentionsAny(g, combined)
   return { ...use, path: use.path.map((l) => (l.reduce ? l : { ...l, guards: l.guards.filter(decides) })) }
 }
 

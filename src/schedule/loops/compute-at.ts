@@ -7,13 +7,13 @@ import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
 import { allocations, type Found, loopsOf } from '../../ir/definitions.ts'
 import { type Expr, lt } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { freeVars, mentionsAny } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import { when } from '../../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, someStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
@@ -78,7 +78,7 @@ const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest
 /** The producer and the statement around the consumer's loop, in one list, in this order. */
 function findProducer(cx: Context, nest: string, at: Found): { list: Body; producer: For; consumer: Stmt } {
   let out: { list: Body; producer: For; consumer: Stmt } | undefined
-  const holds = (s: Stmt): boolean => s === at.loop || bodiesOf(s).some((b) => b.some(holds))
+  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
   const beside = new Set<string>()
   const visit = (list: Body): void => {
     const from = list.findIndex((s) => belongsTo(s, nest))
@@ -193,7 +193,7 @@ function matchLoops(
       ),
     )
     const value = values.find((v) => v !== null)
-    if (!value || [...freeVars(value)].some((v) => moving.has(v))) continue
+    if (!value || mentionsAny(value, moving)) continue
     if (values.every((v) => v === null || (v !== undefined && keyOf(v) === keyOf(value))))
       out.set(l.var, value)
   }

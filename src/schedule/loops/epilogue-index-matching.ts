@@ -14,7 +14,7 @@ import {
 } from '../../analysis/integers/linear.ts'
 import { type Digit, loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
 import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsAny, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { isSingle } from '../../ir/reductions.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
@@ -75,7 +75,7 @@ function matchSegments(
   }
   const sum = linear(substitute(read, map))
   const open = new Set(chain.flatMap((l) => (own.has(l.var) && !map.has(l.var) ? [l.var] : [])))
-  const base = keepTerms(sum, ({ term }) => ![...freeVars(term)].some((v) => open.has(v)))
+  const base = keepTerms(sum, ({ term }) => !mentionsAny(term, open))
   const rest = minus(linear(made), base)
   if (open.size === 0) return linearKey(rest) === linearKey(linear(int(0))) ? matches : undefined
   const digits = matchDigits(chain, minus(sum, base), rest)
@@ -255,7 +255,7 @@ export function checkGuards(
       else if (asked.has(conditionKey(substitute(g, map)))) continue
       else if (ranges.some((r) => impliedBelow(cx, substitute(g, map), places.get(r.var)!, r.extent)))
         continue
-      else if ([...freeVars(g)].some((v) => used.has(v)) || mentions(g, l.var))
+      else if (mentionsAny(g, used) || mentions(g, l.var))
         cx.refuse({
           code: 'not-every-element',
           message: `not every iteration of ${l.name} produces an element`,

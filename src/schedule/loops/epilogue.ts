@@ -14,7 +14,7 @@ import type { For, Stmt } from '../../ir/loops.ts'
 import { elementLoops, isSingle } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, replaceStmt, stmt } from '../../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
@@ -41,7 +41,7 @@ export interface Pair {
 /** The nest, where it stands after the statement around the loop, in one list with it. */
 export function findConsumer(cx: Context, nest: string, at: Found): Pair | undefined {
   let out: Pair | undefined
-  const holds = (s: Stmt): boolean => s === at.loop || bodiesOf(s).some((b) => b.some(holds))
+  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
   const visit = (list: Body): void => {
     const from = list.findIndex(holds)
     const places = list.flatMap((s, k) => (s.kind === 'for' && s.nest === nest ? [k] : []))

@@ -11,7 +11,7 @@ import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/acc
 import { allocatedIn } from '../../ir/bindings.ts'
 import { allocations, replaceLoop } from '../../ir/definitions.ts'
 import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
-import { freeVars, mentions, substitute, walkExpr } from '../../ir/expr-tree.ts'
+import { mentions, mentionsAny, substitute, walkExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { reductionsOf } from '../../ir/reductions.ts'
@@ -129,7 +129,7 @@ export function listOf(
   const inside: readonly Stmt[] = first < 0 ? [...path, access.stmt] : outside
   const chain = inside.every((s, k) => (k === 0 ? s === top : path[k - 1]!.body.includes(s)))
   const reduced = new Set(path.filter((l) => l.reduce).map((l) => l.var))
-  const guards = path.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => reduced.has(v))))
+  const guards = path.flatMap((l) => l.guards.filter((g) => !mentionsAny(g, reduced)))
   const others = of.shape.map((_, d) => d).filter((d) => d !== row)
   const whole = visitsAll(
     [own.index[0]!, ...others.map((d) => index[d]!)],

@@ -2,7 +2,7 @@
 
 import { type Found, findLoop } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
-import { freeVars, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentionsAny, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import {
@@ -178,7 +178,7 @@ function combineNest(
   // In their order, which is not that of the loops: some protect what the next ones read.
   const guards = inside
     .flatMap((l) => (loops.includes(l) ? l.guards : []))
-    .filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
+    .filter((g) => !mentionsAny(g, hidden))
   const innermost = (g: Expr): For => loops.findLast((l) => freeVars(g).has(l.var)) ?? loop
   const clones = loops.map(
     (l): For => ({

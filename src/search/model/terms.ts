@@ -4,7 +4,7 @@
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { mentionsAny } from '../../ir/expr-tree.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
 import { SECTOR, WARP } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
@@ -197,6 +197,6 @@ export function termsOf(
 /** Elements of what the sparse operand is stored in: the arrays whose length is a count. */
 function slotsOf(kernel: Kernel2, s: Structure): number {
   const isSparse = (b: Kernel2['buffers'][number]): boolean =>
-    b.role === 'in' && b.shape.some((e) => [...freeVars(e)].some((v) => s.counts.has(v)))
+    b.role === 'in' && b.shape.some((e) => mentionsAny(e, s.counts))
   return sum(kernel.buffers.filter(isSparse), (b) => elementsOf(b, s))
 }

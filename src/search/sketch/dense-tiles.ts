@@ -66,10 +66,7 @@ export function denseTiles(strand: Strand, of: Dealt, operands: readonly Operand
     if (whole) for (const [l, by] of tiled) requireOf(draft, l, by, around)
     const [i, j] = [outer, inner].map((l, k) => square(draft, l.var, k === 0 ? rows : cols, squares === 4))
     const [slices, step] = draft.split(sum.var, depth)
-    draft.reorder([
-      ...(lead ? [lead.var] : []),
-      ...[i!.block, j!.block, i!.thread, j!.thread, slices, step, ...i!.own, ...j!.own],
-    ])
+    draft.reorder([lead?.var, i!.block, j!.block, i!.thread, j!.thread, slices, step, ...i!.own, ...j!.own])
     draft.bind([
       ...(lead ? [[lead.var, 'block.z'] as const] : []),
       [i!.block, 'block.y'],

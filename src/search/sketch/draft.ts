@@ -67,7 +67,9 @@ export class Draft<K extends Schedulable<K>> {
   }
 
   /** Loops in a new order, as far as it is one. */
-  reorder(variables: readonly string[]): void {
+  /** Loops that there are none of are left out. */
+  reorder(of: readonly (string | undefined)[]): void {
+    const variables = of.filter((v) => v !== undefined)
     const now = loopsOf(this.loops.body).filter((l) => variables.includes(l.var))
     if (now.every((l, k) => l.var === variables[k])) return
     this.step({ kind: 'reorder', loops: variables.map((v) => ({ var: v })) })

@@ -24,8 +24,7 @@ function line(strand: Strand, { lead, outer, middle, sums }: Dealt, around: Arou
   const ahead = sums.length > 0 ? chooseAhead(strand.name, d) : undefined
   return (draft) => {
     const [blocks, thread] = draft.split(outer.var, threads)
-    const order = [...(lead ? [lead.var] : []), blocks, thread]
-    draft.reorder([...order, ...[...middle, ...sums].map((l) => l.var)])
+    draft.reorder([lead?.var, blocks, thread, ...[...middle, ...sums].map((l) => l.var)])
     draft.bind([...(lead ? [[lead.var, 'block.z'] as const] : []), [blocks, 'block.x'], [thread, 'thread.x']])
     return {
       whole: thread,
@@ -115,16 +114,8 @@ function grid(
     const [above, below] = [true, false].map((needed) =>
       inside.filter((l) => inner.needs.has(l.var) === needed).map((l) => l.var),
     )
-    const threads = [...(own === undefined ? [] : [own]), ...above!, ...(tiles ? [] : [tile]), lane]
-    draft.reorder([
-      ...(lead ? [lead.var] : []),
-      block,
-      ...(tiles ? [tile] : []),
-      ...threads,
-      ...(turn === undefined ? [] : [turn]),
-      ...below!,
-      ...(vector === undefined ? [] : [vector]),
-    ])
+    const [before, after] = tiles ? [tile, undefined] : [undefined, tile]
+    draft.reorder([lead?.var, block, before, own, ...above!, after, lane, turn, ...below!, vector])
     draft.bind([
       ...(lead ? [[lead.var, 'block.z'] as const] : []),
       [block, 'block.x'],

@@ -63,12 +63,9 @@ function segments(
     const strip = inner ? draft.split(inner.var, lanes * each) : undefined
     const [lane, vector] = strip && each > 1 ? draft.split(strip[1], each) : [strip?.[1], undefined]
     const [turns, group] = draft.split(sum.var, groups)
-    const some = (...of: (string | undefined)[]): string[] => of.filter((v) => v !== undefined)
     const innermost = sums.at(-1) === sum ? turns : sums.at(-1)!.var
     const [inside, below] = [middle, rest].map((of) => of.map((l) => l.var))
-    draft.reorder(
-      some(lead?.var, row[0], strip?.[0], row[1], ...inside!, group, lane, turns, ...below!, vector),
-    )
+    draft.reorder([lead?.var, row[0], strip?.[0], row[1], ...inside!, group, lane, turns, ...below!, vector])
     const at = (loop: string | undefined, to: ThreadAxis) => (loop === undefined ? [] : [[loop, to] as const])
     draft.bind([
       ...at(lead?.var, 'block.z'),
@@ -127,9 +124,8 @@ function features(
     const [row, turn] = shared ? draft.split(share, per) : ([share, undefined] as const)
     const [turns, strip] = draft.split(sum.var, lanes * each)
     const [lane, vector] = each > 1 ? draft.split(strip, each) : ([strip, undefined] as const)
-    const some = (...of: (string | undefined)[]): string[] => of.filter((v) => v !== undefined)
     const [inside, below] = [spatial, rest].map((of) => of.map((l) => l.var))
-    draft.reorder(some(lead?.var, blocks, row, ...inside!, turn, lane, ...below!, turns, vector))
+    draft.reorder([lead?.var, blocks, row, ...inside!, turn, lane, ...below!, turns, vector])
     draft.bind([
       ...(lead ? [[lead.var, 'block.z'] as const] : []),
       [blocks, 'block.x'],

@@ -94,7 +94,7 @@ function lanesOf(
     plan(draft) {
       const [turns, thread] = draft.split(over.var, groups * lanes)
       const [group, lane] = groups > 1 ? draft.split(thread, lanes) : [undefined, thread]
-      draft.reorder([turns, ...(group === undefined ? [] : [group]), lane, ...rest.map((l) => l.var)])
+      draft.reorder([turns, group, lane, ...rest.map((l) => l.var)])
       draft.bind([...(group === undefined ? [] : [[group, 'thread.y'] as const]), [lane, 'thread.x']])
       return {
         whole: undefined,

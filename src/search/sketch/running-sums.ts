@@ -106,7 +106,7 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions,
     const [rows, within] = row !== undefined && high > 1 ? draft.split(row, high) : [row, undefined]
     const before = rows === undefined ? [] : [...heads_.slice(0, -1), rows]
     const order = panels ? [outer, ...before] : [...before, outer]
-    draft.reorder([...order, ...sums_, ...(within === undefined ? [] : [within]), inner])
+    draft.reorder([...order, ...sums_, within, inner])
     const at = order.at(-1)!
     return {
       whole: at,

@@ -30,8 +30,7 @@ export function shareParallel(strand: Strand, { outer, inner }: Dealt, around: A
     const [blocks, group] = draft.split(all, shares)
     const strip = inner ? draft.split(inner.var, lanes * each) : undefined
     const [lane, vector] = strip && each > 1 ? draft.split(strip[1], each) : [strip?.[1], undefined]
-    const some = (...of: (string | undefined)[]): string[] => of.filter((v) => v !== undefined)
-    draft.reorder(some(blocks, strip?.[0], group, lane, one, vector))
+    draft.reorder([blocks, strip?.[0], group, lane, one, vector])
     draft.bind([
       [blocks, 'block.x'],
       ...(strip ? [[strip[0], 'block.y'] as const] : []),

@@ -2,8 +2,10 @@
  * The command queue: columns in device memory and the commands that fill them. Kernels are built from expressions, once
  * for each structure; commands are collected and run in order when something is read back.
  */
+
 import { countText } from '../../../ast/count-text.ts'
 import { fail } from '../../../ast/diagnostic.ts'
+import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import { arrayClass } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { int } from '../../../ir/expr.ts'
@@ -93,7 +95,7 @@ export class Queue {
         code: 'convert/too-large',
         message: `${label} would have ${countText(length)} elements`,
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
-        hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+        hint: FEWER_POSITIONS,
       })
     const memory = this.#pool.take(length * this.elementBytes(dtype), label)
     const column = { memory, dtype, length }

@@ -1,6 +1,8 @@
 /** Conversion's operations as generated kernels on columns in a device's memory. */
+
 import { countText } from '../../../ast/count-text.ts'
 import { fail, type Span } from '../../../ast/diagnostic.ts'
+import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
 import type { Engine } from '../../column-engine.ts'
@@ -98,7 +100,7 @@ function tooLarge(count: number, what: string, span?: Span): never {
     message: `${Number.isFinite(count) ? countText(count) : 'too many'} ${what}: more than a 32-bit position can count`,
     ...(span ? { span } : {}),
     expected: 'at most 2147483647: positions are 32-bit',
-    hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+    hint: FEWER_POSITIONS,
   })
 }
 
