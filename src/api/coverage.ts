@@ -2,8 +2,8 @@
 import { byName } from '../ast/by-name.ts'
 import { type Coverage, coverageText, withNumbers } from '../elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import type { Expr } from '../ir/expr.ts'
-import { type Instance, ofOrder } from '../ir/format.ts'
+import { all, type Expr, not } from '../ir/expr.ts'
+import { childrenOf, type Instance, ofOrder, type PartTree } from '../ir/format.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Found } from '../ir/stage1.ts'
 import { asksForValues } from '../storage/convert.ts'
@@ -19,28 +19,62 @@ const argumentsOf = (c: Coverage): readonly (number | string)[] =>
     typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value,
   )
 
-const instanceFor = remembered(
-  (c: Coverage): Instance => instanceOf(c.format, argumentsOf(c), { span: c.span }),
-)
+const instanceFor = remembered((c: Coverage): Instance => {
+  const instance = instanceOf(c.format, argumentsOf(c), { span: c.span })
+  return c.live ? { ...instance, tree: inOrder(instance.tree) } : instance
+})
+
+/** What is found in runs is in the first part whose condition holds. */
+function inOrder(tree: PartTree): PartTree {
+  if (tree.kind === 'leaf') return tree
+  if (tree.kind === 'index') return { ...tree, children: tree.children.map(inOrder) }
+  const cases = tree.cases.map(({ where, child, ...c }, k) => {
+    const before = tree.cases.slice(0, k).flatMap((x) => (x.where ? [not(x.where)] : []))
+    return { ...c, where: where && all([...before, where]), child: inOrder(child) }
+  })
+  return { ...tree, cases }
+}
+
+/** Whether each element has a part, whatever the tensor holds; else only who marks them knows. */
+export const isWhole = (c: Coverage): boolean => {
+  const isIn = (tree: PartTree): boolean =>
+    tree.kind === 'leaf' ||
+    ((tree.kind === 'index' ? tree.total : tree.cases.some((x) => !x.where)) && childrenOf(tree).every(isIn))
+  return isIn(instanceFor(c).tree)
+}
+
+/** The sets among the data that the format asks. */
+export const setsOf = (c: Coverage): readonly string[] =>
+  instanceFor(c).given.flatMap((g) => (g.kind === 'set' ? [g.name] : []))
+
+/** What decides what is stored, however arguments are called. */
+const storing = ({ parts, tree }: Instance): string =>
+  JSON.stringify([parts.map((p) => p.instance), tree], (key, x: unknown) =>
+    key === 'span' || key === 'text' || key === 'constants' ? undefined : x instanceof Map ? [...x] : x,
+  )
 
 /** Whether a run that finds these lists tells the share. */
 export const tells = ({ tensor, format, args }: Found, c: Coverage): boolean =>
   tensor === c.tensor &&
-  ofOrder(format, c.format.over.length) === c.format &&
-  args.join() === argumentsOf(c).join()
+  storing(instanceOf(ofOrder(format, c.format.over.length), args)) ===
+    storing(instanceOf(c.format, argumentsOf(c)))
 
 /** The share by the lengths of the lists that a run found. */
 export function foundShare(
-  { lists, width, slots }: Found,
-  counts: ArrayLike<number>,
+  { parts }: Found,
+  counts: readonly ArrayLike<number>[],
   elements: number,
   sizes: ReadonlyMap<string, number>,
 ): number {
   if (elements === 0) return 0
-  let listed = 0
-  const end = evaluate(lists, sizes)
-  for (let k = 0; k < end; k++) listed += Math.ceil(counts[k]! / width) * width
-  return (listed * evaluate(slots, sizes)) / elements
+  let stored = 0
+  for (const [part, { lists, width, slots }] of parts.entries()) {
+    let listed = 0
+    const end = evaluate(lists, sizes)
+    for (let k = 0; k < end; k++) listed += Math.ceil(counts[part]![k]! / width) * width
+    stored += listed * evaluate(slots, sizes)
+  }
+  return stored / elements
 }
 
 /** Whether it matters which values the tensor has. */
@@ -62,8 +96,8 @@ export function coverage(
   elements: () => CoordTensor,
   beside: Readonly<Record<string, Tensor>>,
 ): number {
-  const all = tensor.shape.reduce((a, b) => a * b, 1)
-  if (all === 0) return 0
+  const elementsInAll = tensor.shape.reduce((a, b) => a * b, 1)
+  if (elementsInAll === 0) return 0
   const instance = instanceFor(c)
   const given = byName(
     instance.given.flatMap(({ name }): [string, Tensor][] => {
@@ -76,7 +110,7 @@ export function coverage(
   const text = coverageText(c)
   const found = slots.get(text) ?? slotsOf(elements(), instance, givenFor(instance, tensor.shape, given))
   slots.set(text, found)
-  return found / all
+  return found / elementsInAll
 }
 
 const valuesOf = ({ shape, values, dtype }: Tensor): readonly (readonly [string, Tensor])[] =>

@@ -65,7 +65,7 @@ export function branchOf(
     const { axes } = source.buffers.find((b) => b.name === c.tensor)!
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })
-  const counts = findings.map((f) => f.found.counts)
+  const counts = findings.flatMap((f) => f.found.parts.map((p) => p.counts))
   const room = findings.length > 0 ? (plan.capacities ?? []).map((c) => c.counts) : []
   const commands = commandsFinding(executable, [...counts, ...room])
   return { text, compiled, executable, findings, commands, times: new CoveredTimes() }

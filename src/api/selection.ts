@@ -287,7 +287,8 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     if (isFull !== this.#full.has(branch)) this.#isNews = true
     isFull ? this.#full.add(branch) : this.#full.delete(branch)
     for (const { statistic, found, elements } of findings) {
-      const value = foundShare(found, await executable.values(found.counts), elements, params)
+      const counts = await Promise.all(found.parts.map((p) => executable.values(p.counts)))
+      const value = foundShare(found, counts, elements, params)
       if (this.#isFreed) return
       const before = this.#found.get(statistic)
       if (before?.value !== value || before.from !== from) this.#isNews = true

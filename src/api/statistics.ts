@@ -15,7 +15,7 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../storage/tensor.ts'
-import { asksValues, coverage } from './coverage.ts'
+import { asksValues, coverage, isWhole, setsOf } from './coverage.ts'
 import { residentStructure } from './resident-structure.ts'
 import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
 
@@ -137,13 +137,14 @@ export class Statistics {
   #covered(c: Coverage, asked: Var): number {
     const before = this.#coverages.get(c)
     if (before !== undefined) return before
-    const { tensors, beside } = this.#given
+    const { tensors } = this.#given
     const name = c.tensor
     const own = tensors[name] ?? this.#structures.get(name) ?? this.#random(name)
+    const beside = this.#besides(c)
     const axes = axesOfBinding(this.#kernel, name)
     // Arrays of a format are not those of the kernel's axes.
     const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
-    if (!own || own instanceof DenseOnDevice || !isOwn) {
+    if (!own || own instanceof DenseOnDevice || !isOwn || !beside) {
       // A run will tell; until then nothing is taken to be left out.
       if (!c.live) return this.#unknown(asked, name)
       this.unknown.add(asked.name)
@@ -152,6 +153,17 @@ export class Statistics {
     const found = coverage(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
     this.#coverages.set(c, found)
     return found
+  }
+
+  /** What formats take beside: of what is found in runs, masks of the kernel; nothing where those tell, or who marks, alone. */
+  #besides(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
+    const { tensors, beside } = this.#given
+    if (!c.live) return beside
+    if (!isWhole(c)) return undefined
+    const masks = setsOf(c).map((name) => [name, tensors[name] ?? this.#random(name)] as const)
+    if (!masks.every(([, t]) => t && !(t instanceof DenseOnDevice))) return undefined
+    const own = masks.map(([name, t]) => [name, elementsOf(this.#kernel, name, t!, this.sizes)] as const)
+    return { ...beside, ...byName(own) }
   }
 
   /** What binding draws where nothing is bound. */

@@ -51,6 +51,17 @@ export interface Call extends Node {
   readonly args: readonly Expr[]
   /** Of a query, what stands after `by`; at least one. */
   readonly by?: readonly Expr[] | undefined
+  /** Of `covered`, the format behind the tensor. */
+  readonly parts?: readonly AsPart[] | undefined
+}
+/** `blocks(16)`. */
+export interface FormatUse extends Node {
+  readonly format: Ident
+  readonly args: readonly Expr[]
+}
+/** `blocks(16) where (cond)`: what stands after `as`, or one of what does. */
+export interface AsPart extends FormatUse {
+  readonly where: Expr | null
 }
 export interface Unary extends Node {
   readonly kind: 'unary'

@@ -1,7 +1,7 @@
 /** Formats: descriptions of axes with maps of coordinates, and compositions of other formats. */
 
 import type { Ident, Item, Node } from './nodes-base.ts'
-import type { Element, Expr, ListName } from './nodes-exprs.ts'
+import type { Element, Expr, FormatUse, ListName } from './nodes-exprs.ts'
 import type { AxisDecl } from './nodes-kernels.ts'
 
 /** How coordinates are stored, or which of them go to which other formats. */
@@ -58,11 +58,6 @@ export interface CoordMap extends Item {
 }
 
 export type Rule = PartRule | PartitionRule | BucketRule
-/** `blocks(16)`. */
-export interface FormatUse extends Node {
-  readonly format: Ident
-  readonly args: readonly Expr[]
-}
 /** `part name = blocks(16) where (cond)`. */
 export interface PartRule extends Item {
   readonly kind: 'part'

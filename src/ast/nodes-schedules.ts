@@ -1,7 +1,6 @@
 /** Schedules and their steps: the part of the AST that says how kernels run (`nodes.ts` has the rest). */
 import type { Ident, Item, Node } from './nodes-base.ts'
-import type { Expr } from './nodes-exprs.ts'
-import type { FormatUse } from './nodes-formats.ts'
+import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Instance } from './nodes-instr.ts'
 
 export const BIND_TARGETS = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
@@ -47,9 +46,6 @@ export interface Live extends Node {
 export interface Capacity extends Node {
   readonly positions: Expr
   readonly inAll: boolean
-}
-export interface AsPart extends FormatUse {
-  readonly where: Expr | null
 }
 /** `each part of A as p { steps }`: of the parts that A is stored in, or of the nests that write A. */
 export interface EachStep extends Item {

@@ -1,8 +1,8 @@
 /** Spaces of schedules: alternatives of formats, schedules and groups of steps, and numbers with conditions. */
 import type { Ident, Item, Node } from './nodes-base.ts'
-import type { Expr } from './nodes-exprs.ts'
+import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
-import type { AsPart, ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
+import type { ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
 
 /** `space kernel.name(params) { items }`: the schedules that come of deciding what its items leave open. */
 export interface Space extends Item {

@@ -1,6 +1,6 @@
 /** Expressions as documents: parentheses only where the grammar needs them. */
 import { bracketed, commas, type Doc, group, line, nest, softline } from './layout-document.ts'
-import type { Call, Expr, For, NumberLit } from './nodes.ts'
+import type { AsPart, Call, Expr, For, FormatUse, NumberLit } from './nodes.ts'
 import { INFIX, LEVEL } from './operators.ts'
 
 function levelOf(e: Expr): number {
@@ -37,7 +37,12 @@ export function exprDoc(e: Expr): Doc {
     case 'access':
       return bracketed(`${e.buffer.name}[`, e.index.map(exprDoc), ']')
     case 'call':
-      return e.by ? queryDoc(e, e.by) : bracketed(`${e.fn.name}(`, e.args.map(exprDoc), ')')
+      if (e.by) return queryDoc(e, e.by)
+      return bracketed(
+        `${e.fn.name}(`,
+        [...e.args.map(exprDoc), ...(e.parts ? [partsDoc(e.parts)] : [])],
+        ')',
+      )
     case 'unary':
       // `-(-x)`: two signs in a row look like one.
       return e.op === 'not'
@@ -51,6 +56,14 @@ export function exprDoc(e: Expr): Doc {
       return [at(beginsWithMinus(e.value) ? LEVEL.primary : LEVEL.or, e.value), forDoc(e.each)]
   }
 }
+
+export const useDoc = ({ format, args }: FormatUse): Doc =>
+  args.length === 0 ? format.name : bracketed(`${format.name}(`, args.map(exprDoc), ')')
+export const whereDoc = (e: Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
+
+/** `part` of rules on one line, as in a schedule: `blocks(16) where (…) + rows`. */
+export const partsDoc = (parts: readonly AsPart[]): Doc =>
+  group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))
 
 /** ` for k from 1 to 2`. */
 export const forDoc = ({ name, from, to }: For): Doc => [

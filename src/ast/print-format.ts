@@ -1,19 +1,8 @@
 /** Formats: descriptions, in one order of their parts, and compositions. */
 import { type Doc, group, line, nest } from './layout-document.ts'
-import type {
-  Composition,
-  CoordMap,
-  Description,
-  Expr,
-  Format,
-  FormatParam,
-  FormatUse,
-  Rule,
-  Trivia,
-  Width,
-} from './nodes.ts'
+import type { Composition, CoordMap, Description, Format, FormatParam, Rule, Trivia, Width } from './nodes.ts'
 import type { Printer } from './print-blocks.ts'
-import { exprDoc, widthDoc } from './print-expr.ts'
+import { exprDoc, useDoc, whereDoc, widthDoc } from './print-expr.ts'
 import { axisDoc, elementText, exprs, listNames, optional, run, tuple } from './print-parts.ts'
 
 export function printFormat(p: Printer, f: Format): void {
@@ -54,9 +43,6 @@ function rules(p: Printer, list: Composition['rules']): void {
   })
 }
 
-export const useDoc = (u: FormatUse): Doc => [u.format.name, optional(exprs(u.args))]
-export const whereDoc = (e: Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
-
 function ruleHead(r: Rule): Doc {
   switch (r.kind) {
     case 'part':
@@ -80,7 +66,3 @@ export const widthsDoc = (widths: readonly Width[]): Doc =>
     const width = widthDoc(w.value, w.power)
     return k === 0 ? width : [w.doubling ? [line, '.. '] : [',', line], width]
   })
-
-/** `part` of rules on one line, as in a schedule: `blocks(16) where (…) + rows`. */
-export const partsDoc = (parts: readonly (FormatUse & { readonly where: Expr | null })[]): Doc =>
-  group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))

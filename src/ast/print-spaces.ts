@@ -13,8 +13,8 @@ import type {
   UseStep,
 } from './nodes.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
-import { exprDoc } from './print-expr.ts'
-import { partsDoc, whereDoc, widthsDoc } from './print-format.ts'
+import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
+import { widthsDoc } from './print-format.ts'
 import { exprs, optional, scheduleHead } from './print-parts.ts'
 
 /** How steps that are not of spaces alone are printed. */

@@ -1,12 +1,13 @@
 /** What share of a tensor a format stores, as conditions ask it: `covered(W, tiles(g, 64))`. */
-import { appliedName } from '../ast/applied-name.ts'
+import { appliedFormat } from '../ast/applied-name.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { constant, type Expr } from '../ir/expr.ts'
-import type { OrderedFormat } from '../ir/format.ts'
+import type { FormatParam, OrderedFormat } from '../ir/format.ts'
 import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Report } from './diagnostics.ts'
+import { composeInPlace, singleUse } from './format-expressions.ts'
 import { type FindFormat, formatArguments, forOrder } from './format-uses.ts'
 import { argumentOver, parameters } from './schedule-params.ts'
 
@@ -27,10 +28,11 @@ export interface Coverage {
 }
 
 /** As it is called where its value is given and told. */
-export const coverageText = ({ tensor, called, args }: Coverage): string =>
-  `covered(${tensor}, ${appliedName(
+export const coverageText = ({ tensor, format, called, args }: Coverage): string =>
+  `covered(${tensor}, ${appliedFormat(
     called,
-    args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? a.value : printExpr1(a))),
+    format.params,
+    args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? String(a.value) : printExpr1(a))),
   )})`
 
 /** The same with numbers in place of expressions. */
@@ -56,54 +58,38 @@ export function coverageOf(
   find: FindFormat,
   report: Report,
 ): Coverage | null {
-  const [of, as] = e.args
-  const use = as && formatUse(as)
-  if (e.by || e.args.length !== 2 || of?.kind !== 'name' || !use)
+  const [of] = e.args
+  const { parts } = e
+  if (!parts || of?.kind !== 'name')
     return report.error({
       code: 'check/statistic',
       message: 'covered is asked of a tensor and a format',
       span: e.span,
-      expected: 'the names of both, and what the format takes: covered(W, FORMAT(16))',
-      ...(as &&
-        !use && {
-          hint: 'declare several as one: format both over (i, j) { part some = FORMAT where (…) part rest = FORMAT }',
-        }),
+      expected:
+        'the names of both, and what the format takes, or several formats: covered(W, FORMAT(16) where (…) + FORMAT)',
     })
   const order = orderOf(of, kernel, report)
-  const named = find(use.format)
+  const single = singleUse(parts)
+  const made = single ? null : composeInPlace(parts, (name) => over.names.includes(name), find, report)
+  const named = single ? find(single.format) : made?.format
   const format = named && order !== null && forOrder(named, order, report)
   if (!format) return null
   if (format.over.length !== order)
     return report.error({
       code: 'check/format-over',
       message: `format ${format.name} is over (${format.over.join(', ')}), and ${of.name} has ${order} ${order === 1 ? 'dimension' : 'dimensions'}`,
-      span: use.format.span,
+      span: parts[0]!.format.span,
       expected: 'a format over as many dimensions',
     })
   const names = parameters(new Set(over.names), over.what, [], report)
-  const args = formatArguments(
-    use,
-    format,
-    (x, { kind }) => argumentOver(names, x, kind === 'real' ? 'real' : 'integer', report),
-    report,
-  )
-  return (
-    args && {
-      kind: 'covered',
-      tensor: of.name,
-      format,
-      called: use.format.name,
-      args,
-      named: of.span,
-      span: e.span,
-    }
-  )
-}
-
-/** A format with arguments; `null` of what is none. */
-function formatUse(e: Ast.Expr): Ast.FormatUse | null {
-  if (e.kind === 'name') return { format: { name: e.name, span: e.span }, args: [], span: e.span }
-  return e.kind === 'call' && !e.by ? { format: e.fn, args: e.args, span: e.span } : null
+  const number = (x: Ast.Expr, kind?: FormatParam['kind']): Expr | null =>
+    argumentOver(names, x, kind === 'real' ? 'real' : 'integer', report)
+  const args = single
+    ? formatArguments(single, format, (x, p) => number(x, p.kind), report)
+    : made!.args.map((x) => number(x))
+  if (!args?.every((a) => a !== null)) return null
+  const called = single?.format.name ?? format.name
+  return { kind: 'covered', tensor: of.name, format, called, args, named: of.span, span: e.span }
 }
 
 /** How many dimensions a tensor has. */

@@ -1,7 +1,7 @@
 /** What of the shares that conditions ask for is known when they are asked: before a run, or from the run before. */
 import type { AsStep } from '../ast/nodes.ts'
 import { isDenseChain } from '../ir/axis.ts'
-import { ofOrder } from '../ir/format.ts'
+import { type OrderedFormat, ofOrder } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Coverage } from './choice-coverage.ts'
 import type { Statistic } from './choice-names.ts'
@@ -25,10 +25,7 @@ export function knownStatistics(
   const isLive = (c: Coverage): boolean =>
     found.some(
       ([{ buffer }, { format }]) =>
-        // Of several parts each has lists of its own: their share is asked of none.
-        c.format.kind === 'format' &&
-        buffer.name === c.tensor &&
-        ofOrder(format, c.format.over.length) === c.format,
+        buffer.name === c.tensor && isAlike(ofOrder(format, c.format.over.length), c.format),
     )
   const out = new Map(statistics)
   for (const [name, s] of statistics) {
@@ -47,6 +44,17 @@ export function knownStatistics(
   }
   return out
 }
+
+/** Whether it depends on arguments alone whether both are one: what is put together in place is made anew each time. */
+const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
+  a === b ||
+  (a.kind === 'composition' &&
+    b.kind === 'composition' &&
+    a.parts.length === b.parts.length &&
+    a.parts.every((p, k) => {
+      const q = b.parts[k]!
+      return p.kind === 'part' && q.kind === 'part' && isAlike(p.use.format, q.use.format)
+    }))
 
 /** Of a schedule, and of those that it uses. */
 const liveFormats = (s: Schedule): readonly (readonly [AsStep, AppliedFormat])[] => [

@@ -169,6 +169,13 @@ export interface Found {
   readonly tensor: string
   readonly format: AnyFormat
   readonly args: readonly (number | string)[]
+  /** Each has lists of its own. */
+  readonly parts: readonly FoundPart[]
+  /** Of the step that has them found. */
+  readonly span?: Span | undefined
+}
+
+export interface FoundPart {
   /** How many coordinates are found for each list, first of all it holds. */
   readonly counts: string
   /** How many lists there are. Over sizes. */
@@ -177,8 +184,6 @@ export interface Found {
   readonly width: number
   /** Slots for values that a listed coordinate has. Over sizes. */
   readonly slots: Expr
-  /** Of the step that has them found. */
-  readonly span?: Span | undefined
 }
 
 /** Steps on the loops of a nest where a schedule names none of them, and devices have threads: the first legal ones are taken. */

@@ -74,7 +74,11 @@ describe('conditions', () => {
       ['covered(A, 3)', 'check/statistic: covered is asked of a tensor and a format [covered(A, 3)]'],
       [
         'covered(A, all + all)',
-        'check/statistic: covered is asked of a tensor and a format [covered(A, all + all)]',
+        'check/rest-not-last: this part takes everything, and nothing is left for those after it [all]',
+      ],
+      [
+        'covered(A, padded(0.5) where (i < 2) + all)',
+        'check/coordinate-type: b of format padded is an integer, and this is a real number [0.5]',
       ],
       ['covered(A by all)', 'check/statistic: covered is asked of a tensor and a format [covered(A by all)]'],
       ['covered(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],

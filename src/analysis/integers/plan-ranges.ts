@@ -38,12 +38,9 @@ export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
       span: c.span,
     })),
     // Loops go through all of a listed block, also where the tensor ends in it: nobody waits for more than can be stored.
-    ...(plan.found ?? []).map((f) => ({
-      kind: 'slots' as const,
-      name: f.tensor,
-      expr: f.slots,
-      span: f.span,
-    })),
+    ...(plan.found ?? []).flatMap(({ tensor: name, parts, span }) =>
+      parts.map(({ slots: expr }) => ({ kind: 'slots' as const, name, expr, span })),
+    ),
   ]
   for (const { expr, ...of } of counted) {
     const { over } = new Ranges(plan.buffers, box, true).of(expr, scopeOf(new Map()))

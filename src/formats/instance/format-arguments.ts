@@ -1,4 +1,5 @@
 /** Arguments of formats and compositions. */
+import { appliedFormat } from '../../ast/applied-name.ts'
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { constant, type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -122,14 +123,7 @@ export const useText = (format: Named, args: readonly (number | string)[]): stri
 
 type Named = Pick<OrderedFormat, 'name' | 'params'>
 
-/** Arguments behind a name, or, where parts are put together in place, at the places of the text that they are for. */
-function textOf(format: Named, args: readonly Expr[]): string {
-  if (args.length === 0) return format.name
-  if (/^\w+$/.test(format.name)) return `${format.name}(${args.map(argText).join(', ')})`
-  const texts = new Map(
-    format.params.flatMap((p, k) => (args[k] ? [[p.name, argText(args[k])] as const] : [])),
-  )
-  return format.name.replace(/[A-Za-z_][\w.]*(?![\w.]|\s*\()/g, (word) => texts.get(word) ?? word)
-}
+const textOf = (format: Named, args: readonly Expr[]): string =>
+  appliedFormat(format.name, format.params, args.map(argText))
 
 const argText = (e: Expr): string => (e.kind === 'const' ? String(e.value) : e.kind === 'var' ? e.name : '…')

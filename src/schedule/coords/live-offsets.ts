@@ -63,7 +63,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const counted = (isDense(axis) && axis.counted) || int(0)
   const sums = new Sums(stored, counted, named, span)
   const read = buffersRead(counted)
-  const asked = kernel.found?.find((f) => read.has(f.counts))
+  const asked = kernel.found?.find((f) => f.parts.some((p) => read.has(p.counts)))
   const last = kernel.body.findLastIndex((s) => [...writtenBy([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
   // What the lists are placed in is there before their offsets are.

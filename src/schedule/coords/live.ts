@@ -14,7 +14,7 @@ import { listedAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, FoundPart, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import type { Body1 } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
@@ -142,7 +142,7 @@ export function applyLive(
     capacities: [...(kernel.capacities ?? []), ...parts.flatMap((p) => p.built.capacity ?? [])],
     found: [
       ...(kernel.found ?? []),
-      ...parts.map((p) => ({ ...foundOf(step, tensor.name, p.format, p.built), ...at })),
+      { tensor: tensor.name, format: step.format, args: step.args, parts: parts.map(foundOf), ...at },
     ],
     defaults: [
       ...(kernel.defaults ?? []),
@@ -256,18 +256,13 @@ function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
 }
 
 /** What is left of a run behind it: how long the lists are. */
-function foundOf(
-  { format, args }: InstantiateUse,
-  tensor: string,
-  { width, outer, inner }: LiveFormat,
-  { count }: Built,
-): Found {
+function foundOf({ format: { width, outer, inner }, built: { count } }: BuiltPart): FoundPart {
   let counts = ''
   walkExpr(count, (e) => {
     if (e.kind === 'load') counts = e.buffer
   })
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
-  return { tensor, format, args, counts, lists: all(outer), width, slots: all(inner) }
+  return { counts, lists: all(outer), width, slots: all(inner) }
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {
