@@ -42,11 +42,11 @@ export class Threads {
     return rank
   }
 
-  /** Compiles what is inside of a loop, and says how to enter an iteration. */
-  inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter: (k: number) => void } {
+  /** Compiles what is inside of a loop, and says how to enter an iteration, where that is anything. */
+  inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter?: (k: number) => void } {
     const name = boundTo(loop, 'thread')
     const axis = name === undefined ? undefined : this.#axes.get(name)
-    if (name === undefined || !axis) return { inner: compile(), enter: () => {} }
+    if (name === undefined || !axis) return { inner: compile() }
     this.#around.push(name)
     const inner = compile()
     this.#around.pop()

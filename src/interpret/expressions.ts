@@ -37,10 +37,10 @@ export class Expressions {
   readonly #values = new Map<Expr, Value>()
   /** The number of the evaluation that is going on. */
   #now = 0
-  /** Which thread's registers are meant. */
-  readonly #rank: () => number
+  /** Which thread's registers are meant; `null` where one thread has all. */
+  readonly #rank: (() => number) | null
 
-  constructor(rank: () => number) {
+  constructor(rank: (() => number) | null) {
     this.#rank = rank
   }
 
@@ -75,21 +75,29 @@ export class Expressions {
     const cell = this.cell(t.buffer)
     const index = t.index.map((e) => this.of(e))
     const text = (): string => `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
-    const own = cell.buffer.scope === 'register'
+    const rank = cell.buffer.scope === 'register' ? this.#rank : null
     const outside = (k: number, d: number, n: number): never => {
       throw new InternalError(
         `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#where()})`,
       )
     }
-    const [first] = index
-    if (first && index.length === 1 && !own)
+    const [first, second] = index
+    if (first && index.length === 1 && !rank)
       return () => {
         const k = first()
         const n = cell.sizes[0]!
         return k >= 0 && k < n ? k : outside(k, 0, n)
       }
+    if (first && second && index.length === 2 && !rank)
+      return () => {
+        const { sizes } = cell
+        const i = first()
+        if (!(i >= 0 && i < sizes[0]!)) outside(i, 0, sizes[0]!)
+        const j = second()
+        return j >= 0 && j < sizes[1]! ? i * sizes[1]! + j : outside(j, 1, sizes[1]!)
+      }
     return () => {
-      let flat = own ? this.#rank() : 0
+      let flat = rank ? rank() : 0
       for (let d = 0; d < index.length; d++) {
         const k = index[d]!()
         const n = cell.sizes[d]!
@@ -97,6 +105,22 @@ export class Expressions {
         flat = flat * n + k
       }
       return flat
+    }
+  }
+
+  /** `to`: what is kept; an element that is combined in a wider type is rounded only when it is read. */
+  writer(t: Load | Store, from: Dtype, to?: Dtype): (value: number) => void {
+    const cell = this.cell(t.buffer)
+    const address = this.address(t)
+    const kept = to ?? cell.buffer.dtype
+    if (kept === 'f32')
+      return (value) => {
+        cell.data[address()] = Math.fround(value)
+      }
+    const toType = convert(from, kept)
+    return (value) => {
+      const k = address()
+      cell.data[k] = toType(value)
     }
   }
 

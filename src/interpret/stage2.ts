@@ -3,11 +3,8 @@
  * checked, and memory that nothing has written holds a poison value, so that a wrong rewrite shows.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Load } from '../ir/expr.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../ir/monoid.ts'
-import { convert } from '../ir/numeric.ts'
 import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
 import { Threads } from './bound-threads.ts'
 import { type Cell, Expressions } from './expressions.ts'
@@ -50,7 +47,7 @@ class Interpreter {
   ) {
     this.#order = order
     this.#threads = new Threads(kernel.body, order === 'threads')
-    this.#exprs = new Expressions(() => this.#threads.rank())
+    this.#exprs = new Expressions(this.#threads.count > 1 ? () => this.#threads.rank() : null)
     for (const p of kernel.params) {
       const value = params.get(p.name)
       invariant(value !== undefined, `no value for parameter ${p.name}`)
@@ -113,7 +110,7 @@ class Interpreter {
       }
       case 'store': {
         const value = this.#exprs.of(s.value)
-        const write = this.#writer(s, s.value.dtype)
+        const write = this.#exprs.writer(s, s.value.dtype)
         return this.#threads.statement(() => {
           this.#exprs.begin()
           write(value())
@@ -157,12 +154,21 @@ class Interpreter {
     const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => only?.() !== 0
     const { inner: body, enter } = this.#threads.inside(s, inside)
     const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
+    if (guards.length === 0 && !enter && !backward)
+      return () => {
+        this.#exprs.begin()
+        const n = extent()
+        for (let k = 0; k < n; k++) {
+          slot.value = k
+          body()
+        }
+      }
     return () => {
       this.#exprs.begin()
       const n = extent()
       for (let k = 0; k < n; k++) {
         slot.value = backward ? n - 1 - k : k
-        enter(k)
+        enter?.(k)
         this.#exprs.begin()
         if (holds()) body()
       }
@@ -184,7 +190,7 @@ class Interpreter {
   #identity(s: Reduce): Action {
     const writes = s.targets.map((t, k) => {
       const value = this.#exprs.of(s.reducer.identity[k]!)
-      const write = this.#writer(t, s.reducer.identity[k]!.dtype)
+      const write = this.#exprs.writer(t, s.reducer.identity[k]!.dtype)
       return (): void => {
         this.#exprs.begin()
         write(value())
@@ -213,7 +219,7 @@ class Interpreter {
     ])
     const results = reducer.result.map((e) => this.#exprs.of(e, operands))
     const writes = s.targets.map((t, k) =>
-      this.#writer(t, reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
+      this.#exprs.writer(t, reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
     )
     const one =
       old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
@@ -249,9 +255,12 @@ class Interpreter {
     const together = s.atomic && scatters(s, path) ? [] : path.filter((l) => l.reduce)
     const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
     const combine = this.#threads.reached(together, inRegisters, update)
+    const [value] = values
+    const [operand] = right
     const action = (): void => {
       this.#exprs.begin()
-      for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
+      if (one) operand!.value = value!()
+      else for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
       combine()
     }
     const own = this.#threads.statement(action, inRegisters)
@@ -284,17 +293,5 @@ class Interpreter {
     const cell: Cell = { buffer, sizes, data: [] }
     this.#exprs.declare(cell)
     return cell
-  }
-
-  /** `to`: what is kept; an element that is combined in a wider type is rounded only when it is read. */
-  #writer(t: Load | Store, from: Dtype, to?: Dtype): (value: number) => void {
-    const cell = this.#exprs.cell(t.buffer)
-    const address = this.#exprs.address(t)
-    const kept = to ?? cell.buffer.dtype
-    const toType = convert(from, kept)
-    return (value) => {
-      const k = address()
-      cell.data[k] = toType(value)
-    }
   }
 }
