@@ -23,9 +23,16 @@ function roundBits(x: number, fraction: number, low: number, high: number): numb
 }
 
 /** The f16 bit pattern nearest to a double. */
-export const toF16 = (x: number): number => roundBits(x, 10, -14, 15)
+export function toF16(x: number): number {
+  // Most doubles are numbers of f32, which take no powers.
+  f32[0] = x
+  return f32[0] === x ? f32BitsToF16(words[0]!) : roundBits(x, 10, -14, 15)
+}
 /** The bf16 bit pattern nearest to a double. */
-export const toBf16 = (x: number): number => roundBits(x, 7, -126, 127)
+export function toBf16(x: number): number {
+  f32[0] = x
+  return f32[0] === x ? f32BitsToBf16(words[0]!) : roundBits(x, 7, -126, 127)
+}
 
 let table: Uint32Array | undefined
 /** The f32 bits of each f16 pattern. */
