@@ -9,6 +9,7 @@ import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instr.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
+import { remembered } from '../../ir/remembered.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import { notInRuns } from '../aligned-runs.ts'
 import type { Facts } from '../integers/facts.ts'
@@ -242,6 +243,19 @@ export const MAPPED_BYTES = 16
 
 /** Whether a memory keeps runs of elements of the last dimension together. */
 function runsIn(m: Memory, run: number): boolean {
+  const known = runLengths(m)
+  let holds = known.get(run)
+  if (holds === undefined) {
+    holds = standTogether(m, run)
+    known.set(run, holds)
+  }
+  return holds
+}
+
+/** By the length of runs, of a memory: every element is tried, once. */
+const runLengths = remembered((_: Memory) => new Map<number, boolean>())
+
+function standTogether(m: Memory, run: number): boolean {
   const { address, shape } = m
   if (!address || shape.at(-1)! % run !== 0 || m.size % run !== 0) return false
   const total = shape.reduce((x, y) => x * y, 1)
