@@ -4,6 +4,7 @@
  */
 import { inPass, unreachable } from '../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
+import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Observer, PASSES } from '../lower/pipeline.ts'
 import type { CompilationStage, StageObserver } from '../run/compile.ts'
@@ -21,6 +22,12 @@ export const verifyStages: StageObserver = (program, at) => {
   )
 }
 
+/** Most passes leave most kernels as they are. */
+const verified2 = remembered((kernel: Kernel2) => {
+  verify2(kernel)
+  return true
+})
+
 /** The same, naming the invariant alone, to observe a single lowering. @throws InternalError */
 export const verifyPass: Observer = (pass, result) => verifyStage(result, pass)
 
@@ -35,7 +42,7 @@ export function verifyStage(program: Kernel1 | Kernel2 | Plan, pass?: string): v
       verify1(program)
       break
     case 2:
-      verify2(program)
+      verified2(program)
       break
     case 3: {
       // Each pass stands for what it reaches and for all before it.
