@@ -1,5 +1,5 @@
 /** Text of several files → a program. Reading is the caller's: this runs in a browser as well. */
-import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
+import { type Diagnostic, fail, type Source, type Span, SptError, withSources } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
 import { Latest } from './latest.ts'
 import { link } from './link.ts'
@@ -134,19 +134,21 @@ async function filesFrom(
       for (const i of file.imports) {
         const target = resolvePath(path, i.path.value)
         if (seen.has(target)) continue
-        if (seen.size === MAX_FILES) throw withSources(tooMany(i.path), sources)
+        if (seen.size === MAX_FILES) withSources({ sources }, () => tooMany(i.path))
         seen.add(target)
         next.push({ path: target, span: i.path.span })
       }
     }
     wave = next
   }
-  if (problems.length > 0) throw withSources(new SptError(problems), sources)
-  return { files, sources }
+  return withSources({ sources }, () => {
+    if (problems.length > 0) throw new SptError(problems)
+    return { files, sources }
+  })
 }
 
-const tooMany = ({ value, span }: File['imports'][number]['path']): SptError =>
-  new SptError({
+const tooMany = ({ value, span }: File['imports'][number]['path']): never =>
+  fail({
     code: 'import/too-many-files',
     message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
     span,
@@ -186,21 +188,14 @@ const hintFor = (path: string): string =>
     ? `what begins with ${PACKAGE} is in the package; a folder of that name is ./${PACKAGE}`
     : 'paths are relative to the importing file'
 
-function withSources(error: SptError, sources: ReadonlyMap<string, Source>): SptError {
-  error.sources ??= sources
-  return error
-}
-
 function alone(source: Source, memory: Memory): Program {
   const sources = new Map([[source.name, source]])
-  try {
+  return withSources({ sources }, () => {
     const file = memory.parsed(source)
     const [first] = file.imports
     if (first) refuseImport(first.path.value, first.span)
     return linked(source.name, new Map([[source.name, file]]), sources)
-  } catch (e) {
-    throw e instanceof SptError ? withSources(e, sources) : e
-  }
+  })
 }
 
 /** Files in a folder and of the package, and no others, by their paths alone: a reader may follow links and redirections. */
@@ -230,10 +225,5 @@ export function refuseImport(path: string, span?: Span): never {
   })
 }
 
-function linked(entry: string, files: Loaded['files'], sources: Loaded['sources']): Program {
-  try {
-    return link(entry, files, sources)
-  } catch (e) {
-    throw e instanceof SptError ? withSources(e, sources) : e
-  }
-}
+const linked = (entry: string, files: Loaded['files'], sources: Loaded['sources']): Program =>
+  withSources({ sources }, () => link(entry, files, sources))
