@@ -152,6 +152,14 @@ export interface FillFactor {
   readonly loads: readonly { readonly tensor: string; readonly by: readonly (number | null)[] }[]
 }
 
+/** What a step passes over where a tensor has its fill value 0, though the kernel as written multiplies it there. */
+export interface PassedOver {
+  /** The step, for messages. */
+  readonly by: string
+  readonly tensor: string
+  readonly factors: readonly FillFactor[]
+}
+
 /** Room for what is found in a run: where a list has more than `capacity` groups of `width`, none of those is written or read. */
 export interface Capacity {
   readonly axis: string
@@ -209,5 +217,7 @@ export interface Kernel1 {
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
   readonly found?: readonly Found[] | undefined
+  /** By steps that leave the tensor as it is. */
+  readonly passedOver?: readonly PassedOver[] | undefined
   readonly span?: Span | undefined
 }

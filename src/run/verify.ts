@@ -21,7 +21,7 @@ export interface Verification {
   /** Largest |x - r| / max(|r|, scale of r), over all outputs; the scale is the root mean square. */
   readonly maxRelativeError: number
   readonly maxAbsoluteError: number
-  /** What is wrong, for people: one line an output that disagrees. */
+  /** What is wrong, for people: one line an output that disagrees, and what may have led to it where that is known. */
   readonly problems: readonly string[]
   /**
    * Elements that were not compared: a comparison, `floor` or cast on the way had operands within their rounding errors of
@@ -73,6 +73,7 @@ export async function verifyAgainst(
   let relative = 0
   let absolute = 0
   let undecided = 0
+  let isStrange = false
   const problems: string[] = []
   const places: Place[] = []
   for (const [name, want] of Object.entries(expected.buffers)) {
@@ -81,9 +82,12 @@ export async function verifyAgainst(
     relative = Math.max(relative, c.relative)
     absolute = Math.max(absolute, c.absolute)
     undecided += c.undecided
-    if (c.problem) problems.push(c.strange ? withCause(c.problem, bound) : c.problem)
+    if (c.problem) problems.push(c.problem)
+    isStrange ||= c.strange === true
     if (c.element !== undefined) places.push({ buffer: name, element: c.element })
   }
+  const cause = isStrange ? factorsNotFinite(bound) : undefined
+  if (cause) problems.push(cause)
   const fault = problems.length > 0 ? reducerFault(source, bound, sampled, places) : null
   if (fault) problems.push(fault)
   return {
@@ -96,11 +100,6 @@ export async function verifyAgainst(
     sampled,
     runTime,
   }
-}
-
-function withCause(problem: string, bound: Bound): string {
-  const cause = factorsNotFinite(bound)
-  return cause ? `${problem}; ${cause}` : problem
 }
 
 /** Which elements of an output the reference computed, in order; `null`: all of them. */

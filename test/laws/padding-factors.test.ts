@@ -76,9 +76,7 @@ test.each([
     if (problems.length === 0) seen.same++
     else {
       seen.told++
-      expect(problems.join(), format.name).toMatch(
-        /differs from the coordinates that A holds by products of 0 and/,
-      )
+      expect(problems.join(), format.name).toMatch(/takes 0 times .*, where A holds nothing, for 0/)
     }
     executable.free()
   }
@@ -100,4 +98,66 @@ test('new values are looked at, too', () => {
   const bindWith = (x: number) => bindInputs(c.kernel, { tensors: { A, B: dense(x) }, params: { m, n, d } })
   expect(() => bindWith(Number.NaN)).toThrow('B[3, 1] is NaN')
   expect(() => withValues(bindWith(1), 'B', dense(Number.NaN))).toThrow('B[3, 1] is NaN')
+})
+
+const product = (statement: string): string => `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer M: f32[i, j] in
+  buffer B: f32[i, j] in
+  buffer S: f32[i, j] local
+  buffer y: f32[i] out
+  iterate score [i, j] as SS { S[i, j] = B[i, j] + 1.0 }
+  iterate sum [i, j] as SR { ${statement} }
+}`
+
+test.each([
+  ['y[i] += M[i, j] * S[i, j]', true],
+  ['y[i] += M[i, j] * B[i, j]', true],
+  ['if (M[i, j] != 0.0) { y[i] += M[i, j] * B[i, j] }', false],
+  ['y[i] += select(M[i, j] != 0.0, M[i, j] * S[i, j], 0.0)', false],
+])('what is found in runs, or masks, of %s', async (statement, multiplies) => {
+  const device = createCpuDevice()
+  const source = parseProgram(product(statement)).kernel().compilation
+  const wide = (values: readonly number[]): Tensor => ({
+    kind: 'dense',
+    shape: [m, n],
+    values: Float32Array.from({ length: m * n }, (_, e) => values[e] ?? (e % 5 === 0 ? 2 : 0)),
+    dtype: 'f32',
+  })
+  const steps = [...pool.standard, null]
+    .filter((f) => !f || (f.kind !== 'family' && f.over.length === 2))
+    .map((format) => (c: typeof source) => {
+      if (!format) return c.onCoords({ kind: 'mask', nest: 'sum', buffer: 'M' })
+      const args = argumentsFor(new Choices([]), format)
+      return c.onCoords({ kind: 'as', buffer: 'M', format, args, live: 'live in place' })
+    })
+  const seen = { live: 0, mask: 0 }
+  for (const step of steps) {
+    let c: typeof source
+    try {
+      c = step(source)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      continue
+    }
+    for (const strange of [1, Number.NaN, Number.POSITIVE_INFINITY]) {
+      const tensors = { M: wide([]), B: wide([1, strange]) }
+      const executable = await Executable.create(
+        await compileOn(device, c.plan),
+        bindInputs(c.kernel, { tensors, params: { m, n } }),
+      )
+      const { problems } = await verify(source.source, executable)
+      executable.free()
+      if (!multiplies || strange === 1) expect(problems).toEqual([])
+      if (problems.length === 0) continue
+      expect(problems.join()).toMatch(/^y\[0\] is .* the reference has NaN/)
+      expect(problems[1]).toMatch(
+        /^(\w+(\(.*\))? live|mask sum by M) takes 0 times [BS]\[i.*, j.*\], where M holds nothing, for 0/,
+      )
+      seen[problems[1]!.startsWith('mask') ? 'mask' : 'live']++
+    }
+  }
+  if (multiplies) expect(seen.live).toBeGreaterThan(5)
+  expect(seen.mask).toBe(multiplies ? 2 : 0)
 })

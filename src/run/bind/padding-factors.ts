@@ -118,20 +118,30 @@ function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Elem
   return undefined
 }
 
-/** Which factor may have made a result not finite, for people; nothing where all that is bound is finite. */
-export function factorsNotFinite(bound: Bound): string | undefined {
-  for (const r of bound.kernel.reformats)
-    for (const f of r.factors ?? []) {
+/**
+ * Which factor of 0 may have made a result not finite, or the reference's, and what to do, for people; nothing where all that is
+ * bound is finite.
+ */
+export function factorsNotFinite({ kernel, dense }: Bound): string | undefined {
+  const passed = [
+    ...kernel.reformats.map((r) => ({
+      by: r.format,
+      tensor: r.named ?? 'its tensor',
+      factors: r.factors ?? [],
+    })),
+    ...(kernel.passedOver ?? []),
+  ]
+  for (const { by, tensor, factors } of passed)
+    for (const f of factors) {
       const found = f.loads.flatMap(({ tensor }) => {
-        const t = bound.dense.get(tensor)
+        const t = dense.get(tensor)
         const at = t && notFinite(t, 0, null)
         return at ? [`${tensor}[${at.index.join(', ')}] is ${at.value}`] : []
       })
-      const what = found.length > 0 ? found.join(', ') : undefined
       // What is computed on the way is not looked at.
-      const known = f.element && f.loads.every(({ tensor }) => bound.dense.has(tensor))
-      if (what === undefined && known) continue
-      return `${r.format} differs from the coordinates that ${r.named ?? 'its tensor'} holds by products of 0 and ${f.text}, which must be finite${what ? `: ${what}` : ''}`
+      if (found.length === 0 && f.element && f.loads.every(({ tensor }) => dense.has(tensor))) continue
+      const what = found.length > 0 ? `${found.join(', ')}, and ` : ''
+      return `${by} takes 0 times ${f.text}, where ${tensor} holds nothing, for 0: ${what}0 times NaN or infinity is NaN; an if or a select that asks ${tensor} leaves out what is not to count`
     }
   return undefined
 }

@@ -12,16 +12,15 @@ import { isRecord } from '../../ast/expect-argument.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import { denseAxis, hasHoles, namesOfAxis, repeats, type StoredAxis, sizesOfAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
-import { isFloat } from '../../ir/dtype.ts'
 import type { Const, Expr } from '../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { AnyFormat, FormatInstance, Table } from '../../ir/format.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
-import { printExpr1 } from '../../ir/print-stage1.ts'
-import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import * as arg from '../arguments.ts'
 import { blocks } from './as-examples.ts'
 import { Views, withAttached } from './attached-axes.ts'
+import { fillFactor } from './fill-factors.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
@@ -29,9 +28,9 @@ import { applyLive } from './live.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from './masked-statements.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './own-axes.ts'
-import { checkPadding, type Factor, padsWithFill } from './padding.ts'
+import { checkPadding, padsWithFill } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
-import { checkGiven, originOf, takenNames } from './taken-names.ts'
+import { checkGiven, takenNames } from './taken-names.ts'
 import {
   checkChildren,
   chosenAxes,
@@ -82,7 +81,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     at,
   }
   const padding = checkPadding(kernel, split)
-  const factors = padding.factors.map((f) => fillFactor(kernel, split, f))
+  const factors = padding.factors.map((f) => fillFactor(kernel, over, f))
   const tables = tablesOf(split, unused)
   const locals: Locals = new Map()
   const masked = { ...kernel, body: maskedBody(kernel.body, padding.masked) }
@@ -123,21 +122,6 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     reformats: [...kernel.reformats, reformat],
   }
   return withKinds(next, [...fresh, ...views], instance.text, at)
-}
-
-/** A factor as what is bound is checked for. */
-function fillFactor(kernel: Kernel1, { over }: Split, { factor, iters }: Factor): FillFactor {
-  const loads: FillFactor['loads'][number][] = []
-  const dimension = (e: Expr): number | null => {
-    const axis = e.kind === 'var' ? iters.get(e.name) : undefined
-    const k = over.findIndex((a) => a.name === axis)
-    return k < 0 ? null : k
-  }
-  walkExpr(factor, (x) => {
-    if (x.kind === 'load' && isFloat(x.dtype))
-      loads.push({ tensor: originOf(kernel, x.buffer), by: x.index.map(dimension) })
-  })
-  return { text: printExpr1(factor), element: factor.kind === 'load', loads }
 }
 
 function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {

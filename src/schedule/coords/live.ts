@@ -17,6 +17,7 @@ import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, FoundPart, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import type { Body1 } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
+import { fillFactor } from './fill-factors.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
@@ -82,7 +83,7 @@ export function applyLive(
   }
   const buffers = splitBuffers(readers, over, leaving, instance, unused, at)
   const views = new Views(unused)
-  checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
+  const padding = checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
   const start = buffer.axes.indexOf(over[0]!.name)
   checkParts(divided, { kernel: readers, buffer, start, over, leaving, text }, at)
   const parts = divided.parts.map((p, k): BuiltPart => {
@@ -143,6 +144,14 @@ export function applyLive(
     found: [
       ...(kernel.found ?? []),
       { tensor: tensor.name, format: step.format, args: step.args, parts: parts.map(foundOf), ...at },
+    ],
+    passedOver: [
+      ...(kernel.passedOver ?? []),
+      {
+        by: `${text} live`,
+        tensor: tensor.name,
+        factors: padding.factors.map((f) => fillFactor(readers, over, f)),
+      },
     ],
     defaults: [
       ...(kernel.defaults ?? []),

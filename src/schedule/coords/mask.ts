@@ -10,6 +10,7 @@ import { print1 } from '../../ir/print-stage1.ts'
 import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { when1 } from '../../ir/stage1-builders.ts'
 import * as arg from '../arguments.ts'
+import { factorsOf } from './fill-factors.ts'
 import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
 import { coordPrimitive } from './primitive.ts'
 
@@ -49,7 +50,16 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     })
   const held = differs(load(mask.name, found.index, mask.dtype), mask.fill)
   const by: Iteration = { ...it, body: [when1(held, it.body, [], step.span)] }
-  return { ...kernel, body: replaceIteration(kernel.body, it, by) }
+  const passedOver = {
+    by: `mask ${step.nest} by ${mask.name}`,
+    tensor: mask.name,
+    factors: factorsOf(kernel, mask),
+  }
+  return {
+    ...kernel,
+    body: replaceIteration(kernel.body, it, by),
+    passedOver: [...(kernel.passedOver ?? []), passedOver],
+  }
 }
 
 export const mask = coordPrimitive({
