@@ -14,12 +14,15 @@ export type TraceStep =
       readonly format: string
       readonly args: readonly (number | string)[]
       readonly live?: 'live' | 'live in place' | undefined
-      readonly capacity?: Expr | undefined
-      readonly total?: Expr | undefined
+      readonly capacity?: Expr | readonly Expr[] | undefined
+      readonly total?: Expr | readonly Expr[] | undefined
       readonly for?: readonly string[] | undefined
     }
   | { readonly kind: 'coords'; readonly step: object }
   | { readonly kind: 'loops'; readonly step: LoopStep }
+
+const roomText = (x: Expr | readonly Expr[]): string =>
+  'kind' in x ? printExpr1(x) : `(${x.map((e) => printExpr1(e)).join(', ')})`
 
 /** As the language writes them. */
 export const printedSteps = (c: Compilation): string[] => c.inOrder(printedCoordSteps(c), c.printedLoopSteps)
@@ -31,8 +34,8 @@ export function printedCoordSteps(c: Compilation): string[] {
     if (s.kind !== 'as') return printCoordStep(s)
     // What is found in each run is no format of the kernel's.
     const format = s.live ? useText(s.format, s.args) : c.kernel.reformats[applied++]!.format
-    const capacity = s.capacity ? ` capacity ${printExpr1(s.capacity)}` : ''
-    const total = s.total ? ` capacity ${printExpr1(s.total)} in all` : ''
+    const capacity = s.capacity ? ` capacity ${roomText(s.capacity)}` : ''
+    const total = s.total ? ` capacity ${roomText(s.total)} in all` : ''
     const carried = s.for?.length ? ` for ${s.for.join(', ')}` : ''
     return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}${total}${carried}` : ''}`
   })

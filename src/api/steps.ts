@@ -23,6 +23,8 @@ type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = 
   readonly [W in keyof L]: (...args: Parameters<L[W]['given']>) => K
 }
 
+type Room = number | string | Expr
+
 export interface Steps<K>
   extends Methods<typeof LOOP_STEPS, K>,
     Methods<Pick<typeof COORD_STEPS, 'attach' | 'mask' | 'drop'>, K> {}
@@ -56,7 +58,7 @@ export abstract class Steps<K> extends Sourced {
    * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
    * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`); with
    * `{ inPlace: false }` the format's positions have them (`A as FORMAT live`). Arguments as in
-   * `as`, and `{ capacity }` after them: how many positions there is room for in each list, a number or over sizes (`'n / 2'`); `{ total }`: in all of them, which
+   * `as`, and `{ capacity }` after them: how many positions there is room for in each list, a number or over sizes (`'n / 2'`), of several parts a list of one for each; `{ total }`: in all of them, which
    * lie one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
@@ -68,8 +70,8 @@ export abstract class Steps<K> extends Sourced {
       | number
       | string
       | {
-          readonly capacity?: number | string | Expr
-          readonly total?: number | string | Expr
+          readonly capacity?: Room | readonly Room[]
+          readonly total?: Room | readonly Room[]
           readonly for?: readonly string[]
           readonly inPlace?: boolean
         }
@@ -81,7 +83,9 @@ export abstract class Steps<K> extends Sourced {
     expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
     const { inPlace = true, ...room } = options
     expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
-    for (const [name, n] of Object.entries(room))
+    for (const [name, n] of Object.entries(room).flatMap(([name, x]) =>
+      [x].flat().map((n) => [name, n] as const),
+    ))
       expectArgument(
         typeof n !== 'number' || (Number.isInteger(n) && n >= 0 && n < 2 ** 31),
         `${name} of live`,
@@ -89,7 +93,9 @@ export abstract class Steps<K> extends Sourced {
         'an integer from 0 to 2147483647, or an expression over sizes as a text',
       )
     const given = Object.entries(room).flatMap(([name, x]) =>
-      x === undefined ? [] : [[name, this.#room(x)] as const],
+      x === undefined
+        ? []
+        : [[name, Array.isArray(x) && name !== 'for' ? x.map((e) => this.#room(e)) : this.#room(x)] as const],
     )
     const numbers = (isGiven ? args.slice(0, -1) : args) as readonly (number | string)[]
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)

@@ -44,7 +44,8 @@ export interface Live extends Node {
 }
 /** The positions that there is room for in each list, or `in all` of them where they lie one after the other. */
 export interface Capacity extends Node {
-  readonly positions: Expr
+  /** Of each part; one alone is for all parts. */
+  readonly positions: readonly Expr[]
   readonly inAll: boolean
 }
 /** `each part of A as p { steps }`: of the parts that A is stored in, or of the nests that write A. */

@@ -175,7 +175,7 @@ function stepDoc(s: Step): Doc {
         partsDoc(s.parts),
         s.live ? ' live' : '',
         s.live?.inPlace ? ' in place' : '',
-        s.live?.capacity ? [' capacity ', exprDoc(s.live.capacity.positions)] : '',
+        s.live?.capacity ? [' capacity ', values(s.live.capacity.positions)] : '',
         s.live?.capacity?.inAll ? ' in all' : '',
         s.live?.carried.length ? ` for ${s.live.carried.map((it) => it.name).join(', ')}` : '',
       ]

@@ -74,7 +74,7 @@ export class StepWalk {
     }
     this.#checkBuffer(step.buffer, parts)
     if (step.kind === 'as') this.#apply(step, parts)
-    if (step.kind === 'as' && step.live?.capacity) this.#ofSizes(step.live.capacity.positions, parts)
+    if (step.kind === 'as') for (const e of step.live?.capacity?.positions ?? []) this.#ofSizes(e, parts)
     if (step.kind === 'each') this.#each(step, parts)
   }
 

@@ -184,6 +184,10 @@ export interface Found {
 }
 
 export interface FoundPart {
+  /** Its format: `bsr(2)`. */
+  readonly text: string
+  /** The axis of which each list has so many positions as it has. */
+  readonly axis: string
   /** How many coordinates are found for each list, first of all it holds. */
   readonly counts: string
   /** How many lists there are. Over sizes. */

@@ -12,19 +12,22 @@ export const isOverflow = (e: unknown): boolean => e instanceof SptError && e.di
 
 /** What is wrong with the lists of a run, by their counts, if anything. */
 export async function overflow(
-  { name, capacities = [] }: Plan,
+  { name, capacities = [], found = [] }: Plan,
   values: (counts: string) => Promise<ValueArray>,
   sizes: ReadonlyMap<string, number>,
 ): Promise<SptError | undefined> {
   for (const c of capacities) {
-    const error = overflowOf(name, c, await values(c.counts), sizes)
+    const [part] = found.flatMap(({ tensor, parts }) =>
+      parts.flatMap((p) => (parts.length > 1 && p.axis === c.axis ? [`${p.text} of ${tensor}`] : [])),
+    )
+    const error = overflowOf({ name, part }, c, await values(c.counts), sizes)
     if (error) return error
   }
   return undefined
 }
 
 function overflowOf(
-  kernel: string,
+  { name, part }: { readonly name: string; readonly part: string | undefined },
   { axis, width, capacity, span }: Capacity,
   counts: ValueArray,
   sizes: ReadonlyMap<string, number>,
@@ -36,9 +39,9 @@ function overflowOf(
   if (positions <= room) return undefined
   return new SptError({
     code: CODE,
-    message: `${kernel} found ${positions} positions of ${axis}, and there is room for ${room} (${printExpr1(capacity)})`,
+    message: `${name} found ${positions} positions of ${axis}${part ? `, which is of ${part}` : ''}, and there is room for ${room} (${printExpr1(capacity)})`,
     ...(span && { span }),
     expected: `a capacity of at least ${positions}`,
-    hint: 'give more after `capacity`, or leave it out: then there is room for all that there could be',
+    hint: `give more after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: then there is room for all that there could be`,
   })
 }

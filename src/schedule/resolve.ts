@@ -16,7 +16,7 @@ import { NestNames, nestsWriting } from './nest-names.ts'
 import { PartNames, type Program, plainNames } from './part-names.ts'
 import { partsOf } from './parts.ts'
 import { endsCoordinates, LOOP_STEPS } from './primitives.ts'
-import { arithmetic, integer, overSizes } from './step-arguments.ts'
+import { arithmetic, integer, roomOf } from './step-arguments.ts'
 import { type Env, fieldsOf } from './step-fields.ts'
 import { parametersOf, withParameters } from './step-parameters.ts'
 import type { LoopStep } from './steps.ts'
@@ -239,6 +239,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
   switch (step.kind) {
     case 'as': {
       early('as')
+      const room = step.live?.capacity
       const { format, args } = env.schedule.formats.get(step)!
       const values = args.map((a, k) =>
         typeof a === 'string'
@@ -258,14 +259,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             ...(step.live
               ? { live: step.live.inPlace ? ('live in place' as const) : ('live' as const) }
               : {}),
-            ...(step.live?.capacity
-              ? {
-                  [step.live.capacity.inAll ? 'total' : 'capacity']: overSizes(
-                    step.live.capacity.positions,
-                    env,
-                  ),
-                }
-              : {}),
+            ...(room ? { [room.inAll ? 'total' : 'capacity']: roomOf(room.positions, env) } : {}),
             ...(step.live?.carried.length ? { for: step.live.carried.map((it) => names.nest(it)) } : {}),
             span,
           },

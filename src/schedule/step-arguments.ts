@@ -79,6 +79,12 @@ export function overSizes(e: Ast.Expr, known: Known): Expr {
   }
 }
 
+/** Room for what is found: one for all parts is no list. */
+export function roomOf(positions: readonly Ast.Expr[], known: Known): Expr | readonly Expr[] {
+  const all = positions.map((e) => overSizes(e, known))
+  return all.length === 1 ? all[0]! : all
+}
+
 /** Whether an expression is a floating-point number as written. */
 function isFraction(e: Ast.Expr): boolean {
   switch (e.kind) {

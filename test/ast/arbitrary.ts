@@ -140,6 +140,22 @@ export const { expr, item, access } = fc.letrec<{ expr: ast.Expr; item: ast.Expr
           by: rarely(fc.array(tie('item'), { minLength: 1, maxLength: 2 }), undefined),
         })
         .map(({ by, ...e }): ast.Expr => ({ kind: 'call', ...e, ...(by && { by }), span })),
+      fc
+        .record({
+          of: name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
+          parts: fc.array(
+            fc.record({
+              format: ident,
+              args: fc.array(tie('expr'), { maxLength: 2 }),
+              where: fc.option(tie('expr')),
+              span: fc.constant(span),
+            }),
+            { minLength: 1, maxLength: 2 },
+          ),
+        })
+        .map(({ of, parts }): ast.Expr => {
+          return { kind: 'call', fn: { name: 'covered', span }, args: [of], parts, span }
+        }),
       tie('access'),
     ),
   }),
@@ -456,7 +472,13 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
       live: fc.option(
         fc.record({
           inPlace: fc.boolean(),
-          capacity: fc.option(fc.record({ positions: expr, inAll: fc.boolean(), span: fc.constant(span) })),
+          capacity: fc.option(
+            fc.record({
+              positions: fc.array(expr, { minLength: 1, maxLength: 3 }),
+              inAll: fc.boolean(),
+              span: fc.constant(span),
+            }),
+          ),
           carried: fc.array(ident, { maxLength: 3 }),
           span: fc.constant(span),
         }),

@@ -5,6 +5,8 @@ import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
 import { coords } from '../../src/api/tensors.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import type { Found } from '../../src/ir/stage1.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
@@ -132,8 +134,9 @@ function composed(c: Choices): Composed {
   }
 }
 
-const compiled = (s: Composed, how: string): Compilation =>
-  parseProgram(`${s.text}\nschedule product.s { A as ${s.format} ${how} }`).kernel().schedule('s').compilation
+const scheduled = (s: Composed, how: string) =>
+  parseProgram(`${s.text}\nschedule product.s { A as ${s.format} ${how} }`).kernel().schedule('s')
+const compiled = (s: Composed, how: string): Compilation => scheduled(s, how).compilation
 
 const property = (usual: number, law: (s: Composed, c: Choices) => Promise<void> | void) =>
   fc.assert(
@@ -149,16 +152,18 @@ const property = (usual: number, law: (s: Composed, c: Choices) => Promise<void>
     parameters(usual),
   )
 
-const WAYS = [
+const waysOf = ({ parts }: Composed) => [
   'live in place',
   'live',
   'live in place capacity m + k',
   'live capacity 3 * m * k + m + k in all',
+  `live in place capacity (${parts.map((_, x) => `m + k + ${x}`).join(', ')})`,
+  `live capacity (${parts.map((_, x) => `m * k + m + k + ${x}`).join(', ')}) in all`,
 ]
 
 test(
   'results are what the reference computes, on every stage and the cpu',
-  () => property(10, (s, c) => agreeOnAll(compiled(s, c.pick(WAYS)), s.inputs)),
+  () => property(10, (s, c) => agreeOnAll(compiled(s, c.pick(waysOf(s))), s.inputs)),
   3_600_000,
 )
 
@@ -166,10 +171,38 @@ test(
   'and on webgpu',
   () =>
     property(2, async (s, choices) => {
-      const c = compiled(s, choices.pick(WAYS))
+      const c = compiled(s, choices.pick(waysOf(s)))
       const bound = bindInputs(c.kernel, s.inputs)
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
       expect(await agreeOnDevice(webgpu, c, bound, expected)).toBe(true)
+    }),
+  3_600_000,
+)
+
+test(
+  'each part has room of its own: just enough, and what has one too little is named',
+  () =>
+    property(8, async (s, choices) => {
+      const c = compiled(s, 'live in place')
+      const bound = bindInputs(c.kernel, s.inputs)
+      const memory = runLoops(c.loops, bound, 'forward')
+      const [{ parts }] = c.kernel.found as [Found]
+      const needed = parts.map(({ counts, lists, width }) => {
+        const found = Array.from(memory.get(counts)!, Number).slice(0, Number(evaluate(lists, bound.params)))
+        return Math.ceil(Math.max(0, ...found) / width)
+      })
+      const enough = (rooms: readonly number[]) => `live in place capacity (${rooms.join(', ')})`
+      await agreeOnAll(compiled(s, enough(needed)), s.inputs)
+      const wanting = choices.below(parts.length)
+      if (needed[wanting] === 0) return
+      const rooms = needed.map((n, k) => (k === wanting ? n - 1 : n))
+      const tight = await scheduled(s, enough(rooms)).compile(createCpuDevice())
+      const prepared = await tight.prepare({ tensors: s.inputs.tensors! })
+      const { text, axis } = parts[wanting]!
+      await expect(prepared.run()).rejects.toThrow(
+        `product found ${needed[wanting]} positions of ${axis}, which is of ${text} of A, and there is room for ${rooms[wanting]} `,
+      )
+      prepared.free()
     }),
   3_600_000,
 )
@@ -307,14 +340,32 @@ test.each([
   expect(code).toMatch(/^schedule\/live-(format|tensor)$/)
 })
 
+test.each([
+  ['capacity (k, m, 3)', 'blocks(2, 2) where (held(M)) + panels(2, 2) has 2 parts, and there is room for 3'],
+  ['capacity (k, 2 - 3)', 'a capacity of -1 is below 0'],
+  ['capacity (k, m / z)', 'z'],
+] as const)('%s is refused', (how, why) => {
+  const { code, message } = refused(
+    KERNELS.plain,
+    `A as blocks(2, 2) where (held(M)) + panels(2, 2) live ${how}`,
+  )
+  expect([code, message]).toEqual([
+    why === 'z' ? 'check/unknown-name' : 'schedule/live-capacity',
+    expect.stringContaining(why),
+  ])
+})
+
 test('it is part of the step, as text and as data', () => {
   const format = 'blocks(2, b) where (held(M)) + panels(4, 2)'
-  const text = `${TEXTS}\n${KERNELS.plain}\nschedule product.s(b = 3) { A as ${format} live capacity k }`
+  const text = `${TEXTS}\n${KERNELS.plain}\nschedule product.s(b = 3) { A as ${format} live capacity k }
+schedule product.each(b = 3) { A as ${format} live capacity (b, m + k) in all }`
   const kernel = parseProgram(text).kernel()
   const plain = format.replace('b)', '3)')
   for (const [k, printed] of [
     [kernel.schedule('s'), `A as ${plain} live capacity k`],
     [kernel.live('A', plain), `A as ${plain} live in place`],
+    [kernel.live('A', plain, { capacity: ['k / 2', 3] }), `A as ${plain} live in place capacity (k / 2, 3)`],
+    [kernel.schedule('each'), `A as ${plain} live capacity (3, m + k) in all`],
   ] as const) {
     expect(printedSteps(k.compilation)).toEqual([printed])
     const again = kernel.replay(JSON.parse(JSON.stringify(k)))

@@ -25,6 +25,7 @@ import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
 import { applyLive } from './live.ts'
+import type { Room } from './live-checks.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from './masked-statements.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './own-axes.ts'
@@ -253,6 +254,8 @@ function isOverSizes(x: unknown): boolean {
   )
 }
 
+const isRoom = (x: unknown): boolean => (Array.isArray(x) ? x.every(isOverSizes) : isOverSizes(x))
+
 /** What only formats have that are found in runs. */
 function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
   if (live || !(capacity || total || carried)) return
@@ -264,7 +267,8 @@ function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpa
   })
 }
 
-const OVER_SIZES = 'an expression over sizes: integers, names of sizes, add, sub, mul, div, mod, min, max'
+const OVER_SIZES =
+  'an expression over sizes, or one for each part: integers, names of sizes, add, sub, mul, div, mod, min, max'
 
 /** Its text has a rule of the grammar: the buffer comes first, and a format may be put together in place. */
 const takes = arg.takes(
@@ -272,8 +276,8 @@ const takes = arg.takes(
   arg.data<AnyFormat>(isFormat, 'a format')('format'),
   arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
   arg.optional(arg.data<'live' | 'live in place'>(isLive, 'live, or live in place')('live')),
-  arg.optional(arg.data<Expr>(isOverSizes, OVER_SIZES)('capacity')),
-  arg.optional(arg.data<Expr>(isOverSizes, OVER_SIZES)('total')),
+  arg.optional(arg.data<Room>(isRoom, OVER_SIZES)('capacity')),
+  arg.optional(arg.data<Room>(isRoom, OVER_SIZES)('total')),
   arg.optional(arg.data<readonly string[]>(areNames, 'a list of names of iterations')('for')),
 )
 

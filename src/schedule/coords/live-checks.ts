@@ -1,9 +1,11 @@
 /** What `live` takes: a dense tensor that nothing writes from where it is first read, and room that is there. */
+import { count } from '../../ast/checks.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { buffersRead, freeVars } from '../../ir/expr-tree.ts'
+import type { Instance } from '../../ir/format.ts'
 import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { readsIn, writtenBy } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
@@ -37,43 +39,57 @@ function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined
   return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
 }
 
-interface Room {
-  readonly capacity?: Expr | undefined
-  readonly total?: Expr | undefined
-}
+/** For all parts, or for each. */
+export type Room = Expr | readonly Expr[]
 
-/** What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a mistake. */
-export function checkRoom({ name, params }: Kernel1, { capacity, total }: Room, at: StepSpan): void {
-  const room = capacity ?? total
+/**
+ * For each part, over sizes. What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a
+ * mistake.
+ */
+export function checkedRooms(
+  { name, params }: Kernel1,
+  { capacity, total }: { readonly capacity?: Room | undefined; readonly total?: Room | undefined },
+  { parts, text }: Instance,
+  at: StepSpan,
+): readonly Expr[] | undefined {
+  const given = capacity ?? total
+  const refuse = (message: string, expected: string, hint?: string): never =>
+    fail({ code: 'schedule/live-capacity', message, ...at, expected, ...(hint && { hint }) })
   if (capacity && total)
-    fail({
-      code: 'schedule/live-capacity',
-      message: 'there is room for each list or for all of them, not both',
-      ...at,
-      expected: 'one of capacity and total',
-      hint: 'give `total` alone (`capacity E in all`): no list is longer than all of them together',
-    })
-  const used = [...(room ? freeVars(room) : [])]
+    refuse(
+      'there is room for each list or for all of them, not both',
+      'one of capacity and total',
+      'give `total` alone (`capacity E in all`): no list is longer than all of them together',
+    )
+  if (!given) return undefined
+  const isEach = Array.isArray(given)
+  const rooms: readonly Expr[] = isEach ? given : parts.map(() => given as Expr)
+  if (rooms.length !== parts.length)
+    refuse(
+      `${text} has ${count(parts.length, 'part')}, and there is room for ${rooms.length}`,
+      `one capacity for all parts, or one for each: ${parts.map((p) => p.instance.text).join(', ')}`,
+    )
   const sizes = params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))
-  const unknown = used.find((v) => !sizes.includes(v))
-  if (unknown !== undefined)
-    fail({
-      code: 'schedule/live-capacity',
-      message: `${name} has no size ${unknown}, of which the capacity is computed`,
-      lookup: { name: unknown, candidates: sizes },
-      ...at,
-      expected: 'an expression over sizes of the kernel',
-    })
-  if (!room || used.length > 0) return
-  const value = Number(evaluate(room, new Map()))
-  if (value < 0)
-    fail({
-      code: 'schedule/live-capacity',
-      message: `a capacity of ${value} is below 0`,
-      ...at,
-      expected: 'how many positions there is room for, over sizes and parameters',
-      hint: 'leave out `capacity`: then there is room for all that there could be',
-    })
+  for (const room of new Set(rooms)) {
+    const used = [...freeVars(room)]
+    const unknown = used.find((v) => !sizes.includes(v))
+    if (unknown !== undefined)
+      fail({
+        code: 'schedule/live-capacity',
+        message: `${name} has no size ${unknown}, of which the capacity is computed`,
+        lookup: { name: unknown, candidates: sizes },
+        ...at,
+        expected: 'an expression over sizes of the kernel',
+      })
+    const value = used.length > 0 ? 0 : Number(evaluate(room, new Map()))
+    if (value < 0)
+      refuse(
+        `a capacity of ${value} is below 0`,
+        'how many positions there is room for, over sizes and parameters',
+        'leave out `capacity`: then there is room for all that there could be',
+      )
+  }
+  return rooms
 }
 
 /** How many statements there are up to the last one that writes the tensor: those that read it come after. */

@@ -23,7 +23,7 @@ import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
 import { type Built, buildNests } from './live-build.ts'
 import { carriedTo, withoutConditions } from './live-carried.ts'
-import { checkDense, checkRoom, masksFrom, writtenUpTo } from './live-checks.ts'
+import { checkDense, checkedRooms, masksFrom, type Room, writtenUpTo } from './live-checks.ts'
 import { type LiveFormat, liveFormat, refuseLive } from './live-format.ts'
 import { ended, inGroups } from './live-groups.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
@@ -46,8 +46,8 @@ import {
 /** What is found, and how much room there is for it; `for`: iterations that go over it besides those that read the tensor. */
 interface LiveUse extends InstantiateUse {
   readonly live?: 'live' | 'live in place' | undefined
-  readonly capacity?: Expr | undefined
-  readonly total?: Expr | undefined
+  readonly capacity?: Room | undefined
+  readonly total?: Room | undefined
   readonly for?: readonly string[] | undefined
 }
 
@@ -60,7 +60,6 @@ export function applyLive(
   at: StepSpan,
 ): Kernel1 {
   checkDense(shared, tensor, chosen, at)
-  checkRoom(shared, step, at)
   const written = writtenUpTo(shared, tensor, at)
   const carried = new Set(step.for)
   const asked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
@@ -70,6 +69,7 @@ export function applyLive(
   const instance = instantiate(step, over, unused, at)
   const { text } = instance
   const divided = livePartsOf(kernel, instance, at)
+  const rooms = checkedRooms(shared, step, instance, at)
   if (carried.size > 0 && divided.parts.some((p) => p.where))
     refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at)
   const formats = divided.parts.map((p) => liveFormat(p.instance, text, chosen, at))
@@ -89,16 +89,17 @@ export function applyLive(
   const parts = divided.parts.map((p, k): BuiltPart => {
     const format = formats[k]!
     const { label, where } = p
+    const room = rooms?.[k]
     // One list is all of them.
-    const { capacity, total } =
-      format.outer.length > 0 ? step : { capacity: step.capacity ?? step.total, total: undefined }
+    const isInAll = step.total !== undefined && format.outer.length > 0
+    const [capacity, total] = isInAll ? [undefined, room] : [room, undefined]
     const source = { buffer, start, over, axes: kernel.axes, where }
     const built = buildNests(format, source, unused, at, { capacity, total, label })
     const instance = overLists(p.instance, format, built)
     const held = endOf(format, built)
     const values =
       step.live === 'live' ? valuesOf(source, instance, { built, held, label }, unused, at) : undefined
-    return { label, where, instance, format, built, values, isInAll: total !== undefined }
+    return { label, where, instance, format, built, values, isInAll }
   })
   const [only] = parts
   const isAlone = parts.length === 1
@@ -265,13 +266,14 @@ function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
 }
 
 /** What is left of a run behind it: how long the lists are. */
-function foundOf({ format: { width, outer, inner }, built: { count } }: BuiltPart): FoundPart {
+function foundOf({ format: { width, outer, inner }, built, instance }: BuiltPart): FoundPart {
   let counts = ''
-  walkExpr(count, (e) => {
+  walkExpr(built.count, (e) => {
     if (e.kind === 'load') counts = e.buffer
   })
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
-  return { counts, lists: all(outer), width, slots: all(inner) }
+  const axis = (built.group ?? built.position).name
+  return { text: instance.text, axis, counts, lists: all(outer), width, slots: all(inner) }
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {
