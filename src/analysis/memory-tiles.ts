@@ -19,7 +19,7 @@ export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly
 }
 
 /** The dimensions of a buffer that are tiles, and those before. */
-export function tileDims(
+function tileDims(
   b: Buffer,
   m: Memory,
 ): { readonly lead: readonly Expr[]; readonly extents: readonly number[] } {

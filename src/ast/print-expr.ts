@@ -17,7 +17,7 @@ function at(level: number, e: Expr): Doc {
 /** An operand that binds like a name: parentheses around all else. */
 export const primaryDoc = (e: Expr): Doc => at(LEVEL.primary, e)
 
-export function numberText({ value, float }: NumberLit): string {
+function numberText({ value, float }: NumberLit): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'
   if (Number.isNaN(value)) return 'nan'
   const text = String(value)

@@ -89,7 +89,7 @@ function numbersDoc(values: NumberList): Doc {
 }
 
 /** A step, or what stands for one, on one line. */
-export function spaceStepDoc(s: SpaceStep | UseStep, doc: StepPrinter['doc']): Doc {
+function spaceStepDoc(s: SpaceStep | UseStep, doc: StepPrinter['doc']): Doc {
   if (s.kind === 'uses') return ['use ', s.options.map((o, k) => [k === 0 ? '' : ' or ', useOption(o)])]
   if (s.kind === 'either') return eitherDoc(s, doc)
   return doc(s)

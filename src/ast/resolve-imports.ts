@@ -26,7 +26,7 @@ export interface Loaded {
 export type Entry = string | Source
 
 /** Files of one program: a reader can make up one after the other without an end. */
-export const MAX_FILES = 1000
+const MAX_FILES = 1000
 
 /** Characters of texts whose trees are kept: a tree takes about twenty times as many bytes. */
 const KEPT = 2 ** 20

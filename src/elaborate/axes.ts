@@ -54,7 +54,7 @@ export function sizeNames(names: ReadonlySet<string>, what: string, report: Repo
   }
 }
 
-export function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
+function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const x = settled(e, { ...names, sizes: () => true }, report)
   if (!x) return null
   if (x.dtype !== 'i32')

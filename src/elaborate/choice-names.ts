@@ -33,7 +33,7 @@ export type DeviceQuestion =
  * it has in the mean (f64), how many segments are empty, and how many there are. Of a tensor: `nnz`, the elements it
  * stores, and with a format `covered`, what that stores of it.
  */
-export const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
+const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
 export type AxisStatistic = (typeof AXIS_STATISTICS)[number]
 export type Statistic =
   | { readonly kind: AxisStatistic; readonly axis: string }

@@ -73,7 +73,7 @@ function elaborateRule(r: Ast.Rule, scope: RuleScope): PartRule | null {
   }
 }
 
-export function elaboratePart(r: Ast.PartRule, scope: RuleScope): PartRule | null {
+function elaboratePart(r: Ast.PartRule, scope: RuleScope): PartRule | null {
   const use = elaborateUse(r.use, scope)
   const queries = new Queries(new Set([...scope.values.keys(), ...scope.given.kinds.keys(), ...scope.over]))
   const where = r.where && condition(r.where, scope, queries)

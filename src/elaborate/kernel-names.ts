@@ -71,7 +71,7 @@ export function storedAxis(d: Declared, name: string): StoredAxis | null {
 }
 
 /** The axis whose coordinates an axis goes through: itself, or the base of a view. */
-export function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
+function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
   if (isStored(a)) return a
   return isFused(a) ? null : storedAxis(d, a.base)
 }

@@ -17,7 +17,7 @@ import { type Declared, declare } from './kernel-names.ts'
 import { Scope, type Seen, standsOn } from './statement-scope.ts'
 import { coerce } from './type-conversion.ts'
 
-export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): readonly Stmt1[] {
+function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): readonly Stmt1[] {
   const out: Stmt1[] = []
   const scope = new Scope(outer)
   for (const s of body) {

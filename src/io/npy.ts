@@ -30,7 +30,7 @@ const HEADER_KEYS: readonly string[] = ['descr', 'fortran_order', 'shape']
 const MAX_HEADER_BYTES = 1 << 16
 
 /** Reads Python's `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`. Throws `io/npy-header`. */
-export function parseNpyHeader(text: string, name: string): NpyHeader {
+function parseNpyHeader(text: string, name: string): NpyHeader {
   const wrong = (what: string): never =>
     fail({
       code: 'io/npy-header',

@@ -13,7 +13,7 @@ import { declaredMonoids } from './stage1-tree.ts'
 /** One expression of Stage I with the fewest parentheses; `level` is how strongly its surroundings bind. */
 export const printExpr1 = exprPrinter(typedConstant)
 
-export function printAxis(a: Axis): string {
+function printAxis(a: Axis): string {
   const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
   const padding = hasWidth(a) ? a.padding : undefined
   const packed = hasIndices(a) && a.packed ? ` packed ${printExpr1(a.packed)}` : ''
@@ -24,7 +24,7 @@ export function printAxis(a: Axis): string {
   return `axis ${a.name} = ${a.kind}(${args.join(', ')})${more}`
 }
 
-export function printBuffer1(b: Buffer1): string {
+function printBuffer1(b: Buffer1): string {
   // A fill value takes the type of its buffer.
   const value = typedConstant({ value: b.fill, dtype: b.dtype }, b.dtype)
   const fill = b.fill === 0 ? '' : ` fill ${value}`
@@ -34,7 +34,7 @@ export function printBuffer1(b: Buffer1): string {
 
 const tuple = (xs: readonly string[]): string => (xs.length === 1 ? xs[0]! : `(${xs.join(', ')})`)
 
-export function printMonoid(m: Monoid): string {
+function printMonoid(m: Monoid): string {
   const side = (vars: Monoid['left']): string => vars[0]!.name.split('.')[0]!
   const fields = m.fields.map((f) => `${f.name}: ${f.dtype}`).join(', ')
   const values = (xs: readonly Expr[]): string => tuple(xs.map((e, k) => printExpr1(e, m.fields[k]!.dtype)))
@@ -47,7 +47,7 @@ export function printMonoid(m: Monoid): string {
 }
 
 /** The first line of an iteration, up to its brace. */
-export function printIterationHead(s: Iteration): string {
+function printIterationHead(s: Iteration): string {
   const iters = s.iters.map((it) => (it.name === it.axis ? it.name : `${it.name} in ${it.axis}`)).join(', ')
   const kinds = s.iters.length > 0 ? ` as ${s.iters.map((it) => it.kind).join('')}` : ''
   const where =
@@ -103,7 +103,7 @@ function body(list: readonly Stmt1[], indent: string, out: string[]): void {
 }
 
 /** Statements as text, without a final line break. */
-export function printBody1(list: readonly Stmt1[], indent = ''): string {
+function printBody1(list: readonly Stmt1[], indent = ''): string {
   const out: string[] = []
   body(list, indent, out)
   return out.join('\n')

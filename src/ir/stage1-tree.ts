@@ -10,7 +10,7 @@ import type { Assign, If1, Iteration, Kernel1, Reduce1, Stmt1 } from './stage1.t
 export type Body1 = readonly Stmt1[]
 
 /** The nested bodies of a statement. */
-export function bodiesOf1(s: Stmt1): readonly Body1[] {
+function bodiesOf1(s: Stmt1): readonly Body1[] {
   switch (s.kind) {
     case 'iterate':
       return [s.body]

@@ -279,7 +279,7 @@ function along({ index, memory }: Pick<TileAccess, 'index' | 'memory'>): readonl
 const readsTiles = (s: Store, lanes: Lanes): boolean =>
   accessesOf([s]).some((a) => a.mode !== 'write' && lanes.buffers.has(a.buffer))
 
-export function refuseObject(s: Stmt, why: string): never {
+function refuseObject(s: Stmt, why: string): never {
   return fail({
     code: 'schedule/opaque-tile',
     message: why,

@@ -26,7 +26,7 @@ export interface Sampling {
 }
 
 /** The first root axis that the kernel can be restricted to, if there is one. */
-export function samplingOf(kernel: Kernel1): Sampling | null {
+function samplingOf(kernel: Kernel1): Sampling | null {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   for (const a of kernel.axes) {
     const root = isStored(a) && parentOf(a) === null

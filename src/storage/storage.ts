@@ -135,7 +135,7 @@ export function makeStorage(
 }
 
 /** The product of the levels' positions. @throws SptError `bind/too-large` */
-export function elementCount(last: readonly Level[]): number {
+function elementCount(last: readonly Level[]): number {
   let size = 1
   for (const l of last) size *= l.positions
   if (size > MAX_POSITIONS)

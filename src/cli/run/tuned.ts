@@ -106,7 +106,7 @@ function comparison(finals: readonly Final[]): string[] {
 const PROGRAMS: ReadonlySet<string> = new Set(['check/monoid-law', 'space/thrown'])
 
 /** That the program is to blame, for results that differ or for none: how it is, which counts do not say. */
-export function reducerFaults(outcomes: readonly Outcome[]): string[] {
+function reducerFaults(outcomes: readonly Outcome[]): string[] {
   const fault = outcomes.find((o) => o.status === 'rejected' && PROGRAMS.has(o.code))
   return fault?.status === 'rejected' ? [`          ${fault.message}`] : []
 }

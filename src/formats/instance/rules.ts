@@ -22,7 +22,7 @@ import {
 import { bucketWidths } from './widths.ts'
 
 /** More parts than this are a mistake: each is an iteration of its own. */
-export const MAX_PARTS = 256
+const MAX_PARTS = 256
 
 export interface PlannedLeaf {
   readonly kind: 'leaf'

@@ -13,7 +13,7 @@ import { StatementCounter } from './statement-counter.ts'
 import { actionOf, Counters } from './work-counters.ts'
 
 /** Iterations and threads that are followed for one launch, about a second's worth. */
-export const MOST_STEPS = 2 ** 23
+const MOST_STEPS = 2 ** 23
 
 /** Sizes and arrays by name. */
 export interface KnownData {

@@ -53,7 +53,7 @@ export class Counters {
 /** Work that is the same whenever it is done, by place. */
 export type Fixed = Map<number, number>
 
-export function addTo(to: Fixed, from: ReadonlyMap<number, number>, times = 1): void {
+function addTo(to: Fixed, from: ReadonlyMap<number, number>, times = 1): void {
   for (const [at, n] of from) to.set(at, (to.get(at) ?? 0) + n * times)
 }
 

@@ -105,7 +105,7 @@ export const canOverlap = (chip: Pick<Chip, 'major'>, driverVersion: number): bo
   chip.major >= 9 && driverVersion >= 12030
 
 /** `sm_90`. */
-export const chipArch = (chip: Pick<Chip, 'major' | 'minor'>): string => `sm_${chip.major}${chip.minor}`
+const chipArch = (chip: Pick<Chip, 'major' | 'minor'>): string => `sm_${chip.major}${chip.minor}`
 
 export function chipLimits(chip: Chip, maxArguments: number): DeviceLimits {
   return {

@@ -16,7 +16,7 @@ import {
 } from './errors.ts'
 
 const STREAM_NON_BLOCKING = 1
-export const EVENT_DISABLE_TIMING = 2
+const EVENT_DISABLE_TIMING = 2
 /** Waiting polls without a pause for this long, then between events, then every millisecond. */
 const SPIN_MS = 0.2
 const YIELD_MS = 20

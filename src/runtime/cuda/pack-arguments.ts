@@ -20,7 +20,7 @@ import type { MatrixSpec } from './tensor-map-descriptors.ts'
 export const MAX_ARGUMENTS = 512
 
 /** How a scalar is passed: the C type of the parameter in a printed kernel's signature. */
-export const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' | 'double'>> = {
+const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' | 'double'>> = {
   i32: 'int',
   u32: 'unsigned',
   f32: 'float',

@@ -171,7 +171,7 @@ class LockFiles {
 }
 
 /** The folder of locks of this user. */
-export function lockFolder(): string {
+function lockFolder(): string {
   const cache = cacheFolder(undefined)
   return cache ? join(cache, 'locks') : join(tmpdir(), `sparsetile-locks-${userInfo().username}`)
 }
