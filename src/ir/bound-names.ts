@@ -25,10 +25,16 @@ export function unusedNumber(base: string, isTaken: (name: string) => boolean, f
 export class Names implements FreshNames {
   readonly #taken: Set<string>
   /** The number to try next for a base, so that a name that is asked for n times costs n steps. */
-  readonly #next = new Map<string, number>()
+  readonly #next: Map<string, number>
 
-  constructor(taken: Iterable<string> = []) {
+  constructor(taken: Iterable<string> = [], next: Iterable<readonly [string, number]> = []) {
     this.#taken = new Set(taken)
+    this.#next = new Map(next)
+  }
+
+  /** The same names taken: what either takes from now on, the other does not know. */
+  copy(): Names {
+    return new Names(this.#taken, this.#next)
   }
 
   /** Takes a name; false where it is taken. */

@@ -56,16 +56,20 @@ export interface LowerOptions {
   readonly promote?: boolean | undefined
 }
 
-/** Stage II → Stage II. */
-export const LOOP_PASSES: readonly {
+interface LoopPass {
   readonly name: string
   readonly run: (k: Kernel2, options: LowerOptions) => Kernel2
-}[] = [
+  /** Whether what it makes depends on the options. */
+  readonly ofTarget?: true
+}
+
+/** Stage II → Stage II. */
+export const LOOP_PASSES: readonly LoopPass[] = [
   { name: 'independent', run: markIndependentLoops },
   { name: 'whole-updates', run: removeRedundantInitialization },
   { name: 'plain-updates', run: removeRedundantAtomics },
   { name: 'accumulate', run: accumulateWide },
-  { name: 'across-threads', run: reduceAcrossThreads },
+  { name: 'across-threads', run: reduceAcrossThreads, ofTarget: true },
   { name: 'segments', run: accumulateSegments },
   { name: 'cooperate', run: distributeCopies },
   { name: 'padded-tiles', run: accumulateIntoPadding },
@@ -75,7 +79,7 @@ export const LOOP_PASSES: readonly {
   { name: 'whole-blocks', run: versionFullTiles },
   { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
-  { name: 'ends', run: endLongLoops },
+  { name: 'ends', run: endLongLoops, ofTarget: true },
   { name: 'empty-loops', run: versionEmptyLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },
@@ -87,13 +91,17 @@ interface Context {
   readonly names: Names
 }
 
-/** On the body of each launch, once it has launches. */
-export const LAUNCH_PASSES: readonly {
+interface LaunchPass {
   readonly name: string
   readonly run: (body: Body, c: Context) => Body
   /** What the kernel's buffers are from then on. */
   readonly kernel?: (k: Kernel2) => Kernel2
-}[] = [
+  /** Whether what it makes depends on the options. */
+  readonly ofTarget?: true
+}
+
+/** On the body of each launch, once it has launches. */
+export const LAUNCH_PASSES: readonly LaunchPass[] = [
   { name: 'private', run: (b) => privatizeTiles(b) },
   { name: 'share', run: (b, c) => shareExpressions(b, c.kernel.buffers, c.names) },
   { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
@@ -120,6 +128,7 @@ export const LAUNCH_PASSES: readonly {
   {
     name: 'promote',
     run: (b, c) => (c.options.promote ? promote(b, flatBuffers(c.kernel.buffers), c.names) : b),
+    ofTarget: true,
   },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
   { name: 'sink', run: (b, c) => sinkCode(b, c.names) },
@@ -157,7 +166,7 @@ export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: Lowe
   lowerThrough(LAUNCH_PASSES, kernel, observe, options)
 
 function lowerThrough(
-  launchPasses: typeof LAUNCH_PASSES,
+  launchPasses: readonly LaunchPass[],
   kernel: Kernel2,
   observe: Observer | undefined,
   options: LowerOptions,
@@ -165,36 +174,104 @@ function lowerThrough(
   let loops = kernel
   for (const pass of LOOP_PASSES) {
     const before = loops
-    loops = inPass(placed(pass.name, kernel), () => pass.run(before, options))
+    loops = inPass(placed(pass.name, kernel), () => latestLoops(pass, before, options))
     observe?.(pass.name, loops)
   }
+  const own = launchPasses.findIndex((p) => p.ofTarget)
+  const common = own < 0 ? launchPasses : launchPasses.slice(0, own)
+  const { reached, names } = latestLaunches(common, loops, options, observe)
+  let at = reached[common.length]!
+  for (const pass of launchPasses.slice(common.length)) {
+    const before = at
+    at = inPass(placed(pass.name, kernel), () => after(before, pass, { options, names }))
+    observe?.(pass.name, at.plan)
+  }
+  return at.plan
+}
+
+/** What each pass on loops made latest: targets differ in few, and a kernel is lowered for one after the other. */
+const made = new Map<
+  LoopPass,
+  { readonly run: LoopPass['run']; readonly before: Kernel2; readonly loops: Kernel2 }
+>()
+
+function latestLoops(pass: LoopPass, before: Kernel2, options: LowerOptions): Kernel2 {
+  const known = made.get(pass)
+  if (known?.before === before && known.run === pass.run) return known.loops
+  const loops = pass.run(before, options)
+  if (!pass.ofTarget) made.set(pass, { run: pass.run, before, loops })
+  return loops
+}
+
+/** A plan after a pass, with the kernel as its buffers are by then. */
+interface Reached {
+  readonly pass: string
+  readonly plan: Plan
+  readonly kernel: Kernel2
+}
+
+/** A plan after `launches` and each of `runs`, none of which depends on other options than `lanes`. */
+interface Launches {
+  readonly loops: Kernel2
+  readonly lanes: number
+  readonly runs: readonly LaunchPass['run'][]
+  readonly reached: readonly Reached[]
+  /** What is taken after the last of them. */
+  readonly names: Names
+}
+let latest: Launches | undefined
+
+/** The plan after each of these passes; names are the caller's own, as they are after the last of those that ran. */
+function latestLaunches(
+  passes: readonly LaunchPass[],
+  loops: Kernel2,
+  options: LowerOptions,
+  observe: Observer | undefined,
+): Pick<Launches, 'reached' | 'names'> {
+  const lanes = (options.together ? 1 : options.lanes) ?? 1
+  const isKnown =
+    latest?.loops === loops &&
+    latest.lanes === lanes &&
+    passes.every((p, k) => (latest!.runs[k] ?? p.run) === p.run)
+  const known = isKnown ? latest! : begun(loops, lanes)
+  const names = known.names.copy()
+  for (const { pass, plan } of known.reached.slice(0, passes.length + 1)) observe?.(pass, plan)
+  if (known.runs.length >= passes.length) return { reached: known.reached, names }
+  const reached = [...known.reached]
+  for (const pass of passes.slice(known.runs.length)) {
+    const before = reached.at(-1)!
+    const now = inPass(placed(pass.name, loops), () => after(before, pass, { options: {}, names }))
+    reached.push(now)
+    observe?.(pass.name, now.plan)
+  }
+  latest = { loops, lanes, runs: passes.map((p) => p.run), reached, names: names.copy() }
+  return { reached, names }
+}
+
+function begun(loops: Kernel2, lanes: number): Launches {
   const names = namesOf(loops)
-  let context: Context = { kernel: loops, options, names }
-  let plan: Plan = {
+  const plan: Plan = {
     stage: 3,
-    name: kernel.name,
+    name: loops.name,
     params: loops.params,
     buffers: flatBuffers(loops.buffers),
-    steps: inPass(placed('launches', kernel), () =>
-      makeLaunches(loops, names, options.together ? 1 : options.lanes),
-    ),
+    steps: inPass(placed('launches', loops), () => makeLaunches(loops, names, lanes)),
     ...(loops.capacities ? { capacities: loops.capacities } : {}),
     ...(loops.found ? { found: loops.found } : {}),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }
-  observe?.('launches', plan)
-  for (const pass of launchPasses) {
-    const before = plan.steps
-    const known = context
-    const steps = inPass(placed(pass.name, kernel), () =>
-      before.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, known) : s)),
-    )
-    if (pass.kernel) context = { ...context, kernel: pass.kernel(context.kernel) }
-    plan = { ...plan, steps, ...(pass.kernel ? { buffers: flatBuffers(context.kernel.buffers) } : {}) }
-    observe?.(pass.name, plan)
+  return { loops, lanes, runs: [], reached: [{ pass: 'launches', plan, kernel: loops }], names }
+}
+
+function after({ plan, kernel }: Reached, pass: LaunchPass, c: Omit<Context, 'kernel'>): Reached {
+  const steps = plan.steps.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, { ...c, kernel }) : s))
+  const next = pass.kernel ? pass.kernel(kernel) : kernel
+  return {
+    pass: pass.name,
+    plan: { ...plan, steps, ...(pass.kernel ? { buffers: flatBuffers(next.buffers) } : {}) },
+    kernel: next,
   }
-  return plan
 }
 
 const runPass = (l: Launch, run: (body: Body, c: Context) => Body, c: Context): Launch => ({
