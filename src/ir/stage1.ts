@@ -194,6 +194,8 @@ export interface FoundPart {
   readonly lists: Expr
   /** Lists are filled up to multiples of this. */
   readonly width: number
+  /** How many coordinates may be listed. Over sizes. */
+  readonly extent: Expr
   /** Slots for values that a listed coordinate has. Over sizes. */
   readonly slots: Expr
 }

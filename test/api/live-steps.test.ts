@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { codeOf } from '../support/device-suite.ts'
+import { diagnosticOf } from '../support/refusal.ts'
 
 const KERNEL = `import "sparsetile/kernels/formats.spt"
 kernel product(m: size, n: size) {
@@ -192,3 +193,22 @@ ${KERNEL.slice(KERNEL.indexOf('kernel product'))}`)
     { numRuns: runs(30) },
   )
 }, 600_000)
+
+test('groups have no more positions than there are coordinates to list, beyond those of any tile', async () => {
+  const device = await cpu
+  for (const inPlace of [true, false])
+    for (const [width, n, code] of [
+      [4096, 3, null],
+      [4097, 3, 'bind/group-width'],
+      [4097, 4096, 'bind/group-width'],
+      [4097, 4097, null],
+      [1e9, 4098, 'bind/group-width'],
+    ] as const) {
+      const kernel = (await kernelOf()).live('H', 'panels', 2, width, { inPlace })
+      const compiled = await kernel.compile(device)
+      const refused = (call: () => unknown) => diagnosticOf(call)?.code ?? null
+      const tensors = { A: dense([3, n], new Float32Array(3 * n).fill(1)), B: new Float32Array(n).fill(1) }
+      for (const call of [() => compiled.bind({ tensors }), () => compiled.estimate({ tensors })])
+        expect(refused(call), `${width} of ${n}`).toBe(code)
+    }
+})

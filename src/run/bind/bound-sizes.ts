@@ -12,6 +12,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
 import { bindingOf, type Dimension } from './binding-names.ts'
 import { allAxesOf } from './caller-tensors.ts'
+import { checkGroupWidths } from './group-widths.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
@@ -53,6 +54,7 @@ export function bindParams(
   }
   refuseMissing(kernel, openParams(kernel), params)
   checkDimensions(kernel, tensors, params)
+  checkGroupWidths(kernel, params)
   return params
 }
 

@@ -266,14 +266,14 @@ function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
 }
 
 /** What is left of a run behind it: how long the lists are. */
-function foundOf({ format: { width, outer, inner }, built, instance }: BuiltPart): FoundPart {
+function foundOf({ format: { width, extent, outer, inner }, built, instance }: BuiltPart): FoundPart {
   let counts = ''
   walkExpr(built.count, (e) => {
     if (e.kind === 'load') counts = e.buffer
   })
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
   const axis = (built.group ?? built.position).name
-  return { text: instance.text, axis, counts, lists: all(outer), width, slots: all(inner) }
+  return { text: instance.text, axis, counts, lists: all(outer), width, extent, slots: all(inner) }
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {
