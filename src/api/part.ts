@@ -3,7 +3,7 @@
 import { labelled } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Sources } from '../run/launch-spans.ts'
-import { axisOf, iterationsOver, type StoredPart } from '../schedule/parts.ts'
+import { axisOf, iterationsOver, loopOver, type StoredPart } from '../schedule/parts.ts'
 import { Sourced } from './sourced.ts'
 
 export class Part extends Sourced {
@@ -42,7 +42,7 @@ export class Part extends Sourced {
    */
   loop(name: string): string {
     const axis = axisOf(this.#part, this.#kernel, name)
-    if (axis !== undefined) return axis
+    if (axis !== undefined) return loopOver(this.#part, this.#kernel, axis)
     const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
       it.iters.some((x) => x.name === name),
     )

@@ -6,7 +6,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load } from './expr.ts'
-import type { AnyFormat, Instance } from './format.ts'
+import type { AnyFormat, Instance, PartInstance } from './format.ts'
 import type { Monoid } from './monoid.ts'
 
 /** A non-negative i32 that shapes depend on (`size`), or a scalar operand of the arithmetic. */
@@ -183,9 +183,9 @@ export interface Found {
   readonly span?: Span | undefined
 }
 
-export interface FoundPart {
-  /** Its format: `bsr(2)`. */
-  readonly text: string
+export interface FoundPart extends PartInstance {
+  /** Where its values are: of its own, or the tensor. */
+  readonly buffer: string
   /** The axis of which each list has so many positions as it has. */
   readonly axis: string
   /** How many coordinates are found for each list, first of all it holds. */

@@ -18,7 +18,9 @@ export async function overflow(
 ): Promise<SptError | undefined> {
   for (const c of capacities) {
     const [part] = found.flatMap(({ tensor, parts }) =>
-      parts.flatMap((p) => (parts.length > 1 && p.axis === c.axis ? [`${p.text} of ${tensor}`] : [])),
+      parts.flatMap((p) =>
+        parts.length > 1 && p.axis === c.axis ? [`${p.instance.text} of ${tensor}`] : [],
+      ),
     )
     const error = overflowOf({ name, part }, c, await values(c.counts), sizes)
     if (error) return error

@@ -3,7 +3,7 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { labelled } from '../ir/format-tables.ts'
 import { iterationsOf } from '../ir/stage1-tree.ts'
 import type { Program } from './part-names.ts'
-import { partsOf } from './parts.ts'
+import { iterationsOver, partsOf } from './parts.ts'
 import type { LoopStep } from './steps.ts'
 
 interface MergeParts {
@@ -18,10 +18,13 @@ interface Merge {
 
 /** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
 export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
-  const labels = partsOf(now.kernel, step.buffer).map((p) => p.label)
+  const parts = partsOf(now.kernel, step.buffer)
+  const labels = parts.map((p) => p.label)
+  const isFound = parts.at(-1)!.along !== undefined
   const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
   const last = labels.at(-1)!
-  const bases = iterationsOf(now.kernel.body).flatMap(({ name }) =>
+  const copies = isFound ? iterationsOver(parts.at(-1)!, now.kernel) : iterationsOf(now.kernel.body)
+  const bases = copies.flatMap(({ name }) =>
     name.endsWith(`_${last}`) ? [name.slice(0, -last.length - 1)] : [],
   )
   const steps = bases.flatMap((base): Merge[] => {

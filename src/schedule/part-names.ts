@@ -9,7 +9,7 @@ import type { Kernel2 } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf } from '../ir/stage1-tree.ts'
-import { axisOf, iterationsOver, type StoredPart } from './parts.ts'
+import { axisOf, iterationsOver, loopOver, type StoredPart } from './parts.ts'
 
 /** A kernel as it is before a step. */
 export interface Program {
@@ -101,7 +101,7 @@ export class PartNames implements Names {
       const nest = this.nest(r.nest)
       return nest === r.nest.name ? this.#outer.loop(r) : `${nest}.${name ?? r.name.name}`
     }
-    if (name !== undefined) return name
+    if (name !== undefined) return loopOver(this.#part, this.#kernel, name)
     const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
       it.iters.some((x) => x.name === r.name.name),
     )

@@ -3,8 +3,8 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { isFused } from '../ir/axis.ts'
 import type { FormatInstance } from '../ir/format.ts'
-import type { Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
-import { iterationsOf } from '../ir/stage1-tree.ts'
+import type { FoundPart, Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
+import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
 
 /** What one step made of a buffer. */
 interface Level {
@@ -25,6 +25,8 @@ export interface StoredPart {
   readonly endings: readonly string[]
   /** The part's copies of all buffers with its structure, by their names before any of the steps. */
   readonly copies: ReadonlyMap<string, string>
+  /** Of what is found in each run, the axis that those who look at the lists are over; others build them. */
+  readonly along?: string
 }
 
 /**
@@ -50,14 +52,8 @@ export function partsOf(
   const found = now.filter((p) => p.levels.some((l) => l.was === buffer.name))
   if (found.length > 0) return found.map((p) => storedPart(p.buffer, p.levels))
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
-  if (kernel.found?.some((f) => f.tensor === buffer.name))
-    return fail({
-      code: 'schedule/no-parts',
-      message: `the format of ${buffer.name} is found in each run, and steps go to no parts of it by their number`,
-      ...(buffer.span && { span: buffer.span }),
-      expected: 'a tensor whose format is stored: as without live',
-      hint: 'call the iterations of a part, and their loops, by their names: of csr, mul_csr.io_csr',
-    })
+  const live = kernel.found?.findLast((f) => f.tensor === buffer.name)
+  if (live) return live.parts.map((p) => foundPart(p, live.tensor))
   return fail({
     code: 'schedule/no-parts',
     message: `no step before stores ${buffer.name} in a format`,
@@ -75,11 +71,32 @@ export function axisOf({ formats }: StoredPart, kernel: Kernel1, name: string): 
 }
 
 /** The iterations over a part: over axes of its format, or of several in one. */
-export function iterationsOver({ formats }: StoredPart, kernel: Kernel1): readonly Iteration[] {
-  const own = new Set(formats[0]!.axes.map((a) => a.name))
+export function iterationsOver(
+  { formats, along, buffer }: StoredPart,
+  kernel: Kernel1,
+): readonly Iteration[] {
+  const own = new Set(along === undefined ? formats[0]!.axes.map((a) => a.name) : [along])
   for (const a of kernel.axes) if (isFused(a) && a.members.some((m) => own.has(m))) own.add(a.name)
-  return iterationsOf(kernel.body).filter((it) => it.iters.some((x) => own.has(x.axis)))
+  const over = iterationsOf(kernel.body).filter((it) => it.iters.some((x) => own.has(x.axis)))
+  return along === undefined ? over : over.filter((it) => !writtenBy([it]).has(buffer))
 }
+
+/** The loop over an axis: of what is found in each run that of who looks at the lists, since who builds them has it, too. */
+export function loopOver(part: StoredPart, kernel: Kernel1, axis: string): string {
+  if (part.along === undefined) return axis
+  const [it, other] = iterationsOver(part, kernel).filter((x) => x.iters.some((y) => y.name === axis))
+  return it && !other ? `${it.name}.${axis}` : axis
+}
+
+/** Lists of a part that are found in each run. */
+const foundPart = ({ buffer, label, instance, axis }: FoundPart, tensor: string): StoredPart => ({
+  along: axis,
+  buffer,
+  label,
+  formats: [instance],
+  endings: label === '' ? [] : [label],
+  copies: new Map([[tensor, buffer]]),
+})
 
 function storedPart(buffer: string, levels: readonly Level[]): StoredPart {
   const parts = levels.map((l) => l.reformat.instance.parts[l.part]!)

@@ -28,7 +28,8 @@ beforeAll(async () => {
 afterAll(() => webgpu.dispose())
 
 const FORMATS = ['panels', 'strips', 'blocks', 'rows_of'] as const
-const TEXTS = FORMATS.map((f) => LIVE[f].text).join('\n')
+/** All call their first argument b. */
+const TEXTS = FORMATS.map((f) => LIVE[f].text.replaceAll(/\b[hw]\b/g, 'b')).join('\n')
 const AXES = `axis i = dense_fixed(m)
   axis j = dense_fixed(n)
   axis q = dense_fixed(k)`
@@ -198,9 +199,9 @@ test(
       const rooms = needed.map((n, k) => (k === wanting ? n - 1 : n))
       const tight = await scheduled(s, enough(rooms)).compile(createCpuDevice())
       const prepared = await tight.prepare({ tensors: s.inputs.tensors! })
-      const { text, axis } = parts[wanting]!
+      const { instance, axis } = parts[wanting]!
       await expect(prepared.run()).rejects.toThrow(
-        `product found ${needed[wanting]} positions of ${axis}, which is of ${text} of A, and there is room for ${rooms[wanting]} `,
+        `product found ${needed[wanting]} positions of ${axis}, which is of ${instance.text} of A, and there is room for ${rooms[wanting]} `,
       )
       prepared.free()
     }),
@@ -352,6 +353,32 @@ test.each([
   expect([code, message]).toEqual([
     why === 'z' ? 'check/unknown-name' : 'schedule/live-capacity',
     expect.stringContaining(why),
+  ])
+})
+
+test('steps for each part go to its copies of iterations, and to those of its loops that look at lists', () =>
+  property(5, async (s, choices) => {
+    const how = choices.pick(['live', 'live in place'])
+    const stepped = (steps: string) => compiled(s, `${how} ${steps}`)
+    const rows = s.parts.every((f) => f !== 'rows_of') && s.kernel !== 'nest'
+    const each = stepped(
+      `each part of A as p { split mul.j by p.b -> (jl, jr) unroll p.jr ${rows ? 'split p.io by 2 -> (il, ir) bind p.il to block.x' : ''} }`,
+    )
+    const widths = new Map(Array.from(s.format.matchAll(/(\w+)\((\d+), /g), ([, f, n]) => [f, n]))
+    const named = s.parts.map(
+      (f) =>
+        `split mul_${f}.j by ${widths.get(f)} -> (jl_${f}, jr_${f}) unroll jr_${f} ${rows ? `split mul_${f}.io_${f} by 2 -> (il_${f}, ir_${f}) bind il_${f} to block.x` : ''}`,
+    )
+    expect(each.loops).toEqual(stepped(named.join(' ')).loops)
+    await agreeOnAll(each, s.inputs)
+  }))
+
+test('parts by their names', () => {
+  const kernel = parseProgram(`${TEXTS}\n${KERNELS.plain}`).kernel()
+  const parts = kernel.live('A', 'blocks(2, 3) where (held(M)) + panels(4, 2)', { inPlace: false }).parts('A')
+  expect(parts.map((p) => [p.label, p.buffer, p.loop('io'), p.nest('mul'), p.constants.b])).toEqual([
+    ['blocks', 'A_values_blocks', 'mul_blocks.io_blocks', 'mul_blocks', 2],
+    ['panels', 'A_values_panels', 'mul_panels.io_panels', 'mul_panels', 4],
   ])
 })
 

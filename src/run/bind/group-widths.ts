@@ -9,12 +9,12 @@ const FILLED = 4096
 /** @throws SptError `bind/group-width` */
 export function checkGroupWidths({ found = [] }: Kernel1, params: ReadonlyMap<string, number>): void {
   for (const { tensor, parts, span } of found)
-    for (const { text, axis, width, extent } of parts) {
+    for (const { instance, axis, width, extent } of parts) {
       const coordinates = Number(evaluate(extent, params))
       if (width <= Math.max(coordinates, FILLED)) continue
       fail({
         code: 'bind/group-width',
-        message: `groups of ${text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would fill up the rest, and go through it`,
+        message: `groups of ${instance.text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would fill up the rest, and go through it`,
         ...(span && { span }),
         expected: `groups of at most ${Math.max(coordinates, FILLED)} positions`,
         hint: `one group of ${coordinates} holds all: choose no more, or several smaller groups`,

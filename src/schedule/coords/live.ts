@@ -144,7 +144,13 @@ export function applyLive(
     capacities: [...(kernel.capacities ?? []), ...parts.flatMap((p) => p.built.capacity ?? [])],
     found: [
       ...(kernel.found ?? []),
-      { tensor: tensor.name, format: step.format, args: step.args, parts: parts.map(foundOf), ...at },
+      {
+        tensor: tensor.name,
+        format: step.format,
+        args: step.args,
+        parts: parts.map((p) => foundOf(p, tensor.name)),
+        ...at,
+      },
     ],
     passedOver: [
       ...(kernel.passedOver ?? []),
@@ -266,14 +272,16 @@ function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
 }
 
 /** What is left of a run behind it: how long the lists are. */
-function foundOf({ format: { width, extent, outer, inner }, built, instance }: BuiltPart): FoundPart {
+function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: string): FoundPart {
+  const { width, extent, outer, inner } = format
   let counts = ''
   walkExpr(built.count, (e) => {
     if (e.kind === 'load') counts = e.buffer
   })
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
   const axis = (built.group ?? built.position).name
-  return { text: instance.text, axis, counts, lists: all(outer), width, extent, slots: all(inner) }
+  const own = { label, instance, buffer: values?.buffer.name ?? tensor }
+  return { ...own, axis, counts, lists: all(outer), width, extent, slots: all(inner) }
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {
