@@ -124,21 +124,34 @@ function* completed(
 ): Stepwise<Point | null> {
   const effort = new Effort(SEARCHED_VALUES)
   const dead = new Set<string>()
-  const from = function* (at: Point): Stepwise<Point | null> {
-    const key = space.rest?.(at)
-    if (key !== undefined && dead.has(key)) return null
-    const open = space.next(at)
-    yield
-    if (!open) return at
-    for (const value of prefer(open)) {
-      const found: Point | null = effort.isSpent ? null : yield* from(withValue(at, open.name, value))
-      if (found) return found
+  // By a stack: a pause goes through every generator that waits for another.
+  const tried: Tried[] = []
+  let at: Point | null = partial
+  for (;;) {
+    const key: string | undefined = at ? space.rest?.(at) : undefined
+    if (at && !(key !== undefined && dead.has(key))) {
+      const open = space.next(at)
+      yield
+      if (!open) return at
+      tried.push({ at, key, open, values: prefer(open)[Symbol.iterator]() })
     }
-    effort.spend(open)
-    if (key !== undefined) dead.add(key)
-    return null
+    const last = tried.at(-1)
+    if (!last) return null
+    const value = effort.isSpent ? undefined : last.values.next().value
+    at = value === undefined ? null : withValue(last.at, last.open.name, value)
+    if (at) continue
+    effort.spend(last.open)
+    if (last.key !== undefined) dead.add(last.key)
+    tried.pop()
   }
-  return yield* from(partial)
+}
+
+/** A decision of which values are tried, below a partial point. */
+interface Tried {
+  readonly at: Point
+  readonly key: string | undefined
+  readonly open: OpenDecision
+  readonly values: Iterator<DecisionValue, undefined>
 }
 
 /** As `repaired`. */
