@@ -11,6 +11,7 @@ import type { Body } from '../ir/tree.ts'
 import { awaitInstructions } from './async-commit-wait.ts'
 import { sinkCode } from './code-sinking.ts'
 import { eliminateCommonSubexpressions } from './common-subexpressions.ts'
+import { mergeCongruentRegisters } from './congruent-registers.ts'
 import { eliminateConstantBranches } from './constant-branches.ts'
 import { distributeCopies } from './cooperative-copies.ts'
 import { reduceAcrossThreads } from './cross-thread-reduction.ts'
@@ -113,6 +114,7 @@ export const LAUNCH_PASSES: readonly LaunchPass[] = [
   { name: 'branches', run: (b, c) => eliminateConstantBranches(b, c.kernel.facts) },
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
   { name: 'scalars', run: (b, c) => replaceByScalars(b, c.names) },
+  { name: 'congruent', run: (b, c) => mergeCongruentRegisters(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   {
