@@ -2,8 +2,8 @@
  * Congruent registers (optimistic value numbering; Alpern, Wegman and Zadeck, POPL 1988). Invariant reached: of registers that a loop
  * takes from equal values to equal values, one is left.
  *
- * Reductions of pairs have such where one half stays the same along a loop that the other runs over, as each element of a row of an
- * online softmax has the row's maximum. Compilers of devices take them for different ones, and scale each element by itself.
+ * Reductions of pairs have such where one half is the same along a loop that the other runs over: sums that are relative to a maximum
+ * have it for each element of a row. Compilers of devices take them for different ones, and scale each element by itself.
  */
 
 import { accessesOf, writesOf } from '../ir/accesses.ts'
