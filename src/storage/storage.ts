@@ -73,7 +73,7 @@ export interface Storage {
   readonly levels: ReadonlyMap<string, Level>
   /** One chain of axis names for each tree. */
   readonly trees: readonly (readonly string[])[]
-  /** Elements of a buffer over all axes: the product of the trees' positions. */
+  /** Elements of a buffer over all axes: the product of the trees' positions. @throws SptError `bind/too-large` */
   readonly size: number
   /** `null` where the arrays were bound ready-made. */
   readonly entries: Entries | null
@@ -123,15 +123,32 @@ export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredA
   return trees
 }
 
-/** Assembles a storage from its levels. */
+/** Assembles a storage from its levels. @throws SptError `bind/too-large` */
 export function makeStorage(
   axes: readonly StoredAxis[],
   trees: readonly (readonly StoredAxis[])[],
   levels: ReadonlyMap<string, Level>,
   entries: Entries | null,
 ): Storage {
-  const size = elementCount(trees.map((t) => levels.get(t[t.length - 1]!.name)!))
-  return { axes, levels, trees: trees.map((t) => t.map((a) => a.name)), size, entries }
+  return { ...uncounted(axes, trees, levels), entries }
+}
+
+/** Storage of what may never be stored as a whole, as temporaries in registers: its size is counted where it is asked. */
+export function uncounted(
+  axes: readonly StoredAxis[],
+  trees: readonly (readonly StoredAxis[])[],
+  levels: ReadonlyMap<string, Level>,
+): Storage {
+  const last = trees.map((t) => levels.get(t[t.length - 1]!.name)!)
+  return {
+    axes,
+    levels,
+    trees: trees.map((t) => t.map((a) => a.name)),
+    get size() {
+      return elementCount(last)
+    },
+    entries: null,
+  }
 }
 
 /** The product of the levels' positions. @throws SptError `bind/too-large` */

@@ -110,6 +110,27 @@ describe('memory', () => {
     expect(large.message).toContain('y has 2147488281 elements')
   })
 
+  test('a temporary of more elements than can be counted runs where it is in registers, and is refused where it is not', async () => {
+    const source = `kernel row_sums(n: size, m: size) {
+  axis i = dense_fixed(n)
+  axis j = dense_fixed(m)
+  axis q = dense_fixed(m)
+  buffer X: f32[i] in
+  buffer T: f32[i, j, q] local
+  buffer Y: f32[i] out
+  iterate put [i, j, q] as SSS { T[i, j, q] = X[i] }
+  iterate add [i, j, q] as SRR { Y[i] += T[i, j, q] }
+}
+schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in register }`
+    const kernel = (await load(source)).kernel()
+    const cpu = await devices.cpu()
+    const inputs = { tensors: { X: dense([1], Float32Array.of(1)) }, params: { m: 46_341 } }
+    await (await kernel.schedule('registers').compile(cpu)).prepare(inputs)
+    const whole = await refusal(async () => (await kernel.compile(cpu)).prepare(inputs))
+    expect(whole.code).toBe('plan/too-large')
+    expect(whole.message).toContain('T has 2147488281 elements')
+  })
+
   const cached = (width: number): string => `kernel reuse(m: size) {
   axis i = dense_fixed(m)
   axis c = dense_fixed(${width})

@@ -7,7 +7,14 @@ import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { type BuildInput, buildStorage, paddingsOf, roomsOf, widthsOf } from '../../storage/build-storage.ts'
 import { validateStored } from '../../storage/ready/validate.ts'
 import { type Entry, positionsOf, scatterValues } from '../../storage/scatter-values.ts'
-import { keepsApart, type Level, makeStorage, type Storage, treesOf } from '../../storage/storage.ts'
+import {
+  keepsApart,
+  type Level,
+  makeStorage,
+  type Storage,
+  treesOf,
+  uncounted,
+} from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { gatherValues } from '../../storage/values.ts'
 import {
@@ -212,7 +219,11 @@ class StructureBuilder implements Structure {
       if (this.storages.has(b.name)) continue
       const over = b.axes.map(this.#axis)
       const levels = new Map(b.axes.map((a) => [a, this.levels.get(a)!]))
-      this.storages.set(b.name, makeStorage(over, treesOf(over), levels, null))
+      const trees = treesOf(over)
+      this.storages.set(
+        b.name,
+        b.role === 'local' ? uncounted(over, trees, levels) : makeStorage(over, trees, levels, null),
+      )
     }
   }
 
