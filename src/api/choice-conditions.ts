@@ -109,9 +109,14 @@ function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Cho
 
 /**
  * What the first branch that holds calls: one, or those of which the fastest is taken.
+ * @param passed schedules that are passed over, as a choice writes them
  * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
  */
-export function decide({ choice, values, text }: ChoiceUse, known: Lookup): readonly Decision[] {
+export function decide(
+  { choice, values, text }: ChoiceUse,
+  known: Lookup,
+  passed: ReadonlySet<string> = new Set(),
+): readonly Decision[] {
   const seen = new Map<string, number | boolean>()
   const refused: string[] = []
   refuseMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
@@ -132,18 +137,23 @@ export function decide({ choice, values, text }: ChoiceUse, known: Lookup): read
     }
     const because =
       branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise'
-    const calls = branch.calls.map((call) => ({
-      call,
-      given: call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined)),
-    }))
-    return calls.map(({ call, given }) => ({
+    const all = branch.calls.map((call) => {
+      const given = call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined))
+      return { call, given, text: callText(call.schedule, given) }
+    })
+    const calls = all.filter((c) => !passed.has(c.text))
+    if (calls.length === 0) {
+      refused.push(`${all.map((c) => c.text).join(', ')}: there was no room for what was found`)
+      continue
+    }
+    return calls.map(({ call, given, text: called }) => ({
       branch,
       call,
       chosen: {
         choice: text,
         schedule: call.schedule.name,
         args: [...valuesOf(call.schedule, given).values()],
-        text: callText(call.schedule, given),
+        text: called,
         because,
         expected: [],
         expectedBy: null,

@@ -1,5 +1,4 @@
 /** From a choice and what is bound to the schedule: the kernel under it. */
-
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
@@ -60,6 +59,8 @@ export interface Facts {
   readonly inputs: RunInputs
   /** Statistics that runs have told, by name. */
   readonly found?: ReadonlyMap<string, number>
+  /** Schedules that are passed over, as a choice writes them. */
+  readonly passed?: ReadonlySet<string> | undefined
 }
 
 /** A question about some inputs. */
@@ -131,7 +132,6 @@ export function factsFor(
 }
 
 const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
-
 /** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
 const modelFor = (on: ChosenFor): CostModel | null => costModel(kindOf(on), isNamed(on) ? on : undefined)
 
@@ -191,7 +191,7 @@ const unspaced = (name: string): string => name.replace(/\s+/g, '')
 export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenFor): ChosenKernel<K> {
   const { open, statistics } = asked
   const model = modelFor(on)
-  const decisions = decide(open, lookupOf(open.choice, asked, on))
+  const decisions = decide(open, lookupOf(open.choice, asked, on), asked.passed)
   const made = (decision: Decision): ChosenKernel<K> => {
     const kernel = applied(open, decision)
     checkRequirements(open, decision, kernel.compilation, statistics.sizes)

@@ -186,7 +186,8 @@ export class CompiledChoice extends CompiledKernel {
       {
         statistics: this.#open.choice.statistics,
         unknown: asking.statistics.unknown,
-        choose: (found) => this.#answer({ ...asking, found }),
+        choose: (found, passed) => this.#answer({ ...asking, found, passed }),
+        found: ({ kernel }) => kernel.compilation.kernel.found ?? [],
         chosen: ({ chosen }) => chosen,
         compile: (v) => this.#compile(v),
         bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),

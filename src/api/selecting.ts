@@ -31,7 +31,7 @@ export interface Predicted {
 export interface RunChoice extends Chosen {
   /** By the condition's words: `covered(A, panels(8, 1))`. Empty where nothing that it was chosen by is found in runs. */
   readonly covered: Readonly<Record<string, FoundShare>>
-  /** What was chosen but had no room for what it found, so that all counted as covered. */
+  /** What was chosen but had no room for what it found, so that all counted as covered; of several, the first. */
   readonly overflowed: string | null
   /** What would have been chosen by what was found, where that is another schedule. */
   readonly regret: string | null
@@ -79,14 +79,21 @@ export async function running<T>(
 ): Promise<T> {
   const deciding = of.next()
   if (deciding) await deciding
-  const done = await work(of.executable).catch(async (e: unknown) => {
-    if (!isOverflow(e) || !(await of.overflowed())) throw e
-    return work(of.executable)
-  })
+  const done = await withRoom(of, work)
   const times = [...timesOf(done)].sort((a, b) => a - b)
   const reading = of.ran(times[times.length >> 1])
   if (reading) await reading
   return done
+}
+
+/** Each repetition is under a schedule that has not been tried for it. */
+async function withRoom<T>(of: Selecting<unknown>, work: (executable: Executable) => Promise<T>): Promise<T> {
+  for (;;)
+    try {
+      return await work(of.executable)
+    } catch (e) {
+      if (!isOverflow(e) || !(await of.overflowed())) throw e
+    }
 }
 
 export const asTimes = (times: readonly number[]): readonly number[] => times

@@ -1,4 +1,5 @@
 /** What a choice selects from while its kernel runs. */
+import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { Found } from '../ir/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
@@ -18,15 +19,36 @@ export interface Selectable<V> {
   readonly statistics: ReadonlyMap<string, Statistic>
   /** Of those, what only runs tell. */
   readonly unknown: ReadonlySet<string>
-  choose(found: ReadonlyMap<string, number>): V
+  /** @param passed schedules that are passed over */
+  choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): V
+  /** What runs under it find. */
+  found(variant: V): readonly Found[]
   chosen(variant: V): Chosen
   compile(variant: V): Promise<CompiledSchedule>
   bind(variant: V, compiled: CompiledSchedule): Bound
 }
 
 /** What would be chosen if all shares were this one, but for that of `one`, which were 0. */
-export const covering = <V>(of: Selectable<V>, share: number, one?: string): V =>
-  of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])))
+export const covering = <V>(
+  of: Selectable<V>,
+  share: number,
+  one?: string,
+  passed?: ReadonlySet<string>,
+): V => of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])), passed)
+
+/** What tells the share, of what would be chosen for it one after the other, if each were passed over: first what is for few. */
+export function* telling<V>(of: Selectable<V>, name: string): Generator<V, void> {
+  const statistic = of.statistics.get(name)!
+  for (const others of [1, 0]) {
+    const passed = new Set<string>()
+    for (;;) {
+      const variant = orRefused(() => covering(of, others, name, passed))
+      if (variant instanceof SptError) break
+      if (statistic.kind === 'covered' && of.found(variant).some((f) => tells(f, statistic))) yield variant
+      passed.add(of.chosen(variant).text)
+    }
+  }
+}
 
 interface Finding {
   readonly statistic: string
@@ -66,7 +88,7 @@ export function branchOf(
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })
   const counts = findings.flatMap((f) => f.found.parts.map((p) => p.counts))
-  const room = findings.length > 0 ? (plan.capacities ?? []).map((c) => c.counts) : []
+  const room = (plan.capacities ?? []).map((c) => c.counts)
   const commands = commandsFinding(executable, [...counts, ...room])
   return { text, compiled, executable, findings, commands, times: new CoveredTimes() }
 }

@@ -1,6 +1,10 @@
 /** Choices beside schedules whose lists were found to have no room (`live in place capacity E`): of those all counts as covered. */
+
+import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { overflow } from '../run/overflow-error.ts'
+import type { Chosen } from './choice-conditions.ts'
+import { type FoundShare, liveOf } from './selecting.ts'
 import type { Branch, Selectable } from './selection-branch.ts'
 
 /** Whether there is room for what the schedule found last. */
@@ -13,29 +17,61 @@ export async function hasRoom({ executable }: Branch): Promise<boolean> {
 export const updates = ({ executable }: Branch): boolean =>
   executable.program.plan.buffers.some((b) => b.role === 'inout')
 
+/** What is chosen beside schedules without room. */
+export interface WithRoom<V> {
+  readonly variant: V
+  /** What would be chosen if it had room. */
+  readonly overflowed: string | null
+  /** Shares that count as 1 since what finds them has no room. */
+  readonly counted: ReadonlySet<string>
+}
+
 /**
- * What is chosen by these shares, and which schedule was passed over since it has no room. Where there is nothing else to choose, it
- * stays.
+ * What is chosen by these shares: schedules without room are passed over, and all that they find counts as covered, unless that
+ * leaves nothing to choose. Where nothing else can be chosen at all, what has no room stays.
  */
 export function chosenWithRoom<V>(
   of: Selectable<V>,
   found: ReadonlyMap<string, number>,
   fullOf: (text: string) => Branch | undefined,
-): { readonly variant: V; readonly overflowed: string | null } {
+): WithRoom<V> {
   const first = of.choose(found)
-  const shares = new Map(found)
   const passed = new Set<string>()
+  let counted: ReadonlySet<string> = new Set()
   let variant = first
   for (;;) {
     const { text } = of.chosen(variant)
     const full = fullOf(text)
-    if (!full) return { variant, overflowed: [...passed][0] ?? null }
-    if (passed.has(text)) break
+    if (!full) return { variant, overflowed: [...passed][0] ?? null, counted }
     passed.add(text)
-    for (const { statistic } of full.findings) shares.set(statistic, 1)
-    const next = orRefused(() => of.choose(shares))
-    if (next instanceof SptError) break
+    counted = new Set([...counted, ...full.findings.map((f) => f.statistic)])
+    const all = new Map([...found, ...[...counted].map((name) => [name, 1] as const)])
+    let next = orRefused(() => of.choose(all, passed))
+    if (next instanceof SptError) {
+      counted = new Set()
+      next = orRefused(() => of.choose(found, passed))
+    }
+    if (next instanceof SptError) return { variant: first, overflowed: null, counted }
     variant = next
   }
-  return { variant: first, overflowed: null }
+}
+
+export type Known = Pick<FoundShare, 'value' | 'from'>
+
+/** By which shares a schedule was chosen. */
+export function foundShares<V>(
+  { statistics, unknown }: Selectable<V>,
+  { values }: Chosen,
+  found: ReadonlyMap<string, Known>,
+  counted: ReadonlySet<string>,
+): Readonly<Record<string, FoundShare>> {
+  const asked = liveOf(statistics).filter(([name]) => name in values)
+  return byName(
+    asked.map(([name]): [string, FoundShare] => {
+      const [value, known] = [Number(values[name]), found.get(name)]
+      const other = unknown.has(name) ? 'unknown' : 'given'
+      const from = known?.value === value ? known.from : counted.has(name) ? 'overflow' : other
+      return [name, { value, from, found: null }]
+    }),
+  )
 }

@@ -3,7 +3,6 @@
  * takes the schedule that the choice gives for the newest coverage there is. A schedule that finds it leaves it behind, as lengths
  * of lists; of what it does not find, now and then, the launches of one that does are run alone. It is read back while nobody waits.
  */
-import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { type BareValues, withValues } from '../run/bind/update-values.ts'
 import { Executable } from '../run/execute.ts'
@@ -13,9 +12,9 @@ import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { foundShare } from './coverage.ts'
 import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
-import { type Branch, branchOf, covering, finds, type Selectable } from './selection-branch.ts'
+import { type Branch, branchOf, covering, finds, type Selectable, telling } from './selection-branch.ts'
 import { Readings } from './selection-readings.ts'
-import { chosenWithRoom, hasRoom, updates } from './selection-room.ts'
+import { chosenWithRoom, foundShares, hasRoom, type Known, updates } from './selection-room.ts'
 
 /** Samples are at most so many runs apart. */
 const MOST_APART = 16
@@ -27,12 +26,14 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   readonly #branches = new Map<string, Branch>()
   /** New values, by tensor: schedules that are chosen later start with them. */
   readonly #written = new Map<string, Tensor | BareValues>()
-  readonly #found = new Map<string, { readonly value: number; readonly from: FoundShare['from'] }>()
+  readonly #found = new Map<string, Known>()
   /** Schedules without room for what they found last. */
   readonly #full = new Set<Branch>()
   readonly owner: Executable
   #now: Branch
   #overflowed: string | null = null
+  /** That a run was in vain under since the latest one was asked for. */
+  readonly #tried = new Set<Branch>()
   #chosen: Chosen
   /** By what it was chosen, and what was found since. */
   #covered: Readonly<Record<string, FoundShare>>
@@ -53,7 +54,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     const chosen = of.chosen(first)
     this.#now = this.#branch(chosen.text, compiled, executable)
     this.#chosen = chosen
-    this.#covered = this.#shares(chosen)
+    this.#covered = foundShares(this.#of, chosen, this.#found, new Set())
   }
 
   /**
@@ -123,40 +124,35 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return now instanceof SptError || now === this.#now.text ? null : now
   }
 
-  #shares({ values }: Chosen): Readonly<Record<string, FoundShare>> {
-    const asked = liveOf(this.#of.statistics).filter(([name]) => name in values)
-    return byName(
-      asked.map(([name]): [string, FoundShare] => {
-        const [value, known] = [Number(values[name]), this.#found.get(name)]
-        const other = this.#overflowed === null ? 'given' : 'overflow'
-        const from = known?.value === value ? known.from : this.#of.unknown.has(name) ? 'unknown' : other
-        return [name, { value, from, found: null }]
-      }),
-    )
+  next(): Promise<void> | undefined {
+    this.#tried.clear()
+    return this.#isNews ? this.#decide() : undefined
   }
 
-  next(): Promise<void> | undefined {
-    if (!this.#isNews) return undefined
+  #decide(): Promise<void> | undefined {
     this.#isNews = false
-    const { variant, overflowed } = this.#decided()
+    const { variant, overflowed, counted } = this.#decided()
     const chosen = this.#of.chosen(variant)
     return this.#with(variant, (branch) => {
       this.#overflowed = overflowed
       if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
       this.#now = branch
       this.#chosen = chosen
-      this.#covered = this.#shares(chosen)
+      this.#covered = foundShares(this.#of, chosen, this.#found, counted)
       return this.#observe()
     })
   }
 
   async overflowed(): Promise<boolean> {
     const full = this.#now
+    this.#tried.add(full)
     await this.known()
     await this.#read(full, 'last run')
+    // No run has told the others' shares of these data, and none may come that does.
+    for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
     if (updates(full)) return false
-    await this.next()
-    return this.#now !== full
+    await this.#decide()
+    return !this.#tried.has(this.#now)
   }
 
   ran(milliseconds?: number): Promise<void> | undefined {
@@ -252,13 +248,13 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return all()
   }
 
-  /** What is chosen where nothing of it is covered finds out how much is; where that is refused, nothing does. */
+  /** What tells a share finds it out by itself; where all that does is refused, or cannot run alone, nothing does. */
   async #observerOf(name: string): Promise<Branch | null> {
     let found: Branch | null = null
-    for (const others of [1, 0])
+    for (const variant of telling(this.#of, name))
       try {
-        await this.#with(covering(this.#of, others, name), (branch) => {
-          if (finds(branch, name) && branch.commands.length > 0) found ??= branch
+        await this.#with(variant, (branch) => {
+          if (branch.commands.length > 0) found = branch
           return undefined
         })
         if (found) return found

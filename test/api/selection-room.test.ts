@@ -103,6 +103,131 @@ test('a run that finds more than there is room for is repeated with another sche
   )
 }, 3_600_000)
 
+interface Several {
+  readonly sizes: readonly [m: number, k: number]
+  /** Of each schedule, in order: format, capacity, and of which format's share its condition asks. */
+  readonly branches: readonly {
+    readonly format: 'panels' | 'blocks' | 'rows_of'
+    readonly capacity: number
+    readonly asks: number
+    readonly below: number
+  }[]
+  readonly hasPlain: boolean
+  readonly how: 'run' | 'time' | 'verify' | 'prepare'
+  readonly patterns: readonly { readonly share: number; readonly seed: number }[]
+}
+const several: fc.Arbitrary<Several> = fc.record({
+  sizes: fc.tuple(size(7), size(7)),
+  branches: fc.array(
+    fc.record({
+      format: fc.constantFrom('panels', 'blocks', 'rows_of'),
+      capacity: fc.integer({ min: 1, max: 4 }),
+      asks: fc.nat(2),
+      below: fc.constantFrom(0.3, 0.7, 2),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+  hasPlain: fc.boolean(),
+  how: fc.constantFrom('run', 'time', 'verify', 'prepare'),
+  patterns: fc.array(fc.record({ share: fc.constantFrom(0, 0.1, 0.3, 1), seed: fc.nat(999) }), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+})
+
+/** First nothing, then everything, of which the runs of one tell nothing about the next. */
+const FULL: Several = {
+  sizes: [2, 6],
+  branches: [
+    { format: 'panels', capacity: 1, asks: 0, below: 2 },
+    { format: 'blocks', capacity: 1, asks: 0, below: 2 },
+    { format: 'rows_of', capacity: 1, asks: 0, below: 2 },
+  ],
+  hasPlain: true,
+  how: 'run',
+  patterns: [0, 1].map((share) => ({ share, seed: 1 })),
+}
+/** No run of the first tells the share that it is chosen by. */
+const OTHERS: Several = {
+  ...FULL,
+  branches: [
+    { format: 'panels', capacity: 1, asks: 1, below: 0.3 },
+    { format: 'blocks', capacity: 4, asks: 1, below: 0.7 },
+  ],
+}
+
+/** Of several schedules without room one after the other is passed over, whatever their conditions ask, until one has room. */
+async function passesOver(on: Device, { sizes: [m, k], branches, hasPlain, how, patterns }: Several) {
+  const program = await load(`${LIVE.panels.text}
+${LIVE.blocks.text}
+${LIVE.rows_of.text}
+${KERNELS.left}
+${branches.map((b, n) => `schedule product.live${n} { A as ${b.format}(2, 2) live in place capacity ${b.capacity} }`).join('\n')}
+schedule product.plain { split mul.j by 2 }
+schedule product.auto choose {
+${branches
+  .map(({ asks, below }, n) => {
+    const when = `when (covered(A, ${branches[asks % branches.length]!.format}(2, 2)) < ${below})`
+    return `  ${n === branches.length - 1 && !hasPlain ? 'otherwise' : when} live${n}`
+  })
+  .join('\n')}
+${hasPlain ? '  otherwise plain' : ''}
+}`)
+  const B = dense([k, 2], pattern(k * 2, 1, 5))
+  const inputs = (A: Float32Array) => ({ tensors: { A: dense([m, k], A), B } })
+  const cpu = await devices.cpu()
+  const each = ['plain', ...branches.map((_, n) => `live${n}`)]
+  const kernels = await Promise.all(each.map((name) => program.kernel().schedule(name).compile(cpu)))
+  const compiled = await program.kernel().schedule('auto').compile(on)
+  let prepared: PreparedKernel | undefined
+  for (const { share, seed } of [...patterns, { share: 0, seed: 0 }]) {
+    const A = pattern(m * k, share, seed)
+    /** What each gives alone, where it has room. */
+    const alone = new Map<string, unknown>()
+    for (const [n, name] of each.entries())
+      alone.set(
+        name,
+        await kernels[n]!.run(inputs(A)).then(
+          ({ C }) => C!.values,
+          () => null,
+        ),
+      )
+    const expected = alone.get('plain')
+    if (how === 'prepare') prepared?.free()
+    if (prepared && how !== 'prepare') await prepared.write('A', A)
+    else prepared = await compiled.prepare(inputs(A))
+    const p = prepared
+    for (let run = 0; run < (share === 0 ? 36 : 3); run++) {
+      const work = how === 'time' ? p.time(1) : how === 'verify' ? p.verify() : p.run()
+      const refused = await work.then(
+        () => null,
+        (e: Error) => e.message,
+      )
+      if (refused === null) {
+        expect((await p.read('C')).values).toEqual(expected)
+        expect(alone.get(p.choice!.text)).toEqual(expected)
+      } else {
+        expect(refused).toContain('run/overflow')
+        // The last one is for all.
+        expect([hasPlain, alone.get(`live${branches.length - 1}`)]).toEqual([false, null])
+      }
+      for (const s of Object.values(p.choice!.covered)) if (s.from === 'overflow') expect(s.value).toBe(1)
+      await p.known()
+    }
+    // What holds nothing has room everywhere, which is found out.
+    if (share === 0) expect([p.choice!.text, p.choice!.overflowed]).toEqual(['live0', null])
+  }
+  prepared?.free()
+}
+
+test('of several without room each is passed over, in every way to run', async () => {
+  const cpu = await devices.cpu()
+  await fc.assert(
+    fc.asyncProperty(several, (c) => passesOver(cpu, c)),
+    { numRuns: runs(6), examples: [[FULL], [{ ...FULL, how: 'verify', hasPlain: false }], [OTHERS]] },
+  )
+}, 3_600_000)
+
 test('but not where it has updated a tensor: then it fails, and the next one takes the other', async () => {
   const program = await load(`${LIVE.panels.text}
 kernel added(m: size, k: size) {
