@@ -53,6 +53,21 @@ export const LIVE = {
   inverse (io, jo, ii, ji) -> (io * b + ii, jo * c + ji)
 }`,
   },
+  // Morton order within blocks: three digits of each dimension, as a sum.
+  quads: {
+    list: 'jo',
+    loops: ['io', 'jo'],
+    text: `format quads(b, c) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, 2 * b))
+  axis jo = sparse_variable(io, ceildiv(j, 2 * c))
+  axis ih = dense_fixed(2)
+  axis jh = dense_fixed(2)
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(c)
+  map (i, j) -> (i / (2 * b), j / (2 * c), i / b % 2, j / c % 2, i % b, j % c)
+  inverse (io, jo, ih, jh, ii, ji) -> (io * (2 * b) + ih * b + ii, ji + jh * c + jo * (2 * c))
+}`,
+  },
   // What is listed is a digit below another: which columns of a residue, or elements of a row's pieces.
   residues: {
     list: 'jo',
@@ -223,7 +238,8 @@ export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KE
   ]
   const name = under ?? c.pick(Object.keys(KERNELS) as (keyof typeof KERNELS)[])
   const written = WRITTEN[name]
-  const [outer, listed] = c.below(8) === 7 ? [3, 1025 * (format === 'blocks' ? b : 1)] : []
+  const [outer, listed] =
+    c.below(8) === 7 ? [3, 1025 * (format === 'quads' ? 2 * b : format === 'blocks' ? b : 1)] : []
   const isUnder = format === 'rows_of'
   const m = (isUnder ? listed : outer) ?? sizeOf(c, a)
   const k = (isUnder ? outer : listed) ?? sizeOf(c, b)
@@ -256,7 +272,7 @@ schedule product.fused { ${step} live in place fuse (${loops}) -> g }`
     format,
     text,
     sizes: [m, n, k],
-    lists: Math.ceil((isUnder ? k : m) / (isLow ? 1 : a)),
+    lists: Math.ceil((isUnder ? k : m) / (isLow ? 1 : format === 'quads' ? 2 * a : a)),
     inputs: { tensors: { [source]: dense(shape, given), ...M, B } },
     source,
     other,

@@ -3,6 +3,8 @@
  * outer group. Their inverse takes coordinates of outer axes, the listed coordinate and inner axes for digits of the tensor's
  * coordinates, so that each coordinate of the tensor has one place, whatever the data are: nothing is left to check of them.
  */
+import { linear } from '../../analysis/integers/linear.ts'
+import { mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import {
   hasIndices,
@@ -21,6 +23,7 @@ import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { type Const, ceildiv, div, type Expr, int, variable } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { printExpr1 } from '../../ir/print-stage1.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { ASKED } from './lookup.ts'
 import type { StepSpan } from './tensor-split.ts'
@@ -49,12 +52,14 @@ export interface LiveFormat {
 }
 
 /** @throws SptError `schedule/live-format` */
-export const refuseLive = (text: string, why: string, at: StepSpan): never =>
+export const refuseLive = (text: string, why: string, at: StepSpan, expected?: string): never =>
   fail({
     code: 'schedule/live-format',
     message: `the structure of ${text} cannot be found in each run: ${why}`,
     ...at,
-    expected: 'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ii',
+    expected:
+      expected ??
+      'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ih * 4 + ii',
     hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
   })
 
@@ -64,15 +69,19 @@ export const liveFormat = (
   text: string,
   named: readonly StoredAxis[],
   at: StepSpan,
-): LiveFormat => new Recognition(part, named, (why) => refuseLive(text, why, at)).format()
+): LiveFormat => new Recognition(part, named, (why, expected) => refuseLive(text, why, at, expected)).format()
 
 class Recognition {
   readonly #part: FormatInstance
   readonly #over: readonly StoredAxis[]
-  readonly #refuse: (why: string) => never
+  readonly #refuse: (why: string, expected?: string) => never
   readonly #maps: ReadonlyMap<string, Expr>
 
-  constructor(part: FormatInstance, over: readonly StoredAxis[], refuse: (why: string) => never) {
+  constructor(
+    part: FormatInstance,
+    over: readonly StoredAxis[],
+    refuse: (why: string, expected?: string) => never,
+  ) {
     this.#part = part
     this.#over = over
     this.#refuse = refuse
@@ -171,7 +180,8 @@ class Recognition {
   #grouped(group: StoredAxis, width: Const, coordinate: Expr, outer: readonly StoredAxis[]): void {
     const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
     // An axis of one position takes nothing apart.
-    const by = keys(outer.map((a) => this.#maps.get(a.name)!).filter((e) => e.kind !== 'const'))
+    const above = outer.map((a) => this.#maps.get(a.name)!).filter((e) => e.kind !== 'const')
+    const by = keys(above)
     const rank = this.#part.queries.find(
       (q) =>
         q.kind === 'rank' &&
@@ -180,34 +190,32 @@ class Recognition {
         keys(q.by) === by &&
         sameExpr(this.#maps.get(group.name)!, div(variable(q.name), width)),
     )
-    if (!rank)
-      this.#refuse(`${group.name} does not count groups of ${width.value} listed coordinates by their rank`)
+    if (rank) return
+    const groups = above.length > 0 ? ` by ${above.map((e) => printExpr1(e)).join(', ')}` : ''
+    this.#refuse(
+      `${group.name} does not count groups of ${width.value} listed coordinates by their rank`,
+      `rank(${printExpr1(coordinate)}${groups}) / ${width.value}`,
+    )
   }
 
   /** Each axis is one digit of one of the tensor's coordinates. */
   #digits(inverse: readonly Expr[], axes: readonly StoredAxis[], listed: IndexedAxis): void {
     const extents = new Map([...axes, listed].map((a) => [a.name, a.extent]))
     const used = new Set<string>()
-    const take = (name: string): Expr | undefined => {
-      const extent = used.has(name) ? undefined : extents.get(name)
-      used.add(name)
-      return extent
+    /** Whether these are the digits of all numbers below `end`, the last one standing for as many as there are. */
+    const isDigits = (e: Expr, end: Expr): boolean => {
+      const { terms, constant } = linear(e)
+      const axesIn = [...terms.values()].map(({ term, coefficient }) => {
+        const of = term.kind === 'var' && !used.has(term.name) ? term.name : ''
+        used.add(of)
+        return { of, stride: int(coefficient), extent: extents.get(of) }
+      })
+      const radix = mixedRadix(axesIn)
+      const [lowest, top] = [radix?.digits[0], radix?.digits.at(-1)]
+      if (!radix?.dense || !lowest || !top?.extent || constant !== 0 || strideOf(lowest) !== 1) return false
+      return sameExpr(top.extent, ceildiv(end, top.stride))
     }
-    /** Whether these are the digits of all numbers below `end`, the last one standing for so many. */
-    const isDigits = (e: Expr, end: Expr, unit: number): boolean => {
-      if (e.kind === 'var') {
-        const extent = take(e.name)
-        return extent !== undefined && sameExpr(extent, ceildiv(end, int(unit)))
-      }
-      if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'var') return false
-      const size = take(e.b.name)
-      if (size?.kind !== 'const') return false
-      const tens = e.a
-      const product = tens.kind === 'binary' && tens.op === 'mul'
-      if (!product) return size.value === 1 && isDigits(tens, end, unit)
-      return sameExpr(tens.b, size) && isDigits(tens.a, end, unit * size.value)
-    }
-    const wrong = inverse.findIndex((e, k) => !isDigits(e, this.#over[k]!.extent, 1))
+    const wrong = inverse.findIndex((e, k) => !isDigits(e, this.#over[k]!.extent))
     if (wrong >= 0) this.#refuse(`its coordinates of ${this.#over[wrong]!.name} are not made of digits`)
     const isOne = (e: Expr | undefined): boolean => e?.kind === 'const' && e.value === 1
     const unused = [...extents.keys()].find((name) => !used.has(name) && !isOne(extents.get(name)))
