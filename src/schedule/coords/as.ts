@@ -254,7 +254,8 @@ function isOverSizes(x: unknown): boolean {
   )
 }
 
-const isRoom = (x: unknown): boolean => (Array.isArray(x) ? x.every(isOverSizes) : isOverSizes(x))
+const isRoom = (x: unknown): boolean =>
+  Array.isArray(x) ? x.length > 0 && x.every(isOverSizes) : isOverSizes(x)
 
 /** What only formats have that are found in runs. */
 function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
