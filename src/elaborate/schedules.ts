@@ -1,8 +1,8 @@
 import type * as Ast from '../ast/nodes.ts'
-import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import { tablesOf } from '../ir/format-tables.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
+import { mayBeOf, mayBeOfAxis } from '../ir/made-names.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
 import { checkArguments, formatArguments } from './format-uses.ts'
 import { type Family, instanceArguments } from './instances.ts'
@@ -136,10 +136,10 @@ export class StepWalk {
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
     // Other schedules and callers may have stored it in parts before, on axes of a format's, or have it found in each run.
-    const isPart = (of: string): boolean => name.name.startsWith(`${of}_`) || name.name.endsWith(`_${of}`)
-    const partOf = kernel.buffers.some((b) => isPart(b.name)) || [...this.#tables].some(isPart)
-    const ofAxis = [indptrOf, indicesOf, maskOf].some((of) => name.name.endsWith(of('')))
-    if (candidates.includes(name.name) || partOf || ofAxis) return
+    const isMade = [...kernel.buffers.map((b) => b.name), ...this.#tables].some((of) =>
+      mayBeOf(name.name, of),
+    )
+    if (candidates.includes(name.name) || isMade || mayBeOfAxis(name.name)) return
     report.error({
       code: 'check/unknown-buffer',
       message: `kernel ${kernel.name} has no buffer ${name.name}`,

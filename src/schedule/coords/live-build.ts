@@ -23,6 +23,7 @@ import {
   sub,
   variable,
 } from '../../ir/expr.ts'
+import { foundOf, listOf } from '../../ir/made-names.ts'
 import { builtinMonoid, type Monoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
@@ -71,6 +72,8 @@ export function buildNests(
 ): Built {
   const { outer, extent } = format
   const named = (what: string): string => unused(`${what}_${source.buffer.name}`, label)
+  const foundBuffer = (what: Parameters<typeof foundOf>[0]): string =>
+    unused(foundOf(what, source.buffer.name), label)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
   // Words by their number, or as parts of chunks.
   const [word, bit, chunk, part, other, any, earlier] = [
@@ -93,16 +96,16 @@ export function buildNests(
     fill: 0,
     accumulate: 'i32',
   })
-  const marks = { ...array(named('marks'), word), placed: true as const }
-  const sizes = array(named('sizes'), chunk, part)
+  const marks = { ...array(foundBuffer('marks'), word), placed: true as const }
+  const sizes = array(foundBuffer('sizes'), chunk, part)
   // Each chunk knows how many there are: the first one's is that which others ask.
-  const counts: Buffer1 = { ...array(named('counts')), axes: [chunk, ...under] }
+  const counts: Buffer1 = { ...array(foundBuffer('counts')), axes: [chunk, ...under] }
   const countOf = (chunk: Expr): Load => load(counts.name, [chunk, ...under.map(v)], 'i32')
-  const bases = array(named('bases'), chunk)
-  const starts = { ...array(named('starts'), chunk, part), below: extent }
+  const bases = array(foundBuffer('bases'), chunk)
+  const starts = { ...array(foundBuffer('starts'), chunk, part), below: extent }
   const slotNames = [...(format.group ? [format.group.name] : []), format.position]
   const list = {
-    ...array(unused(`${format.list}_of_${source.buffer.name}`), ...slotNames),
+    ...array(unused(listOf(format.list, source.buffer.name)), ...slotNames),
     below: extent,
     placed: true as const,
   }

@@ -20,6 +20,7 @@ import {
   variable,
 } from '../../ir/expr.ts'
 import { buffersRead, substitute } from '../../ir/expr-tree.ts'
+import { summedOf } from '../../ir/made-names.ts'
 import { builtinMonoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
@@ -55,19 +56,19 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const taken = takenNames(kernel)
   const stored = chain.filter(isStored)
   const axis = stored.at(-1)!
-  const named = (what: string): string => {
-    const name = unusedName(`${axis.name}_${what}`, (x) => taken.has(x))
+  const unused = (base: string): string => {
+    const name = unusedName(base, (x) => taken.has(x))
     taken.add(name)
     return name
   }
   const counted = (isDense(axis) && axis.counted) || int(0)
-  const sums = new Sums(stored, counted, named, span)
+  const sums = new Sums(stored, counted, unused, span)
   const read = buffersRead(counted)
   const asked = kernel.found?.find((f) => f.parts.some((p) => read.has(p.counts)))
   const last = kernel.body.findLastIndex((s) => [...writtenBy([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
   // What the lists are placed in is there before their offsets are.
-  const slot = denseAxis(named('slot'), axis.extent)
+  const slot = denseAxis(unused(`${axis.name}_slot`), axis.extent)
   const early = writtenBy(before)
   const isEarly = (b: Buffer1): boolean => early.has(b.name) && b.axes.includes(axis.name)
   const under = new Map(stored.map((a, k) => [a.name, k === 0 ? null : stored[k - 1]!.name]))
@@ -119,7 +120,15 @@ class Sums {
     readonly [of in 'nest' | 'wanted' | 'size' | 'total' | 'base' | 'bases' | 'baseCopy' | 'copy']: string
   }
 
-  constructor(stored: readonly StoredAxis[], counted: Expr, named: (what: string) => string, span: StepSpan) {
+  constructor(
+    stored: readonly StoredAxis[],
+    counted: Expr,
+    unused: (base: string) => string,
+    span: StepSpan,
+  ) {
+    const axis = stored.at(-1)!
+    const named = (what: string): string => unused(`${axis.name}_${what}`)
+    const summed = (what: Parameters<typeof summedOf>[0]): string => unused(summedOf(what, axis.name))
     this.#outer = stored.slice(0, -1)
     this.#counted = counted
     this.#span = span
@@ -153,17 +162,16 @@ class Sums {
       fill: 0,
       accumulate: 'i32',
     })
-    this.#sizes = { ...array(named('sizes'), place.name), placed: true }
-    this.#totals = array(named('totals'), chunk)
-    this.#bases = array(named('bases'), chunk)
-    const axis = stored.at(-1)!
+    this.#sizes = { ...array(summed('sizes'), place.name), placed: true }
+    this.#totals = array(summed('totals'), chunk)
+    this.#bases = array(summed('bases'), chunk)
     this.#room = isDense(axis) ? axis.room : undefined
     const worst = mul(this.#places, axis.extent)
     this.offsets = {
-      ...array(named('offsets'), end.name),
+      ...array(summed('offsets'), end.name),
       positions: this.#room ? min(this.#room, worst) : worst,
     }
-    this.#wanted = this.#room ? array(named('wanted'), end.name) : this.offsets
+    this.#wanted = this.#room ? array(summed('wanted'), end.name) : this.offsets
     this.capacity = this.#room && {
       axis: axis.name,
       counts: this.#wanted.name,

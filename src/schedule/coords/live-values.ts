@@ -6,6 +6,7 @@
 import { all, constant, type Expr, load, select, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { valuesNameOf } from '../../ir/made-names.ts'
 import type { Buffer1, Iteration, NestDefault } from '../../ir/stage1.ts'
 import { assign1, iteration } from '../../ir/stage1-builders.ts'
 import { inRange } from './coordinate-ranges.ts'
@@ -28,7 +29,7 @@ export function valuesOf(
   unused: (name: string, label?: string) => string,
   { span }: StepSpan,
 ): Values {
-  const [name, nest] = [unused(`${buffer.name}_values`, label), unused(`copy_${buffer.name}`, label)]
+  const [name, nest] = [unused(valuesNameOf(buffer.name), label), unused(`copy_${buffer.name}`, label)]
   const own = buffer.axes.map((axis, k) =>
     k >= start && k < start + over.length ? null : { name: unused(axis), axis },
   )

@@ -3,6 +3,7 @@ import { fail, type Span } from '../../ast/diagnostic.ts'
 import { type Axis, isAttached, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { AnyFormat, Instance } from '../../ir/format.ts'
+import { partOf } from '../../ir/made-names.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { Views } from './attached-axes.ts'
 
@@ -152,7 +153,7 @@ export function splitBuffers(
         expected: `[…, ${names.join(', ')}, …]`,
         hint: `declare ${b.name} over the same axes in the same order`,
       })
-    const parts = instance.parts.map((p) => (p.label === '' ? b.name : unused(`${b.name}_${p.label}`)))
+    const parts = instance.parts.map((p) => (p.label === '' ? b.name : unused(partOf(b.name, p.label))))
     out.set(b.name, { buffer: b, parts, start })
   }
   return out
