@@ -81,7 +81,7 @@ export abstract class Steps<K> extends Sourced {
     const isGiven = typeof last === 'object' && last !== null
     const options = isGiven ? last : {}
     expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
-    const { inPlace = true, ...room } = options
+    const { inPlace = true, for: carried, ...room } = options
     expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
     for (const [name, n] of Object.entries(room).flatMap(([name, x]) =>
       [x].flat().map((n) => [name, n] as const),
@@ -95,7 +95,7 @@ export abstract class Steps<K> extends Sourced {
     const given = Object.entries(room).flatMap(([name, x]) =>
       x === undefined
         ? []
-        : [[name, Array.isArray(x) && name !== 'for' ? x.map((e) => this.#room(e)) : this.#room(x)] as const],
+        : [[name, Array.isArray(x) ? x.map((e) => this.#room(e)) : this.#room(x)] as const],
     )
     const numbers = (isGiven ? args.slice(0, -1) : args) as readonly (number | string)[]
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)
@@ -105,6 +105,7 @@ export abstract class Steps<K> extends Sourced {
       ...chosen,
       live: inPlace ? 'live in place' : 'live',
       ...Object.fromEntries(given),
+      ...(carried !== undefined && { for: carried }),
     })
   }
 

@@ -212,3 +212,13 @@ test('groups have no more positions than there are coordinates to list, beyond t
         expect(refused(call), `${width} of ${n}`).toBe(code)
     }
 })
+
+test('what is no list of iterations is refused alike in calls', async () => {
+  const kernel = await kernelOf()
+  for (const f of ['sum', 'zz', 'm', 3, [3], null, {}])
+    expect(diagnosticOf(() => kernel.live('H', 'csr', { for: f as never }))).toMatchObject({
+      code: 'schedule/bad-step',
+      message: 'as has no proper for',
+      expected: 'a list of names of iterations, or nothing',
+    })
+})
