@@ -63,7 +63,7 @@ format later(h, s) over (i, j) {
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     const [d] = e.diagnostics
-    return `${d!.code}${d!.span && d!.expected && d!.hint ? '' : ', without help'}: ${d!.message}`
+    return `${d!.code}${d!.span && d!.expected && d!.hint ? '' : ', without help'}: ${d!.message}; expected ${d!.expected}`
   }
   return 'none'
 }
@@ -78,7 +78,10 @@ test.each([
   ['A as overlapping(2)', 'its coordinates of q are not made of digits'],
   ['A as ell(2)', 'jo is no list of groups'],
   ['A as coo', 'it has no list of coordinates, or several'],
-  ['A as later(2, 2)', 'go does not count groups of 2 listed coordinates by their rank'],
+  [
+    'A as later(2, 2)',
+    'go does not count groups of 2 listed coordinates by their rank; expected rank(q by i / 2) / 2',
+  ],
   ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'a condition asks for the value'],
 ])('%s live in place: %s', (step, expected) => {
   const told = refusal(`${step} live in place`)

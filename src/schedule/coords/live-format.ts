@@ -21,7 +21,7 @@ import {
 } from '../../ir/axis.ts'
 import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { type Const, ceildiv, div, type Expr, int, variable } from '../../ir/expr.ts'
-import { rewriteExpr } from '../../ir/expr-tree.ts'
+import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
@@ -63,27 +63,32 @@ export const refuseLive = (text: string, why: string, at: StepSpan, expected?: s
     hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
   })
 
-/** One part; `named`: the tensor's axes as its text has them. @throws SptError `schedule/live-format` */
-export const liveFormat = (
-  part: FormatInstance,
-  text: string,
-  named: readonly StoredAxis[],
-  at: StepSpan,
-): LiveFormat => new Recognition(part, named, (why, expected) => refuseLive(text, why, at, expected)).format()
+/** The tensor's axes that a format is over, and the same as the tensor's text has them. */
+interface OverAxes {
+  readonly over: readonly StoredAxis[]
+  readonly named: readonly StoredAxis[]
+}
+
+/** One part. @throws SptError `schedule/live-format` */
+export const liveFormat = (part: FormatInstance, text: string, axes: OverAxes, at: StepSpan): LiveFormat =>
+  new Recognition(part, axes, (why, expected) => refuseLive(text, why, at, expected)).format()
 
 class Recognition {
   readonly #part: FormatInstance
   readonly #over: readonly StoredAxis[]
+  /** Coordinates as the tensor's text has them. */
+  readonly #texts: ReadonlyMap<string, Expr>
   readonly #refuse: (why: string, expected?: string) => never
   readonly #maps: ReadonlyMap<string, Expr>
 
   constructor(
     part: FormatInstance,
-    over: readonly StoredAxis[],
+    { over, named }: OverAxes,
     refuse: (why: string, expected?: string) => never,
   ) {
     this.#part = part
-    this.#over = over
+    this.#over = named
+    this.#texts = new Map(over.map((a, k) => [a.name, variable(named[k]!.name)]))
     this.#refuse = refuse
     this.#maps = new Map(part.order.map((name, k) => [name, part.map[k]!]))
   }
@@ -191,10 +196,11 @@ class Recognition {
         sameExpr(this.#maps.get(group.name)!, div(variable(q.name), width)),
     )
     if (rank) return
-    const groups = above.length > 0 ? ` by ${above.map((e) => printExpr1(e)).join(', ')}` : ''
+    const textOf = (e: Expr): string => printExpr1(substitute(e, this.#texts))
+    const groups = above.length > 0 ? ` by ${above.map(textOf).join(', ')}` : ''
     this.#refuse(
       `${group.name} does not count groups of ${width.value} listed coordinates by their rank`,
-      `rank(${printExpr1(coordinate)}${groups}) / ${width.value}`,
+      `rank(${textOf(coordinate)}${groups}) / ${width.value}`,
     )
   }
 

@@ -72,7 +72,7 @@ export function applyLive(
   const rooms = checkedRooms(shared, step, instance, at)
   if (carried.size > 0 && divided.parts.some((p) => p.where))
     refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at)
-  const formats = divided.parts.map((p) => liveFormat(p.instance, text, chosen, at))
+  const formats = divided.parts.map((p) => liveFormat(p.instance, text, { over, named: chosen }, at))
   checkChildren(kernel, leaving, text, at)
   const from = Math.max(written, masksFrom(kernel, buffer, divided.masks, at))
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
