@@ -91,6 +91,7 @@ export type {
 } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
 export { type CostModel, useCostModel } from './search/model/trained.ts'
+export { scheduleText, typescriptText } from './search/text.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
 
 /**
