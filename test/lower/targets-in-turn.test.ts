@@ -19,18 +19,21 @@ const OPTIONS: readonly LowerOptions[] = [
   TARGETS.js.lowering,
   TARGETS.wgsl.lowering,
   TARGETS.cuda.lowering,
+  { ...TARGETS.cuda.lowering, lanes: 4 },
 ]
 
+/** With a schedule of which how many lanes a target has makes another plan, or with some of all. */
 const KERNELS = [
-  ['softmax', 'softmax'],
-  ['spmv', 'spmv'],
-  ['dynamic-sparsity', 'masked_matmul'],
+  ['sddmm', 'sddmm', 'wide'],
+  ['softmax', 'softmax', null],
+  ['spmv', 'spmv', null],
+  ['dynamic-sparsity', 'masked_matmul', null],
 ] as const
 
-for (const [file, name] of KERNELS)
+for (const [file, name, always] of KERNELS)
   test(`${name}: as for one alone, and observers see every pass`, async () => {
     const read = async () => (await load(`kernels/${file}.spt`)).kernel(name)
-    const schedules = [null, ...sample((await read()).schedules, 3)]
+    const schedules = always === null ? [null, ...sample((await read()).schedules, 3)] : [always]
     for (const s of schedules) {
       const loops = async () => {
         const kernel = await read()
@@ -49,7 +52,7 @@ for (const [file, name] of KERNELS)
       for (const options of OPTIONS) alone.push(lowered(await loops(), options))
       const one = await loops()
       checkLowering(one, {})
-      for (const k of [0, 3, 1, 2, 0, 2, 1]) expect(lowered(one, OPTIONS[k]!)).toEqual(alone[k])
+      for (const k of [0, 3, 4, 1, 2, 0, 2, 1]) expect(lowered(one, OPTIONS[k]!)).toEqual(alone[k])
     }
   })
 
