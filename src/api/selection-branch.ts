@@ -36,7 +36,10 @@ export const covering = <V>(
   passed?: ReadonlySet<string>,
 ): V => of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])), passed)
 
-/** What tells the share, of what would be chosen for it one after the other, if each were passed over: first what is for few. */
+/**
+ * The first that tells the share, of what would be chosen one after the other if each were passed over: where the others are
+ * covered, and where they are not.
+ */
 export function* telling<V>(of: Selectable<V>, name: string): Generator<V, void> {
   const statistic = of.statistics.get(name)!
   for (const others of [1, 0]) {
@@ -44,7 +47,10 @@ export function* telling<V>(of: Selectable<V>, name: string): Generator<V, void>
     for (;;) {
       const variant = orRefused(() => covering(of, others, name, passed))
       if (variant instanceof SptError) break
-      if (statistic.kind === 'covered' && of.found(variant).some((f) => tells(f, statistic))) yield variant
+      if (statistic.kind === 'covered' && of.found(variant).some((f) => tells(f, statistic))) {
+        yield variant
+        break
+      }
       passed.add(of.chosen(variant).text)
     }
   }
