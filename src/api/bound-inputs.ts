@@ -13,7 +13,7 @@ import { sizesOfShapes } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { convertDense } from '../run/bind/dense-order.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
-import type { Tensor, ValueArray } from '../storage/tensor.ts'
+import { listTensor, type Tensor, type ValueArray } from '../storage/tensor.ts'
 import {
   checkTensor,
   coordinatesOf,
@@ -148,7 +148,7 @@ function shaped(
   const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
   if (kind === 'list' || kind === 'table') {
     const list = coordinatesOf(values, name)
-    return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+    return listTensor(list)
   }
   const over = dimensions.map((d) => d.extent)
   const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))

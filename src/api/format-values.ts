@@ -17,7 +17,7 @@ import type { FormatOperands } from '../storage/format-operands.ts'
 import { partsFromArrays } from '../storage/ready/ready-parts.ts'
 import { coordsOfDense } from '../storage/stored-coords.ts'
 import { convertTensor, type StoredParts } from '../storage/stored-parts.ts'
-import type { CoordTensor, Tensor } from '../storage/tensor.ts'
+import { type CoordTensor, listTensor, type Tensor } from '../storage/tensor.ts'
 import {
   checkShape,
   checkTensor,
@@ -208,7 +208,7 @@ function asTensor(name: string, value: Bindable): Tensor {
     return value
   }
   const list = coordinatesOf(value, name)
-  return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+  return listTensor(list)
 }
 
 /** The size of a dimension, which has no name in a format. */

@@ -17,7 +17,7 @@ import {
 } from '../storage/engines/device/index.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import type { Level } from '../storage/storage.ts'
-import type { Tensor } from '../storage/tensor.ts'
+import { listTensor, type Tensor } from '../storage/tensor.ts'
 import { checkTensor, expectArgument, expectOptions, isRecord } from './argument-checks.ts'
 import type { CompiledKernel } from './compiled.ts'
 
@@ -54,7 +54,7 @@ export function checkedOperands(
     if (kind === 'list') {
       const list = own as Int32Array
       expectArgument(list instanceof Int32Array, `the list ${name}`, list, 'an Int32Array')
-      return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+      return listTensor(list)
     }
     const columns = `one Int32Array of coordinates for each of ${over.join(', ')}`
     expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)

@@ -12,7 +12,7 @@ import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/engines/device/index.ts'
 import { arraysOf, shapeOf } from '../storage/storage.ts'
 import type { StoredPart } from '../storage/stored-parts.ts'
-import type { StoredTensor, ValueArray } from '../storage/tensor.ts'
+import { listTensor, type StoredTensor, type ValueArray } from '../storage/tensor.ts'
 
 /** A part of a resident tensor, and the kernel's buffer that it is. */
 export interface PlacedPart {
@@ -46,7 +46,7 @@ export function residentsOf(
         const { instance } = part.part
         for (const { name, isGiven } of arraysBeside(instance)) {
           const own = isGiven ? undefined : part.tables.get(name)
-          if (own) bindings[name] = { kind: 'dense', shape: [own.length], values: own, dtype: 'i32' }
+          if (own) bindings[name] = listTensor(own)
         }
       }
     }

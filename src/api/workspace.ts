@@ -17,13 +17,14 @@ import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { toDevice } from '../runtime/widened-elements.ts'
 import { mostMeasured } from '../search/model/allowed.ts'
 import type { ValueArray } from '../storage/tensor.ts'
-import { checkDevice, expectArgument } from './argument-checks.ts'
+import { checkDevice } from './argument-checks.ts'
 import { expectInputs, type RunInputs } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
 import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { withRandom } from './drawn-inputs.ts'
+import { expectKernel } from './expect-kernel.ts'
 import { besideDeclared, takenBy, withBeside } from './format-data.ts'
-import { Kernel } from './kernel.ts'
+import type { Kernel } from './kernel.ts'
 import { Sourced } from './sourced.ts'
 import { SplitInputs } from './split-inputs.ts'
 import type { Bindable } from './tensors.ts'
@@ -72,7 +73,7 @@ export class Workspace extends Sourced {
   constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: WorkspaceOptions = {}) {
     super()
     checkDevice(device)
-    expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+    expectKernel(kernel)
     this.device = device
     this.#options = checkedOptions(device, options)
     this.#residents = new WorkspaceResidents(device, this.#options.convertThere)

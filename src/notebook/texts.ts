@@ -1,5 +1,6 @@
 /** Programs, stages and emitted texts. */
-import { Kernel } from '../api/kernel.ts'
+import { expectKernel } from '../api/expect-kernel.ts'
+import type { Kernel } from '../api/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { type MimeBundle, Shown } from './display.ts'
 import { highlighted, type Language } from './highlight.ts'
@@ -61,9 +62,4 @@ export function emitted(kernel: Kernel, target: 'js' | 'wgsl' | 'cuda', options:
     .emit(target)
     .map((m) => m.text.trimEnd())
   return code(texts.join('\n\n'), target, options)
-}
-
-function expectKernel(kernel: Kernel): Kernel {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, 'a kernel: program.kernel(name)')
-  return kernel
 }

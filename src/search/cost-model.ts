@@ -4,8 +4,9 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { expectInputs, type RunInputs, valuesIn } from '../api/bound-inputs.ts'
+import { expectKernel } from '../api/expect-kernel.ts'
 import { besideDeclared, checkBound } from '../api/format-data.ts'
-import { Kernel } from '../api/kernel.ts'
+import type { Kernel } from '../api/kernel.ts'
 import { declaredOf, sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
@@ -46,7 +47,7 @@ export interface PredictorOptions {
  * @throws SptError `search/no-model` where the package has none for the device, `search/other-model`, `search/too-large`; as `bindInputs`
  */
 export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectKernel(kernel)
   expectOptions('predictor', options, ['device', 'inputs', 'model'])
   const { device = 'cuda', inputs } = options
   expectValue('device', typeof device === 'string' ? device : device?.kind, oneOf(DEVICE_KINDS))

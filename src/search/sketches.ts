@@ -1,6 +1,7 @@
 /** The auto-scheduler: formats and sketches of a kernel as a space, from what its nests are. */
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/argument-checks.ts'
-import { Kernel } from '../api/kernel.ts'
+import { expectKernel } from '../api/expect-kernel.ts'
+import type { Kernel } from '../api/kernel.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
@@ -47,7 +48,7 @@ export interface SketchSpace extends KernelSpace<Kernel> {
  * @throws SptError `api/argument`; `search/has-schedule` where steps on loops have been made
  */
 export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectKernel(kernel)
   expectOptions('sketches', options, ['device', 'sizes', 'formats'])
   const { device, sizes } = options
   const target: SketchTarget = { device, sizes }

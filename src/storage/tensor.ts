@@ -44,6 +44,14 @@ export interface StoredTensor {
 
 export type Tensor = CoordTensor | DenseTensor | StoredTensor
 
+/** One dimension of coordinates or positions. */
+export const listTensor = (values: Int32Array): DenseTensor => ({
+  kind: 'dense',
+  shape: [values.length],
+  values,
+  dtype: 'i32',
+})
+
 /** Its arrays by axis, of the axes that have any: what convert makes names the others, too. */
 export const namedArrays = ({
   arrays,

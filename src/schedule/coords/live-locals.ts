@@ -53,13 +53,18 @@ function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
     : constant(fill, dtype)
 }
 
-/** A statement in which `if (P[e, t] != 0)` at the coordinates of iterators is no question: each that is listed holds something. */
-export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]): Stmt1 {
+/** Whether the k-th index of an access is an iterator of the statement over the k-th axis. */
+export function atIterators(s: Stmt1, over: readonly StoredAxis[]): (index: Expr, k: number) => boolean {
   const iters = iterationsOf([s]).flatMap((it) => it.iters)
-  const isAt = (e: Expr, k: number): boolean => {
+  return (e, k) => {
     const by = e.kind === 'var' ? iters.filter((x) => x.name === e.name) : []
     return by.length > 0 && by.every((x) => x.axis === over[k]!.name)
   }
+}
+
+/** A statement in which `if (P[e, t] != 0)` at the coordinates of iterators is no question: each that is listed holds something. */
+export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]): Stmt1 {
+  const isAt = atIterators(s, over)
   const isElement = (e: Expr): boolean => e.kind === 'load' && e.buffer === buffer.name && e.index.every(isAt)
   const isFill = (e: Expr): boolean => e.kind === 'const' && e.value === buffer.fill
   const answered = rewriteBody1([s], (e) =>

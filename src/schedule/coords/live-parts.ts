@@ -3,6 +3,7 @@
  * `held(M)` of which is where M differs from its fill. The first part whose condition holds has it. The device asks them where it marks,
  * and where a block of one part may have elements of another.
  */
+
 import { comesToNothing, writtenIn } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
@@ -24,9 +25,10 @@ import { buffersRead, freeVars, rewriteExpr, substitute } from '../../ir/expr-tr
 import type { Instance, PartInstance, PartTree } from '../../ir/format.ts'
 import type { Query } from '../../ir/queries.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { iterationsOf, readsOf1, rewriteBody1, walkStmts1 } from '../../ir/stage1-tree.ts'
+import { readsOf1, rewriteBody1, walkStmts1 } from '../../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { refuseLive } from './live-format.ts'
+import { atIterators } from './live-locals.ts'
 import { ASKED } from './lookup.ts'
 import type { StepSpan } from './tensor-split.ts'
 
@@ -133,11 +135,7 @@ interface Visited {
 
 /** The statement with the fill where an element that it visits is none of the part's. */
 export function ofPart(s: Stmt1, where: Expr, { buffer, start, over }: Visited): Stmt1 {
-  const iters = iterationsOf([s]).flatMap((it) => it.iters)
-  const isAt = (e: Expr, k: number): boolean => {
-    const by = e.kind === 'var' ? iters.filter((x) => x.name === e.name) : []
-    return by.length > 0 && by.every((x) => x.axis === over[k]!.name)
-  }
+  const isAt = atIterators(s, over)
   const fill = constant(buffer.fill, buffer.dtype)
   const [out] = rewriteBody1([s], (e) => {
     if (e.kind !== 'load' || e.buffer !== buffer.name) return undefined

@@ -5,9 +5,10 @@
  */
 
 import { matchKernel } from '../../analysis/kernel-pattern.ts'
-import { checkDevice, expectArgument } from '../../api/argument-checks.ts'
+import { checkDevice } from '../../api/argument-checks.ts'
 import { CompiledSchedule } from '../../api/compiled.ts'
-import { Kernel } from '../../api/kernel.ts'
+import { expectKernel } from '../../api/expect-kernel.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import { parseProgram } from '../../api/program.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { packagedLibraries } from '../../io/library-texts.ts'
@@ -73,7 +74,7 @@ function knownOf(kind: DeviceKind): Known | null {
  * On a device without libraries there are none. @throws SptError `api/argument`
  */
 export function libraryRoutines(kernel: Kernel, device: Device): LibraryRoutines {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectKernel(kernel)
   checkDevice(device)
   const texts = device.library ? knownOf(device.kind) : null
   const routines: LibraryRoutine[] = []

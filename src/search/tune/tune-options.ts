@@ -1,6 +1,6 @@
 /** What `tune` and `tuneAll` are given, looked at before anything is begun. */
 import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
-import { Kernel } from '../../api/kernel.ts'
+import { expectKernel } from '../../api/expect-kernel.ts'
 import {
   either,
   expectValues,
@@ -47,7 +47,7 @@ export function checkTuning(
   kernel: unknown,
   options: { readonly device: Device; readonly strategy?: unknown } & Parameters<typeof checkBudgets>[0],
 ): void {
-  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  expectKernel(kernel)
   const { device, trials, seconds, patience, batch, strategy } = options
   checkDevice(device)
   expectValues(options, KINDS)
