@@ -155,14 +155,17 @@ export class Statistics {
     return found
   }
 
-  /** What formats take beside: of what is found in runs, masks of the kernel; nothing where those tell, or who marks, alone. */
+  /** What formats take beside, of which masks may be the kernel's; nothing where those tell, or who marks, alone. */
   #besides(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
     const { tensors, beside } = this.#given
-    if (!c.live) return beside
-    if (!isWhole(c)) return undefined
-    const masks = setsOf(c).map((name) => [name, tensors[name] ?? this.#random(name)] as const)
-    if (!masks.every(([, t]) => t && !(t instanceof DenseOnDevice))) return undefined
-    const own = masks.map(([name, t]) => [name, elementsOf(this.#kernel, name, t!, this.sizes)] as const)
+    if (c.live && !isWhole(c)) return undefined
+    const own: [string, Tensor][] = []
+    for (const name of setsOf(c)) {
+      if (name in beside || !this.#kernel.buffers.some((b) => b.name === name)) continue
+      const mask = tensors[name] ?? this.#random(name)
+      if (!mask || mask instanceof DenseOnDevice) return undefined
+      own.push([name, elementsOf(this.#kernel, name, mask, this.sizes)])
+    }
     return { ...beside, ...byName(own) }
   }
 

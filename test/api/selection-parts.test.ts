@@ -178,6 +178,30 @@ const property = (usual: number, most: number, law: (c: Case) => Promise<void>) 
     parameters(usual),
   )
 
+test('a composition that no schedule finds asks masks of the kernel as well', async () => {
+  const asked = 'covered(A, bsr(4) where (held(M)) + bsr(2))'
+  const program = await load(`import { bsr, csr } from "sparsetile/kernels/formats.spt"
+${kernelOf('given', false)}
+schedule product.found { A as bsr(2) where (held(M)) + csr live in place }
+schedule product.whole { split mul.i by 2 }
+schedule product.auto choose { when (${asked} < 1.5) found otherwise whole }`)
+  const choice = await program
+    .kernel()
+    .schedule('auto')
+    .compile(await devices.cpu())
+  const A = dense([4, 4], new Float32Array(16).fill(1))
+  const B = dense([4, 1], new Float32Array(4))
+  // One block of 4 × 4, and four of 2 × 2 where it has but one element.
+  for (const [held, share] of [
+    [16, 1],
+    [1, 2],
+  ] as const) {
+    const M = dense([4, 4], new Float32Array(16).fill(1, 0, held))
+    const { values, text } = (await choice.prepare({ tensors: { A, M, B } })).choice!
+    expect([values[asked], text]).toEqual([share, share < 1.5 ? 'found' : 'whole'])
+  }
+})
+
 test('what is found is what all parts store, and decides', async () => {
   const cpu = await devices.cpu()
   await property(12, 4, (c) => follows(cpu, c))
