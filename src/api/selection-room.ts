@@ -29,6 +29,7 @@ export interface WithRoom<V> {
 /**
  * What is chosen by these shares: schedules without room are passed over, and all that they find counts as covered, unless that
  * leaves nothing to choose. Where nothing else can be chosen at all, what has no room stays.
+ * @throws SptError what is wrong with a schedule that would be chosen, as where it is chosen first
  */
 export function chosenWithRoom<V>(
   of: Selectable<V>,
@@ -51,7 +52,10 @@ export function chosenWithRoom<V>(
       counted = new Set()
       next = orRefused(() => of.choose(found, passed))
     }
-    if (next instanceof SptError) return { variant: first, overflowed: null, counted }
+    if (next instanceof SptError) {
+      if (next.diagnostics[0]!.code !== 'choose/no-match') throw next
+      return { variant: first, overflowed: null, counted }
+    }
     variant = next
   }
 }

@@ -229,6 +229,29 @@ test('of several without room each is passed over, in every way to run', async (
   await passesOver(webgpu, FULL)
 }, 3_600_000)
 
+test('what is wrong with the schedule that would run instead is said', async () => {
+  const program = await load(`${LIVE.blocks.text}
+${KERNELS.left}
+schedule product.full { A as blocks(2, 2) live in place capacity 0 }
+schedule product.other {
+  require k % 4 == 0
+  split mul.j by 2
+}
+schedule product.auto choose {
+  when (covered(A, blocks(2, 2)) < 0.9) full
+  otherwise other
+}`)
+  const choice = await program
+    .kernel()
+    .schedule('auto')
+    .compile(await devices.cpu())
+  const matrix = (held: number) => dense([6, 5], new Float32Array(30).fill(1, 0, held))
+  const prepared = await choice.prepare({ tensors: { A: matrix(0), B: dense([5, 1], new Float32Array(5)) } })
+  await prepared.run()
+  await prepared.write('A', matrix(1))
+  await expect(prepared.run()).rejects.toThrow('choose/requirement')
+})
+
 test('but not where it has updated a tensor: then it fails, and the next one takes the other', async () => {
   const program = await load(`${LIVE.panels.text}
 kernel added(m: size, k: size) {
