@@ -114,7 +114,16 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     )
     return this.parts(buffer).reduce<K>((k, p) => {
       const next: unknown = steps(k, p)
-      expectArgument(next instanceof SteppedKernel, `what is done for part ${p.label}`, next, 'a kernel')
+      const goesOn =
+        next instanceof SteppedKernel &&
+        next.compilation.source === k.compilation.source &&
+        k.trace.every((step, at) => next.trace[at] === step)
+      expectArgument(
+        goesOn,
+        `what is done for part ${p.label}`,
+        next,
+        'the kernel that is given, with further steps',
+      )
       return next as K
     }, this.#self)
   }

@@ -88,7 +88,7 @@ export class Call {
     return this.#declared.filter(isOne).flatMap((o) =>
       this.many(longName(o)).map((text) => ({
         typed: `--${longName(o)} ${text}`,
-        path: o.flags.includes('NAME=') ? text.slice(text.indexOf('=') + 1) : text,
+        path: o.flags.includes('NAME=') ? text.slice(equalsIn(text) + 1) : text,
       })),
     )
   }
@@ -176,7 +176,7 @@ export class Call {
   lists(name: string, value: string): Map<string, readonly string[]> {
     const out = new Map<string, readonly string[]>()
     for (const text of this.many(name)) {
-      const at = text.indexOf('=')
+      const at = equalsIn(text)
       const key = text.slice(0, Math.max(0, at)).trim()
       if (at <= 0 || key === '' || at === text.length - 1)
         misused({
@@ -188,4 +188,15 @@ export class Call {
     }
     return out
   }
+}
+
+/** Where the value begins: what a condition asks may compare within its parentheses. */
+function equalsIn(text: string): number {
+  let depth = 0
+  for (let k = 0; k < text.length; k++) {
+    if (text[k] === '(') depth++
+    else if (text[k] === ')') depth--
+    else if (text[k] === '=' && depth <= 0) return k
+  }
+  return -1
 }

@@ -27,7 +27,7 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
   }
   const visit = (steps: readonly SpaceStep[]): void => {
     for (const x of steps) {
-      if (x.kind === 'step' || x.kind === 'use') for (const n of x.numbers) used.add(n)
+      if (x.kind !== 'options') for (const n of x.numbers) used.add(n)
       if (x.kind === 'format') {
         used.add(x.format)
         made.formats.get(x.format)?.options.forEach(add)

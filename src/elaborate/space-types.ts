@@ -80,7 +80,12 @@ export type SpaceStep =
       readonly numbers: ReadonlySet<string>
     }
   /** `A as F`: a step for each option of the format. */
-  | { readonly kind: 'format'; readonly format: string; readonly steps: readonly Ast.AsStep[] }
+  | {
+      readonly kind: 'format'
+      readonly format: string
+      readonly steps: readonly Ast.AsStep[]
+      readonly numbers: ReadonlySet<string>
+    }
   | { readonly kind: 'options'; readonly name: string; readonly options: readonly StepOption[] }
 
 export interface StepOption extends Option {

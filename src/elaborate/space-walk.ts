@@ -88,7 +88,7 @@ export class Walk {
       else if (s.kind === 'format') {
         const decision = this.#use.space.formats.get(s.format)!
         const k = this.#choose(decision)
-        if (k !== null) this.#leaf(s.steps[k]!, [])
+        if (k !== null) this.#leaf(s.steps[k]!, s.numbers)
       } else {
         const k = this.#choose(s)
         if (k === null) return

@@ -160,7 +160,9 @@ class Elaboration {
       })
     const steps = decided.options.map((o): Ast.AsStep => ({ ...s, parts: o.parts }))
     this.#walk.steps(steps, [])
-    return { kind: 'format', format: decided.name.name, steps }
+    // What the options mention is theirs.
+    const numbers = this.#numbers.mentionedIn({ ...s, parts: [] })
+    return { kind: 'format', format: decided.name.name, steps, numbers }
   }
 
   #either(s: Ast.Either): SpaceStep {

@@ -5,6 +5,7 @@ import { coords, type Device, dense, devices, type Kernel, load, type SptProgram
 import { apply, inputs, matrix, type Sample, samples } from '../bind/support.ts'
 import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
 import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
 import { complaint } from './support.ts'
 
 const SCHEDULES = `
@@ -56,6 +57,15 @@ describe('in kernels', () => {
       expect(again.show(2)).toBe(x.show(2))
       expect(x.undo().trace).toEqual(x.trace.slice(0, -1))
     }
+  })
+
+  test('what is done for a part goes on from the kernel that is given', () => {
+    const stored = k.as('A', 'hyb', 2, 2)
+    for (const other of [k, k.as('A', 'csr'), stored.undo()])
+      expect(refusal(() => stored.each('A', () => other))).toMatchObject({
+        code: 'api/argument',
+        expected: 'the kernel that is given, with further steps',
+      })
   })
 
   test('steps for each part are those of a schedule', () => {

@@ -91,6 +91,25 @@ schedule mul.pick choose {
   expect((await emitted('--bind', `A=${matrix}`)).out).toBe(full.out)
 })
 
+test('conditions of a format that is asked may compare', async () => {
+  const asked = 'covered(A, bsr(2) where (i >= 3) + bsr(4))'
+  const file = folder.file(
+    'compared.spt',
+    `import "sparsetile/kernels/formats.spt"
+${PROGRAM}
+schedule mul.pick choose {
+  when (${asked} > 0.5) blocks(2)
+  otherwise gpu
+}
+`,
+  )
+  const emitted = (share: number) =>
+    spt(['emit', file, '--target', 'wgsl', '--schedule', 'pick', '--size', `${asked}=${share}`])
+  const [full, sparse] = [await emitted(0.75), await emitted(0.25)]
+  expect([full.err, sparse.err]).toEqual(['', ''])
+  expect(full.out).not.toBe(sparse.out)
+})
+
 describe('spt run', () => {
   test('chooses, says what and why, and computes the same', async () => {
     const { code, out } = await spt([

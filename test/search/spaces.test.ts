@@ -1,6 +1,6 @@
 /** Spaces of texts: what their points are, and what becomes of them. */
 import { fc, test as law } from '@fast-check/vitest'
-import { describe, expect } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { print } from '../../src/ast/print.ts'
@@ -68,4 +68,26 @@ describe('generated spaces', () => {
       expect(back.show(2)).toBe(kernel.show(2))
     },
   )
+})
+
+test('the capacity of a format that is decided may be a number of the space', async () => {
+  const program = await load(`import { bsr, csr } from "sparsetile/kernels/formats.spt"
+kernel sums(m: size, k: size) {
+  axis i = dense_fixed(m)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer C: f32[i] out
+  iterate sum [i, q] as SR { C[i] += A[i, q] }
+}
+space sums.found {
+  c in 1, 4
+  format F in bsr(2), csr
+  A as F live in place capacity c
+}`)
+  const space = await program.kernel().space('found').on('cpu')
+  const traces = [...points(space)].map((p) => space.kernel(p).trace.join())
+  const expected = ['bsr(2)', 'csr'].flatMap((f) =>
+    [1, 4].map((c) => `A as ${f} live in place capacity ${c}`),
+  )
+  expect(traces).toEqual(expected)
 })
