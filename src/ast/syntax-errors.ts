@@ -201,6 +201,10 @@ const HINTS: readonly Hint[] = [
     text: 'leave `unordered` out: lists are found in order, which takes nothing more than any other',
   },
   {
+    when: (p) => p.expected.includes('`as`') && /\bas\b[^;\n]*\b(live|in|place|capacity|for)$/.test(p.before),
+    text: 'behind a format, in this order and each once: `live`, `in place`, `capacity E`, `in all`, `for NAME`',
+  },
+  {
     when: (p) => RESERVED.test(p.found) && p.expected.some((e) => e === 'a name'),
     text: 'this word is reserved; choose another name',
   },
