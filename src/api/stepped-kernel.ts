@@ -114,10 +114,11 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     )
     return this.parts(buffer).reduce<K>((k, p) => {
       const next: unknown = steps(k, p)
+      const trace = next instanceof SteppedKernel ? next.trace : []
       const goesOn =
         next instanceof SteppedKernel &&
         next.compilation.source === k.compilation.source &&
-        k.trace.every((step, at) => next.trace[at] === step)
+        k.trace.every((step, at) => trace[at] === step)
       expectArgument(
         goesOn,
         `what is done for part ${p.label}`,

@@ -38,7 +38,7 @@ export function mergeCongruentRegisters(body: Body, names: Names): Body {
   return body
 }
 
-/** Registers of one element, in the order in which they are made. */
+/** Registers of one element. */
 function scalarsOf(body: Body): ReadonlyMap<string, Buffer> {
   const out = new Map<string, Buffer>()
   const isOne = (n: Expr): boolean => n.kind === 'const' && n.value === 1
@@ -62,9 +62,9 @@ function namedIn(body: Body): ReadonlySet<string> {
 
 /** A number for a value: those of equal values may differ, but equal numbers are equal values. */
 type Value = number
-/** What the registers hold that exist somewhere. */
+/** What the registers hold that exist somewhere, in the order in which they are made. */
 type State = Map<string, Value>
-/** Registers that are equal whenever an iteration begins, two at least. */
+/** Registers that are equal whenever an iteration begins, two at least, the one first that is made first. */
 type Class = readonly string[]
 type Loop = For | While
 
@@ -100,13 +100,8 @@ class Numbering {
   repeated(body: Body): ReadonlySet<string> {
     this.#walk(body, new Map())
     const named = namedIn(body)
-    const order = [...this.#scalars.keys()]
-    return new Set(
-      [...this.#classes.values()].flat().flatMap((c) => {
-        const first = order.find((v) => c.includes(v))
-        return c.filter((v) => v !== first && !named.has(v))
-      }),
-    )
+    const later = [...this.#classes.values()].flat().flatMap(([, ...others]) => others)
+    return new Set(later.filter((v) => !named.has(v)))
   }
 
   /** The body without these registers, unless some are needed. */
@@ -154,7 +149,8 @@ class Numbering {
   }
 
   #loop(s: Loop, state: State, leaving?: Leaving): Body {
-    const written = writtenIn(s).filter((v) => state.has(v))
+    const writes = writtenIn(s)
+    const written = [...state.keys()].filter((v) => writes.has(v))
     if (!leaving) this.#solve(s, written, state)
     const classes = this.#classes.get(s)!
     let body = s.body
@@ -236,7 +232,7 @@ class Numbering {
   }
 }
 
-const writtenIn = remembered((s: Loop): readonly string[] => [...writesOf(s.body)])
+const writtenIn = remembered((s: Loop) => writesOf(s.body))
 
 /** Those with equal keys, where they are several. */
 function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): readonly Class[] {
