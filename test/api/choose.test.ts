@@ -14,20 +14,9 @@ import {
   type Tensor,
 } from '../../src/node.ts'
 import { LONG, runs } from '../support/cases.ts'
-import { complaint } from './support.ts'
+import { complaint, MUL } from './support.ts'
 
-const KERNEL = `kernel mul(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j]  in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
+const KERNEL = `${MUL}
 
 format bsr(b) over (i, j) {
   axis io = dense_fixed(ceildiv(i, b))

@@ -2,20 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Sourced } from '../../src/api/sourced.ts'
 import * as api from '../../src/node.ts'
-import { errorOf } from './support.ts'
+import { errorOf, MUL } from './support.ts'
 
-const TEXT = `kernel mul(m: size, n: size, d: size) {
-  axis i  = dense_fixed(m)
-  axis j  = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis f  = dense_fixed(d)
-  buffer A: f32[i, j]  in
-  buffer B: f32[jd, f] in
-  buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += A[i, j] * B[j, f]
-  }
-}
+const TEXT = `${MUL}
 format narrow(w) over (i, j) {
   axis io = dense_fixed(i)
   axis jo = sparse_fixed(io, j, w)

@@ -1,6 +1,7 @@
 import { type Kernel, load, SptError, type SptProgram } from '../../src/node.ts'
 
-export const TEXT = `kernel mul(m: size, n: size, d: size) {
+/** C = A B, A sparse. */
+export const MUL = `kernel mul(m: size, n: size, d: size) {
   axis i  = dense_fixed(m)
   axis j  = sparse_variable(i, n)
   axis jd = dense_fixed(n)
@@ -11,7 +12,9 @@ export const TEXT = `kernel mul(m: size, n: size, d: size) {
   iterate sum [i, j, f] as SRS {
     C[i, f] += A[i, j] * B[j, f]
   }
-}
+}`
+
+export const TEXT = `${MUL}
 
 format bsr(b) over (i, j) {
   axis io = dense_fixed(ceildiv(i, b))
