@@ -1,6 +1,7 @@
 /**
  * Ends of long loops. Invariant reached: a long serial loop of constant extent with a guard `v + rest < n` ends where the guard
- * does, `for v in 0..min(extent, n - rest)`, and does not ask in each iteration. One thread gains by a few iterations; where there
+ * does, `for v in 0..min(extent, n - rest)`, and does not ask in each iteration. Such an n may be read of an array, as how long a
+ * list is that the run found: guards read nothing that their loop writes. One thread gains by a few iterations; where there
  * are many, a constant extent is worth more, as loops of which all is known are written out, unless most of it may be beyond the end.
  */
 import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../analysis/integers/linear.ts'
@@ -33,21 +34,23 @@ export function endLongLoops(
     const { guards } = l
     if (guards.length === 0 || !isLong(l) || isShared(l) || isOwn(l)) return l
     const registers = registersOver(loopMap(path), values)
-    const end = (g: Expr): Expr | undefined => {
+    const end = (g: Expr, k: number): Expr | undefined => {
+      // What a guard reads may be in range by the guards before it.
+      if (k > 0 && readsMemory(g)) return undefined
       if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, l.var) || coefficientOf(g.a, l.var) !== 1)
         return undefined
       const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== l.var))
-      const isKnown = [rest, g.b].every(
-        (e) =>
-          !mentions(e, l.var) && !readsMemory(e) && natural(e) && !someExpr(e, (x) => registers(x).wraps),
-      )
-      return isKnown ? max(int(0), sub(g.b, rest)) : undefined
+      if (mentions(rest, l.var) || !natural(rest)) return undefined
+      if ([rest, g.b].some((e) => someExpr(e, (x) => registers(x).wraps))) return undefined
+      // A number far below 0, less the rest, would wrap to a large one.
+      return max(int(0), sub(natural(g.b) ? g.b : max(int(0), g.b), rest))
     }
-    const at = guards.findIndex((g) => end(g) !== undefined)
+    const ends = guards.map(end)
+    const at = ends.findIndex((e) => e !== undefined)
     if (at < 0) return l
     return stmt<For>({
       ...l,
-      extent: min(l.extent, end(guards[at]!)!),
+      extent: min(l.extent, ends[at]!),
       guards: guards.filter((_, k) => k !== at),
     })
   }
