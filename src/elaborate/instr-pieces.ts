@@ -4,7 +4,7 @@ import { TARGETS, type TargetName } from '../backends/targets/index.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, int } from '../ir/expr.ts'
-import { type InstrPiece, LANE, type Operand } from '../ir/instr.ts'
+import { type InstrPiece, LANE, type Operand, slotsOf } from '../ir/instr.ts'
 import type { Report } from './diagnostics.ts'
 import { filled, type Values } from './instances.ts'
 import { integerOver } from './memories.ts'
@@ -195,7 +195,7 @@ export class TextOf {
           : `${o.name} is in no declared memory: its registers hold one value each`,
         `$${o.name}[0]`,
       )
-    const slots = o.memory?.size ?? o.shape.reduce((a, b) => a * b, 1)
+    const slots = slotsOf(o)
     const count = what === 'slot' ? slots : (slots * DTYPE_BYTES[o.dtype]) / 4
     const [k] = args
     if (o.scope !== 'register' || args.length !== 1 || k?.kind !== 'const' || k.value < 0 || k.value >= count)

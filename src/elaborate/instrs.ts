@@ -2,7 +2,7 @@
 import type * as Ast from '../ast/nodes.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { Instr, Memory, Operand } from '../ir/instr.ts'
+import { type Instr, type Memory, type Operand, tilesOf } from '../ir/instr.ts'
 import type { Report } from './diagnostics.ts'
 import type { Values } from './instances.ts'
 import { BodyOf } from './instr-body.ts'
@@ -196,8 +196,11 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
   if (!memory || !inShared(o, memory.scope, report)) return null
   const fits = (m: Memory): boolean =>
     m.dtype === base.dtype &&
-    m.shape.length === shape.length &&
-    (m.scope === 'shared' || m.shape.every((n, d) => n === shape[d]))
+    (m.scope === 'shared'
+      ? m.shape.length === shape.length
+      : m.opaque
+        ? m.shape.join() === shape.join()
+        : m.shape.length <= shape.length && tilesOf(base, m).every(Number.isInteger))
   const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
   if (!wrong) return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { others: more } : {}) }
   return report.error({
@@ -208,7 +211,7 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
     span: o.span,
     expected: fits(wrong)
       ? 'one memory, or several in shared memory'
-      : `tiles of ${base.dtype} with ${shape.length} dimension${shape.length === 1 ? '' : 's'}${wrong.scope === 'shared' ? '' : `: [${shape.join(', ')}]`}`,
+      : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${shape.length} dimension${shape.length === 1 ? '' : 's'}` : wrong.opaque ? `[${shape.join(', ')}]` : `of which some are [${shape.join(', ')}]`}`,
   })
 }
 

@@ -87,6 +87,20 @@ export interface Operand {
   readonly mode: 'read' | 'write' | 'update'
 }
 
+/** How far an operand's tiles of a memory go in each dimension: 1 in those before the tile's own. */
+export const tileSteps = (o: Pick<Operand, 'shape'>, { shape }: Memory): readonly number[] =>
+  o.shape.map((_, d) => shape[d - o.shape.length + shape.length] ?? 1)
+
+/** How many tiles there are in each dimension. */
+export function tilesOf(o: Pick<Operand, 'shape'>, m: Memory): readonly number[] {
+  const steps = tileSteps(o, m)
+  return o.shape.map((n, d) => n / steps[d]!)
+}
+
+/** The registers that a thread has of an operand: those of the first tile, then of the next one, in the order in which tiles lie. */
+export const slotsOf = (o: Operand): number =>
+  (o.memory ? tilesOf(o, o.memory) : o.shape).reduce((a, b) => a * b, o.memory?.size ?? 1)
+
 export interface InstrIter {
   readonly name: string
   readonly extent: number

@@ -18,7 +18,15 @@ import { coordinatesAt } from '../ir/arrays.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { add, all, builtin, type Expr, eq, int, mod, select } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
-import { barrierAddress, type Instr, LANE, type Placeholder, type Signals } from '../ir/instr.ts'
+import {
+  barrierAddress,
+  type Instr,
+  LANE,
+  type Placeholder,
+  type Signals,
+  tileSteps,
+  tilesOf,
+} from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import { instrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
@@ -179,10 +187,12 @@ class Lowering {
         const k = p.args[0]
         invariant(k?.kind === 'const', 'a register has a constant number')
         const slot = what === 'word' ? 2 * k.value : k.value
-        const zeros = own.map(() => int(0))
-        return ref(
-          o.memory ? physical(at(zeros), o.memory, int(slot)) : at(coordinatesAt(slot, o.shape).map(int)),
-        )
+        const { memory } = o
+        if (!memory) return ref(at(coordinatesAt(slot, o.shape).map(int)))
+        const tile = coordinatesAt(Math.floor(slot / memory.size), tilesOf(o, memory))
+        const steps = tileSteps(o, memory)
+        const first = at(tile.map((t, d) => int(t * steps[d]!)))
+        return ref(physical(first, memory, int(slot % memory.size)))
       }
       return ref(at(p.args.map((e) => substitute(e, new Map([[LANE, builtin('thread.x')]])))))
     }

@@ -6,7 +6,7 @@ import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, type Load, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
-import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instr.ts'
+import { coordinateName, type Instr, type Memory, type Operand, tileSteps } from '../../ir/instr.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { remembered } from '../../ir/remembered.ts'
@@ -133,9 +133,10 @@ const ZERO: Expr = { kind: 'const', value: 0, dtype: 'i32' }
 /** Whether two declarations say the same. */
 export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)
 
-/** An operand in registers is one whole tile, or, of the thread's own registers, neighbouring ones. */
+/** An operand in registers is whole tiles, or, of the thread's own registers, neighbouring ones. */
 function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): Mismatch | undefined {
   const at = l.index.length - o.shape.length
+  const steps = o.memory ? tileSteps(o, o.memory) : []
   const bad = (e: Expr): Mismatch =>
     no('not-matching', `${b.name}[…, ${printExpr(e)}] is not along operand ${o.name}`, {
       expected: `a tile of ${o.shape.join(' × ')}`,
@@ -148,7 +149,7 @@ function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): M
     }
     const sum = linear(e)
     const term = sum.terms.get(keyOf(variable(loop.var)))
-    const unit = o.memory ? o.memory.shape[d - at]! : 1
+    const unit = steps[d - at] ?? 1
     const rest = [...sum.terms.values()].filter((t) => t !== term)
     const whole = rest.every((t) => t.coefficient % unit === 0 && !own.some((x) => mentions(t.term, x.var)))
     if (term?.coefficient !== 1 || !whole || sum.constant % unit !== 0) return bad(e)
