@@ -32,6 +32,8 @@ const bits = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
 
 const ROWS = {
   exp: real(Math.exp),
+  /** 2^x, one instruction of GPUs; what is less than the least normal number may be 0. */
+  exp2: real((x) => 2 ** x),
   log: real(Math.log),
   /** log(1 + x), of small x as well. */
   log1p: real(Math.log1p),

@@ -41,6 +41,7 @@ import { removeRedundantInitialization } from './redundant-initialization.ts'
 import { promote } from './scalar-promotion.ts'
 import { replaceByScalars } from './scalar-replacement.ts'
 import { accumulateSegments } from './segmented-reduction.ts'
+import { unswitchSelections } from './select-unswitching.ts'
 import { pipelineLoops } from './software-pipelining.ts'
 import { privatizeTiles } from './thread-private-dimensions.ts'
 import { tightenLoops } from './tighten-bounds.ts'
@@ -110,6 +111,7 @@ export const LAUNCH_PASSES: readonly LaunchPass[] = [
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'versions', run: (b, c) => versionVectors(b, c.kernel, c.names) },
+  { name: 'selections', run: (b) => unswitchSelections(b) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
   { name: 'branches', run: (b, c) => eliminateConstantBranches(b, c.kernel.facts) },
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },

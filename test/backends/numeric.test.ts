@@ -118,6 +118,7 @@ const even = (x: number): number => {
 
 const UNARY: Readonly<Record<string, (x: number) => number>> = {
   exp: Math.exp,
+  exp2: (x) => 2 ** x,
   log: Math.log,
   log1p: Math.log1p,
   sqrt: Math.sqrt,

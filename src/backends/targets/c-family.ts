@@ -16,6 +16,7 @@ export const one = (dtype: Dtype): string => `1.0${suffix(dtype)}`
 
 export const LIBRARY_MATH = {
   exp: library('exp'),
+  exp2: library('exp2'),
   log: library('log'),
   log1p: library('log1p'),
   sqrt: library('sqrt'),

@@ -47,6 +47,9 @@ export const HELPER: Readonly<Record<string, string>> = {
   atomicAdd(to, x), atomicAdd(to + 1, y);
 #endif
 }`,
+  // In f32 one instruction; exp2f is four, to tell results that are less than the least normal number.
+  exp2: `static __device__ __forceinline__ float exp2_of(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+static __device__ __forceinline__ double exp2_of(double x) { return exp2(x); }`,
   // From compute capability 9.0 on, assemblers (ptxas 13.0) make one instruction of a minimum within a minimum, or a maximum
   // within a maximum, and lose the sign of an operand that is negated. They do not see that these bytes are those of x;
   // and they crash where a `lop3` has one register three times in a condition.

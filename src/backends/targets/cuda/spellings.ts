@@ -39,6 +39,10 @@ const wrapping = (symbol: string, a: string, b: string): string =>
 
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
+  exp2: ({ x, helpers }) => {
+    need(helpers, 'exp2')
+    return `exp2_of(${x})`
+  },
   rsqrt: library('rsqrt'),
   abs: (call) => {
     if (isFloat(call.dtype)) return library('fabs')(call)

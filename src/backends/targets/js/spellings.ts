@@ -102,6 +102,7 @@ const own = ({ x, helpers }: MathCall, name: string): string => {
 
 const MATH: Spellings['math'] = {
   exp: ({ x }) => `Math.exp(${x})`,
+  exp2: ({ x }) => `Math.pow(2, ${x})`,
   log: ({ x }) => `Math.log(${x})`,
   log1p: ({ x }) => `Math.log1p(${x})`,
   sqrt: ({ x }) => `Math.sqrt(${x})`,

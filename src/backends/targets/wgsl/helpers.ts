@@ -69,6 +69,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   max_f32: 'fn max_f32(a: f32, b: f32) -> f32 {\n  return select(select(b, a, a > b), a, is_nan(a));\n}',
   min_f32: 'fn min_f32(a: f32, b: f32) -> f32 {\n  return select(select(b, a, a < b), a, is_nan(a));\n}',
   exp_f32: 'fn exp_f32(x: f32) -> f32 {\n  return select(exp(x), x, is_nan(x));\n}',
+  exp2_f32: 'fn exp2_f32(x: f32) -> f32 {\n  return select(exp2(x), x, is_nan(x));\n}',
   log_f32: `fn log_f32(x: f32) -> f32 {
   let y = select(log(x), -inf(), x == 0.0);
   return select(select(y, nan(), x < 0.0), x, is_nan(x) || x == inf());

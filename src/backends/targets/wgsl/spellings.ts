@@ -46,6 +46,7 @@ const own =
 
 const MATH: Spellings['math'] = {
   exp: own('exp_f32'),
+  exp2: own('exp2_f32'),
   log: own('log_f32'),
   log1p: own('log1p_f32'),
   sqrt: builtin('sqrt'),

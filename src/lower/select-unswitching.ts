@@ -1,0 +1,27 @@
+/**
+ * Loop unswitching of selections. Invariant reached: no innermost loop stores a selection whose condition is the same in all of its
+ * iterations where one arm selects in its turn and the other does not: the store is there twice, in the branches of that condition.
+ * A mask of what need not be hidden is asked once then, not for each element.
+ */
+import { writesOf } from '../ir/accesses.ts'
+import type { Expr } from '../ir/expr.ts'
+import { mentions, readsAny, someExpr } from '../ir/expr-tree.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { when } from '../ir/statement-builders.ts'
+import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
+
+export const unswitchSelections = (body: Body): Body =>
+  rewriteStmts(body, { stmt: (s) => (s.kind === 'for' ? branched(s) : undefined) })
+
+function branched(loop: For): Stmt | undefined {
+  const [only] = loop.body
+  if (loop.body.length !== 1 || only?.kind !== 'store' || only.value.kind !== 'select') return undefined
+  if (loop.mode.kind !== 'serial' && loop.mode.kind !== 'unroll') return undefined
+  const { cond, then, else: otherwise } = only.value
+  if (selects(then) === selects(otherwise)) return undefined
+  if (mentions(cond, loop.var) || readsAny(cond, writesOf(loop.body))) return undefined
+  const under = (value: Expr): Body => [stmt({ ...only, value })]
+  return stmt<For>({ ...loop, body: [when(cond, under(then), under(otherwise))] })
+}
+
+const selects = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'select')
