@@ -74,8 +74,12 @@ export interface Composed {
   readonly host: Inputs
 }
 
-export function composed(c: Choices): Composed {
-  const kernel = c.pick(Object.keys(KERNELS) as (keyof typeof KERNELS)[])
+type Names = readonly (keyof typeof KERNELS)[]
+/** All that looks at the lists is one product. */
+export const PRODUCTS: Names = ['plain', 'written']
+
+export function composed(c: Choices, kernels: Names): Composed {
+  const kernel = c.pick(kernels)
   const n = c.pick([2, 3])
   const pool = [...FORMATS]
   const parts = Array.from({ length: n }, () => pool.splice(c.below(pool.length), 1)[0]!)
@@ -126,11 +130,15 @@ export const scheduled = (s: Composed, how: string) =>
   parseProgram(`${s.text}\nschedule product.s { A as ${s.format} ${how} }`).kernel().schedule('s')
 export const compiled = (s: Composed, how: string): Compilation => scheduled(s, how).compilation
 
-export const property = (usual: number, law: (s: Composed, c: Choices) => Promise<void> | void) =>
+export const property = (
+  usual: number,
+  law: (s: Composed, c: Choices) => Promise<void> | void,
+  kernels = Object.keys(KERNELS) as Names,
+) =>
   fc.assert(
     fc.asyncProperty(numbers, async (n) => {
       const c = new Choices(n)
-      const s = composed(c)
+      const s = composed(c, kernels)
       try {
         await law(s, c)
       } catch (e) {
@@ -150,6 +158,10 @@ export const waysOf = ({ parts }: Composed) => [
 ]
 
 export const PLAIN = KERNELS.plain.replace('buffer M: f32[i, q] in', '')
+
+/** Rows of each part on blocks of their own, and the parts in one launch: what several combine into is by `how`. */
+export const merged = ({ parts }: Composed, how: 'atomic' | 'combine', merge = 'merge parts of A'): string =>
+  `${how} C ${parts.map((f) => `bind mul_${f}.${LIVE[f].loops[0]}_${f} to block.x`).join(' ')} ${merge}`
 
 /** A part alone: what its condition leaves out is needed by no statement. */
 export const MASKED = KERNELS.plain

@@ -2,10 +2,11 @@
 import { expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
+import { print2 } from '../../src/ir/print-stage2.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'
 import { agreeOnAll } from './agree.ts'
-import { compiled, KERNELS, MASKED, property, TEXTS } from './composed-gen.ts'
+import { compiled, KERNELS, MASKED, merged, PRODUCTS, property, TEXTS } from './composed-gen.ts'
 
 const refused = (kernel: string, step: string) =>
   diagnosticOf(() =>
@@ -101,6 +102,41 @@ test('steps for each part go to its copies of iterations, and to those of its lo
     expect(each.loops).toEqual(stepped(named.join(' ')).loops)
     await agreeOnAll(each, s.inputs)
   }))
+
+test('merge parts of what is found runs those who look at its lists in one launch', () =>
+  property(
+    4,
+    async (s, choices) => {
+      const live = choices.pick(['live', 'live in place'])
+      // How many groups there are of rows is not known before the run.
+      const how = s.parts.includes('rows_of') ? 'atomic' : choices.pick(['atomic', 'combine'] as const)
+      const one = compiled(s, `${live} ${merged(s, how)}`)
+      const named = `merge (${s.parts.map((f) => `mul_${f}`).join(', ')})`
+      expect(print2(one.loops)).toBe(print2(compiled(s, `${live} ${merged(s, how, named)}`).loops))
+      const apart = compiled(s, `${live} ${merged(s, how, '')}`)
+      const nests = ({ loops }: typeof one): number => loops.body.filter((x) => x.kind === 'for').length
+      expect(nests(one)).toBe(nests(apart) + 1 - s.parts.length)
+      await agreeOnAll(one, s.inputs)
+    },
+    PRODUCTS,
+  ))
+
+test.each([
+  [
+    'A as blocks(2, 2) where (held(M)) + panels(2, 2) live bind mul_blocks.io_blocks to block.x bind mul_panels.io_panels to block.x',
+    'nests-meet',
+    'both combine into C',
+  ],
+  [
+    'A as panels(2, 2) live bind mul.io to block.x',
+    'nothing-to-merge',
+    'no two parts with nests of their own',
+  ],
+  ['A as blocks(2, 2) where (held(M)) + panels(2, 2) live', 'not-on-blocks', 'no loop of mul_blocks'],
+])('after %s parts are not merged', (steps, code, why) => {
+  const found = refused(KERNELS.plain, `${steps} merge parts of A`)
+  expect([found.code, found.message]).toEqual([`schedule/${code}`, expect.stringContaining(why)])
+})
 
 test('parts by their names', () => {
   const kernel = parseProgram(`${TEXTS}\n${KERNELS.plain}`).kernel()

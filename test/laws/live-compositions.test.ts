@@ -11,7 +11,18 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
-import { compiled, KERNELS, MASKED, PLAIN, property, scheduled, TEXTS, waysOf } from './composed-gen.ts'
+import {
+  compiled,
+  KERNELS,
+  MASKED,
+  merged,
+  PLAIN,
+  PRODUCTS,
+  property,
+  scheduled,
+  TEXTS,
+  waysOf,
+} from './composed-gen.ts'
 import { LIVE } from './live-gen.ts'
 
 let webgpu: Device
@@ -30,7 +41,9 @@ test(
   'and on webgpu',
   () =>
     property(2, async (s, choices) => {
-      const c = compiled(s, choices.pick(waysOf(s)))
+      const isProduct = PRODUCTS.includes(s.kernel)
+      const ways = isProduct ? [`live ${merged(s, 'atomic')}`, ...waysOf(s)] : waysOf(s)
+      const c = compiled(s, choices.pick(ways))
       const bound = bindInputs(c.kernel, s.inputs)
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
       expect(await agreeOnDevice(webgpu, c, bound, expected)).toBe(true)
