@@ -12,7 +12,10 @@ import {
   type Loops,
   linear,
   linearKey,
+  plus,
   sameSum,
+  shift,
+  type Term,
   termsWith,
 } from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
@@ -32,26 +35,32 @@ export interface Space {
  * different values are disjoint; `undefined` where that is not evident. Two accesses with equal texts in one
  * dimension touch a common element only in the same iteration of `v`.
  *
- * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < c`, rows
+ * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < |c|`, rows
  * `x·w + rest` with `0 <= rest < w`, and segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]`,
  * whose `x` is such a sum; `table[x]` of which the elements differ in the place of v.
  */
 export function blockOf(e: Expr, v: string, space: Space): string | undefined {
   const { inner, indptr, distinct } = space
   if (!mentions(e, v)) return undefined
-  const sum = linear(e)
+  const written = linear(e)
+  const sum = upwards(written, inner)
   const own = termsWith(sum, v)
   const mine = own[0]
-  if (!mine || own.length !== 1 || mine.coefficient < 1) return undefined
+  if (!mine || own.length !== 1) return undefined
   const varies = (x: Expr): boolean => mentionsAny(x, inner)
   const others = keepTerms(sum, (t) => t !== mine)
   const rest = keepTerms(others, (t) => varies(t.term))
   const { terms: outer } = keepTerms(others, (t) => !varies(t.term))
   const base = (constant: number): string => linearKey({ terms: outer, constant })
   const inTurn = (block: string): string | undefined => {
-    if (mine.coefficient === 1 && rest.terms.size === 0) return `1·${block} + ${base(sum.constant)}`
-    return isIndex(rangeOfSum(rest, rangesOver(inner)), mine.coefficient)
-      ? `${mine.coefficient}·${block} + ${base(0)}`
+    if (Math.abs(mine.coefficient) === 1 && rest.terms.size === 0)
+      return `${mine.coefficient}·${block} + ${base(sum.constant)}`
+    const width = Math.abs(mine.coefficient)
+    const range = rangesOver(inner)
+    // Where blocks are counted down, the rest begins with a multiple of their width.
+    const begin = width * Math.floor(rangeOfSum(rest, range).lo / width)
+    return isIndex(rangeOfSum(shift(rest, -begin), range), width)
+      ? `${mine.coefficient}·${block} + ${base(begin)}`
       : undefined
   }
   if (mine.term.kind === 'load' && distinct?.includes(mine.term.buffer)) {
@@ -69,7 +78,8 @@ export function blockOf(e: Expr, v: string, space: Space): string | undefined {
     )
       return undefined
     const block = blockOf(start, v, space)
-    if (!block || !indptr.has(mine.term.buffer) || !withinSegment(rest, mine.term, inner)) return undefined
+    const isWithin = withinSegment(rest, mine.term, inner, without(written, mine))
+    if (!block || !indptr.has(mine.term.buffer) || !isWithin) return undefined
     return `${mine.term.buffer}[${block}]`
   }
   if (mine.term.kind === 'binary' && mine.term.op === 'mul') {
@@ -78,40 +88,56 @@ export function blockOf(e: Expr, v: string, space: Space): string | undefined {
     if (mentions(width, v) || varies(width)) return undefined
     const block = blockOf(row, v, space)
     const isWidth = (x: Expr): boolean => keyOf(x) === keyOf(width)
-    return block && within(rest, isWidth, inner) ? `(${block})·${keyOf(width)}` : undefined
+    return block && within(rest, isWidth, inner, without(written, mine))
+      ? `(${block})·${keyOf(width)}`
+      : undefined
   }
   return mine.term.kind === 'var' ? inTurn(v) : undefined
 }
 
 /** The segment `indptr[start] <= e < indptr[start + 1]` that an index stays in, where that is evident. */
 export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; start: Expr } | undefined {
-  const sum = linear(e)
+  const written = linear(e)
+  const sum = upwards(written, inner)
   if (sum.constant !== 0) return undefined
   for (const t of sum.terms.values()) {
     if (t.term.kind !== 'load' || t.coefficient !== 1 || !indptr.has(t.term.buffer)) continue
     const rest = keepTerms(sum, (x) => x !== t)
     const start = t.term.index[0]
-    if (start && withinSegment(rest, t.term, inner)) return { buffer: t.term.buffer, start }
+    if (start && withinSegment(rest, t.term, inner, without(written, t)))
+      return { buffer: t.term.buffer, start }
   }
   return undefined
 }
 
+/**
+ * A sum in which loops that are counted down, `-v`, are counted up: `extent - 1 - v` runs through what v does. Its bounds are
+ * those of the sum; a name means another iteration in it than in guards.
+ */
+const upwards = (sum: Linear, inner: Loops): Linear =>
+  [...sum.terms.values()].reduce((up, { term, coefficient: c }) => {
+    const loop = term.kind === 'var' && c < 0 ? inner.get(term.name) : undefined
+    return loop ? plus(shift(plus(up, linear(loop.extent), c), -c), linear(term), -2 * c) : up
+  }, sum)
+
+const without = (sum: Linear, { term, coefficient }: Term): Linear => plus(sum, linear(term), -coefficient)
+
 /** Whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
-function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loops): boolean {
+function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loops, written: Linear): boolean {
   const isLength = (e: Expr): boolean => {
     if (e.kind !== 'binary' || e.op !== 'sub' || keyOf(e.b) !== keyOf(start) || e.a.kind !== 'load')
       return false
     if (e.a.buffer !== start.buffer || e.a.index.length !== 1) return false
     return sameSum(e.a.index[0]!, add(start.index[0]!, int(1)))
   }
-  return within(rest, isLength, inner)
+  return within(rest, isLength, inner, written)
 }
 
-/** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard. */
-function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops): boolean {
+/** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard; `written`: as guards name it. */
+function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, written: Linear): boolean {
   const [only] = rest.terms.values()
   if (!only || !isNonNegative(rangeOfSum(rest, rangesOver(inner)))) return false
-  const position = linearKey(rest)
+  const position = linearKey(written)
   if (rest.terms.size === 1 && only.coefficient === 1 && only.term.kind === 'var') {
     const loop = inner.get(only.term.name)
     if (loop && isLength(loop.extent)) return true
