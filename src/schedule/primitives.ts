@@ -19,6 +19,7 @@ import { peel } from './loops/peel.ts'
 import { pipeline } from './loops/pipeline.ts'
 import { reorder } from './loops/reorder.ts'
 import { require } from './loops/require.ts'
+import { reverse } from './loops/reverse.ts'
 import { rfactor } from './loops/rfactor.ts'
 import { serpentine } from './loops/serpentine.ts'
 import { split } from './loops/split.ts'
@@ -34,6 +35,8 @@ export const LOOP_STEPS = {
   fuse,
   /** Stage I until the first step on loops, Stage II after it. */
   reorder,
+  /** The last iteration first. */
+  reverse,
   /** Of every `by` iterations in turn, every second lot runs backwards. */
   serpentine,
   tile,

@@ -97,7 +97,7 @@ function onLoops(c: Choices, now: () => Kernel, p: Program, attempt: Attempt): v
   const by = c.pick([2, 4, 1, 3, 8])
   const nests = [...new Set(found(now().show(1), /iterate (\w+) \[/g))]
   const neighbours = (n: number): string[] => loops.slice(loops.indexOf(loop), loops.indexOf(loop) + n)
-  switch (c.below(27)) {
+  switch (c.below(28)) {
     case 0:
     case 1:
       attempt(`split ${loop} by ${by}`, (k) => k.split(loop, by))
@@ -207,6 +207,9 @@ function onLoops(c: Choices, now: () => Kernel, p: Program, attempt: Attempt): v
         const some = c.shuffle(nests).slice(0, 2)
         attempt(`merge ${some}`, (k) => k.merge(...some))
       } else attempt(`merge_parts ${buffer}`, (k) => k.mergeParts(buffer))
+      return
+    case 26:
+      attempt(`reverse ${loop}`, (k) => k.reverse(loop))
       return
     default:
       attempt(`serpentine ${loop} by ${by}`, (k) => k.serpentine(loop, by))

@@ -120,6 +120,7 @@ test.each([
       { kind: 'serpentine', loop: 'i', by: 2 },
     ],
   ],
+  ['reverse', [{ kind: 'reverse', loop: 'i' }]],
   ['bind', [{ kind: 'bind', bindings: [{ loop: 'i', to: 'block.x' }] }]],
 ] as const)('order-matters prevents: iterations in another order (%s)', (_, steps) => {
   const apply = (): Kernel2 => replay(chain, steps as unknown as LoopStep[]).kernel

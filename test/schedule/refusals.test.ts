@@ -38,6 +38,7 @@ const bind = (loop: string, to: 'block.x' | 'block.y' | 'thread.x' | 'thread.y')
   bindings: [{ loop, to }],
 })
 const serpentine = (loop: string, by: number): LoopStep => ({ kind: 'serpentine', loop, by })
+const reverse = (loop: string): LoopStep => ({ kind: 'reverse', loop })
 const reorder = (...loops: string[]): LoopStep => ({ kind: 'reorder', loops })
 
 /** `S[i] = X[i] + S[i - 1]` in all but name: each iteration reads what the one before wrote. */
@@ -209,8 +210,10 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['bad-factor', rowSums, [serpentine('i', 0)]],
   ['bad-factor', rowSums, [{ kind: 'unroll', loop: 'i', by: 0 }]],
   ['order-matters', chain, [serpentine('i', 4)]],
+  ['order-matters', chain, [reverse('i')]],
   ['order-matters', overwritten, [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],
   ['not-serial', rowSums, [{ kind: 'unroll', loop: 'i', by: 2 }, serpentine('i', 4)]],
+  ['not-serial', rowSums, [{ kind: 'unroll', loop: 'i', by: 2 }, reverse('i')]],
   ['bad-arguments', elementwise, [{ kind: 'tile', loops: ['i', 'f'], by: [8] }]],
   ['extent-not-known', rowProduct, [bind('j', 'block.x')]],
   ['extent-not-constant', rowProduct, [bind('i', 'thread.x')]],

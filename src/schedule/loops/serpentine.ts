@@ -1,13 +1,9 @@
 /** Serpentine (boustrophedon) order of iterations, which balances the load of blocks (`serpentine`). */
 
-import { substituteStmts } from '../../ir/bindings.ts'
-import { replaceLoop } from '../../ir/definitions.ts'
-import { add, div, eq, int, min, mod, mul, select, sub, variable } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
-import { stmt } from '../../ir/tree.ts'
+import { add, div, eq, int, min, mod, mul, select, sub } from '../../ir/expr.ts'
 import * as arg from '../arguments.ts'
-import { checkFactor, checkOrderFree, checkSerial } from '../checks.ts'
+import { checkFactor } from '../checks.ts'
+import { permuteIterations } from '../iteration-order.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { rowProduct } from '../samples.ts'
@@ -27,24 +23,14 @@ export const serpentine = primitive({
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkFactor(cx, step.by, 1, 'the number of iterations before a serpentine turns', loop)
-    if (loop.mode.kind !== 'bind') checkSerial(cx, loop, 'serpentine')
-    checkOrderFree(cx, loop, 'serpentine')
-    if (step.by === 1) return { body: cx.kernel.body }
-    const at = variable(loop.var)
-    const lot = div(at, int(step.by))
-    const first = mul(lot, int(step.by))
-    const end = min(add(first, int(step.by)), loop.extent)
-    const back = sub(sub(add(first, end), int(1)), at)
-    const turned = new Map([[loop.var, select(eq(mod(lot, int(2)), int(0)), at, back)]])
-    return {
-      body: replaceLoop(cx.kernel.body, loop.var, (l) =>
-        stmt<For>({
-          ...l,
-          guards: l.guards.map((g) => substitute(g, turned)),
-          body: substituteStmts(l.body, turned),
-        }),
-      ),
-    }
+    return permuteIterations(cx, loop, 'serpentine', (at) => {
+      if (step.by === 1) return at
+      const lot = div(at, int(step.by))
+      const first = mul(lot, int(step.by))
+      const end = min(add(first, int(step.by)), loop.extent)
+      const back = sub(sub(add(first, end), int(1)), at)
+      return select(eq(mod(lot, int(2)), int(0)), at, back)
+    })
   },
   example: {
     before: rowProduct,

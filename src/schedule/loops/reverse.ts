@@ -1,0 +1,34 @@
+/** Loop reversal: the last iteration first (`reverse`; Wolfe, High Performance Compilers for Parallel Computing, 1996). */
+
+import { int, sub } from '../../ir/expr.ts'
+import * as arg from '../arguments.ts'
+import { permuteIterations } from '../iteration-order.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
+import { rowSums } from '../samples.ts'
+
+/**
+ * `reverse i`: the same iterations, the last one first. Blocks of threads begin in the order of their index, so where
+ * iterations take longer and longer, as rows of a triangle do, the longest begin first and no long one is left at the end
+ * (list scheduling, longest processing time first; Graham 1969).
+ *
+ * The order must be free; so a loop may be bound before it is reversed.
+ */
+export const reverse = primitive({
+  word: 'reverse',
+  takes: [arg.loop('loop')],
+  given: (loop: LoopRef) => ({ loop }),
+  within: (_, { loop }) => [loop],
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    return permuteIterations(cx, loop, 'reverse', (at) => sub(sub(loop.extent, int(1)), at))
+  },
+  example: {
+    before: rowSums,
+    step: { kind: 'reverse', loop: 'i' },
+    after: `\
+for i in 0..m
+  for j in 0..j_indptr[m - 1 - i + 1] - j_indptr[m - 1 - i]  reduce
+    y[m - 1 - i] += A[j_indptr[m - 1 - i] + j]  init`,
+  },
+})
