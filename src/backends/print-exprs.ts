@@ -114,6 +114,13 @@ export class ExprPrinter {
     }
   }
 
+  /** An array whose elements are as narrow as their type: in memory, or halves of registers; else each has a register. */
+  narrow(ref: BufferRef): BufferRef | undefined {
+    if (ref.buffer.scope !== 'register') return ref
+    const { instructions } = this.#target
+    return instructions && isPacked(ref.buffer) ? { ...ref, name: instructions.halves(ref.name) } : undefined
+  }
+
   /** Each node once: operators look at the texts of their operands more than one time. */
   #print(e: Expr): Text {
     let text = this.#texts.get(e)
@@ -169,10 +176,8 @@ export class ExprPrinter {
         const ref = this.ref(e.buffer)
         if (isScalar(ref.buffer)) return [ref.name, ATOM]
         const index = this.text(e.index[0]!)
-        if (t.instructions && isPacked(ref.buffer))
-          return [t.instructions.half(ref.name, index, e.dtype, h), ATOM]
-        if (ref.buffer.scope === 'register') return [`${ref.name}[${index}]`, ATOM]
-        return [t.load(ref, index, h), ATOM]
+        const narrow = this.narrow(ref)
+        return [narrow ? t.load(narrow, index, h) : `${ref.name}[${index}]`, ATOM]
       }
       case 'search':
         throw new InternalError('searches are loops by now')

@@ -192,13 +192,10 @@ export class Printer {
       !rounded || scope !== 'register' || this.#exact.is(stored, dtype) || this.#exact.goesOn(buffer, stored)
     const value = kept ? this.expr(stored) : rounded(this.expr(stored), dtype)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
-    const { instructions } = this.#target
-    if (instructions && isPacked(ref.buffer)) {
-      return instructions.setHalf(ref.name, this.expr(index[0]!), value, dtype, this.#c.helpers)
-    }
-    if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
-    const exact = this.#exact.is(stored, ref.buffer.dtype)
-    return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers, exact)
+    const at = this.expr(index[0]!)
+    const narrow = this.#exprs.narrow(ref)
+    if (!narrow) return `${ref.name}[${at}] = ${value};`
+    return this.#target.store(narrow, at, value, this.#c.helpers, this.#exact.is(stored, dtype))
   }
 
   #reduce(r: Reduce): readonly string[] {

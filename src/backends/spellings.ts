@@ -115,8 +115,8 @@ export interface Spellings {
   /** How pairs of narrow values share registers of 32 bits, and how instructions see memory. */
   readonly instructions?: {
     readonly packed: (name: string, words: number) => string
-    readonly half: (name: string, index: string, dtype: Dtype, helpers: Helpers) => string
-    readonly setHalf: (name: string, index: string, value: string, dtype: Dtype, helpers: Helpers) => string
+    /** The registers as an array of narrow values. */
+    readonly halves: (name: string) => string
     readonly address: (name: string, index: string) => string
     readonly shared: (name: string, index: string, dtype: Dtype) => string
   }

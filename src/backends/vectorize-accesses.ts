@@ -9,6 +9,7 @@
  */
 
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
+import { isPacked } from '../analysis/memory-tiles.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { add, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
 import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
@@ -29,6 +30,8 @@ export interface Widths {
    * array has none where a version for other sizes stores elements of vectors that other threads have a part in.
    */
   readonly storesVectors?: boolean | undefined
+  /** Whether pairs of narrow elements in registers are words: two that are stored are one. */
+  readonly instructions?: object | undefined
   /** What a choice reads is read whatever it chooses, as spellings say: it is no reason not to read all of a vector. */
   readonly eager?: object | undefined
 }
@@ -103,7 +106,8 @@ class Vectorizer {
 
   #usable(buffer: string): readonly number[] {
     const b = this.#buffers.get(buffer)
-    if (!b || b.scope === 'register' || this.#named.has(buffer)) return []
+    if (b?.scope === 'register') return this.#widths.instructions && isPacked(b) ? [2] : []
+    if (!b || this.#named.has(buffer)) return []
     // Elements that are declared atomic are no vectors elsewhere; where updates are vectors, they are not declared so.
     const apart = [...(this.#atomic.get(buffer) ?? [])].some(
       (op) => this.#widths.atomicWidths(b, op).length === 0,
@@ -130,7 +134,8 @@ class Vectorizer {
           readIn(e, this.#widths.eager !== undefined, (l) => {
             const x = this.#element(l)
             const state = x && writes.state(x)
-            if (!x || state === undefined) return
+            // A half of a register costs no access.
+            if (!x || state === undefined || this.#buffers.get(l.buffer)?.scope === 'register') return
             const key = `${x.key} ${state}`
             const group = groups.get(key) ?? { base: x.base, elements: new Map() }
             groups.set(key, group)

@@ -198,9 +198,8 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
     m.dtype === base.dtype &&
     (m.scope === 'shared'
       ? m.shape.length === shape.length
-      : m.opaque
-        ? m.shape.join() === shape.join()
-        : m.shape.length <= shape.length && tilesOf(base, m).every(Number.isInteger))
+      : m.shape.length <= shape.length &&
+        tilesOf(base, m).every((n) => (m.opaque ? n === 1 : Number.isInteger(n))))
   const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
   if (!wrong) return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { others: more } : {}) }
   return report.error({
@@ -211,7 +210,7 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
     span: o.span,
     expected: fits(wrong)
       ? 'one memory, or several in shared memory'
-      : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${shape.length} dimension${shape.length === 1 ? '' : 's'}` : wrong.opaque ? `[${shape.join(', ')}]` : `of which some are [${shape.join(', ')}]`}`,
+      : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${shape.length} dimension${shape.length === 1 ? '' : 's'}` : `that make up [${shape.join(', ')}]`}`,
   })
 }
 

@@ -140,8 +140,8 @@ describe('calls', () => {
       /read_a\(Ar\[0\], \(\(unsigned\)__cvta_generic_to_shared\(As\) \+ \(unsigned\)\(.*\) \* 2u\)\);/,
     )
     expect(said).toContain('unsigned Ar[1];')
-    // Halves of a register, where no instruction fills them.
-    expect(said).toMatch(/\(\(unsigned short\*\)Br\)\[.*\] = /)
+    // A register of two halves, where no instruction fills them.
+    expect(said).toMatch(/Br\[0 \/ 2\] = f32_to_f16x2\(.*\);/)
     expect(said).toContain('__align__(64) unsigned short As[256]')
   })
 

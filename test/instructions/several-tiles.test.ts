@@ -61,7 +61,7 @@ instr sum(D: f32[4] in global, C: f32[${shape}] in tile) by 4 threads {
     expect(diagnosticOf(() => parseProgram(text('4, 6')))).toMatchObject({
       code: 'check/instr-operand',
       message: 'C is f32[4, 6], and a tile of tile is f32[4, 4]',
-      expected: 'tiles of f32 of which some are [4, 6]',
+      expected: 'tiles of f32 that make up [4, 6]',
     })
     expect(diagnosticOf(() => parseProgram(text('4')))).toMatchObject({ code: 'check/instr-operand' })
     expect(parseProgram(text('4, 8')).instructions.has('sum')).toBe(true)

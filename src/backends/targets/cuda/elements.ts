@@ -80,10 +80,11 @@ export function lane(t: Dtype, vector: string, k: number, count: number, helpers
 /** A vector of values in registers. */
 export function vectorOf(t: Dtype, values: readonly string[], helpers: Helpers): string {
   if (!isHalf(t)) return `make_${vectorType(t, values.length)}(${values.join(', ')})`
-  const half = (k: number): string => `(unsigned)${toMemory(t, values[k]!, helpers)}`
+  need(helpers, `f32_to_${t}`)
+  need(helpers, `f32_to_${t}x2`)
   const words = Array.from(
     { length: values.length / 2 },
-    (_, k) => `${half(2 * k)} | (${half(2 * k + 1)} << 16)`,
+    (_, k) => `f32_to_${t}x2(${values[2 * k]}, ${values[2 * k + 1]})`,
   )
   return words.length === 1 ? words[0]! : `make_uint${words.length}(${words.join(', ')})`
 }

@@ -8,6 +8,16 @@ const extreme = (name: 'min' | 'max', op: '<' | '>'): string =>
 static __device__ __forceinline__ float ${name}_of(float a, float b) { float r; asm("${name}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 #endif`
 
+/** Two values as a word, of which the first is the lower half. */
+const pair = (t: 'f16' | 'bf16'): string =>
+  `static __device__ __forceinline__ unsigned f32_to_${t}x2(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  unsigned w; asm("cvt.rn.${t}x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low)); return w;
+#else
+  return (unsigned)f32_to_${t}(low) | (unsigned)f32_to_${t}(high) << 16;
+#endif
+}`
+
 export const HELPER: Readonly<Record<string, string>> = {
   f16_to_f32:
     'static __device__ __forceinline__ float f16_to_f32(unsigned short h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }',
@@ -16,9 +26,15 @@ export const HELPER: Readonly<Record<string, string>> = {
   bf16_to_f32:
     'static __device__ __forceinline__ float bf16_to_f32(unsigned short h) { return __uint_as_float((unsigned)h << 16); }',
   f32_to_bf16: `static __device__ __forceinline__ unsigned short f32_to_bf16(float f) {
+#if __CUDA_ARCH__ >= 800
+  unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h;
+#else
   unsigned u = __float_as_uint(f);
   return f != f ? 0x7fc0 : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+#endif
 }`,
+  f32_to_f16x2: pair('f16'),
+  f32_to_bf16x2: pair('bf16'),
   // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
   odd: `static __device__ __forceinline__ float odd(double x) {
   const float f = __double2float_rz(x);

@@ -135,12 +135,14 @@ export const CUDA: Spellings = {
     return [`add_${values.length}(${ref.name} + ${paren(index)}, ${values.join(', ')});`]
   },
   storeVector: ({ ref, index }, values, helpers, _exact, copied) => {
-    const { dtype } = ref.buffer
+    const { dtype, scope } = ref.buffer
+    const value = copied ?? vectorOf(dtype, values, helpers)
+    if (scope === 'register') return [`${ref.name}[${paren(index)} / 2] = ${value};`]
     const type = vectorType(dtype, values.length)
     // Said to be aligned, lest the compiler store elements one by one; neighbouring addresses share their base.
     const bytes = values.length * DTYPE_BYTES[dtype]
     const at = `__builtin_assume_aligned(${ref.name} + ${paren(index)}, ${bytes})`
-    return [`*(${type}*)${at} = ${copied ?? vectorOf(dtype, values, helpers)};`]
+    return [`*(${type}*)${at} = ${value};`]
   },
   builtin: (axis) =>
     levelOf(axis) === 'thread' ? `(int)threadIdx.${directionOf(axis)}` : axis.replace('.', '_'),
@@ -151,10 +153,7 @@ export const CUDA: Spellings = {
   },
   instructions: {
     packed: (name, words) => `unsigned ${name}[${words}];`,
-    half: (name, index, dtype, helpers) =>
-      fromMemory(dtype, `((const unsigned short*)${name})[${index}]`, helpers),
-    setHalf: (name, index, value, dtype, helpers) =>
-      `((unsigned short*)${name})[${index}] = ${toMemory(dtype, value, helpers)};`,
+    halves: (name) => `((unsigned short*)${name})`,
     address: (name, index) => `(${name} + (${index}))`,
     // In 32 bits from the array's beginning on: of two of them only what differs is left.
     shared: (name, index, dtype) =>
