@@ -48,6 +48,6 @@ export function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
   return [...index.slice(0, at), ...parts.map((p) => p.quotient), substitute(m.address, map)]
 }
 
-/** Whether pairs of the elements that a thread holds share a register of 32 bits. */
+/** Whether pairs of the elements that a thread holds share a register of 32 bits: where none is left over. */
 export const isPacked = (b: Buffer): boolean =>
-  b.memory?.scope === 'register' && !b.memory.opaque && DTYPE_BYTES[b.dtype] === 2
+  b.memory?.scope === 'register' && !b.memory.opaque && DTYPE_BYTES[b.dtype] === 2 && b.memory.size % 2 === 0

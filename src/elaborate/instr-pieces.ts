@@ -187,11 +187,12 @@ export class TextOf {
     const what = p.field === 'word' ? ('word' as const) : ('slot' as const)
     if (what === 'word' && !TARGETS[this.#target].declared.addresses)
       return this.#refuse(p, `registers of ${this.#target} hold one value each`, `$${o.name}[0]`)
-    if (what === 'word' && o.scope === 'register' && (!o.memory || DTYPE_BYTES[o.dtype] !== 2))
+    const isWhole = o.memory && DTYPE_BYTES[o.dtype] === 2 && o.memory.size % 2 === 0
+    if (what === 'word' && o.scope === 'register' && !isWhole)
       return this.#refuse(
         p,
         o.memory
-          ? `elements of ${o.name} have ${DTYPE_BYTES[o.dtype]} bytes: no two of them are a word`
+          ? `a thread has ${o.memory.size} elements of ${DTYPE_BYTES[o.dtype]} bytes in a tile of ${o.name}: they are no words`
           : `${o.name} is in no declared memory: its registers hold one value each`,
         `$${o.name}[0]`,
       )

@@ -10,6 +10,7 @@ import type { Buffer, Plan, Stmt } from '../../src/ir/loops.ts'
 import { local, store } from '../../src/ir/statement-builders.ts'
 import { type Body, stmt } from '../../src/ir/tree.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { diagnosticOf } from '../support/refusal.ts'
 
 const SLOTS = 6
 
@@ -122,4 +123,44 @@ schedule k.tiles {
   // As they are stored.
   expect(text).toMatch(new RegExp(`__builtin_assume_aligned\\(y .*, 4\\) = f32_to_${type}x2\\(`))
   if (!noNvcc) expect(compileCuda([text])).toBe('')
+})
+
+test.each([1, 3])('%i elements of 2 bytes are no words: each has a register', (size) => {
+  const text = parseProgram(`
+memory tile: f16[${32 * size}] in register of 32 threads {
+  element (lane, slot) -> (slot * 32 + lane)
+}
+kernel k(m: size) {
+  axis i = dense_fixed(m)
+  buffer A: f32[i] in
+  buffer y: f16[i] out
+  iterate s [i] as S { y[i] = f16(A[i] * 2) }
+}
+schedule k.tiles {
+  require m % ${32 * size} == 0
+  split i by ${32 * size} -> (io, ir)
+  bind io to block.x
+  cache_write y at io in tile
+}`)
+    .kernel()
+    .schedule('tiles')
+    .emit('cuda')[0]!.text
+  expect(text).not.toContain('unsigned y_register')
+  if (!noNvcc) expect(compileCuda([text])).toBe('')
+})
+
+test('words of an odd number of halves are refused', () => {
+  const text = (lanes: number): string => `
+memory tile: f16[6] in register of ${lanes} threads {
+  element (lane, slot) -> (slot * ${lanes} + lane)
+}
+instr copy(F: f16[12] in tile, S: f16[12] in global) by ${lanes} threads {
+  iterate copy [i] as S { F[i] = S[i] }
+  cuda \`copy($F.word[0]);\`
+}`
+  expect(diagnosticOf(() => parseProgram(text(2)))).toMatchObject({
+    code: 'check/instr-placeholder',
+    message: 'a thread has 3 elements of 2 bytes in a tile of F: they are no words',
+  })
+  expect(parseProgram(text(3)).instructions.has('copy')).toBe(true)
 })
