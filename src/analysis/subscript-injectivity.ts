@@ -53,8 +53,6 @@ export function blockOf(e: Expr, v: string, space: Space): string | undefined {
   const { terms: outer } = keepTerms(others, (t) => !varies(t.term))
   const base = (constant: number): string => linearKey({ terms: outer, constant })
   const inTurn = (block: string): string | undefined => {
-    if (Math.abs(mine.coefficient) === 1 && rest.terms.size === 0)
-      return `${mine.coefficient}·${block} + ${base(sum.constant)}`
     const width = Math.abs(mine.coefficient)
     const range = rangesOver(inner)
     // Where blocks are counted down, the rest begins with a multiple of their width.

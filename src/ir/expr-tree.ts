@@ -204,3 +204,11 @@ export function readingLast(conditions: readonly Expr[]): readonly Expr[] {
 /** A division as targets have it, which they define for other divisors than 0 alone. */
 export const dividesByAny = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const'
+
+/** Of what is not negative, as sizes are, truncating division will do. */
+export const truncated = (e: Expr): Expr =>
+  rewriteExpr(e, (x) =>
+    x.kind === 'binary' && (x.op === 'div' || x.op === 'mod')
+      ? binary(x.op === 'div' ? 'quo' : 'rem', x.a, x.b)
+      : undefined,
+  )

@@ -13,7 +13,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
-import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
+import { all, div, type Expr, int, lt, sub, variable } from '../ir/expr.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
@@ -49,10 +49,12 @@ function withFullTileVersion(
   natural: (e: Expr) => boolean,
   names: Names,
 ): For {
-  const tiles = blocks.flatMap((l): { readonly of: For; readonly tiles: Tiles }[] => {
-    const found = tilesOf(l, values, true)
-    return found && natural(found.total) ? [{ of: l, tiles: found }] : []
-  })
+  const tiles = blocks.flatMap((l) =>
+    placesOf(l).flatMap((place): { readonly place: Expr; readonly tiles: Tiles }[] => {
+      const found = tilesOf(l, values, true, place)
+      return found && natural(found.total) ? [{ place, tiles: found }] : []
+    }),
+  )
   const inside = guardsOf(loop.body)
   const tested = tiles.filter((t) => [...t.tiles.guards.keys()].some((g) => inside.has(g)))
   const repeated = tested.some((t) => [...t.tiles.guards.keys()].some((g) => inside.get(g)))
@@ -60,8 +62,14 @@ function withFullTileVersion(
   const implied = new Set(tested.flatMap((t) => [...t.tiles.guards.keys()]))
   const unguarded = reguard(loop.body, (g) => (implied.has(g) ? [] : [g]))
   const then = bodyAt({ ...loop, body: unguarded }, variable(loop.var), names)
-  const cond = all(tested.map((t) => lt(variable(t.of.var), div(t.tiles.total, int(t.tiles.size)))))
+  const cond = all(tested.map((t) => lt(t.place, div(t.tiles.total, int(t.tiles.size)))))
   return stmt({ ...loop, body: [when(cond, then, loop.body)] })
+}
+
+/** The number of a block's tile: its own, or counted from the end. */
+function placesOf(loop: For): readonly Expr[] {
+  const at = variable(loop.var)
+  return [at, sub(sub(loop.extent, int(1)), at)]
 }
 
 /** The conditions on loops inside, and whether copies of an unrolled loop would ask them. */

@@ -10,21 +10,19 @@
 import { gcd } from '../analysis/integers/divisors.ts'
 import { Facts } from '../analysis/integers/facts.ts'
 import { isNonNegative } from '../analysis/integers/interval.ts'
-import { registersOf } from '../analysis/integers/ranges.ts'
+import { type HardwareExtents, registersOf } from '../analysis/integers/ranges.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
-import type { Buffer, Fact } from '../ir/loops.ts'
-import type { Param } from '../ir/stage1.ts'
+import type { Kernel2 } from '../ir/loops.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
 import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
 
 export function lowerDivisions(
   body: Body,
-  params: readonly Param[],
-  buffers: readonly Buffer[],
-  sizes: readonly Fact[] | undefined,
+  { params, buffers, facts: sizes }: Pick<Kernel2, 'params' | 'buffers' | 'facts'>,
+  launch?: HardwareExtents,
 ): Body {
-  const registers = registersOf(body, params, buffers)
+  const registers = registersOf(body, params, buffers, launch)
   const nonNegative = (e: Expr): boolean => isNonNegative(registers(e).range)
   const facts = new Facts({ sizes })
   const wraps = wrapping(valuesIn(body))

@@ -9,19 +9,8 @@ import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf, offsetsIn } from '../ir/accesses.ts'
 import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import {
-  all,
-  binary,
-  builtin,
-  type Expr,
-  eq,
-  int,
-  lt,
-  max,
-  THREAD_AXES,
-  type ThreadAxis,
-} from '../ir/expr.ts'
-import { rewriteExpr } from '../ir/expr-tree.ts'
+import { all, builtin, type Expr, eq, int, lt, max, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
+import { truncated } from '../ir/expr-tree.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { store } from '../ir/statement-builders.ts'
@@ -71,7 +60,7 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
   return {
     kind: 'launch',
     name,
-    grid: [hostExtent(extent('block.x')), hostExtent(extent('block.y')), hostExtent(extent('block.z'))],
+    grid: [truncated(extent('block.x')), truncated(extent('block.y')), truncated(extent('block.z'))],
     block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
     ...inClusters(body),
     body: new Binder(extents, body, new Conditions(new Varying(body, threadsIn(body)), names)).run(),
@@ -95,14 +84,6 @@ function inClusters(body: Body): Pick<Launch, 'cluster'> {
     hint: 'leave out `cluster`',
   })
 }
-
-/** Grid sizes are over sizes, which are not negative: truncating division will do. */
-const hostExtent = (e: Expr): Expr =>
-  rewriteExpr(e, (x) =>
-    x.kind === 'binary' && (x.op === 'div' || x.op === 'mod')
-      ? binary(x.op === 'div' ? 'quo' : 'rem', x.a, x.b)
-      : undefined,
-  )
 
 /** The largest extent bound to each axis. */
 function collectExtents(body: Body): Extents {

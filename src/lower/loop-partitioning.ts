@@ -10,10 +10,10 @@
 import type { Interval } from '../analysis/integers/interval.ts'
 import {
   coefficientOf,
-  keepTerms,
   linear,
   linearKey,
   loopMap,
+  plus,
   type RoundedUp,
   roundedUp,
   sumExpr,
@@ -23,7 +23,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
-import { div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
+import { div, type Expr, int, lt, min, mod, variable } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
@@ -59,24 +59,25 @@ export interface Tiles {
 }
 
 /**
- * The rest in `v * c + rest < n`, for tiles of a loop over `ceildiv(n, c)`; of other conditions `undefined`, and where the text
- * says something in it that may wrap, which is less than n then whatever v is.
+ * The rest in `place * c + rest < n`, for tiles of a loop over `ceildiv(n, c)` whose number is `place`; of other conditions
+ * `undefined`, and where the text says something in it that may wrap, which is less than n then whatever the tile is.
  */
 export function restIn(
   g: Expr,
   { var: name }: For,
   { total, by }: RoundedUp,
   registers: (e: Expr) => Register,
+  place: Expr = variable(name),
 ): { readonly rest: Expr; readonly range: Interval } | undefined {
   if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) return undefined
-  if (coefficientOf(g.a, name) !== by) return undefined
-  const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== name))
+  if (coefficientOf(g.a, name) !== by * coefficientOf(place, name)) return undefined
+  const rest = sumExpr(plus(linear(g.a), linear(place), -by))
   if (someExpr(rest, (e) => registers(e).wraps)) return undefined
   return { rest, range: registers(rest).range }
 }
 
 /** The tiles of a loop whose conditions stand around constant loops, or around `any`. */
-export function tilesOf(loop: For, values: Values, any = false): Tiles | undefined {
+export function tilesOf(loop: For, values: Values, any = false, place?: Expr): Tiles | undefined {
   const tiles = roundedUp(loop.extent)
   if (!tiles) return undefined
   const size = tiles.by
@@ -85,7 +86,7 @@ export function tilesOf(loop: For, values: Values, any = false): Tiles | undefin
   walkStmts(loop.body, (s, path) => {
     if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
     for (const g of s.guards) {
-      const found = restIn(g, loop, tiles, registersOver(loopMap([...path, s]), values))
+      const found = restIn(g, loop, tiles, registersOver(loopMap([...path, s]), values), place)
       if (!found || g.kind !== 'binary') continue
       const { known, hi, fits } = found.range
       if (!known || !fits || hi >= size) continue

@@ -2,9 +2,11 @@
  * Lowering as one flat list. Each pass states in its file the invariant it reaches; the order is here.
  */
 
+import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import { inPass } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { int, THREAD_AXES } from '../ir/expr.ts'
 import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
@@ -91,6 +93,8 @@ interface Context {
   readonly kernel: Kernel2
   readonly options: LowerOptions
   readonly names: Names
+  /** Of the launch. */
+  readonly extents: HardwareExtents
 }
 
 interface LaunchPass {
@@ -117,15 +121,18 @@ export const LAUNCH_PASSES: readonly LaunchPass[] = [
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
   { name: 'scalars', run: (b, c) => replaceByScalars(b, c.names) },
   { name: 'congruent', run: (b, c) => mergeCongruentRegisters(b, c.names) },
-  { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
+  {
+    name: 'divisions',
+    run: (b, c) => lowerDivisions(b, c.kernel, c.extents),
+  },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   {
     // Flooring mentions what is divided up to three times. Nobody looks at how positions hang together any more.
     name: 'share-divisions',
-    run: (b, { kernel: k, names }) => {
+    run: (b, { kernel: k, names, extents }) => {
       const shared = shareExpressions(b, flatBuffers(k.buffers), names, WRITTEN_OUT)
       // What keeps reads within their arrays mentions lengths, which may be quotients of sizes.
-      return lowerDivisions(shared, k.params, k.buffers, k.facts)
+      return lowerDivisions(shared, k, extents)
     },
   },
   { name: 'hoist', run: (b, c) => eliminateCommonSubexpressions(b, c.names, c.kernel.buffers) },
@@ -268,7 +275,7 @@ function begun(loops: Kernel2, lanes: number): Launches {
   return { loops, lanes, runs: [], reached: [{ pass: 'launches', plan, kernel: loops }], names }
 }
 
-function after({ plan, kernel }: Reached, pass: LaunchPass, c: Omit<Context, 'kernel'>): Reached {
+function after({ plan, kernel }: Reached, pass: LaunchPass, c: Omit<Context, 'kernel' | 'extents'>): Reached {
   const steps = plan.steps.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, { ...c, kernel }) : s))
   const next = pass.kernel ? pass.kernel(kernel) : kernel
   return {
@@ -278,10 +285,13 @@ function after({ plan, kernel }: Reached, pass: LaunchPass, c: Omit<Context, 'ke
   }
 }
 
-const runPass = (l: Launch, run: (body: Body, c: Context) => Body, c: Context): Launch => ({
+const runPass = (l: Launch, run: (body: Body, c: Context) => Body, c: Omit<Context, 'extents'>): Launch => ({
   ...l,
-  body: run(l.body, c),
+  body: run(l.body, { ...c, extents: extentsOf(l) }),
 })
+
+const extentsOf = ({ grid, block }: Launch): HardwareExtents =>
+  new Map([...grid, ...block.map(int)].map((e, k) => [THREAD_AXES[k]!, e]))
 
 /** Stage I → III, unscheduled. */
 export const lower = (kernel: Kernel1): Plan => lowerToMemory(lowerToPositions(kernel))

@@ -2,22 +2,24 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, div, type Expr, int, load, mod, mul, sub, variable } from '../../src/ir/expr.ts'
+import { add, builtin, div, type Expr, int, load, mod, mul, sub, variable } from '../../src/ir/expr.ts'
 import { rewriteExpr } from '../../src/ir/expr-tree.ts'
-import type { Buffer, Let, Store } from '../../src/ir/loops.ts'
+import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { lowerDivisions } from '../../src/lower/integer-division.ts'
+import { loop as loopOver } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
 
 const store = (e: Expr): Store =>
   stmt<Store>({ kind: 'store', buffer: 'X', index: [int(0)], value: e, span: undefined })
 
-const lowered = (e: Expr, facts: Parameters<typeof lowerDivisions>[3] = undefined): Expr => {
-  const [s] = lowerDivisions([store(e)], [], [], facts)
+const lowered = (e: Expr, facts?: Kernel2['facts']): Expr => {
+  const [s] = lowerDivisions([store(e)], { params: [], buffers: [], facts })
   return (s as Store).value
 }
 
 const N = variable('n')
+const SIZES = [{ name: 'n', kind: 'size', dtype: 'i32' }] as const
 
 /** Sums, products, quotients and remainders of `n` and constants. */
 const expressions: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => ({
@@ -74,12 +76,7 @@ law.prop([differences, fc.nat(4)], { numRuns: runs(500) })(
     const name = stmt<Let>({ kind: 'let', name: 'place', dtype: 'i32', value: add(N, int(a)) })
     const read = (at: Expr): Expr => load('z', [at], 'i32')
     const e = mod(sub(read(first), read(add(N, int(b)))), int(by))
-    const last = lowerDivisions(
-      [name, store(e)],
-      [{ name: 'n', kind: 'size', dtype: 'i32' }],
-      [z],
-      undefined,
-    ).at(-1) as Store
+    const last = lowerDivisions([name, store(e)], { params: SIZES, buffers: [z] }).at(-1) as Store
     const sizes = new Map([
       ['n', n],
       ['place', n + a],
@@ -89,6 +86,47 @@ law.prop([differences, fc.nat(4)], { numRuns: runs(500) })(
     )
     const difference = held[n + a]! - held[n + b]!
     expect(Number(evaluate(found, sizes)) + 0).toBe(difference - by * Math.floor(difference / by))
+  },
+)
+
+const remainders = (e: Expr): number => {
+  let count = 0
+  rewriteExpr(e, (x) => {
+    if (x.kind === 'binary' && x.op === 'rem') count++
+    return undefined
+  })
+  return count
+}
+
+/** Numbers of a loop, or of a launch's blocks, from `beyond` after the last one on. */
+const counters = fc.record({
+  loop: fc.boolean(),
+  extent: fc.constantFrom(int(1), int(6), N, div(add(N, int(3)), int(4)), mul(N, int(2))),
+  beyond: fc.integer({ min: -2, max: 2 }),
+  by: fc.integer({ min: 2, max: 7 }),
+  op: fc.constantFrom(div, mod),
+})
+law.prop([counters, fc.nat(9)], { numRuns: runs(500) })(
+  'what is counted down is not negative, and rounds as it is divided',
+  ({ loop, extent, beyond, by, op }, n) => {
+    const at = loop ? variable('v') : builtin('block.x')
+    const e = op(sub(add(sub(extent, int(1)), int(beyond)), at), int(by))
+    const body = loop ? [loopOver('v', extent, [store(e)])] : [store(e)]
+    const launch = new Map(loop ? [] : [['block.x', extent] as const])
+    const [first] = lowerDivisions(body, { params: SIZES, buffers: [] }, launch)
+    const { value } = (loop ? (first as For).body[0] : first) as Store
+    if (beyond >= 0) expect(remainders(value)).toBeLessThanOrEqual(1)
+    const count = Number(evaluate(extent, new Map([['n', n]])))
+    for (let k = 0; k < count; k++) {
+      const here = rewriteExpr(value, (x) => (x.kind === 'builtin' ? int(k) : undefined))
+      const dividend = count - 1 + beyond - k
+      const quotient = Math.floor(dividend / by)
+      const sizes = new Map([
+        ['n', n],
+        ['v', k],
+      ])
+      expect(Number(evaluate(here, sizes)) + 0).toBe(op === div ? quotient : dividend - by * quotient)
+    }
   },
 )
 

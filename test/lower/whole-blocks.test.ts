@@ -27,6 +27,12 @@ schedule rows.unrolled(threads = 2, each = 2, lanes = 4) {
   bind a to block.x, b to block.y, c to thread.y, eo to thread.x
   unroll ei
 }
+schedule rows.reversed(threads = 2, each = 2, lanes = 4) {
+  use unrolled(threads, each, lanes)
+  reverse o
+  reverse a
+  reverse b
+}
 schedule rows.plain(threads = 4) {
   split sum.i by threads -> (o, t)
   bind o to block.x, t to thread.x
@@ -39,8 +45,9 @@ test('whole or cut off, the results are the same', () => {
       fc.nat(17),
       fc.constantFrom(1, 3),
       fc.constantFrom(1, 8),
-      (m, d, threads, lanes) => {
-        const plan = program.kernel().schedule('unrolled', threads, 2, 4).compilation.planFor({ lanes })
+      fc.constantFrom('unrolled', 'reversed'),
+      (m, d, threads, lanes, schedule) => {
+        const plan = program.kernel().schedule(schedule, threads, 2, 4).compilation.planFor({ lanes })
         const X = Array.from({ length: m * d }, (_, k) => (k * 7) % 11)
         const poison = new Array<number>(m).fill(Number.NaN)
         const out = runPlan(plan, { m, d }, { X, y: poison, z: X.map(() => Number.NaN) })
@@ -53,15 +60,23 @@ test('whole or cut off, the results are the same', () => {
   )
 })
 
-test('a block asks once where copies would', () => {
-  const texts = program
+const textOf = (schedule: string): string =>
+  program
     .kernel()
-    .schedule('unrolled')
+    .schedule(schedule)
     .emit('cuda')
     .map((t) => t.text)
-  const text = texts.join('\n')
+    .join('\n')
+
+test('a block asks once where copies would', () => {
+  const text = textOf('unrolled')
   expect(text).toContain('if (block_x < m / 4) {')
   expect(text).toContain('if (block_x < m / 2 && block_y < d / 8) {')
+})
+
+test('blocks that are counted down ask as often', () => {
+  const conditions = (text: string): number => text.split('if (').length
+  expect(conditions(textOf('reversed'))).toBe(conditions(textOf('unrolled')))
 })
 
 test('a thread that asks once goes on asking', () => {

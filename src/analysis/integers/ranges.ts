@@ -1,8 +1,8 @@
 /** Bounds and signs of integer expressions, by what is known of names and arrays where they stand. */
 import { boundVarsOf } from '../../ir/bindings.ts'
 import { allocations } from '../../ir/definitions.ts'
-import { type Expr, sub, variable } from '../../ir/expr.ts'
-import { children, perExpr, someExpr, substitute } from '../../ir/expr-tree.ts'
+import { type Expr, int, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
+import { children, perExpr, someExpr, substitute, truncated } from '../../ir/expr-tree.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
@@ -139,6 +139,9 @@ export function overflowIn(
 /** Names of names, as far as places of offsets are looked at. */
 const DEPTH = 3
 
+/** How many there are of each index of a launch. */
+export type HardwareExtents = ReadonlyMap<ThreadAxis, Expr>
+
 /**
  * What registers of a body hold: sizes, positions, index arrays, and what is made of them, are not negative unless they wrap,
  * as values do. A `let` may be anything.
@@ -147,6 +150,7 @@ export function registersOf(
   body: Body,
   params: readonly Param[],
   buffers: readonly Buffer[],
+  launch: HardwareExtents = new Map(),
 ): (e: Expr) => Register {
   const natural = new Set(params.filter((p) => p.kind === 'size').map((p) => p.name))
   for (const v of boundVarsOf(body)) natural.add(v)
@@ -172,10 +176,23 @@ export function registersOf(
   /** `indptr[p + 1] - indptr[p]`. Of other positions, and of lists and tables, the first may be less than the second. */
   const isLength = ({ op, a, b }: Extract<Expr, { kind: 'binary' }>): boolean => {
     if (op !== 'sub' || a.kind !== 'load' || b.kind !== 'load' || a.buffer !== b.buffer) return false
-    if (!offsets.has(a.buffer)) return false
-    let gap = sub(a.index[0]!, b.index[0]!)
+    return offsets.has(a.buffer) && isNatural(sub(a.index[0]!, b.index[0]!))
+  }
+  const isNatural = (difference: Expr): boolean => {
+    let gap = difference
     for (let depth = 0; depth < DEPTH; depth++) gap = substitute(gap, lets)
-    return isNonNegative(rangeOfSum(linear(gap), (x) => registers(x).range))
+    return isNonNegative(rangeOfSum(linear(truncated(gap)), (x) => registers(x).range))
+  }
+  // Of what runs to different ends under one name nothing is known.
+  const extents = new Map<string, Expr | undefined>(launch)
+  walkStmts(body, (s) => {
+    if (s.kind === 'for') extents.set(s.var, extents.has(s.var) ? undefined : s.extent)
+  })
+  /** `last - v` of a loop, or of the indices of a launch, counted down. */
+  const isCountedDown = ({ op, a, b }: Extract<Expr, { kind: 'binary' }>): boolean => {
+    const name = b.kind === 'var' ? b.name : b.kind === 'builtin' ? b.axis : ''
+    const extent = op === 'sub' ? extents.get(name) : undefined
+    return extent !== undefined && isNatural(sub(a, sub(extent, int(1))))
   }
   const registers = registersBy((e) => {
     switch (e.kind) {
@@ -187,7 +204,7 @@ export function registersOf(
         return index.has(e.buffer) ? place : undefined
       case 'binary': {
         if (isWritten(values, e)) return { ofData: true }
-        return isLength(e) ? place : undefined
+        return isLength(e) || isCountedDown(e) ? place : undefined
       }
       case 'unary':
         return isWritten(values, e) ? { ofData: true } : undefined

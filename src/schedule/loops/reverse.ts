@@ -5,7 +5,7 @@ import * as arg from '../arguments.ts'
 import { permuteIterations } from '../iteration-order.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
-import { rowSums } from '../samples.ts'
+import { rowBlocks } from '../samples.ts'
 
 /**
  * `reverse i`: the same iterations, the last one first. Blocks of threads begin in the order of their index, so where
@@ -24,11 +24,10 @@ export const reverse = primitive({
     return permuteIterations(cx, loop, 'reverse', (at) => sub(sub(loop.extent, int(1)), at))
   },
   example: {
-    before: rowSums,
+    before: rowBlocks,
     step: { kind: 'reverse', loop: 'i' },
     after: `\
-for i in 0..m
-  for j in 0..j_indptr[m - 1 - i + 1] - j_indptr[m - 1 - i]  reduce
-    y[m - 1 - i] += A[j_indptr[m - 1 - i] + j]  init`,
+for i in 0..8  @block.x
+  y[7 - i] = x[7 - i]`,
   },
 })
