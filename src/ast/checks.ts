@@ -1,8 +1,9 @@
 /** What the grammar leaves to be checked: words among many, numbers of things, the range of literals. */
-import { fail, type Span } from './diagnostic.ts'
+import { fail } from './diagnostic.ts'
 import { MAX_HEIGHT, tooDeep } from './lexical-scan.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
 import { BIND_TARGETS } from './nodes.ts'
+import { type Span, spanAt } from './span.ts'
 
 /** Counts the levels of expression trees, and refuses those that could exhaust the stack of what walks them. */
 export class Heights {
@@ -70,7 +71,7 @@ export function newNames(names: readonly Ident[], loops: number, step: Span): vo
   fail({
     code: 'parse/arity',
     message: `this step makes ${loops} loops and names ${names.length}`,
-    span: { ...step, start: names[0]!.span.start, end: names.at(-1)!.span.end },
+    span: spanAt(step, names[0]!.span.start, names.at(-1)!.span.end),
     expected: `${loops} names after \`->\``,
     labels: [{ span: step, text: 'the step' }],
   })

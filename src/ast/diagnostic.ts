@@ -6,18 +6,9 @@
  * candidates. What a pass throws besides leaves it as an `InternalError` that names the pass (`inPass`).
  */
 
-/** A half-open range of characters `[start, end)` in the source called `source`. */
-export interface Span {
-  readonly source: string
-  readonly start: number
-  readonly end: number
-}
+import { type Source, type Span, sourceOf } from './span.ts'
 
-/** A source text by name; what a renderer needs to draw frames. */
-export interface Source {
-  readonly name: string
-  readonly text: string
-}
+export type { Source, Span } from './span.ts'
 
 export type Severity = 'error' | 'warning' | 'note'
 
@@ -131,11 +122,22 @@ export function orRefused<T>(work: () => T): T | SptError {
   }
 }
 
+/** The texts that spans of an error know, by name: of two that are called alike the first. */
+function ownSources({ diagnostics }: SptError): Map<string, Source> {
+  const spans = diagnostics.flatMap(({ span, labels = [] }) => [
+    ...(span ? [span] : []),
+    ...labels.map((l) => l.span),
+  ])
+  const known = spans.flatMap((s) => sourceOf(s) ?? [])
+  return new Map(known.toReversed().map((s) => [s.name, s]))
+}
+
 /** Gives errors of `work` the texts that they may be about; one that they have and that is called like one of these stays. */
 export function withSources<T>(of: { readonly sources: ReadonlyMap<string, Source> }, work: () => T): T {
   const tell = (e: unknown): never => {
     if (e instanceof SptError) {
-      const { sources: own = new Map<string, Source>() } = e
+      e.sources ??= ownSources(e)
+      const { sources: own } = e
       const others = [...of.sources].filter(([name]) => !own.has(name))
       if (others.length > 0) e.sources = new Map([...own, ...others])
     }

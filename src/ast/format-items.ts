@@ -1,7 +1,7 @@
 /** What stands in a format, and what makes of it a description or a composition. */
 import { levelFormat } from './axis-kinds.ts'
 import { refuseTwice } from './checks.ts'
-import { fail, type Span } from './diagnostic.ts'
+import { fail } from './diagnostic.ts'
 import type {
   AxisClaim,
   AxisDecl,
@@ -18,6 +18,7 @@ import type {
   Sort,
 } from './nodes.ts'
 import { AXIS_CLAIMS, FORMAT_PARAM_TYPES } from './nodes.ts'
+import { type Span, spanAt } from './span.ts'
 
 /** One line or block of a format's body. */
 export type FormatItem =
@@ -59,7 +60,7 @@ function headOf(item: FormatItem): Span {
   const words = { axis: 4, map: 3, inverse: 7, sort: 4, mask: 4, where: 5, rule: 0 }
   const length =
     item.what === 'rule' ? { part: 4, partition: 9, bucket: 6 }[item.node.kind] : words[item.what]
-  return { ...span, end: span.start + length }
+  return spanAt(span, span.start, span.start + length)
 }
 
 /** The one `map` or `inverse` of a format. */

@@ -4,8 +4,9 @@
  * brackets, open comments, bottomless nesting.
  */
 import { type Condensed, Condenser } from './condensed-source.ts'
-import { fail, type Source, type Span } from './diagnostic.ts'
+import { fail } from './diagnostic.ts'
 import type { Comment } from './nodes.ts'
+import { type Source, type Span, spanIn } from './span.ts'
 
 /** Characters of one file; data files are read by `io`, and Ohm keeps about 2 KB for each character. */
 export const MAX_SOURCE = 400_000
@@ -26,7 +27,7 @@ export interface Scanned {
 
 export function scan(source: Source): Scanned {
   const { name, text } = source
-  const span = (start: number, end: number): Span => ({ source: name, start, end })
+  const span = (start: number, end: number): Span => spanIn(source, start, end)
   if (text.length > MAX_SOURCE)
     fail({
       code: 'parse/too-large',

@@ -3,7 +3,6 @@ import type { IterationNode, Node } from 'ohm-js'
 import { axisDef } from './axisdef.ts'
 import { iterKinds, numberLit, type Option, option, sameNumber, typeName } from './checks.ts'
 import { type BlockSlot, Writable } from './comments.ts'
-import type { Span } from './diagnostic.ts'
 import { axisClaims, checkPacked, checkPadded, inKernel } from './format-items.ts'
 import { MAX_BRANCHES, tooLongChain } from './lexical-scan.ts'
 import * as ast from './nodes.ts'
@@ -24,6 +23,7 @@ import {
   spanOf,
   word,
 } from './parse-context.ts'
+import { type Span, spanAt } from './span.ts'
 
 function chain(first: Node, ops: IterationNode, rest: IterationNode): ast.Expr {
   return ops.children.reduce<ast.Expr>((a, op, k) => {
@@ -81,7 +81,7 @@ function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null,
     if (!tail && last) own.push(block(last.braces, slotsOf(last.stmts), trivia, 'else'))
     blocks = [...own, ...blocks]
     const otherwise = tail ? [tail] : (last?.stmts ?? [])
-    const span = { ...b.span, end }
+    const span = spanAt(b.span, b.span.start, end)
     tail = { kind: 'if', cond: b.cond, then: b.body.stmts, else: otherwise, span }
     register(tail, { span, blocks, trivia })
   }
@@ -205,7 +205,7 @@ export const statements: Actions = {
     const at = spanOf(op)
     return item<ast.Reduce>({
       kind: 'reduce',
-      reducer: { name: reducer, span: { ...at, end: at.end - 1 } },
+      reducer: { name: reducer, span: spanAt(at, at.start, at.end - 1) },
       ...parts,
       span,
     })

@@ -3,15 +3,16 @@ import type { IterationNode, Node } from 'ohm-js'
 import type { SptActionDict } from '../../grammar/spt.ohm-bundle.js'
 import type { Heights } from './checks.ts'
 import { type BlockSlot, type Slot, Writable } from './comments.ts'
-import type { Span } from './diagnostic.ts'
 import type * as ast from './nodes.ts'
+import { type Source, type Span, spanAt, spanIn } from './span.ts'
 
 export type Actions = SptActionDict<unknown>
 
 /** What the actions need besides their node; one for each call of `parse`, which is synchronous. */
 export interface Context {
-  readonly name: string
-  /** The source, and where in it a place in what the grammar saw is. */
+  /** What spans are of: of a piece of a file the file, if its text is known. */
+  readonly source: Pick<Source, 'name'> & Partial<Source>
+  /** What is read, and where in the file a place in what the grammar saw is. */
   readonly text: string
   readonly at: (place: number) => number
   readonly slots: Map<object, Slot>
@@ -46,18 +47,14 @@ export const all = <T>(n: Node): T[] => n.children.map((c) => get<T>(c))
 export const list = <T>(n: Node): T[] => all(n.asIteration())
 export const maybe = <T>(n: IterationNode): T | null => (n.children[0] ? get<T>(n.children[0]) : null)
 export const maybeList = <T>(n: IterationNode): T[] => (n.children[0] ? get<T[]>(n.children[0]) : [])
-export const spanOf = (n: Node): Span => ({
-  source: cx.name,
-  start: cx.at(n.source.startIdx),
-  end: cx.at(n.source.endIdx),
-})
+export const spanOf = (n: Node): Span => spanIn(cx.source, cx.at(n.source.startIdx), cx.at(n.source.endIdx))
 /** What stands between backticks, and where. */
 export function codeOf(n: Node): ast.Ident {
   const span = spanOf(n)
   const [start, end] = [span.start + 1, span.end - 1]
-  return { name: cx.text.slice(start, end), span: { ...span, start, end } }
+  return { name: cx.text.slice(start, end), span: spanAt(span, start, end) }
 }
-export const between = (a: Span, b: Span): Span => ({ source: cx.name, start: a.start, end: b.end })
+export const between = (a: Span, b: Span): Span => spanIn(cx.source, a.start, b.end)
 export const word = (n: Node): ast.Ident => ({ name: n.sourceString, span: spanOf(n) })
 
 /** Registers a node that can carry comments. */

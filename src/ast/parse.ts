@@ -2,7 +2,7 @@
 import grammar, { type SptGrammar } from '../../grammar/spt.ohm-bundle.js'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
-import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
+import { type Diagnostic, fail, SptError } from './diagnostic.ts'
 import { type Scanned, scan, tooDeep } from './lexical-scan.ts'
 import type * as ast from './nodes.ts'
 import { choices } from './parse-choices.ts'
@@ -14,6 +14,7 @@ import { type Match, matchOnce } from './parse-once.ts'
 import { schedules } from './parse-schedules.ts'
 import { spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
+import { type Source, type Span, sourceOf, spanAt, spanIn } from './span.ts'
 import type { StepSyntax } from './step-syntax.ts'
 import { explain, RESERVED } from './syntax-errors.ts'
 
@@ -114,25 +115,26 @@ function reading<T>(
   rule: string,
   language: Language,
   use: (trees: readonly unknown[], attach: Attacher) => T,
-  from = 0,
+  within?: Span,
 ): T {
+  const from = within?.start ?? 0
   // Some editors begin every file with a mark of its encoding.
   const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
-  const { comments, condensed } = placed(from, () => scanned(source, rule, language))
+  const { comments, condensed } = placed(within, () => scanned(source, rule, language))
   const { text, at } = condensed
   const shared = {
-    name: source.name,
+    source: within ? (sourceOf(within) ?? { name: within.source }) : source,
     text: source.text,
     slots: new Map<object, Slot>(),
     heights: new Heights(),
   }
-  const within = <U>(start: number, run: () => U): U =>
+  const inPiece = <U>(start: number, run: () => U): U =>
     inContext({ ...shared, at: (place) => from + at(start + place) }, run)
   const read = (piece: string, start: number): unknown => {
     const match = language.match(piece, rule)
-    if (!('place' in match)) return within(start, () => get(match))
+    if (!('place' in match)) return inPiece(start, () => get(match))
     const place = at(start + match.place)
-    return placed(from, () => fail(explain(source, place, match.failures, language.words)))
+    return placed(within, () => fail(explain(source, place, match.failures, language.words)))
   }
   const readPieces = (): readonly unknown[] => {
     let end = 0
@@ -152,7 +154,7 @@ function reading<T>(
   }
   try {
     const trees = readAll()
-    const result = within(0, () => use(trees, new Attacher(source.text, comments)))
+    const result = inPiece(0, () => use(trees, new Attacher(source.text, comments)))
     for (const [node, slot] of shared.slots) setTrivia(node, slot.trivia.value)
     return result
   } catch (e) {
@@ -188,7 +190,7 @@ function fileOf(source: Source, trees: readonly unknown[], attach: Attacher): as
   const trivia = new Writable()
   attach.file(slotsOf(nodes), trivia)
   const end = trivia.value
-  const span = { source: source.name, start: 0, end: source.text.length }
+  const span = spanIn(source, 0, source.text.length)
   return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
 }
 
@@ -197,22 +199,24 @@ export function parseFormatParts(source: Source): readonly ast.AsPart[] {
   return reading(source, 'AsParts', withoutSteps(), ([tree]) => tree as readonly ast.AsPart[])
 }
 
-/** Reads an expression on its own, which begins at `from` in its file. Throws like `parse`. */
-export function parseExpression(source: Source, from = 0): ast.Expr {
-  return reading(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, from)
+/** Reads an expression on its own, or what stands at `within` in its file. Throws like `parse`. */
+export function parseExpression(source: Source, within?: Span): ast.Expr {
+  return reading(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, within)
 }
 
-/** What is said of a text that begins at `from` in its file. */
-function placed<T>(from: number, say: () => T): T {
+/** What is said of a text that stands at `within` in its file. */
+function placed<T>(within: Span | undefined, say: () => T): T {
   try {
     return say()
   } catch (e) {
-    throw e instanceof SptError ? new SptError(e.diagnostics.map((d) => moved(d, from))) : e
+    throw within && e instanceof SptError ? new SptError(e.diagnostics.map((d) => moved(d, within))) : e
   }
 }
 
-const moved = (d: Diagnostic, by: number): Diagnostic =>
-  d.span ? { ...d, span: { ...d.span, start: d.span.start + by, end: d.span.end + by } } : d
+function moved(d: Diagnostic, within: Span): Diagnostic {
+  const { start } = within
+  return d.span ? { ...d, span: spanAt(within, start + d.span.start, start + d.span.end) } : d
+}
 
 /** Nodes are still ours here: nobody has seen them. */
 function setTrivia(node: object, trivia: ast.Trivia | undefined): void {

@@ -1,7 +1,8 @@
 /** Diagnostics → text: the one place that draws them. */
-import type { Diagnostic, Severity, Source, Span } from './diagnostic.ts'
+import type { Diagnostic, Severity } from './diagnostic.ts'
 import { ansi, type Paint, plain } from './paint.ts'
 import { frame, type Mark, Text } from './source-frame.ts'
+import { type Source, type Span, sourceOf } from './span.ts'
 import { suggestion } from './suggest.ts'
 
 export interface RenderOptions {
@@ -34,17 +35,27 @@ export function render(
   options: RenderOptions = {},
 ): string {
   const paint = options.color ? ansi : plain
+  const given = new Map([...sources.values()].map((s) => [s.name, s]))
   const texts = new Map<string, Text>()
-  for (const s of sources.values()) texts.set(s.name, new Text(s.text))
-  return diagnostics.map((d) => one(d, texts, paint)).join('\n\n')
+  const textOf = (span: Span): Text | undefined => {
+    const text = sourceOf(span, given)?.text
+    if (text === undefined) return undefined
+    const known = texts.get(text) ?? new Text(text)
+    texts.set(text, known)
+    return known
+  }
+  return diagnostics.map((d) => one(d, textOf, paint)).join('\n\n')
 }
 
-function one(d: Diagnostic, texts: ReadonlyMap<string, Text>, paint: Paint): string {
+/** The text that a span is of, cut into lines, where it is known. */
+type TextOf = (span: Span) => Text | undefined
+
+function one(d: Diagnostic, textOf: TextOf, paint: Paint): string {
   const severity: Severity = d.severity ?? 'error'
   const lines = [
     `${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${escapedLine(d.message)}`)}`,
   ]
-  const frames = framesOf(d, severity, texts, paint)
+  const frames = framesOf(d, severity, textOf, paint)
   lines.push(...frames)
   const margin = frames.length > 0 ? `${' '.repeat(marginOf(frames[0]!))} ` : '  '
   const add = (title: string, text: string): void => {
@@ -66,25 +77,21 @@ const marginOf = (first: string): number => stripAnsi(first).indexOf('-->')
 const stripAnsi = (text: string): string => text.replace(/\u001b\[\d+m/g, '')
 
 /** A frame for each source that is mentioned, the primary one first. */
-function framesOf(
-  d: Diagnostic,
-  severity: Severity,
-  texts: ReadonlyMap<string, Text>,
-  paint: Paint,
-): string[] {
-  const bySource = new Map<string, Mark[]>()
-  const add = (span: Span, text: string, primary: boolean): void => {
-    const marks = bySource.get(span.source) ?? []
-    marks.push({ start: span.start, end: span.end, text, primary })
-    bySource.set(span.source, marks)
+function framesOf(d: Diagnostic, severity: Severity, textOf: TextOf, paint: Paint): string[] {
+  const shown: { readonly name: string; readonly text: Text | undefined; readonly marks: Mark[] }[] = []
+  const add = (span: Span, label: string, primary: boolean): void => {
+    const [name, text] = [span.source, textOf(span)]
+    const mark: Mark = { start: span.start, end: span.end, text: label, primary }
+    const known = shown.find((s) => s.name === name && s.text === text)
+    if (known) known.marks.push(mark)
+    else shown.push({ name, text, marks: [mark] })
   }
   if (d.span) add(d.span, '', true)
   for (const l of d.labels ?? []) add(l.span, escaped(l.text), false)
-  const width = Math.max(1, ...[...bySource].map(([name, marks]) => texts.get(name)?.numberWidth(marks) ?? 1))
-  return [...bySource].flatMap(([name, marks]) => {
-    const text = texts.get(name)
-    return text
+  const width = Math.max(1, ...shown.map(({ text, marks }) => text?.numberWidth(marks) ?? 1))
+  return shown.flatMap(({ name, text, marks }) =>
+    text
       ? frame(escapedLine(name), text, marks, width, severity, paint)
-      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escapedLine(name)}`]
-  })
+      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escapedLine(name)}`],
+  )
 }

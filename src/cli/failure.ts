@@ -1,6 +1,7 @@
 /** Whatever a command threw → text on standard error and an exit code. */
 import { bugDiagnostic, type Diagnostic, InternalError, type Span, SptError } from '../ast/diagnostic.ts'
 import { escaped, render } from '../ast/render.ts'
+import { sourceOf } from '../ast/span.ts'
 import type { Io } from './io.ts'
 import { renderUsage, UsageError } from './usage.ts'
 
@@ -62,7 +63,7 @@ function problemsOf(error: unknown): readonly Problem[] {
       (d): Problem => ({
         code: d.code,
         message: d.message,
-        ...(d.span && placeOf(d.span, error.sources?.get(d.span.source)?.text)),
+        ...(d.span && placeOf(d.span, sourceOf(d.span, error.sources)?.text)),
         ...(d.expected !== undefined && { expected: d.expected }),
         ...(d.hint !== undefined && { hint: d.hint }),
         ...(d.lookup && { candidates: d.lookup.candidates }),

@@ -1,6 +1,6 @@
 /** Compositions: which part of a tensor goes to which format. */
-import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { type Span, spanAt } from '../ast/span.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import type { AnyFormat, FormatUse, PartRule } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
@@ -55,7 +55,7 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
 
 /** A part in full, of a block its first word. */
 const headOf = (r: Ast.Rule): Span =>
-  r.kind === 'part' ? r.span : { ...r.span, end: r.span.start + r.kind.length }
+  r.kind === 'part' ? r.span : spanAt(r.span, r.span.start, r.span.start + r.kind.length)
 
 /** Whether a rule has no condition of its own, nor its format. */
 const takesAll = (r: PartRule): boolean =>

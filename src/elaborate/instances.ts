@@ -1,7 +1,7 @@
 /** Memories and instructions with parameters: a declaration stands for an instance for each choice of arguments. */
 import { appliedName } from '../ast/applied-name.ts'
-import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { type Span, spanAt } from '../ast/span.ts'
 import { DTYPE_BYTES, type Dtype, isDtype } from '../ir/dtype.ts'
 import { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names, truth } from './expressions.ts'
@@ -145,7 +145,7 @@ function examplesOf(
 
 function around(list: readonly Ast.Expr[]): Span | undefined {
   const [first, last] = [list[0], list.at(-1)]
-  return first && last && { ...first.span, end: last.span.end }
+  return first && last && spanAt(first.span, first.span.start, last.span.end)
 }
 
 /** The arguments of a use, if they fit the parameters: an element is `null` where `integer` is. */

@@ -1,5 +1,6 @@
 /** One text of an instruction: what stands after a `$` is resolved, and tried for every thread. */
 import type * as Ast from '../ast/nodes.ts'
+import { spanAt } from '../ast/span.ts'
 import { TARGETS, type TargetName } from '../backends/targets/index.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -111,7 +112,7 @@ export class TextOf {
     return this.#report.error({
       code: 'check/instr-placeholder',
       message,
-      span: { ...span, start: span.start + at.from, end: span.start + at.to },
+      span: spanAt(span, span.start + at.from, span.start + at.to),
       expected,
     })
   }

@@ -1,10 +1,10 @@
 /** Texts of targets as they are declared: what stands after a `$` is found, once for all instances. */
 
-import type { Span } from '../ast/diagnostic.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { CLOSER } from '../ast/lexical-scan.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { parseExpression } from '../ast/parse.ts'
+import { type Span, spanAt } from '../ast/span.ts'
 import type { Report } from './diagnostics.ts'
 
 /** Where something stands in a text. */
@@ -182,7 +182,7 @@ class Reader {
     // Ohm takes its time for each.
     if (/^\s*\d{1,9}\s*$/.test(text)) return { kind: 'number', value: Number(text), float: false, span }
     try {
-      return parseExpression({ name: span.source, text }, span.start)
+      return parseExpression({ name: span.source, text }, span)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
       for (const d of e.diagnostics) this.#report.error(d)
@@ -191,7 +191,7 @@ class Reader {
   }
 
   #at(from: number, to: number): Span {
-    return { ...this.#span, start: this.#span.start + from, end: this.#span.start + to }
+    return spanAt(this.#span, this.#span.start + from, this.#span.start + to)
   }
 
   #refuse(from: number, to: number, message: string, expected: string): null {

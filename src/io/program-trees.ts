@@ -4,9 +4,10 @@
  * text is parsed.
  */
 import { fileURLToPath } from 'node:url'
-import type { Source } from '../ast/diagnostic.ts'
 import type { File } from '../ast/nodes.ts'
 import type { Trees } from '../ast/resolve-imports.ts'
+import { inPackage } from '../ast/resolve-path.ts'
+import { type Source, type Span, spanIn } from '../ast/span.ts'
 import { BUILD } from '../cache/build.ts'
 import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-cache.ts'
 import { packageFolder } from './package.ts'
@@ -30,13 +31,27 @@ export function encodeTree(file: File): Uint8Array {
   return Buffer.from(text.replaceAll(...INFINITE))
 }
 
-export function decodeTree(payload: Uint8Array, name: string): File {
+export function decodeTree(payload: Uint8Array, source: Source): File {
   const text = Buffer.from(payload).toString()
   const withNaN = (key: string, value: unknown) => (key === 'value' && value === null ? Number.NaN : value)
-  return JSON.parse(
-    text.replaceAll(NAMED, () => `"source":${JSON.stringify(name)}`),
+  const file = JSON.parse(
+    text.replaceAll(NAMED, () => `"source":${JSON.stringify(source.name)}`),
     text.includes(NAN) ? withNaN : undefined,
   ) as File
+  // Nothing else is called as the package's files are, which are the largest.
+  if (!inPackage(source.name)) placeIn(file, source)
+  return file
+}
+
+const isSpan = (x: object): x is Span => 'source' in x && 'start' in x && 'end' in x
+
+/** Spans of a tree that nobody has seen know their text. */
+function placeIn(node: object, source: Source): void {
+  for (const [key, value] of Object.entries(node) as [keyof typeof node, unknown][]) {
+    if (typeof value !== 'object' || value === null) continue
+    if (isSpan(value)) Object.assign(node, { [key]: spanIn(source, value.start, value.end) })
+    else placeIn(value, source)
+  }
 }
 
 /** Trees in caches: found in any of them, stored in the last. */
@@ -47,7 +62,7 @@ export function treesIn(caches: readonly DiskCache[], build: string): Trees {
       const key = keyOf(source)
       for (const cache of caches) {
         const payload = await cache.load(key)
-        if (payload) return decodeTree(payload, source.name)
+        if (payload) return decodeTree(payload, source)
       }
       return undefined
     },

@@ -1,6 +1,6 @@
 /** Where launches come from in the user's text: for messages of devices. */
-import type { Source, Span } from '../ast/diagnostic.ts'
 import { position, Text } from '../ast/source-frame.ts'
+import { type Source, type Span, sourceOf } from '../ast/span.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import type { Launch, Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
@@ -17,7 +17,7 @@ export function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: So
     entries: text.entries.map((entry) => {
       const launch = launches[next++]
       const span = launch && firstSpan(launch)
-      const source = span && sources.get(span.source)
+      const source = span && sourceOf(span, sources)
       if (!source) return entry
       return { ...entry, place: `${source.name}:${position(new Text(source.text), span.start).line}` }
     }),

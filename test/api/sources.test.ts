@@ -106,6 +106,33 @@ describe('errors of the API', () => {
     expect(api.render(e.diagnostics, e.sources!)).toContain('narrow(1, 2)')
   })
 
+  describe('with what comes from another text of the same name', () => {
+    const shown = async (code: string, about: string, work: (other: api.SptProgram) => unknown) => {
+      const other = await api.load(`// Another text, in which all stands elsewhere.\n${TEXT}`, {
+        name: 'mul.spt',
+      })
+      const e = await errorOf(() => work(other))
+      expect(e.diagnostics[0]!.code).toBe(code)
+      const { start, end } = e.diagnostics[0]!.span!
+      expect(e.sources!.get('mul.spt')!.text.slice(start, end)).toContain(about)
+      const line = other.sources.get('mul.spt')!.text.slice(0, start).split('\n').length
+      expect(api.render(e.diagnostics, k().sources)).toContain(`mul.spt:${line}:`)
+    }
+
+    test('steps', () =>
+      shown('schedule/unknown-loop', 'zz', (other) => k().apply(other.kernel('mul').steps('wrong'))))
+
+    test('steps that are refused when data are bound', () =>
+      shown('run/requirement', 'd % 4 == 0', async (other) =>
+        (await k().apply(other.kernel('mul').steps('even')).compile(device)).prepare(inputs(3)),
+      ))
+
+    test('formats', () =>
+      shown('bind/width', 'axis jo', async (other) =>
+        (await k().as('A', other.formats.get('narrow')!, 2).compile(device)).prepare(inputs(4)),
+      ))
+  })
+
   test('every class that users hold gives them', () => {
     const classes = Object.values(api as Readonly<Record<string, unknown>>).filter(
       (x): x is abstract new () => object => typeof x === 'function' && /^class\b/.test(`${x}`),

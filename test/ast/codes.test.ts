@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { scan } from '../../src/ast/lexical-scan.ts'
 import type * as Ast from '../../src/ast/nodes.ts'
 import { parseExpression } from '../../src/ast/parse.ts'
+import { sourceOf, spanIn } from '../../src/ast/span.ts'
 import { parse } from '../../src/schedule/language.ts'
 import { refusal } from '../support/refusal.ts'
 
@@ -57,14 +58,17 @@ test('texts, spans and errors after them', () => {
   expect(error.span?.start).toBe(wrong.length - 1)
 })
 
-test('an expression out of a file says where in the file it is', () => {
-  expect(parseExpression({ name: 't', text: 'a + b' }, 100).span).toEqual({
+test('an expression out of a file says where in the file it is, and of which text', () => {
+  const file = ' '.repeat(200)
+  const within = spanIn({ name: 't', text: file }, 100, 106)
+  expect(parseExpression({ name: 't', text: 'a + b' }, within).span).toEqual({
     source: 't',
     start: 100,
     end: 105,
   })
+  expect(sourceOf(parseExpression({ name: 't', text: 'a + b' }, within).span)?.text).toBe(file)
   for (const text of ['a + ', 'a + (b', 'a ) b', '1e999 + a'])
-    expect(refusal(() => parseExpression({ name: 't', text }, 100)).span?.start).toBe(
+    expect(refusal(() => parseExpression({ name: 't', text }, within)).span?.start).toBe(
       100 + refusal(() => parseExpression({ name: 't', text })).span!.start,
     )
 })

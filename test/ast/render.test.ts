@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { render } from '../../src/ast/render.ts'
+import { spanIn } from '../../src/ast/span.ts'
 import { distance, suggestion } from '../../src/ast/suggest.ts'
 import { load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
@@ -39,6 +40,24 @@ const draw = (text: string): string => {
 }
 
 describe('frames', () => {
+  test('of two texts that are called alike, whichever is given', () => {
+    const [one, other] = ['a b', '\nc'].map((text) => ({ name: 't.spt', text }))
+    const labels = [{ span: spanIn(other!, 1, 2), text: 'there' }]
+    const d = { code: 'a/b', message: 'wrong', span: spanIn(one!, 2, 3), labels, ...UNSEEN }
+    const both = render([d], [])
+    expect(both).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:3
+        |
+      1 | a b
+        |   ^
+       --> t.spt:2:1
+        |
+      2 | c
+        | - there"
+    `)
+    for (const given of [one!, other!]) expect(render([d], [given])).toBe(both)
+  })
   test('one span', () => {
     expect(draw('let «x» = 1\n')).toMatchInlineSnapshot(`
       "error[a/b]: wrong

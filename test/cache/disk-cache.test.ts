@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Source, sourceOf } from '../../src/ast/span.ts'
 import {
   cacheFolder,
   cacheKey,
@@ -105,20 +106,30 @@ describe('trees', () => {
   const read = (file: string) => ({ name: file, text: readFileSync(join(kernels, file), 'utf8') })
 
   test.each(files)('%s is what its text parses to', (file) => {
-    const tree = parse(read(file))
-    expect(decodeTree(encodeTree(tree), file)).toStrictEqual(tree)
+    const source = read(file)
+    const tree = parse(source)
+    expect(decodeTree(encodeTree(tree), source)).toStrictEqual(tree)
   })
 
   test.each(sample(files, 4))('%s under another name', (file) => {
     const source = read(file)
-    const name = '$& "0"'
-    expect(decodeTree(encodeTree(parse(source)), name)).toStrictEqual(parse({ ...source, name }))
+    const other = { ...source, name: '$& "0"' }
+    expect(decodeTree(encodeTree(parse(source)), other)).toStrictEqual(parse(other))
   })
 
   test('what JSON cannot say is kept, and what a text says of it is not taken for it', () => {
     const monoid = 'monoid m(v: f32) { identity (nan); combine (a, b) = a.v + inf + nan + 1 }'
     const source = { name: 'a.spt', text: `// "source":0 "value":-1 "value":null\n${monoid}\n` }
-    expect(decodeTree(encodeTree(parse(source)), 'b.spt')).toStrictEqual(parse({ ...source, name: 'b.spt' }))
+    const other = { ...source, name: 'b.spt' }
+    expect(decodeTree(encodeTree(parse(source)), other)).toStrictEqual(parse(other))
+  })
+
+  test('places know their text as those that were read, but for files of the package', () => {
+    const source = read('spmv.spt')
+    const spansOf = (s: Source) => decodeTree(encodeTree(parse(s)), s).decls.map((d) => d.name.span)
+    const texts = (s: Source) => new Set(spansOf(s).map((span) => sourceOf(span)?.text))
+    expect(texts(source)).toEqual(new Set([source.text]))
+    expect(texts({ ...source, name: 'sparsetile/kernels/spmv.spt' })).toEqual(new Set([undefined]))
   })
 
   test('another build, another text, a broken file: none is taken', async () => {

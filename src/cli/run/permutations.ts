@@ -5,6 +5,7 @@ import type { MicroTile } from '../../api/micro-tiles.ts'
 import { alignedColumns } from '../../ast/aligned-columns.ts'
 import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
 import { position, Text } from '../../ast/source-frame.ts'
+import { sourceOf } from '../../ast/span.ts'
 
 export type Place = (span: Span | undefined) => string
 
@@ -47,7 +48,7 @@ export function namedIn<T extends { readonly name: string }>(
 export const placesIn =
   (sources: ReadonlyMap<string, Source>): Place =>
   (span) => {
-    const source = span && sources.get(span.source)
+    const source = span && sourceOf(span, sources)
     if (!source) return ''
     const { line, column } = position(new Text(source.text), span.start)
     return ` (${line}:${column})`
