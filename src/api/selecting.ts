@@ -1,4 +1,5 @@
 /** Which schedule a prepared kernel runs next: one for good, or what the newest coverage says. */
+import type { SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
 import { withValues } from '../run/bind/update-values.ts'
@@ -51,8 +52,11 @@ export interface Selecting<K> {
   readonly choice: RunChoice | null
   /** Decides what runs; `undefined` where there is nothing to wait for. */
   next(): Promise<void> | undefined
-  /** Behind a run that found more than there is room for: whether it can be repeated under another schedule, which is next. */
-  overflowed(): Promise<boolean>
+  /**
+   * Behind a run that found more than there is room for: nothing where it can be repeated under another schedule, which is next;
+   * else what there is to be told of it.
+   */
+  overflowed(error: SptError): Promise<SptError | undefined>
   /** Behind a run: has what it found read back. `milliseconds`: what it took, where that was measured. */
   ran(milliseconds?: number): Promise<void> | undefined
   /** Resolves when what runs have found so far has been read back. */
@@ -92,7 +96,9 @@ async function withRoom<T>(of: Selecting<unknown>, work: (executable: Executable
     try {
       return await work(of.executable)
     } catch (e) {
-      if (!isOverflow(e) || !(await of.overflowed())) throw e
+      if (!isOverflow(e)) throw e
+      const error = await of.overflowed(e)
+      if (error) throw error
     }
 }
 
@@ -105,7 +111,7 @@ export const settled = <K>(kernel: K, executable: Executable, chosen: Chosen | n
   owner: executable,
   choice: chosen && { ...chosen, covered: {}, overflowed: null, regret: null, predicted: [] },
   next: () => undefined,
-  overflowed: async () => false,
+  overflowed: async (error) => error,
   ran: () => undefined,
   known: async () => {},
   ahead: async () => {},

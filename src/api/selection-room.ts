@@ -7,10 +7,10 @@ import type { Chosen } from './choice-conditions.ts'
 import { type FoundShare, liveOf } from './selecting.ts'
 import type { Branch, Selectable } from './selection-branch.ts'
 
-/** Whether there is room for what the schedule found last. */
-export async function hasRoom({ executable }: Branch): Promise<boolean> {
+/** What is wrong where there is no room for what the schedule found last. */
+export function roomError({ executable }: Branch): Promise<SptError | undefined> {
   const { program, bound } = executable
-  return !(await overflow(program.plan, (counts) => executable.values(counts), bound.params))
+  return overflow(program.plan, (counts) => executable.values(counts), bound.params)
 }
 
 /** Whether a run cannot be repeated: what it updates has been updated. */
@@ -28,24 +28,27 @@ export interface WithRoom<V> {
 
 /**
  * What is chosen by these shares: schedules without room are passed over, and all that they find counts as covered, unless that
- * leaves nothing to choose. Where nothing else can be chosen at all, what has no room stays.
+ * leaves nothing to choose; so are those that cannot be had. Where nothing else can be chosen at all, what has no room stays.
  * @throws SptError what is wrong with a schedule that would be chosen, as where it is chosen first
  */
 export function chosenWithRoom<V>(
   of: Selectable<V>,
   found: ReadonlyMap<string, number>,
   fullOf: (text: string) => Branch | undefined,
+  isElsewhere: (text: string) => boolean,
 ): WithRoom<V> {
   const first = of.choose(found)
   const passed = new Set<string>()
+  let overflowed: string | null = null
   let counted: ReadonlySet<string> = new Set()
   let variant = first
   for (;;) {
     const { text } = of.chosen(variant)
     const full = fullOf(text)
-    if (!full) return { variant, overflowed: [...passed][0] ?? null, counted }
+    if (!full && !isElsewhere(text)) return { variant, overflowed, counted }
     passed.add(text)
-    counted = new Set([...counted, ...full.findings.map((f) => f.statistic)])
+    if (full) overflowed ??= text
+    counted = new Set([...counted, ...(full?.findings ?? []).map((f) => f.statistic)])
     const all = new Map([...found, ...[...counted].map((name) => [name, 1] as const)])
     let next = orRefused(() => of.choose(all, passed))
     if (next instanceof SptError) {

@@ -4,17 +4,18 @@
  * of lists; of what it does not find, now and then, the launches of one that does are run alone. It is read back while nobody waits.
  */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
-import { type BareValues, withValues } from '../run/bind/update-values.ts'
-import { Executable } from '../run/execute.ts'
-import { inCommon } from '../run/same-kernel.ts'
+import type { BareValues } from '../run/bind/update-values.ts'
+import type { Executable } from '../run/execute.ts'
+import { storedElsewhere } from '../run/overflow-error.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { foundShare } from './coverage.ts'
 import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
-import { type Branch, branchOf, covering, finds, type Selectable, telling } from './selection-branch.ts'
+import { type Branch, covering, finds, type Selectable, telling } from './selection-branch.ts'
+import { Branches } from './selection-branches.ts'
 import { Readings } from './selection-readings.ts'
-import { chosenWithRoom, foundShares, hasRoom, type Known, updates } from './selection-room.ts'
+import { chosenWithRoom, foundShares, type Known, roomError, updates } from './selection-room.ts'
 
 /** Samples are at most so many runs apart. */
 const MOST_APART = 16
@@ -23,13 +24,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   readonly #of: Selectable<V>
   /** Shares that runs may tell. */
   readonly #live: readonly string[]
-  readonly #branches = new Map<string, Branch>()
-  /** New values, by tensor: schedules that are chosen later start with them. */
-  readonly #written = new Map<string, Tensor | BareValues>()
-  readonly #found = new Map<string, Known>()
+  readonly #branches: Branches<V>
+  readonly #found: Map<string, Known>
   /** Schedules without room for what they found last. */
   readonly #full = new Set<Branch>()
-  readonly owner: Executable
   #now: Branch
   #overflowed: string | null = null
   /** That a run was in vain under since the latest one was asked for. */
@@ -47,14 +45,14 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   readonly #readings = new Readings()
   #isFreed = false
 
-  private constructor(of: Selectable<V>, first: V, compiled: CompiledSchedule, executable: Executable) {
+  private constructor(of: Selectable<V>, first: V, branches: Branches<V>, found: ReadonlyMap<string, Known>) {
     this.#of = of
     this.#live = liveOf(of.statistics).map(([name]) => name)
-    this.owner = executable
-    const chosen = of.chosen(first)
-    this.#now = this.#branch(chosen.text, compiled, executable)
-    this.#chosen = chosen
-    this.#covered = foundShares(this.#of, chosen, this.#found, new Set())
+    this.#branches = branches
+    this.#found = new Map(found)
+    this.#now = branches.first
+    this.#chosen = of.chosen(first)
+    this.#covered = foundShares(of, this.#chosen, this.#found, new Set())
   }
 
   /**
@@ -74,11 +72,12 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return selection
   }
 
-  static async #made<V>(of: Selectable<V>, first: V): Promise<Selection<V>> {
-    const compiled = await of.compile(first)
-    const { source } = compiled.compilation
-    const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
-    return new Selection(of, first, compiled, executable)
+  static async #made<V>(
+    of: Selectable<V>,
+    first: V,
+    found = new Map<string, Known>(),
+  ): Promise<Selection<V>> {
+    return new Selection(of, first, await Branches.create(of, first), found)
   }
 
   /** Of what is bound the launches of what tells the coverage tell it; nothing where they are refused, or cannot run alone. */
@@ -90,7 +89,16 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
       if (findings.length > 0 && commands.length > 0) {
         await made.#observe()
         for (const branch of [made.#now, ...made.#others()]) await made.#sample(branch, 'given')
-        await made.next()
+        await made.#decide()
+        const { variant, overflowed, counted } = made.#decided()
+        if (of.chosen(variant).text === made.#now.text) return made
+        // Nothing has been updated yet: it may be stored as the schedule does that is chosen.
+        const other = await Selection.#made(of, variant, made.#found)
+        made.free()
+        made = other
+        made.#overflowed = overflowed
+        made.#covered = foundShares(of, made.#chosen, made.#found, counted)
+        await made.#observe()
         return made
       }
     } catch (e) {
@@ -104,12 +112,16 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return this.#now.compiled
   }
 
+  get owner(): Executable {
+    return this.#branches.first.executable
+  }
+
   get executable(): Executable {
     return this.#now.executable
   }
 
   get choice(): RunChoice {
-    const predicted = [...this.#branches.values()].map(({ text, times, findings: [own] }) => ({
+    const predicted = [...this.#branches].map(({ text, times, findings: [own] }) => ({
       text,
       // What is not found makes no difference.
       milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
@@ -126,14 +138,33 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
 
   next(): Promise<void> | undefined {
     this.#tried.clear()
-    return this.#isNews ? this.#decide() : undefined
+    const deciding = this.#isNews ? this.#decide() : undefined
+    return deciding ? deciding.then(() => this.#spare()) : this.#spare()
+  }
+
+  /** What a run would update only in part is left as it is: where there was no room before, that is looked at first. */
+  #spare(): Promise<void> | undefined {
+    const now = this.#now
+    if (!this.#full.has(now) || !updates(now) || now.commands.length === 0) return undefined
+    return this.#sample(now, 'sample').then(async () => {
+      const error = this.#full.has(now) && (await roomError(now))
+      if (error) throw this.#unchanged(error)
+    })
+  }
+
+  /** Why no other schedule has the room. */
+  #unchanged(error: SptError): SptError {
+    const { text } = this.#of.chosen(this.#decided().variant)
+    const tensors = this.#branches.elsewhere(text)
+    return tensors ? storedElsewhere(error, text, tensors) : error
   }
 
   #decide(): Promise<void> | undefined {
     this.#isNews = false
-    const { variant, overflowed, counted } = this.#decided()
+    const { variant, overflowed, counted } = this.#decided(this.#full.has(this.#now))
     const chosen = this.#of.chosen(variant)
-    return this.#with(variant, (branch) => {
+    const isKnown = this.#branches.elsewhere(chosen.text) !== undefined
+    const taken = this.#branches.with(variant, (branch) => {
       this.#overflowed = overflowed
       if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
       this.#now = branch
@@ -141,18 +172,22 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
       this.#covered = foundShares(this.#of, chosen, this.#found, counted)
       return this.#observe()
     })
+    // What turns out not to be had here is passed over.
+    const again = () => !isKnown && this.#branches.elsewhere(chosen.text) !== undefined
+    return taken?.then(() => (again() ? this.#decide() : undefined))
   }
 
-  async overflowed(): Promise<boolean> {
+  async overflowed(error: SptError): Promise<SptError | undefined> {
     const full = this.#now
     this.#tried.add(full)
     await this.known()
     await this.#read(full, 'last run')
     // No run has told the others' shares of these data, and none may come that does.
     for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
-    if (updates(full)) return false
+    const isOver = updates(full)
     await this.#decide()
-    return !this.#tried.has(this.#now)
+    if (!isOver && !this.#tried.has(this.#now)) return undefined
+    return this.#full.has(this.#now) ? this.#unchanged(error) : error
   }
 
   ran(milliseconds?: number): Promise<void> | undefined {
@@ -179,57 +214,25 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   }
 
   async ahead(): Promise<void> {
-    for (const share of [0, 1]) await this.#with(covering(this.#of, share), () => undefined)
-    for (const name of this.#live) await this.#with(covering(this.#of, 1, name), () => undefined)
+    for (const share of [0, 1]) await this.#branches.with(covering(this.#of, share), () => undefined)
+    for (const name of this.#live) await this.#branches.with(covering(this.#of, 1, name), () => undefined)
   }
 
-  async write(name: string, update: Tensor | BareValues): Promise<void> {
-    const all = [...this.#branches.values()].map(({ executable }) => ({
-      executable,
-      written: withValues(executable.bound, name, update),
-    }))
-    this.#written.set(name, update)
-    const there = new Set<unknown>()
-    for (const { executable, written } of all) {
-      const fresh = written.buffers.filter((b) => !there.has(executable.memory.get(b) ?? b))
-      for (const b of written.buffers) there.add(executable.memory.get(b))
-      await executable.rebind(written.bound, fresh)
-    }
+  write(name: string, update: Tensor | BareValues): Promise<void> {
+    return this.#branches.write(name, update)
   }
 
   free(): void {
     this.#isFreed = true
-    for (const { executable } of this.#branches.values()) if (executable !== this.owner) executable.free()
-    this.owner.free()
+    this.#branches.free()
   }
 
-  #decided(): ReturnType<typeof chosenWithRoom<V>> {
+  /** @param here only of what can be had on this memory */
+  #decided(here = false): ReturnType<typeof chosenWithRoom<V>> {
     const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
     const full = new Map([...this.#full].map((b) => [b.text, b]))
-    return chosenWithRoom(this.#of, found, (text) => full.get(text))
-  }
-
-  /**
-   * Another schedule, with what has been written by now, on the memory of the first; nothing where it stores what the kernel
-   * updates in other memory.
-   */
-  async #another(variant: V): Promise<Branch | undefined> {
-    const { text } = this.#of.chosen(variant)
-    const compiled = await this.#of.compile(variant)
-    let bound = this.#of.bind(variant, compiled)
-    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
-    const { program, compilation } = compiled
-    const buffers = inCommon(this.owner, { program, bound })
-    if (program.plan.buffers.some((b) => b.role === 'inout' && !buffers.has(b.name))) return undefined
-    const shared = { buffers, isOwn: true, release: () => {} }
-    const { source } = compilation
-    return this.#branch(text, compiled, await Executable.create(program, bound, { source, shared }))
-  }
-
-  #branch(text: string, compiled: CompiledSchedule, executable: Executable): Branch {
-    const branch = branchOf(this.#of.statistics, text, compiled, executable)
-    this.#branches.set(text, branch)
-    return branch
+    const isElsewhere = (text: string): boolean => here && this.#branches.elsewhere(text) !== undefined
+    return chosenWithRoom(this.#of, found, (text) => full.get(text), isElsewhere)
   }
 
   /** Of what the schedule that runs does not find, whatever does; of what has no room, whether it has by now. */
@@ -253,7 +256,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     let found: Branch | null = null
     for (const variant of telling(this.#of, name))
       try {
-        await this.#with(variant, (branch) => {
+        await this.#branches.with(variant, (branch) => {
           if (branch.commands.length > 0) found = branch
           return undefined
         })
@@ -269,17 +272,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     await this.#read(branch, from)
   }
 
-  /** At once where it has been made before; not at all where it cannot be. */
-  #with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
-    const known = this.#branches.get(this.#of.chosen(variant).text)
-    if (known) return use(known)
-    return this.#another(variant).then((made) => made && use(made))
-  }
-
   async #read(branch: Branch, from: FoundShare['from']): Promise<void> {
     const { executable, findings } = branch
     const { params } = executable.bound
-    const isFull = !(await hasRoom(branch))
+    const isFull = (await roomError(branch)) !== undefined
     if (isFull !== this.#full.has(branch)) this.#isNews = true
     isFull ? this.#full.add(branch) : this.#full.delete(branch)
     for (const { statistic, found, elements } of findings) {

@@ -8,7 +8,19 @@ import type { ValueArray } from '../storage/tensor.ts'
 
 const CODE = 'run/overflow'
 
-export const isOverflow = (e: unknown): boolean => e instanceof SptError && e.diagnostics[0]?.code === CODE
+export const isOverflow = (e: unknown): e is SptError =>
+  e instanceof SptError && e.diagnostics[0]?.code === CODE
+
+/** The same where a schedule that would have the room stores what the kernel updates in another format. */
+export function storedElsewhere(
+  { diagnostics }: SptError,
+  schedule: string,
+  tensors: readonly string[],
+): SptError {
+  const [first] = diagnostics
+  const why = `${schedule}, which would be chosen now, stores ${tensors.join(' and ')} in another format: prepare the kernel anew for it`
+  return new SptError({ ...first!, hint: `${first!.hint}; ${why}` })
+}
 
 /** What is wrong with the lists of a run, by their counts, if anything. */
 export async function overflow(

@@ -1,10 +1,11 @@
 /** Schedules that are chosen in runs and whose lists have no room for what they find: another one runs instead. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { KERNELS, LIVE } from '../laws/live-gen.ts'
 import { runs } from '../support/cases.ts'
+import { errorOf } from './support.ts'
 
 let webgpu: Device
 beforeAll(async () => {
@@ -288,4 +289,74 @@ schedule added.auto choose {
   for (const _ of [0, 1]) await prepared.run()
   expect([prepared.choice!.text, prepared.choice!.overflowed]).toEqual(['live', null])
   prepared.free()
+})
+
+describe('a schedule that stores what the kernel updates in another format', () => {
+  const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)
+  const more = Float32Array.of(1, 1, 1, 0, 0, 0, 2, 0)
+  const preparedWith = async (first: Float32Array, between = '') => {
+    const program = await load(`${LIVE.panels.text}
+${LIVE.residues.text.replace('sparse_variable(io, c)', 'dense_fixed(io, c)')}
+kernel added(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i, j] inout
+  iterate add [i, j] as SS { C[i, j] += A[i, j] }
+}
+schedule added.live { A as panels(1, 1) live in place capacity 2 }
+schedule added.like { split add.i by 2 }
+schedule added.apart { C as residues(1, 2) }
+schedule added.auto choose {
+  when (covered(A, panels(1, 1)) < 0.9) live
+  ${between}
+  otherwise apart
+}`)
+    const choice = await program
+      .kernel()
+      .schedule('auto')
+      .compile(await devices.cpu())
+    return choice.prepare({ tensors: { A: dense([2, 4], first), C: dense([2, 4], new Float32Array(8)) } })
+  }
+  const values = async (p: PreparedKernel) => [...(await p.read('C')).values!]
+
+  test('is taken from the start, where it is known then that the other has no room', async () => {
+    const prepared = await preparedWith(more)
+    for (const _ of [0, 1]) await prepared.run()
+    expect([prepared.choice!.text, prepared.choice!.overflowed]).toEqual(['apart', 'live'])
+    expect(Object.values(prepared.choice!.covered)).toMatchObject([{ value: 1, from: 'overflow' }])
+    expect(await values(prepared)).toEqual([...more].map((x) => 2 * x))
+    prepared.free()
+  })
+
+  test('is not changed to: runs without room end before they update, and say why', async () => {
+    const prepared = await preparedWith(few)
+    await prepared.run()
+    await prepared.write('A', more)
+    const refused = /apart, which would be chosen now, stores C in another format/
+    const failed = async () => {
+      const e = await errorOf(() => prepared.run())
+      expect(e.diagnostics).toMatchObject([{ code: 'run/overflow', hint: expect.stringMatching(refused) }])
+      return values(prepared)
+    }
+    const once = await failed()
+    for (const _ of [0, 1]) expect(await failed()).toEqual(once)
+    // Where there is room again it goes on.
+    await prepared.write('A', few)
+    await prepared.run()
+    expect(await values(prepared)).toEqual(once.map((x, k) => x + few[k]!))
+    prepared.free()
+  })
+
+  test('is passed over for one that does not', async () => {
+    const prepared = await preparedWith(few, 'when (covered(A, panels(1, 1)) < 0.95) like')
+    await prepared.run()
+    await prepared.write('A', more)
+    await expect(prepared.run()).rejects.toThrow('run/overflow')
+    const before = await values(prepared)
+    await prepared.run()
+    expect([prepared.choice!.text, prepared.choice!.overflowed]).toEqual(['like', 'live'])
+    expect(await values(prepared)).toEqual(before.map((x, k) => x + more[k]!))
+    prepared.free()
+  })
 })

@@ -1,0 +1,90 @@
+/** Schedules of a choice on the same memory of inputs and results, made when they are chosen first. */
+import { type BareValues, withValues } from '../run/bind/update-values.ts'
+import { Executable } from '../run/execute.ts'
+import { inCommon } from '../run/same-kernel.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { type Branch, branchOf, type Selectable } from './selection-branch.ts'
+
+export class Branches<V> {
+  readonly #of: Selectable<V>
+  readonly #made = new Map<string, Branch>()
+  /** Of schedules that cannot be had here, by their texts, the tensors that the kernel updates and that they store in another format. */
+  readonly #elsewhere = new Map<string, readonly string[]>()
+  /** New values, by tensor: schedules that are chosen later start with them. */
+  readonly #written = new Map<string, Tensor | BareValues>()
+  /** Whose memory it is. */
+  readonly first: Branch
+
+  private constructor(of: Selectable<V>, first: Branch) {
+    this.#of = of
+    this.first = first
+    this.#made.set(first.text, first)
+  }
+
+  static async create<V>(of: Selectable<V>, first: V): Promise<Branches<V>> {
+    const compiled = await of.compile(first)
+    const { source } = compiled.compilation
+    const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
+    return new Branches(of, branchOf(of.statistics, of.chosen(first).text, compiled, executable))
+  }
+
+  [Symbol.iterator](): Iterator<Branch> {
+    return this.#made.values()
+  }
+
+  /** What is known to keep a schedule from being had here: tensors. */
+  elsewhere(text: string): readonly string[] | undefined {
+    return this.#elsewhere.get(text)
+  }
+
+  /** At once where it has been made before; not at all where it cannot be. */
+  with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
+    const { text } = this.#of.chosen(variant)
+    if (this.#elsewhere.has(text)) return undefined
+    const known = this.#made.get(text)
+    if (known) return use(known)
+    return this.#another(variant, text).then((made) => made && use(made))
+  }
+
+  /** Another schedule, with what has been written by now; nothing where it stores what the kernel updates in other memory. */
+  async #another(variant: V, text: string): Promise<Branch | undefined> {
+    const compiled = await this.#of.compile(variant)
+    let bound = this.#of.bind(variant, compiled)
+    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
+    const { program, compilation } = compiled
+    const buffers = inCommon(this.first.executable, { program, bound })
+    const apart = program.plan.buffers.filter((b) => b.role === 'inout' && !buffers.has(b.name))
+    if (apart.length > 0) {
+      this.#elsewhere.set(
+        text,
+        apart.map((b) => b.name),
+      )
+      return undefined
+    }
+    const shared = { buffers, isOwn: true, release: () => {} }
+    const { source } = compilation
+    const executable = await Executable.create(program, bound, { source, shared })
+    const made = branchOf(this.#of.statistics, text, compiled, executable)
+    this.#made.set(text, made)
+    return made
+  }
+
+  async write(name: string, update: Tensor | BareValues): Promise<void> {
+    const all = [...this].map(({ executable }) => ({
+      executable,
+      written: withValues(executable.bound, name, update),
+    }))
+    this.#written.set(name, update)
+    const there = new Set<unknown>()
+    for (const { executable, written } of all) {
+      const fresh = written.buffers.filter((b) => !there.has(executable.memory.get(b) ?? b))
+      for (const b of written.buffers) there.add(executable.memory.get(b))
+      await executable.rebind(written.bound, fresh)
+    }
+  }
+
+  free(): void {
+    for (const branch of this) if (branch !== this.first) branch.executable.free()
+    this.first.executable.free()
+  }
+}
