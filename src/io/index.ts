@@ -2,9 +2,6 @@
 import type { Tensor } from '../storage/tensor.ts'
 import { checkReadable, type ReadOptions, readTensorFrom, splitAddress, tensorChunks } from './dispatch.ts'
 import { fileSource, withFile, writeFile } from './node-files.ts'
-import { openNpz } from './npz.ts'
-import { readNpzMatrix } from './npz-tensor.ts'
-import type { SparseMatrix } from './sparse-matrix.ts'
 import { type Weights, type WeightsOptions, weightsOf } from './weights.ts'
 
 export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
@@ -58,14 +55,6 @@ export function readTensor(path: string, options: ReadOptions = {}): Promise<Ten
 /** The tensors of a model's file, for reading again and again; nothing stays open. Throws `SptError` with codes `io/…`. */
 export const openWeights = async (path: string, options: WeightsOptions = {}): Promise<Weights> =>
   weightsOf(await fileSource(path), options)
-
-/** The sparse matrix in an `.npz` as it is stored (csr, csc, bsr or coo), for `toStored`. */
-export function readSparse(path: string, options: ReadOptions = {}): Promise<SparseMatrix> {
-  const split = splitAddress(path)
-  return withFile(split.path, async (source) =>
-    readNpzMatrix(await openNpz(source), split.address ?? options.address, options),
-  )
-}
 
 /** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
 export async function writeTensor(path: string, tensor: Tensor): Promise<void> {
