@@ -47,6 +47,11 @@ export function expectName(what: string, name: unknown): asserts name is string 
   expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
 }
 
+/** Coordinates, positions or words. @throws SptError `api/argument` */
+export function expectInt32s(what: string, x: unknown, how = ''): asserts x is Int32Array {
+  expectArgument(x instanceof Int32Array, what, x, `an Int32Array${how}`)
+}
+
 /** Sizes of a tensor. @throws SptError `tensor/shape` */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return
@@ -135,12 +140,7 @@ export function checkTensor(
     const columns = 'one Int32Array for each dimension'
     expectArgument(Array.isArray(coords), `the coordinates of ${name}`, coords, columns)
     for (const [d, c] of (coords as readonly unknown[]).entries())
-      expectArgument(
-        c instanceof Int32Array,
-        `the coordinates of ${name} in dimension ${d}`,
-        c,
-        'an Int32Array',
-      )
+      expectInt32s(`the coordinates of ${name} in dimension ${d}`, c)
     checkEntries(shape, coords as readonly Int32Array[], values as ValueArray | null)
   }
   if (kind === 'dense') checkDense(shape, values as ValueArray)

@@ -2,7 +2,6 @@
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
-import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -103,15 +102,9 @@ function byPosition(
   tensors: Record<string, Tensor>,
   params: Readonly<Record<string, number>>,
 ): { readonly ready: Record<string, Tensor>; readonly rest: readonly (readonly [string, Bare])[] } {
-  const line = (values: ValueArray, dtype: Dtype): Tensor => ({
-    kind: 'dense',
-    shape: [values.length],
-    values,
-    dtype,
-  })
   const all: Record<string, Tensor> = byName(Object.entries(tensors))
   for (const [name, values] of flat)
-    if (takesOffsets(kernel, name)) all[name] = line(coordinatesOf(values, name), 'i32')
+    if (takesOffsets(kernel, name)) all[name] = listTensor(coordinatesOf(values, name))
   const rest: (readonly [string, Bare])[] = []
   for (const [name, values] of flat) {
     if (Object.hasOwn(all, name)) continue

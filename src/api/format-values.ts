@@ -23,6 +23,7 @@ import {
   checkTensor,
   coordinatesOf,
   expectArgument,
+  expectInt32s,
   expectOptions,
   isRecord,
   isTyped,
@@ -161,8 +162,7 @@ export class SptFormat extends Sourced {
         'arrays, as stored makes them',
       )
       expectArgument(isRecord(tables), `the tables of ${what}`, tables, 'an Int32Array by name')
-      for (const [name, t] of Object.entries(tables))
-        expectArgument(t instanceof Int32Array, `${name} of ${what}`, t, 'an Int32Array')
+      for (const [name, t] of Object.entries(tables)) expectInt32s(`${name} of ${what}`, t)
       return { tensor, tables: new Map(Object.entries(tables)) }
     })
     return this.#stored(partsFromArrays(instance, arrays, givenFor(instance, shape, data)))

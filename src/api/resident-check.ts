@@ -18,7 +18,7 @@ import {
 import type { FormatOperands } from '../storage/format-operands.ts'
 import type { Level } from '../storage/storage.ts'
 import { listTensor, type Tensor } from '../storage/tensor.ts'
-import { checkTensor, expectArgument, expectOptions, isRecord } from './argument-checks.ts'
+import { checkTensor, expectArgument, expectInt32s, expectOptions, isRecord } from './argument-checks.ts'
 import type { CompiledKernel } from './compiled.ts'
 
 /** @throws SptError `api/argument`, `device/freed` */
@@ -52,9 +52,8 @@ export function checkedOperands(
     const own: unknown = given[`${kind}s`].get(name)
     if (own === undefined) return undefined
     if (kind === 'list') {
-      const list = own as Int32Array
-      expectArgument(list instanceof Int32Array, `the list ${name}`, list, 'an Int32Array')
-      return listTensor(list)
+      expectInt32s(`the list ${name}`, own)
+      return listTensor(own)
     }
     const columns = `one Int32Array of coordinates for each of ${over.join(', ')}`
     expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)

@@ -14,6 +14,7 @@ import {
   checkWithin,
   coordinatesOf,
   expectArgument,
+  expectInt32s,
   expectLevels,
   isTyped,
   numbersOf,
@@ -134,7 +135,7 @@ export function packIndices(indices: readonly number[] | ValueArray, bits: numbe
 /** The first `count` indices of packed ones. @throws SptError `api/argument` */
 export function unpackIndices(words: Int32Array, bits: number, count: number): Int32Array {
   checkBits(bits)
-  expectArgument(words instanceof Int32Array, 'the words', words, 'an Int32Array, as packIndices makes them')
+  expectInt32s('the words', words, ', as packIndices makes them')
   const most = words.length * (32 / bits)
   expectArgument(
     Number.isInteger(count) && count >= 0 && count <= most,
