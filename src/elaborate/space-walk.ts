@@ -4,9 +4,9 @@
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Schedule } from './schedule-types.ts'
+import { argumentOf, literal } from './space-arguments.ts'
 import {
   type FormatDecision,
   isNested,
@@ -244,24 +244,14 @@ export class Walk {
     return `${params}${JSON.stringify([left, places, values, nested])}`
   }
 
-  #argument(e: Expr, { schedule, span }: Ast.UseStep): Ast.Expr {
-    const value = partialValue(e, this.#known)
-    if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)
-    return fail({
-      code: 'space/argument',
-      message: `an argument of schedule ${schedule.name} would be ${value}`,
-      span: e.span ?? span,
-      expected: 'an integer',
-    })
-  }
-
   /** The steps of a whole point, with arguments for its parameters. */
   schedule(): { readonly schedule: Schedule; readonly args: readonly number[] } {
     invariant(!this.open, 'a whole point')
     const { space, params } = this.#use
     const uses = new Map(space.names.uses)
     const steps = this.#leaves.map((leaf): Ast.Step => {
-      if (isUse(leaf)) return { ...leaf.step, args: leaf.args.map((a) => this.#argument(a, leaf.step)) }
+      if (isUse(leaf))
+        return { ...leaf.step, args: leaf.args.map((a) => argumentOf(a, leaf.step, this.#known)) }
       if (leaf.kind !== 'nested') return leaf
       const { span, prefix } = leaf.at
       const { schedule, args } = leaf.walk().schedule()
@@ -290,11 +280,6 @@ export class Walk {
 
 /** Steps of texts are `use` as well: those here have their arguments beside. */
 const isUse = (leaf: Leaf): leaf is Use => leaf.kind === 'use' && 'step' in leaf
-
-const literal = (value: number, span: Ast.Node['span']): Ast.Expr => {
-  const number: Ast.Expr = { kind: 'number', value: Math.abs(value), float: false, span }
-  return value < 0 ? { kind: 'unary', op: 'neg', x: number, span } : number
-}
 
 function notAmong(name: string, value: unknown, options: readonly string[]): never {
   return fail({

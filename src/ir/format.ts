@@ -10,6 +10,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import { isDense, type StoredAxis } from './axis.ts'
 import type { CoordinateList } from './coordinate-lists.ts'
 import type { Expr } from './expr.ts'
+import type { PartTree } from './part-tree.ts'
 import type { Query } from './queries.ts'
 
 /**
@@ -227,62 +228,6 @@ export interface FormatInstance {
   /** Size parameters that are found while a tensor is brought into the format. */
   readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
 }
-
-/**
- * Which part a coordinate goes to, from the root down. Queries of a node are over what reaches it.
- * `index`: to the child of that number; disjoint by construction, a number out of range leaks (`total`: cannot be).
- * `cases`: to the only child whose condition holds; a `null` condition, last, takes the rest.
- */
-export type PartTree =
-  | { readonly kind: 'leaf'; readonly part: number }
-  | {
-      readonly kind: 'index'
-      readonly text: string
-      readonly queries: readonly Query[]
-      readonly index: Expr
-      readonly total: boolean
-      /** For each child what holds of all that goes to it, over the old axes' names; none where nothing is known. */
-      readonly holds: readonly Expr[]
-      readonly children: readonly PartTree[]
-      readonly span?: Span | undefined
-    }
-  | {
-      readonly kind: 'cases'
-      readonly queries: readonly Query[]
-      readonly cases: readonly {
-        readonly text: string
-        readonly where: Expr | null
-        readonly child: PartTree
-      }[]
-      readonly span?: Span | undefined
-    }
-
-type PartNode = Exclude<PartTree, { kind: 'leaf' }>
-
-export const childrenOf = (node: PartNode): readonly PartTree[] =>
-  node.kind === 'index' ? node.children : node.cases.map((c) => c.child)
-
-/** What decides between the children of a node. */
-export const decidingIn = (node: PartNode): readonly Expr[] =>
-  node.kind === 'index' ? [node.index] : node.cases.flatMap((c) => c.where ?? [])
-
-/** A condition of a format, and the queries that it may mention. */
-export interface Condition {
-  readonly where: Expr
-  readonly queries: readonly Query[]
-}
-
-/** The conditions of the cases that a part is under. */
-export function conditionsOf(tree: PartTree, part: number): readonly Condition[] {
-  if (tree.kind === 'leaf') return []
-  const k = childrenOf(tree).findIndex((child) => partsUnder(child).includes(part))
-  const where = tree.kind === 'cases' ? tree.cases[k]?.where : null
-  const below = childrenOf(tree)[k]
-  return [...(where ? [{ where, queries: tree.queries }] : []), ...(below ? conditionsOf(below, part) : [])]
-}
-
-export const partsUnder = (tree: PartTree): readonly number[] =>
-  tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsUnder)
 
 /** Dense axes that are claimed full: where the tensor holds an element, it holds those at all coordinates on these, within it. */
 export const filledAxes = ({

@@ -1,6 +1,7 @@
 /** What lists of formats cut into segments: it is what coordinates are that are looked up in them. */
 import { ceildiv, type Expr } from './expr.ts'
-import { childrenOf, type FormatInstance, type Instance, type PartTree } from './format.ts'
+import type { FormatInstance, Instance } from './format.ts'
+import { childrenOf, type PartTree } from './part-tree.ts'
 import { operandsOf, type Query, sourceOf } from './queries.ts'
 import { keyOf } from './structural-equality.ts'
 

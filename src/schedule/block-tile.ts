@@ -5,7 +5,6 @@
  */
 
 import { coefficientOf, linear, termsWith } from '../analysis/integers/linear.ts'
-import { mixedRadix } from '../analysis/integers/mixed-radix.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { allocations, type Found } from '../ir/definitions.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
@@ -18,6 +17,7 @@ import { bodiesOf, exprsOf } from '../ir/tree.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
 import { isOfTiles } from './declared-memory-copies.ts'
+import { extentOf, grouped } from './digit-groups.ts'
 import type { Footprint } from './footprint.ts'
 import { tailGuards } from './tail-guards.ts'
 
@@ -136,8 +136,6 @@ function boxOver(
 const member = (d: Digit, print: Pick<Footprint, 'loops'>): For =>
   typeof d.of === 'number' ? print.loops[d.of]! : d.of
 
-const extentOf = (l: For): number => (l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1)
-
 /** The element of the box that an access at `path` means. */
 export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const loops = closeOver(use.path, use.index)
@@ -194,57 +192,6 @@ export function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
     return undefined
   }
   return go(from) ?? [from]
-}
-
-interface StridedLoop {
-  readonly loop: For
-  readonly stride: number
-}
-
-type Groups = readonly (readonly StridedLoop[])[]
-
-/** The loops of one index, each group outermost digit first: together where they are digits of a sum in it, else alone. */
-function grouped(e: Expr, loops: readonly For[]): Groups {
-  if (loops.length === 0) return []
-  const found = perExpr<Groups | undefined>((x, of) => groupsFrom(x, of, loops))(e)
-  return found ?? loops.map((loop) => [{ loop, stride: 1 }])
-}
-
-/** Groups of more than one loop in the sum that an expression is, or in the first of its operands that has them all. */
-function groupsFrom(e: Expr, of: (e: Expr) => Groups | undefined, loops: readonly For[]): Groups | undefined {
-  if (!loops.every((l) => mentions(e, l.var))) return undefined
-  const places: StridedLoop[] = []
-  const apart = new Set<For>()
-  for (const { term, coefficient } of linear(e).terms.values()) {
-    const loop = term.kind === 'var' ? loops.find((l) => l.var === term.name) : undefined
-    if (loop) places.push({ loop, stride: coefficient })
-    else for (const l of loops) if (mentions(term, l.var)) apart.add(l)
-  }
-  const runs = denseRuns(places.filter((p) => !apart.has(p.loop)))
-  if (runs.some((r) => r.length > 1)) {
-    const alone = loops.filter((l) => !runs.some((r) => r.some((p) => p.loop === l)))
-    const all = [...runs, ...alone.map((loop) => [{ loop, stride: 1 }])]
-    return all.sort((a, b) => loops.indexOf(a[0]!.loop) - loops.indexOf(b[0]!.loop))
-  }
-  for (const c of children(e)) {
-    const found = of(c)
-    if (found) return found
-  }
-  return undefined
-}
-
-/** Digits that follow each other without a gap; none where the value does not tell them. */
-function denseRuns(places: readonly StridedLoop[]): Groups {
-  const number = mixedRadix(
-    [...places].reverse().map((p) => ({ of: p, stride: int(p.stride), extent: int(extentOf(p.loop)) })),
-  )
-  const runs: StridedLoop[][] = []
-  for (const { of: p } of number?.digits ?? []) {
-    const below = runs.at(-1)?.[0]
-    if (below && below.stride * extentOf(below.loop) === p.stride) runs.at(-1)!.unshift(p)
-    else runs.push([p])
-  }
-  return runs.reverse()
 }
 
 /** An expression over the digits as one over the dimensions. */

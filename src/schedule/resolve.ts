@@ -17,6 +17,7 @@ import { PartNames, type Program, plainNames } from './part-names.ts'
 import { partsOf } from './parts.ts'
 import { endsCoordinates, LOOP_STEPS } from './primitives.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
+import { checkCount, countOf, tooManySteps, usedBy } from './step-counts.ts'
 import { type Env, fieldsOf } from './step-fields.ts'
 import { parametersOf, withParameters } from './step-parameters.ts'
 import type { LoopStep } from './steps.ts'
@@ -59,43 +60,6 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
   const values = valuesOf(schedule, args)
   const env: Env = { schedule, values, names: plainNames, constant: plainNames.constant }
   return schedule.steps.flatMap((s) => convert(s, env, progress))
-}
-
-const counts = new WeakMap<Schedule, number>()
-/** How many steps a schedule makes, those for each part once. A `use` is one as well: what it uses may have none. */
-function countOf(schedule: Schedule): number {
-  const known = counts.get(schedule)
-  if (known !== undefined) return known
-  const all = (steps: readonly Ast.Step[]): number => steps.reduce((n, s) => n + one(s), 0)
-  const one = (s: Ast.Step): number =>
-    s.kind === 'use' ? 1 + countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
-  const count = all(schedule.steps)
-  counts.set(schedule, count)
-  return count
-}
-
-const usedBy = (step: Ast.UseStep, schedule: Schedule): Schedule => schedule.uses.get(step.schedule.name)!
-
-function checkCount(schedule: Schedule): void {
-  const count = countOf(schedule)
-  if (count <= MAX_STEPS) return
-  const uses = schedule.steps.filter((s) => s.kind === 'use')
-  const [most] = [...uses].sort((a, b) => countOf(usedBy(b, schedule)) - countOf(usedBy(a, schedule)))
-  tooManySteps(
-    `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(countOf(usedBy(most, schedule)))} of them by \`${printStep(most)}\`` : ''}`,
-    most?.span ?? schedule.span,
-    'use a schedule once',
-  )
-}
-
-function tooManySteps(message: string, span: Span, hint: string): never {
-  fail({
-    code: 'schedule/too-many-steps',
-    message,
-    span,
-    expected: `at most ${countText(MAX_STEPS)} steps`,
-    hint,
-  })
 }
 
 /** What each parameter is, in order. */

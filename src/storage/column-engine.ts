@@ -4,9 +4,7 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { type Expr, variable } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
+import type { Expr } from '../ir/expr.ts'
 import type { Coroutine } from './coroutines.ts'
 import type {
   Bitmap,
@@ -22,10 +20,9 @@ import type {
   Stored,
   Unmeasured,
 } from './engine-operands.ts'
-import type { GivenList } from './format-operands.ts'
-import type { Order, Rising } from './sort-elision.ts'
+import { FrameKnowledge } from './frame-knowledge.ts'
+import type { Order } from './sort-elision.ts'
 import type { Level, PlacedEntries } from './storage.ts'
-import { unknownName } from './unknown-name.ts'
 
 export interface Column {
   readonly length: number
@@ -34,32 +31,19 @@ export interface Column {
 /** The index of an entry, as a name in expressions. */
 export const ENTRY = '@entry'
 
-export class Frame<C extends Column> {
+export class Frame<C extends Column> extends FrameKnowledge {
   readonly engine: Engine<C>
   readonly n: number
   /** One element for each entry. */
   readonly columns = new Map<string, C>()
   /** Columns that are made when they are asked for. */
   readonly deferred = new Map<string, () => C>()
-  /** Columns and tables with other elements than non-negative i32. */
-  readonly signed = new Set<string>()
   /** Arrays that expressions load at an index. */
   readonly tables: Map<string, C>
-  readonly sizes: Map<string, number>
-  /** Of these tables, lists that come with the data. Nothing is read beyond them. */
-  readonly lists = new Map<string, GivenList>()
-  /** What loads beyond other tables read, where the engine does so. */
-  readonly fills = new Map<string, number>()
-  /** Least and greatest value, where known: by column or size. */
-  readonly bounds = new Map<string, readonly [number, number]>()
   /** Entry of the source; `null`: entry e is e. */
   entry: C | null = null
   /** Keys in whose lexicographic order the entries are known to stand. */
   sortedBy: Order = []
-  /** Columns that are known to rise. */
-  readonly rising = new Map<string, Rising>()
-  /** Expressions of which it was looked at that 32 bits hold all that they compute. */
-  readonly fitting = new WeakSet<Expr>()
   /** What is to be done when the frame is released. */
   onRelease: (() => void) | null = null
   readonly #owned = new Set<C>()
@@ -70,9 +54,9 @@ export class Frame<C extends Column> {
     sizes: ReadonlyMap<string, number>,
     tables: ReadonlyMap<string, C> = new Map(),
   ) {
+    super(sizes)
     this.engine = engine
     this.n = n
-    this.sizes = new Map(sizes)
     this.tables = new Map(tables)
   }
 
@@ -122,29 +106,6 @@ export class Frame<C extends Column> {
     this.deferred.clear()
     this.onRelease?.()
     this.onRelease = null
-  }
-
-  /** Least and greatest value of a column or size, where known. */
-  range(name: string): readonly [number, number] | undefined {
-    const size = this.sizes.get(name)
-    return this.bounds.get(name) ?? (size === undefined ? undefined : [size, size])
-  }
-
-  /** Value of an expression over sizes. */
-  size(e: Expr): number {
-    for (const name of freeVars(e)) if (!this.sizes.has(name)) unknownName(name, [...this.sizes.keys()])
-    return evaluate(e, this.sizes)
-  }
-
-  /** Whether an expression is over sizes that are known. */
-  isKnown(e: Expr): boolean {
-    return [...freeVars(e)].every((v) => this.sizes.has(v))
-  }
-
-  /** A size of its own for a number, so that kernels serve other sizes. */
-  sized(value: number, name = `@size ${this.sizes.size}`): Expr {
-    this.sizes.set(name, value)
-    return variable(name)
   }
 
   /** A frame that knows what this one does of columns and sizes, without columns. */

@@ -4,7 +4,8 @@
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expr.ts'
-import { childrenOf, decidingIn, type Instance, type PartTree } from '../ir/format.ts'
+import type { Instance } from '../ir/format.ts'
+import { childrenOf, decidingIn, type PartTree } from '../ir/part-tree.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'

@@ -5,7 +5,8 @@
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
 import { conjuncts, type Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { childrenOf, type FormatInstance, type PartInstance, type PartTree } from '../../ir/format.ts'
+import type { FormatInstance, PartInstance } from '../../ir/format.ts'
+import { childrenOf, type PartTree } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 

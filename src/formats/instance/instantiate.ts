@@ -4,15 +4,9 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
 import { all, constant, type Expr, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import {
-  type AnyFormat,
-  type Format,
-  type Instance,
-  ofOrder,
-  type PartInstance,
-  type PartTree,
-} from '../../ir/format.ts'
+import { type AnyFormat, type Format, type Instance, ofOrder, type PartInstance } from '../../ir/format.ts'
 import { passedAsBoth } from '../../ir/format-tables.ts'
+import type { PartTree } from '../../ir/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { withFilledBlocks } from './filled-blocks.ts'

@@ -1,7 +1,8 @@
 /** What is known of a format or composition before there are data, and how. */
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
-import { decidingIn, type FormatInstance, type Instance, type PartTree, partsUnder } from '../../ir/format.ts'
+import type { FormatInstance, Instance } from '../../ir/format.ts'
+import { decidingIn, type PartTree, partsUnder } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { provesCover, provesDisjoint, provesInverse, provesRange } from './prove.ts'

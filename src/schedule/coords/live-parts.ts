@@ -22,7 +22,8 @@ import {
   variable,
 } from '../../ir/expr.ts'
 import { buffersRead, freeVars, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
-import type { Instance, PartInstance, PartTree } from '../../ir/format.ts'
+import type { Instance, PartInstance } from '../../ir/format.ts'
+import type { PartTree } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { readsOf1, rewriteBody1, walkStmts1 } from '../../ir/stage1-tree.ts'

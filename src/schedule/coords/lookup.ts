@@ -20,7 +20,8 @@ import {
   select,
 } from '../../ir/expr.ts'
 import { freeVars, mentionsAny, substitute } from '../../ir/expr-tree.ts'
-import { childrenOf, type FormatInstance, type PartTree } from '../../ir/format.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { childrenOf, type PartTree } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
 

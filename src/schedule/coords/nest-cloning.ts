@@ -7,7 +7,7 @@
 import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { childrenOf, decidingIn, type PartTree } from '../../ir/format.ts'
+import { childrenOf, decidingIn, type PartTree } from '../../ir/part-tree.ts'
 import { decidersOf } from '../../ir/queries.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { iterationsOf, readsIn, rewriteBody1, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'

@@ -11,14 +11,8 @@ import { type Axis, chainTo, isDense, isPadded, isRagged, repeats, type StoredAx
 import { loadsOfLists } from '../../ir/coordinate-lists.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import {
-  childrenOf,
-  decidingIn,
-  type FormatInstance,
-  filledAxes,
-  type Instance,
-  type PartTree,
-} from '../../ir/format.ts'
+import { type FormatInstance, filledAxes, type Instance } from '../../ir/format.ts'
+import { childrenOf, decidingIn, type PartTree } from '../../ir/part-tree.ts'
 import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 

@@ -3,13 +3,8 @@
 import type { TypedArray } from '../../ir/arrays.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { variable } from '../../ir/expr.ts'
-import {
-  type Condition,
-  conditionsOf,
-  filledAxes,
-  type Instance,
-  type PartInstance,
-} from '../../ir/format.ts'
+import { filledAxes, type Instance, type PartInstance } from '../../ir/format.ts'
+import { type Condition, conditionsOf } from '../../ir/part-tree.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import { bindLists } from '../convert.ts'
 import { runSync } from '../coroutines.ts'

@@ -1,24 +1,21 @@
 /** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../../columns/allocate.ts'
 import { bitCount } from '../../columns/bits.ts'
 import {
   hasIndices,
   hasIndptr,
   hasMask,
-  hasWidth,
-  type IndexedAxis,
   indexBits,
   isDense,
-  isPadded,
   type MaskedAxis,
   type PaddedAxis,
-  padsWithLast,
   parentOf,
   type StoredAxis,
 } from '../../ir/axis.ts'
 import { checkFields, wordsFor } from '../../ir/packed-fields.ts'
 import { coordinatesOf, type Level, segment, wordsOf } from '../storage.ts'
+import { checkIndices } from './validate-indices.ts'
 
 export interface IndexArrays {
   readonly indptr?: Int32Array
@@ -177,81 +174,6 @@ function checkWords(axis: StoredAxis, words: Int32Array, positions: number): voi
       expected: `${expected}: ${32 / bits} positions in each`,
       hint: 'packIndices(indices, bits) packs coordinates',
     })
-}
-
-/** Range, order, uniqueness; padding only on fixed levels, and last. */
-function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
-  const indices = coordinatesOf(level)!
-  const { extent } = level
-  const last = padsWithLast(axis)
-  invariant(
-    !isPadded(axis) || last || padding !== undefined,
-    `what axis ${axis.name} is padded with is not known`,
-  )
-  const open = hasWidth(axis) && !isPadded(axis)
-  const top = open ? extent : extent - 1
-  for (let q = 0; q < indices.length; q++)
-    if (indices[q]! < 0 || indices[q]! > top)
-      fail({
-        code: 'bind/index-range',
-        message: `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
-        expected: open ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
-        hint:
-          open && indices[q] === -1
-            ? `padding is marked by the extent (${extent}) here, not by -1`
-            : 'bind a larger size, or subtract 1 where indices count from 1',
-      })
-  const seen = !axis.ordered && axis.unique ? lastSegments(extent) : null
-  for (let p = 0; p < parents; p++) {
-    const [lo, end] = segment(level, p)
-    let hi = end
-    if (padding !== undefined) while (hi > lo && indices[hi - 1] === padding) hi--
-    if (last) while (hi - 1 > lo && indices[hi - 1] === indices[hi - 2]) hi--
-    for (let q = lo; q < hi; q++) {
-      const c = indices[q]!
-      const before = q > lo ? indices[q - 1]! : -1
-      if (before === extent && c !== extent)
-        fail({
-          code: 'bind/padding',
-          message: `indices of axis ${axis.name} hold ${c} at position ${q}, after padding`,
-          expected: 'padding at the end of a segment',
-          hint: 'move the padding behind the stored coordinates',
-        })
-      if (c === extent) continue
-      if (axis.ordered && c < before)
-        fail({
-          code: 'bind/unsorted',
-          message: `indices of axis ${axis.name} fall from ${before} to ${c} at position ${q}`,
-          expected: 'ascending coordinates in each segment',
-          hint: `sort the segments, or declare ${axis.name} unordered`,
-        })
-      if (axis.unique && (axis.ordered ? q > lo && c === before : seen!(c, p) === p))
-        fail({
-          code: 'bind/duplicate',
-          message: `indices of axis ${axis.name} hold ${c} again at position ${q}`,
-          expected: 'each coordinate once in a segment',
-          hint: `add the duplicates up, or declare ${axis.name} nonunique`,
-        })
-    }
-  }
-}
-
-/** Returns the segment that saw a coordinate last (-1: none), and notes that `segment` has seen it. */
-function lastSegments(extent: number): (c: number, segment: number) => number {
-  if (extent <= 2 ** 24) {
-    const last = new Int32Array(extent).fill(-1)
-    return (c, segment) => {
-      const before = last[c]!
-      last[c] = segment
-      return before
-    }
-  }
-  const last = new Map<number, number>()
-  return (c, segment) => {
-    const before = last.get(c) ?? -1
-    last.set(c, segment)
-    return before
-  }
 }
 
 /** Under padding there is nothing but padding: its values would otherwise belong to no coordinate. */

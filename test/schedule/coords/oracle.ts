@@ -5,7 +5,8 @@
 
 import { foldCompare, foldInt } from '../../../src/ir/constant-folding.ts'
 import type { Expr } from '../../../src/ir/expr.ts'
-import type { Instance, PartInstance, PartTree, Sort } from '../../../src/ir/format.ts'
+import type { Instance, PartInstance, Sort } from '../../../src/ir/format.ts'
+import type { PartTree } from '../../../src/ir/part-tree.ts'
 import type { Query } from '../../../src/ir/queries.ts'
 
 export type Coordinate = readonly number[]

@@ -1,0 +1,44 @@
+/** How many steps schedules make, before any is made: those that use others may make too many to write out. */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { printStep } from '../ast/print.ts'
+import type { Schedule } from '../elaborate/index.ts'
+import { countText, MAX_STEPS } from '../ir/code-size-budgets.ts'
+
+const counts = new WeakMap<Schedule, number>()
+/** How many steps a schedule makes, those for each part once. A `use` is one as well: what it uses may have none. */
+export function countOf(schedule: Schedule): number {
+  const known = counts.get(schedule)
+  if (known !== undefined) return known
+  const all = (steps: readonly Ast.Step[]): number => steps.reduce((n, s) => n + one(s), 0)
+  const one = (s: Ast.Step): number =>
+    s.kind === 'use' ? 1 + countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
+  const count = all(schedule.steps)
+  counts.set(schedule, count)
+  return count
+}
+
+export const usedBy = (step: Ast.UseStep, schedule: Schedule): Schedule =>
+  schedule.uses.get(step.schedule.name)!
+
+export function checkCount(schedule: Schedule): void {
+  const count = countOf(schedule)
+  if (count <= MAX_STEPS) return
+  const uses = schedule.steps.filter((s) => s.kind === 'use')
+  const [most] = [...uses].sort((a, b) => countOf(usedBy(b, schedule)) - countOf(usedBy(a, schedule)))
+  tooManySteps(
+    `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(countOf(usedBy(most, schedule)))} of them by \`${printStep(most)}\`` : ''}`,
+    most?.span ?? schedule.span,
+    'use a schedule once',
+  )
+}
+
+export function tooManySteps(message: string, span: Span, hint: string): never {
+  fail({
+    code: 'schedule/too-many-steps',
+    message,
+    span,
+    expected: `at most ${countText(MAX_STEPS)} steps`,
+    hint,
+  })
+}
