@@ -37,6 +37,7 @@ import { markLostWrites } from './lost-writes.ts'
 import { explicitCasts } from './operand-casts.ts'
 import { accumulateIntoPadding } from './padded-tiles.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
+import { reassociateAddresses } from './reassociate-addresses.ts'
 import { initializeReductions } from './reduction-initialization.ts'
 import { removeRedundantAtomics } from './redundant-atomics.ts'
 import { removeRedundantInitialization } from './redundant-initialization.ts'
@@ -121,10 +122,8 @@ export const LAUNCH_PASSES: readonly LaunchPass[] = [
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
   { name: 'scalars', run: (b, c) => replaceByScalars(b, c.names) },
   { name: 'congruent', run: (b, c) => mergeCongruentRegisters(b, c.names) },
-  {
-    name: 'divisions',
-    run: (b, c) => lowerDivisions(b, c.kernel, c.extents),
-  },
+  { name: 'addresses', run: (b) => reassociateAddresses(b) },
+  { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel, c.extents) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   {
     // Flooring mentions what is divided up to three times. Nobody looks at how positions hang together any more.
