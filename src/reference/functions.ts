@@ -26,7 +26,7 @@ const bits: ErrorRow = { carries: 'undecided', own: null }
 
 export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
   exp: { carries: 'monotone', own: (x) => [6 + 4 * Math.abs(x), 0] },
-  exp2: { carries: 'monotone', own: (x) => [8 + 4 * Math.abs(x), x < -125 ? 2 ** -126 : 0] },
+  exp2: { carries: 'monotone', own: (x) => [8 + 4 * Math.abs(x), 0] },
   log: { carries: 'monotone', own: (_x, _y, v) => [6, unlessZero(v, 2 ** -21)] },
   log1p: { carries: 'monotone', own: (x) => [16, Math.abs(x) < 0.25 ? 0 : 2 ** -21 + 2 ** -22] },
   sqrt: { carries: 'monotone', own: () => [10, 0] },

@@ -164,6 +164,7 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
                 const v = await prepared.verify()
                 prepared.free()
                 expect(v.problems, what).toEqual([])
+                expect(v.undecided, what).toBe(0)
                 if (c.exact) expect(v.maxAbsoluteError, what).toBe(0)
               }
               expect(ran, `sizes that ${name}.${schedule ?? '(none)'} is for`).toBeGreaterThan(0)

@@ -163,7 +163,8 @@ const ourAttention = (
     candidate.text,
     async () => {
       const { tokens, heads, d } = shape
-      const width = b ?? widthOf(candidate)
+      // What is packed is cut into what the standard schedules are fastest with.
+      const width = b ?? candidate.args[0] ?? 64
       const blocks = tokens / width
       const whole = [tokens, heads, d]
       const cut = [blocks, width, heads, d]
