@@ -1,7 +1,8 @@
 /**
  * Loop partitioning: peeling of the partial last tile. Invariant reached: a serial loop over tiles whose last one may be cut
  * off runs its whole tiles without asking: `for v in 0..ceildiv(n, c)` with guards `v * c + rest < n` inside becomes a loop
- * over `n / c` tiles, where they hold because of `rest < c`, and the last tile by itself, where they say `rest < n % c`.
+ * over `n / c` tiles, where they hold because of `rest < c`, and the last tile by itself, where they say `rest < n % c`. Tiles of
+ * tiles (`ceildiv(ceildiv(n, b), c)`) are whole where b * c of the n are: what asks for either asks in the last one alone.
  *
  * Only guards that are asked again and again are worth a second copy: those with nothing but constant loops inside. Tiles
  * that threads share stay one: a copy would allocate their memory twice.
@@ -23,7 +24,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
-import { div, type Expr, int, lt, min, mod, variable } from '../ir/expr.ts'
+import { ceildiv, div, type Expr, int, lt, min, mod, variable } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
@@ -54,8 +55,14 @@ export interface Tiles {
   /** The n of `ceildiv(n, c)`, and the c. */
   readonly total: Expr
   readonly size: number
-  /** Guards inside that hold in whole tiles, with their `rest`. */
-  readonly guards: ReadonlyMap<Expr, Expr>
+  /** Guards inside that hold in whole tiles. */
+  readonly guards: ReadonlyMap<Expr, TileGuard>
+}
+
+interface TileGuard {
+  readonly rest: Expr
+  /** How many of what it counts are in a tile: as many as the tile's size, or tiles in it. */
+  readonly by: number
 }
 
 /**
@@ -65,7 +72,7 @@ export interface Tiles {
 export function restIn(
   g: Expr,
   { var: name }: For,
-  { total, by }: RoundedUp,
+  { total, by }: Pick<RoundedUp, 'total' | 'by'>,
   registers: (e: Expr) => Register,
   place: Expr = variable(name),
 ): { readonly rest: Expr; readonly range: Interval } | undefined {
@@ -76,40 +83,66 @@ export function restIn(
   return { rest, range: registers(rest).range }
 }
 
-/** The tiles of a loop whose conditions stand around constant loops, or around `any`. */
+/** The n and c of `ceildiv(n, c)`; of tiles of tiles those of all of them, the finest last. */
+function nestedTiles(extent: Expr): readonly Pick<RoundedUp, 'total' | 'by'>[] {
+  const tiles = roundedUp(extent)
+  if (!tiles) return []
+  const { terms, constant } = tiles.total
+  const [only] = terms.size === 1 && constant === 0 ? terms.values() : []
+  const finer = only?.coefficient === 1 ? nestedTiles(only.term) : []
+  return [tiles, ...finer.map(({ total, by }) => ({ total, by: by * tiles.by }))]
+}
+
+/** The tiles of a loop whose conditions stand around constant loops; those around `any` are asked of tiles themselves. */
 export function tilesOf(loop: For, values: Values, any = false, place?: Expr): Tiles | undefined {
-  const tiles = roundedUp(loop.extent)
-  if (!tiles) return undefined
-  const size = tiles.by
-  const guards = new Map<Expr, Expr>()
-  let bound: Expr | undefined
+  const all = nestedTiles(loop.extent).slice(0, any ? 1 : undefined)
+  if (all.length === 0) return undefined
+  const guards = new Map<Expr, TileGuard>()
+  const totals = new Map<number, Expr>()
   walkStmts(loop.body, (s, path) => {
     if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
-    for (const g of s.guards) {
-      const found = restIn(g, loop, tiles, registersOver(loopMap([...path, s]), values), place)
-      if (!found || g.kind !== 'binary') continue
-      const { known, hi, fits } = found.range
-      if (!known || !fits || hi >= size) continue
-      guards.set(g, found.rest)
-      bound ??= g.b
-    }
+    const registers = registersOver(loopMap([...path, s]), values)
+    for (const g of s.guards)
+      for (const tiles of all) {
+        const found = restIn(g, loop, tiles, registers, place)
+        if (!found || g.kind !== 'binary') continue
+        const { known, hi, fits } = found.range
+        if (!known || !fits || hi >= tiles.by) continue
+        guards.set(g, { rest: found.rest, by: tiles.by })
+        if (!totals.has(tiles.by)) totals.set(tiles.by, g.b)
+        break
+      }
   })
-  return bound ? { total: bound, size, guards } : undefined
+  const size = Math.max(...totals.keys())
+  const total = totals.get(size)
+  return total && { total, size, guards }
 }
 
 /** Whether threads share in it: by hardware axes, memory or turns. */
 export const isShared = (loop: For): boolean =>
   sharesWork([loop]) || loopsOf([loop]).some((l) => l.mode.kind === 'bind')
 
+/** How many of something the last tile has, at most. */
+interface End {
+  readonly left: Expr
+  readonly most: number
+}
+
 function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole: For; last: Stmt } {
   const count = div(total, int(size))
   const left = mod(total, int(size))
+  const ends = new Map<number, End>([[size, { left, most: size - 1 }]])
+  const endOf = (by: number): End => {
+    const known = ends.get(by) ?? { left: ceildiv(left, int(size / by)), most: by }
+    ends.set(by, known)
+    return known
+  }
   const body = reguard(loop.body, (g) => (guards.has(g) ? [] : [g]))
   const cut = reguard(loop.body, (g) => {
-    const rest = guards.get(g)
-    return [rest ? lt(rest, left) : g]
+    const known = guards.get(g)
+    return [known ? lt(known.rest, endOf(known.by).left) : g]
   })
-  const last = bodyAt({ ...loop, body: shorten(cut, left, size) }, count, names)
+  const last = bodyAt({ ...loop, body: shorten(cut, [...ends.values()]) }, count, names)
   return {
     whole: stmt({ ...loop, extent: count, body }),
     last: when(lt(count, loop.extent), last),
@@ -123,19 +156,21 @@ export const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
   })
 
 /** Loops whose guard says where they end (`v < left`) end there. */
-const shorten = (body: Body, left: Expr, size: number): Body =>
+const shorten = (body: Body, all: readonly End[]): Body =>
   rewriteStmts(body, {
     stmt: (s) => {
       if (s.kind !== 'for') return undefined
-      const ends = (g: Expr): boolean =>
-        g.kind === 'binary' && g.a.kind === 'var' && g.a.name === s.var && g.b === left
-      if (!s.guards.some(ends)) return undefined
-      // `left` is less than the tile's size.
-      const covers = s.extent.kind === 'const' && s.extent.value >= size - 1
+      const endIn = (g: Expr): End | undefined =>
+        g.kind === 'binary' && g.a.kind === 'var' && g.a.name === s.var
+          ? all.find((e) => e.left === g.b)
+          : undefined
+      const [end] = s.guards.flatMap((g) => endIn(g) ?? [])
+      if (!end) return undefined
+      const covers = s.extent.kind === 'const' && s.extent.value >= end.most
       return stmt<For>({
         ...s,
-        extent: covers ? left : min(s.extent, left),
-        guards: s.guards.filter((g) => !ends(g)),
+        extent: covers ? end.left : min(s.extent, end.left),
+        guards: s.guards.filter((g) => endIn(g) !== end),
         mode: { kind: 'serial' },
       })
     },

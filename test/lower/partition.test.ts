@@ -2,11 +2,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { interpret } from '../../src/interpret/stage2.ts'
-import { add, div, type Expr, lt, mod, mul } from '../../src/ir/expr.ts'
-import type { Kernel2 } from '../../src/ir/loops.ts'
+import { loopsOf } from '../../src/ir/definitions.ts'
+import { add, ceildiv, div, type Expr, lt, mod, mul } from '../../src/ir/expr.ts'
+import type { For, Kernel2 } from '../../src/ir/loops.ts'
 import { partitionLoops } from '../../src/lower/loop-partitioning.ts'
 import { tightenLoops } from '../../src/lower/tighten-bounds.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
+import { runs } from '../support/cases.ts'
 
 /**
  * `y[t * size + r] += 1` for r below `inner`, where that is less than n: tiles overlap where `inner` is more than `size`. Places
@@ -53,6 +55,53 @@ test('tiles that reach into the next', () => {
         expect(run(partitioned, n, shift)).toEqual(run(kernel, n, shift))
       },
     ),
+  )
+})
+
+/**
+ * Tiles of `outer` tiles of `inner`: `y[(t * outer + w) * inner + r] += 1` for w below `outer + more` and r below `inner`, where that is
+ * less than n and, if `asks`, the tile is one.
+ */
+function tilesOfTiles(outer: number, inner: number, more: number, asks: boolean): Kernel2 {
+  const tile = add(mul(expr('t'), expr(outer)), expr('w'))
+  const count = ceildiv(expr('n'), expr(inner))
+  const place = add(mul(tile, expr(inner)), expr('r'))
+  const innermost = loop('r', inner, [reduce(at('y', [place]), '+', 1, {})], {
+    guards: [lt(place, expr('n'))],
+  })
+  return kernel2(
+    'nested',
+    ['n'],
+    [buffer('y', ['n'], 'inout')],
+    [
+      loop('t', ceildiv(count, expr(outer)), [
+        loop('w', Math.max(1, outer + more), [innermost], { guards: asks ? [lt(tile, count)] : [] }),
+      ]),
+    ],
+  )
+}
+
+test('tiles of tiles ask for neither in whole ones', () => {
+  const sizes = fc.integer({ min: 1, max: 4 })
+  fc.assert(
+    fc.property(
+      sizes,
+      sizes,
+      fc.constantFrom(0, 0, 1, -1),
+      fc.boolean(),
+      fc.nat(3),
+      fc.nat(16),
+      (outer, inner, more, asks, count, over) => {
+        const n = outer * inner * count + over
+        const kernel = tilesOfTiles(outer, inner, more, asks)
+        const partitioned = partitionLoops(kernel)
+        expect(run(partitioned, n)).toEqual(run(kernel, n))
+        if (outer === 1 || inner === 1 || more > 0) return
+        const [whole] = partitioned.body as readonly For[]
+        expect(loopsOf(whole!.body).flatMap((l) => l.guards)).toEqual([])
+      },
+    ),
+    { numRuns: runs(100) },
   )
 })
 
