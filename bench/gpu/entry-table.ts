@@ -6,15 +6,21 @@ import { time } from './statistics.ts'
 /** Cases of suites whose tables say the best of each side alone; those that were not measured have the time of a few runs, in brackets. */
 export function overview(cases: readonly Case[]): string {
   if (cases.length === 0) return ''
-  const columns = [...new Set(cases.map(columnOf))]
+  const places = cases.map(placeOf)
+  // Data of several suites may be called alike.
+  const columns = cases.map((c, k) =>
+    places.indexOf(places[k]!) === places.lastIndexOf(places[k]!) ? places[k]! : `${c.suite}, ${places[k]}`,
+  )
   const found = new Map<string, Entry>()
-  for (const c of cases) for (const e of c.entries) found.set(`${e.name}\n${columnOf(c)}`, e)
+  cases.forEach((c, k) => {
+    for (const e of c.entries) found.set(`${e.name}\n${columns[k]}`, e)
+  })
   const names = [...new Set(cases.flatMap((c) => c.entries.map((e) => e.name)))]
   const rows = names.map((name) => [name, ...columns.map((c) => cell(found.get(`${name}\n${c}`)))])
   return `\n== everyone, µs ==\n${table(['', ...columns], rows)}`
 }
 
-const columnOf = (c: Case): string => `${c.data}, ${c.at}`
+const placeOf = (c: Case): string => `${c.data}, ${c.at}`
 
 function cell(e: Entry | undefined): string {
   if (!e) return '-'
