@@ -40,7 +40,8 @@ const LARGEST: Partial<Record<Dtype, number>> = {
 /** The error bound of what a closure has just returned; each leaves its own here. */
 export const last = { error: 0 }
 
-const distance = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
+/** Equal infinities are no distance apart. */
+export const distance = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
 
 /** Where a value that lies within `error` of x ends after a function that never falls, and gives y for x. */
 export function through(f: (x: number) => number, x: number, error: number, y: number): number {

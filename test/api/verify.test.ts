@@ -131,6 +131,26 @@ test('elements that rounding decides are counted, others are compared', async ()
   expect((await verified(jump, inputs)).ok).toBe(true)
 })
 
+test.each([
+  ['Y[i] = exp(min(select(i > 1, -inf, 1.0), X[i] * 0.1))'],
+  ['Y[i] = 1.0 / max(select(i > 1, inf, 1.0), X[i] * 0.1)'],
+  ['Y[i] min= select(i > 1, -inf, X[i] * 0.1)'],
+  ['Y[i] max= min(X[i] * 0.1, select(i > 1, -inf, 3.0))'],
+] as const)('a rounded number beside an infinity leaves nothing undecided: %s', async (what) => {
+  const body = `buffer X: f32[i] in buffer Y: f32[i] out iterate a [i] as S { ${what} }`
+  const inputs = {
+    params,
+    tensors: {
+      X: dense(
+        [m],
+        Array.from({ length: m }, (_, k) => k + 0.3),
+        'f32',
+      ),
+    },
+  }
+  expect(await verified(body, inputs)).toMatchObject({ ok: true, undecided: 0 })
+})
+
 test('what a condition that rounding decides left is undecided in all that integers are computed of it', async () => {
   const v = await verified(
     'buffer Y: i32[i] local buffer O: i32[i] out iterate a [i] as S where (i32(exp(f32(i))) >= 1) { Y[i] = 3 } iterate b [i] as S { O[i] = Y[i] * 2 + 1 }',
