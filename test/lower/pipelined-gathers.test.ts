@@ -229,9 +229,11 @@ test.each(KERNELS.map((k, index) => ({ ...k, index })))(
   async ({ index }) => {
     const device = createCpuDevice()
     let ran = 0
+    // Some layouts are refused: of few draws all may be.
     await fc.assert(
       fc.asyncProperty(fc.noBias(layoutsOf(index)), data, async (l, d) => {
-        if (await check(device, l, d)) ran++
+        fc.pre(await check(device, l, d))
+        ran++
       }),
       { numRuns: runs(3) },
     )
