@@ -151,6 +151,7 @@ test.each([
 
 test.each([
   ['cpu', 'cpu', [4, 8, 2]],
+  ['cpu', 'auto', []],
   ['webgpu', 'gpu', [4, 8, 2, 2, 2]],
 ] as const)(
   'on %s by %s(%j), other sequences in each run of one prepared kernel, of which none sees another',
