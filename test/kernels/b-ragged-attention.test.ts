@@ -130,9 +130,16 @@ test('a warp has its own rows alone in its registers', async () => {
   expect(text).not.toMatch(/float \w+\[\d+\];/)
 })
 
+test('ragged_attention.large where all rows of a half are those of one thread', async () => {
+  const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention')
+  expect(kernel.schedule('large', 8, 8, 8, 4).emit('wgsl').length).toBeGreaterThan(1)
+})
+
 test.each([
   ['ragged-attention-f16', 'gpu', [8, 8, 2, 4, 4], 8, 6],
   ['ragged-attention', 'large', [16, 4, 16, 4], 16, 4],
+  // Each thread has one row: its loop over those has one iteration.
+  ['ragged-attention', 'gpu', [8, 8, 1, 4, 4], 8, 6],
 ] as const)('%s.%s on webgpu, in small tiles', async (file, schedule, args, b, d) => {
   const device = await createNodeWebGpu()
   const kernel = (await load(`kernels/${file}.spt`)).kernel()

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { dense } from '../../src/api/tensors.ts'
+import { loopsOf } from '../../src/ir/definitions.ts'
 import type { Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
@@ -102,6 +103,43 @@ test.each(Object.entries(WAYS))(
     for (const device of gpu) await device.dispose()
   },
 )
+
+/** Ways to have rows of a tile in loops of which all but one have one iteration: where to split them, and in which order they stand. */
+const ROWS: Readonly<Record<string, (nest: string) => string>> = {
+  'as they are': () => '',
+  'by 1': (n) => `split ${n}.r by 1 -> (ro, ri)`,
+  'by all': (n) => `split ${n}.r by 4 -> (ro, ri)`,
+  'by 1, the inner first': (n) => `split ${n}.r by 1 -> (ro, ri); reorder (${n}.ri, ${n}.ro)`,
+  'by all, and those by 1': (n) => `split ${n}.r by 4 -> (rs, rt); split ${n}.rt by 1 -> (ro, ri)`,
+  'by 1, twice': (n) => `split ${n}.r by 1 -> (ro, rs); split ${n}.rs by 1 -> (ri, rt)`,
+}
+
+test('loops of one iteration, of one nest or of all, are no others than the loop as it is', () => {
+  const rows = fc.constantFrom(...Object.values(ROWS))
+  const alike = rows.map((r) => [r, r] as const)
+  const first = fc.constantFrom('sums gather', 'gather sums')
+  fc.assert(
+    fc.property(fc.oneof(alike, fc.tuple(rows, rows)), first, inputs, ([peak, total], order, given) => {
+      const splits = [peak('peak'), total('total'), peak('mix')].filter((step) => step !== '').join('; ')
+      const ends = order.split(' ').map((nest) => `compute_at ${nest} at joined.jo`)
+      // A copy has its elements by one index: where those of nests differ, only before they are consumed together.
+      const again = peak === total ? START : ''
+      const c = made(`${JOINED}; ${splits}; ${START}; ${ends.join('; ')}; ${again}`).compilation
+      const bound = bindInputs(c.kernel, given)
+      agreeOnStages(c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers)
+    }),
+    { numRuns: runs(6) },
+  )
+})
+
+test.each([1, 2, 4])('threads that have %d rows of a tile each make what is read together', (by) => {
+  const nests = ['peak', 'total', 'mix']
+  const steps = nests.map((n) => `split ${n}.r by ${by} -> (ro, ri); bind ${n}.ro to thread.y`)
+  const ends = 'compute_at sums at joined.jo; compute_at gather at joined.jo'
+  const c = made(`${JOINED}; ${steps.join('; ')}; ${START}; ${ends}; ${START}`).compilation
+  expect(loopsOf(c.loops.body).filter((l) => l.nest === 'sums' && l.name === 'ri')).toHaveLength(1)
+  expect(loopsOf(c.loops.body).filter((l) => l.nest === 'sums' && l.name === 'ro')).toHaveLength(1)
+})
 
 test('a thread that reads its own of a tile may have made all of it', () => {
   const kernel = parseProgram(`kernel k(m: size) {

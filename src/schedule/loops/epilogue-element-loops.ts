@@ -3,12 +3,13 @@
  * what it reads, those that run over the same elements of several buffers are one.
  */
 
-import { linear } from '../../analysis/integers/linear.ts'
+import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Found } from '../../ir/definitions.ts'
-import { type Expr, variable } from '../../ir/expr.ts'
+import { type Expr, int, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { isSingle } from '../../ir/reductions.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
@@ -55,16 +56,27 @@ export class ElementLoops {
     }
   }
 
+  /** A loop of one iteration shares its place with another loop, and may be left out of an index: a place alone does not name it. */
   #known(l: For, same: readonly (readonly [Expr, Expr])[], map: ReadonlyMap<string, Expr>): For | undefined {
+    const taken = new Set([...map.values()].map(keyOf))
+    const open = this.#loops.filter((c) => {
+      const own = variable(c.var)
+      return !taken.has(keyOf(own)) && alike(this.#clone(l, c.var, new Map([...map, [l.var, own]])), c)
+    })
     for (const [known, made] of same) {
       const place = termOf(made, l.var)
-      if (place === undefined) continue
-      const other = this.#loops.find((c) => termOf(known, c.var) === place)
-      if (other && alike(this.#clone(l, other.var, new Map([...map, [l.var, variable(other.var)]])), other))
-        return other
+      const other = place !== undefined && open.find((c) => termOf(known, c.var) === place)
+      if (other) return other
     }
-    return undefined
+    return isSingle(l) ? open.find((c) => c.name === l.name) : undefined
   }
+}
+
+/** Whether loops reach the same elements by two indices: those of one iteration are at 0, and may be in one of the two alone. */
+export function sameElements(a: Expr, b: Expr, loops: readonly For[]): boolean {
+  const start = new Map(loops.filter(isSingle).map((l) => [l.var, int(0)]))
+  const key = (e: Expr): string => linearKey(linear(substitute(e, start)))
+  return keyOf(a) === keyOf(b) || key(a) === key(b)
 }
 
 /** The factor of a variable in a sum. */

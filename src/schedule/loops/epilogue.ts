@@ -3,7 +3,6 @@
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
 
-import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { isIndependent } from '../../analysis/loop-writes.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
@@ -13,14 +12,13 @@ import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { elementLoops, isSingle } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
 import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { conditionKey } from '../redundant-guards.ts'
-import { ElementLoops, onlyWrite } from './epilogue-element-loops.ts'
+import { ElementLoops, onlyWrite, sameElements } from './epilogue-element-loops.ts'
 import { checkDiagonal, checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 import {
@@ -176,7 +174,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
           const known = values.get(of.var)
           // Copies of one loop are one: the first buffer's.
           if (!known) values.set(of.var, value)
-          else if (keyOf(known) !== keyOf(value) && linearKey(linear(known)) !== linearKey(linear(value)))
+          else if (!sameElements(known, value, [...around, ...elements.loops]))
             refuse(
               'other-elements',
               `${consumer.nest} reads elements that different iterations of ${loop.name} produce`,
