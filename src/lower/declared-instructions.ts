@@ -16,6 +16,7 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { coordinatesAt } from '../ir/arrays.ts'
 import type { Names } from '../ir/bound-names.ts'
+import { loopsOf } from '../ir/definitions.ts'
 import { add, all, builtin, type Expr, eq, int, mod, select } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import {
@@ -34,7 +35,7 @@ import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { checkFences } from './async-proxy-fences.ts'
 import { matrixIndex, matrixOf } from './matrix-boxes.ts'
-import { physical, refuse, unrolled } from './thread-tiles.ts'
+import { physical, unrolled } from './thread-tiles.ts'
 import { ElementLoops } from './tile-element-loops.ts'
 
 export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Body {
@@ -71,7 +72,8 @@ class Lowering {
     walkStmts(body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
     })
-    this.#elements = new ElementLoops(this.#lanes, this.#buffers, names)
+    const loops = new Map(loopsOf(body).map((l) => [l.var, l]))
+    this.#elements = new ElementLoops(this.#lanes, this.#buffers, loops, names)
   }
 
   run(body: Body): Body {
@@ -102,7 +104,7 @@ class Lowering {
         return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
       default:
         if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
-        if (this.#isOfTiles(s)) refuse(s, 'one element of a tile that threads hold together is used alone')
+        if (this.#isOfTiles(s)) this.#elements.refuseAlone(s)
         return [withBodies(s, bodiesOf(s))]
     }
   }

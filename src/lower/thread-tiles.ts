@@ -3,6 +3,7 @@
  * of them.
  */
 
+import { linear } from '../analysis/integers/linear.ts'
 import type { Lanes } from '../analysis/lane-groups.ts'
 import { splitBy } from '../analysis/memory-tiles.ts'
 import { fail } from '../ast/diagnostic.ts'
@@ -32,14 +33,54 @@ export const combines = (loop: For): boolean =>
     (s) => s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var))),
   )
 
-export function refuse(s: Stmt, why: string): never {
+export function refuse(
+  s: Stmt,
+  why: string,
+  hint = 'keep what is read across threads in shared memory',
+): never {
   return fail({
     code: 'schedule/across-lanes',
     message: `${why}, and registers belong to one thread`,
     ...(s.span ? { span: s.span } : {}),
     expected: 'loops over whole tiles that go through their elements one by one, or an instruction',
-    hint: 'keep what is read across threads in shared memory',
+    hint,
   })
+}
+
+/** Refuses elements that are reached in another order than that of the tile: by a loop that was turned, where there is one. */
+export function refuseOrder(s: Stmt, used: readonly TileAccess[], loops: ReadonlyMap<string, For>): never {
+  for (const a of used) {
+    const by = turned(a).find((v) => loops.has(v))
+    if (by === undefined) continue
+    const loop = loops.get(by)!
+    const name = `${loop.nest}.${loop.name}`
+    refuse(
+      s,
+      `${name} goes through elements of a tile of ${a.memory.name} in another order than from 0 upwards`,
+      `leave out the reverse or serpentine of ${name}`,
+    )
+  }
+  const [first] = used
+  return refuse(
+    s,
+    s.kind === 'for' && first
+      ? `${s.nest} does not go through the elements of a tile of ${first.memory.name} one by one`
+      : 'one element of a tile that threads hold together is used alone',
+  )
+}
+
+/** Variables that count down along a tile, or of which the place in it is one of two sums. */
+const turned = ({ index, memory }: TileAccess): readonly string[] =>
+  index
+    .slice(index.length - memory.shape.length)
+    .flatMap((e) => [...linear(e).terms.values()])
+    .filter(({ term, coefficient }) => coefficient < 0 || term.kind === 'select')
+    .flatMap(({ term }) => [...freeVars(term)])
+
+/** A use of elements of tiles: its last dimensions are those of the tile. */
+export interface TileAccess {
+  readonly index: readonly Expr[]
+  readonly memory: Memory
 }
 
 /** Registers have no run-time index: the constant loops that choose among tiles are unrolled. */

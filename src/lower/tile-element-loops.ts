@@ -21,23 +21,33 @@ import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
 import { forLoop, when } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { combines, physical, refuse, sameElements } from './thread-tiles.ts'
+import { combines, physical, refuse, refuseOrder, sameElements, type TileAccess } from './thread-tiles.ts'
 
-interface TileAccess {
-  readonly index: readonly Expr[]
-  readonly memory: Memory
+interface ElementAccess extends TileAccess {
   readonly written: boolean
 }
 
 export class ElementLoops {
   readonly #lanes: Lanes
   readonly #buffers: ReadonlyMap<string, Buffer>
+  readonly #loops: ReadonlyMap<string, For>
   readonly #names: Names
 
-  constructor(lanes: Lanes, buffers: ReadonlyMap<string, Buffer>, names: Names) {
+  constructor(
+    lanes: Lanes,
+    buffers: ReadonlyMap<string, Buffer>,
+    loops: ReadonlyMap<string, For>,
+    names: Names,
+  ) {
     this.#lanes = lanes
     this.#buffers = buffers
+    this.#loops = loops
     this.#names = names
+  }
+
+  /** Refuses a statement that uses an element by itself. */
+  refuseAlone(s: Stmt): never {
+    return refuseOrder(s, this.#accesses([s]), this.#loops)
   }
 
   /** Whether the statement goes through elements: a loop over them, or, of tiles of one element, what uses it. */
@@ -51,7 +61,7 @@ export class ElementLoops {
     return this.#lanes.buffers.has(buffer) ? this.#buffers.get(buffer)?.memory : undefined
   }
 
-  #accesses(body: Body): readonly TileAccess[] {
+  #accesses(body: Body): readonly ElementAccess[] {
     return accessesOf(body).flatMap((a) => {
       const memory = this.#memory(a.buffer)
       const here = memory && !a.path.some((l) => l.mode.kind === 'instr')
@@ -122,14 +132,13 @@ export class ElementLoops {
   }
 
   /** The loop variables that walk through elements, and along which dimension of the tile. */
-  #walkers(root: Stmt, accesses: readonly TileAccess[], memory: Memory): ReadonlyMap<string, number> {
+  #walkers(root: Stmt, accesses: readonly ElementAccess[], memory: Memory): ReadonlyMap<string, number> {
     const dims = new Map<string, number>()
     const all = accesses.filter((a) => sameElements(a.memory, memory))
     for (const a of all)
       along(a).forEach((v, d) => {
         if (memory.shape[d] === 1) return
-        if (v === undefined || (dims.has(v) && dims.get(v) !== d))
-          refuse(root, `elements of a tile of ${memory.name} are not gone through one by one`)
+        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) refuseOrder(root, all, this.#loops)
         dims.set(v, d)
       })
     if (dims.size !== memory.shape.filter((n) => n > 1).length)
@@ -220,12 +229,12 @@ export class ElementLoops {
 const laneOf = ({ threads }: Memory): Expr => (threads === 1 ? int(0) : builtin('thread.x'))
 
 /** Tiles with most dimensions, written ones first: their elements are gone through, others go with them. */
-const largest = (accesses: readonly TileAccess[]): Memory =>
+const largest = (accesses: readonly ElementAccess[]): Memory =>
   accesses.toSorted((x, y) => y.memory.shape.length - x.memory.shape.length || +y.written - +x.written)[0]!
     .memory
 
 /** For each dimension of a tile, along which one of those that are gone through it goes. */
-const walked = (a: Pick<TileAccess, 'index' | 'memory'>, dims: ReadonlyMap<string, number>) =>
+const walked = (a: TileAccess, dims: ReadonlyMap<string, number>) =>
   along(a).map((v) => (v === undefined ? undefined : dims.get(v)))
 
 /**
@@ -265,7 +274,7 @@ function slotIn(
 type ElementIndex = (buffer: string, index: readonly Expr[]) => readonly Expr[] | undefined
 
 /** The loop variable that walks along each dimension of the tile. */
-function along({ index, memory }: Pick<TileAccess, 'index' | 'memory'>): readonly (string | undefined)[] {
+function along({ index, memory }: TileAccess): readonly (string | undefined)[] {
   const at = index.length - memory.shape.length
   return memory.shape.map((t, d) => {
     const inside = [...linear(index[at + d]!).terms.values()].filter((x) => x.coefficient % t !== 0)

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { refusal } from '../support/refusal.ts'
 
 const text = (memory: string, steps: string): string => `
 kernel k(m: size, n: size) {
@@ -46,4 +47,20 @@ test.each(MEMORIES)('elements that are used alone: %s', (memory) => {
   const steps = 'reorder (io, jo, ii, ji, l)  bind io to block.x, ii to thread.x  cache_write Y at jo in tile'
   const kernel = parseProgram(text(memory, steps)).kernel().schedule('s')
   expect(() => kernel.compilation.plan).toThrow('schedule/across-lanes')
+})
+
+test.each([
+  ['reverse Yr.ji', 'Yr.ji goes through'],
+  ['reverse Yr.ii', 'Yr.ii goes through'],
+  ['reverse Yr.ii  reverse Yr.ji', 'Yr.ii goes through'],
+  ['serpentine Yr.ji by 2', 'Yr.ji goes through'],
+  ['split Yr.ji by 2 -> (a, b)', 'Yr does not go through'],
+])('elements in another order, by %s: %s them', (steps, says) => {
+  const { compilation } = parseProgram(text(MEMORIES[0]!, `${INSIDE} -> Yr  ${steps}`))
+    .kernel()
+    .schedule('s')
+  const { code, message, hint } = refusal(() => void compilation.plan)
+  expect(code).toBe('schedule/across-lanes')
+  expect(message).toContain(says)
+  expect(hint?.includes('reverse or serpentine')).toBe(!steps.includes('split'))
 })
