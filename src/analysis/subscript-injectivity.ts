@@ -133,10 +133,11 @@ function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loop
 
 /** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard; `written`: as guards name it. */
 function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, written: Linear): boolean {
-  const [only] = rest.terms.values()
-  if (!only || !isNonNegative(rangeOfSum(rest, rangesOver(inner)))) return false
+  if (rest.terms.size === 0 || !isNonNegative(rangeOfSum(rest, rangesOver(inner)))) return false
   const position = linearKey(written)
-  if (rest.terms.size === 1 && only.coefficient === 1 && only.term.kind === 'var') {
+  // Loops of one iteration are at 0.
+  const [only, ...others] = [...rest.terms.values()].filter(({ term }) => !isOnce(term, inner))
+  if (only?.coefficient === 1 && only.term.kind === 'var' && others.length === 0) {
     const loop = inner.get(only.term.name)
     if (loop && isLength(loop.extent)) return true
   }
@@ -146,4 +147,9 @@ function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, writ
         if (g.kind === 'binary' && g.op === 'lt' && isLength(g.b) && linearKey(linear(g.a)) === position)
           return true
   return false
+}
+
+const isOnce = (e: Expr, inner: Loops): boolean => {
+  const extent = e.kind === 'var' ? inner.get(e.name)?.extent : undefined
+  return extent?.kind === 'const' && extent.value === 1
 }

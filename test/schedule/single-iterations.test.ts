@@ -166,3 +166,35 @@ test('steps find the same loops whatever their extents, and compute the same', (
     { numRuns: runs(30) },
   )
 })
+
+const SHARED = `${standard('csr')}
+kernel rows(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer T: f32[i, j] local
+  buffer y: f32[i]    out
+  iterate row [i] as S {
+    iterate twice [j] as S { T[i, j] = A[i, j] * 2 }
+    iterate sum [j] as R { y[i] += T[i, j] }
+  }
+}`
+
+test.each([1, 2])('rows that are split by %d have their own elements of a segment', (by) => {
+  const steps = `split twice.j by ${by} -> (a, b); split sum.j by ${by} -> (c, d); bind i to block.x; bind b to thread.x`
+  const c = parseProgram(`${SHARED} schedule rows.s { ${steps} }`).kernel().schedule('s').compilation
+  const at = [
+    [0, 0, 2],
+    [1, 3, 0],
+  ]
+  const bound = bindInputs(c.kernel, {
+    tensors: {
+      A: coords(
+        [3, 4],
+        at.map((p) => Int32Array.from(p)),
+        integers(3, by),
+      ),
+    },
+  })
+  agreeOnStages(c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers)
+})
