@@ -4,6 +4,7 @@
  */
 import { add, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions, mentionsAny } from '../ir/expr-tree.ts'
+import { isSingle } from '../ir/reductions.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { isIndex, isNonNegative } from './integers/interval.ts'
 import {
@@ -136,7 +137,10 @@ function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, writ
   if (rest.terms.size === 0 || !isNonNegative(rangeOfSum(rest, rangesOver(inner)))) return false
   const position = linearKey(written)
   // Loops of one iteration are at 0.
-  const [only, ...others] = [...rest.terms.values()].filter(({ term }) => !isOnce(term, inner))
+  const [only, ...others] = [...rest.terms.values()].filter(({ term }) => {
+    const loop = term.kind === 'var' && inner.get(term.name)
+    return !loop || !isSingle(loop)
+  })
   if (only?.coefficient === 1 && only.term.kind === 'var' && others.length === 0) {
     const loop = inner.get(only.term.name)
     if (loop && isLength(loop.extent)) return true
@@ -147,9 +151,4 @@ function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, writ
         if (g.kind === 'binary' && g.op === 'lt' && isLength(g.b) && linearKey(linear(g.a)) === position)
           return true
   return false
-}
-
-const isOnce = (e: Expr, inner: Loops): boolean => {
-  const extent = e.kind === 'var' ? inner.get(e.name)?.extent : undefined
-  return extent?.kind === 'const' && extent.value === 1
 }

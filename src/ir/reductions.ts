@@ -81,7 +81,8 @@ export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonl
 }
 
 /** A loop of one iteration is at 0, and no index has to name it. */
-export const isSingle = ({ extent }: For): boolean => extent.kind === 'const' && extent.value === 1
+export const isSingle = ({ extent }: Pick<For, 'extent'>): boolean =>
+  extent.kind === 'const' && extent.value === 1
 
 /**
  * The loops around a write that run over its elements: those that name the element, and, so that steps find the loops of a

@@ -49,23 +49,19 @@ export function refuse(
 
 /** Refuses elements that are reached in another order than that of the tile: by a loop that was turned, where there is one. */
 export function refuseOrder(s: Stmt, used: readonly TileAccess[], loops: ReadonlyMap<string, For>): never {
-  for (const a of used) {
-    const by = turned(a).find((v) => loops.has(v))
-    if (by === undefined) continue
-    const loop = loops.get(by)!
-    const name = `${loop.nest}.${loop.name}`
-    refuse(
+  const by = used.flatMap(turned).flatMap((v) => loops.get(v) ?? [])[0]
+  if (!by)
+    return refuse(
       s,
-      `${name} goes through elements of a tile of ${a.memory.name} in another order than from 0 upwards`,
-      `leave out the reverse or serpentine of ${name}`,
+      s.kind === 'for'
+        ? `${s.nest} does not go through the elements of a tile one by one`
+        : 'one element of a tile that threads hold together is used alone',
     )
-  }
-  const [first] = used
+  const name = `${by.nest}.${by.name}`
   return refuse(
     s,
-    s.kind === 'for' && first
-      ? `${s.nest} does not go through the elements of a tile of ${first.memory.name} one by one`
-      : 'one element of a tile that threads hold together is used alone',
+    `${name} goes through elements of a tile in another order than from 0 upwards`,
+    `leave out the reverse or serpentine of ${name}`,
   )
 }
 
@@ -74,8 +70,7 @@ const turned = ({ index, memory }: TileAccess): readonly string[] =>
   index
     .slice(index.length - memory.shape.length)
     .flatMap((e) => [...linear(e).terms.values()])
-    .filter(({ term, coefficient }) => coefficient < 0 || term.kind === 'select')
-    .flatMap(({ term }) => [...freeVars(term)])
+    .flatMap(({ term, coefficient: c }) => (c < 0 || term.kind === 'select' ? [...freeVars(term)] : []))
 
 /** A use of elements of tiles: its last dimensions are those of the tile. */
 export interface TileAccess {
