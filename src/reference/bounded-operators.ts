@@ -4,7 +4,7 @@ import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import type { Thunk } from './cells.ts'
-import { distance, last, settled, through, UNDECIDED, UNIT } from './error.ts'
+import { last, settled, through, throughBoth, UNDECIDED, UNIT } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
 
 /** A bound that is no number says nothing. */
@@ -53,7 +53,7 @@ type ErrorOf = (x: number, ex: number, y: number, ey: number, v: number, t: Expr
 const extreme =
   (f: (a: number, b: number) => number): ErrorOf =>
   (x, ex, y, ey, v) =>
-    ex === 0 && ey === 0 ? 0 : Math.max(distance(f(x + ex, y + ey), v), distance(v, f(x - ex, y - ey)))
+    ex === 0 && ey === 0 ? 0 : throughBoth(f, x, ex, y, ey, v)
 
 const FLOAT_ERROR: Readonly<Record<Exclude<Binary['op'], 'and' | 'or' | keyof typeof COMPARE>, ErrorOf>> = {
   add: (_x, ex, _y, ey, v, t) => settled(v, ex + ey, t),

@@ -41,7 +41,7 @@ const LARGEST: Partial<Record<Dtype, number>> = {
 export const last = { error: 0 }
 
 /** Equal infinities are no distance apart. */
-export const distance = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
+const distance = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
 
 /** Where a value that lies within `error` of x ends after a function that never falls, and gives y for x. */
 export function through(f: (x: number) => number, x: number, error: number, y: number): number {
@@ -49,6 +49,16 @@ export function through(f: (x: number) => number, x: number, error: number, y: n
   const e = Math.max(distance(f(x + error), y), distance(f(x - error), y))
   return Number.isNaN(e) ? Number.POSITIVE_INFINITY : e
 }
+
+/** The same of two operands, of which the function falls with neither. */
+export const throughBoth = (
+  f: (x: number, y: number) => number,
+  x: number,
+  ex: number,
+  y: number,
+  ey: number,
+  v: number,
+): number => Math.max(distance(f(x + ex, y + ey), v), distance(f(x - ex, y - ey), v))
 
 /**
  * The error of a result v in type t, when it comes from operands that bring `error` along: one more rounding, of

@@ -8,7 +8,7 @@ import type { Reduce1 } from '../ir/stage1.ts'
 import { compileBounded } from './bounded.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { type Bounds, distance, errorAt, last, settled, through, UNDECIDED } from './error.ts'
+import { type Bounds, errorAt, last, settled, through, throughBoth, UNDECIDED } from './error.ts'
 import { compileTarget, type Target } from './targets.ts'
 
 type Run = () => void
@@ -81,8 +81,7 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
     const y = f(x, v)
     data[a] = y
     if (ex === 0 && e === 0 && !(op === 'mul' && isFloat(t))) return
-    if (op === 'min' || op === 'max')
-      error[a] = Math.max(distance(f(x + ex, v + e), y), distance(y, f(x - ex, v - e)))
+    if (op === 'min' || op === 'max') error[a] = throughBoth(f, x, ex, v, e, y)
     else if (op === 'mul' && isFloat(t))
       error[a] = settled(y, Math.abs(x) * e + Math.abs(v) * ex + ex * e, accumulate)
     else error[a] = UNDECIDED

@@ -2,7 +2,7 @@
 
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
 import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
-import type { Spellings } from '../../spellings.ts'
+import type { MathCall, Spellings } from '../../spellings.ts'
 import { C_FAMILY, floorMod, LIBRARY_MATH, library, literalWith } from '../c-family.ts'
 import {
   CUDA_MEMORY,
@@ -37,23 +37,24 @@ const unsigned = (x: string): string =>
 const wrapping = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
 
+/** A function that texts define. */
+const own =
+  (name: string) =>
+  ({ x, helpers }: MathCall): string => {
+    need(helpers, name)
+    return `${name}_of(${x})`
+  }
+
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
-  exp2: ({ x, helpers }) => {
-    need(helpers, 'exp2')
-    return `exp2_of(${x})`
-  },
+  exp2: own('exp2'),
   rsqrt: library('rsqrt'),
   abs: (call) => {
     if (isFloat(call.dtype)) return library('fabs')(call)
     if (call.dtype === 'u32') return call.x
-    need(call.helpers, 'abs')
-    return `abs_of(${call.x})`
+    return own('abs')(call)
   },
-  sign: ({ x, helpers }) => {
-    need(helpers, 'sign')
-    return `sign_of(${x})`
-  },
+  sign: own('sign'),
   popcount: ({ x }) => `__popc(${x})`,
   // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
   shift_left: ({ x, y }) => `(int)__funnelshift_l(0u, (unsigned)(${x}), (unsigned)(${y}))`,
