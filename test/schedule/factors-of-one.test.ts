@@ -2,27 +2,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkStages } from '../../src/api/stage-check.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { load } from '../../src/node.ts'
 import type { LoopRef } from '../../src/schedule/loop-ref.ts'
-import { apply, type ScheduleState, start } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { runs } from '../support/cases.ts'
 import { run, samples } from '../support/kernel2.ts'
-import { choices, stepFor } from '../support/steps.ts'
-
-/** The state after a step, or the code of its refusal. */
-function after(state: ScheduleState, step: LoopStep): ScheduleState | string {
-  try {
-    return apply(state, step)
-  } catch (e) {
-    if (!(e instanceof SptError)) throw e
-    return e.diagnostics[0]!.code
-  }
-}
+import { after, choices, drawnState } from '../support/steps.ts'
 
 /** Steps with a factor, and whether a factor of 1 leaves the text of the loops. */
 const STEPS: readonly (readonly [same: boolean, (loop: LoopRef, by: number) => LoopStep])[] = [
@@ -37,11 +25,7 @@ test('of every loop, it is taken where 2 is, and what is computed stays', () => 
   fc.assert(
     fc.property(samples, fc.array(choices, { maxLength: 8 }), (sample, numbers) => {
       const expected = run(sample.kernel, sample.data)
-      let state = start(sample.kernel)
-      for (const n of numbers) {
-        const next = after(state, stepFor(state, n))
-        if (typeof next !== 'string') state = next
-      }
+      const state = drawnState(sample.kernel, numbers)
       const text = print2(state.kernel)
       for (const { var: name } of loopsOf(state.kernel.body))
         for (const [same, step] of STEPS) {

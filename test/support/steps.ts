@@ -1,11 +1,12 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
 import { segmentsOf } from '../../src/analysis/segmented-loops.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
-import type { For } from '../../src/ir/loops.ts'
+import type { For, Kernel2 } from '../../src/ir/loops.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
-import type { ScheduleState } from '../../src/schedule/state.ts'
+import { apply, type ScheduleState, start } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
 import { drawnStep } from './draw-step.ts'
 
@@ -103,4 +104,24 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     default:
       return drawn(buffers)
   }
+}
+
+/** The state after the steps, or the code of the first refusal; anything but an `SptError` fails the test. */
+export function after(state: ScheduleState, ...steps: readonly LoopStep[]): ScheduleState | string {
+  try {
+    return steps.reduce(apply, state)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return e.diagnostics[0]!.code
+  }
+}
+
+/** What random steps make of a kernel, those that are refused left out. */
+export function drawnState(kernel: Kernel2, numbers: readonly (readonly number[])[]): ScheduleState {
+  let state = start(kernel)
+  for (const n of numbers) {
+    const next = after(state, stepFor(state, n))
+    if (typeof next !== 'string') state = next
+  }
+  return state
 }
