@@ -35,6 +35,7 @@ import { unrollLoops } from './loop-unrolling.ts'
 import { unswitch } from './loop-unswitching.ts'
 import { markLostWrites } from './lost-writes.ts'
 import { explicitCasts } from './operand-casts.ts'
+import { versionPaddedCopies } from './padded-copy-versions.ts'
 import { accumulateIntoPadding } from './padded-tiles.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
 import { reassociateAddresses } from './reassociate-addresses.ts'
@@ -88,6 +89,7 @@ export const LOOP_PASSES: readonly LoopPass[] = [
   { name: 'empty-loops', run: versionEmptyLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },
+  { name: 'whole-copies', run: versionPaddedCopies },
 ]
 
 interface Context {
