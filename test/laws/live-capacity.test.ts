@@ -32,7 +32,7 @@ test('a capacity that is just enough, and one that is not', async () => {
         const memory = runLoops(scheduled(s, 'live').loops, bound, 'forward')
         const list = memory.get(`${LIVE[s.format].list}_of_A`)!
         const counts = listedIn(memory, s.lists)
-        const axis = LIVE[s.format].loops[1]
+        const axis = LIVE[s.format].loops.at(-1)
         const isGrouped = axis === 'go'
         const width = isGrouped ? Number(/\(\d+, (\d+)\)/.exec(s.text.split('product.live')[1]!)![1]) : 1
         const needed = Math.max(0, ...counts.map((x) => Math.ceil(x / width)))

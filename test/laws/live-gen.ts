@@ -81,6 +81,19 @@ export const LIVE = {
   inverse (io, jo, ii, ji) -> (io * b + ii, ji * c + jo)
 }`,
   },
+  // Lists beyond the last row are empty: the rows' digits have two axes above the list.
+  row_digits: {
+    list: 'jo',
+    loops: ['il', 'ih', 'jo'],
+    text: `format row_digits(b, c) over (i, j) {
+  axis il = dense_fixed(b)
+  axis ih = dense_fixed(il, ceildiv(i, b))
+  axis jo = sparse_variable(ih, ceildiv(j, c))
+  axis ji = dense_fixed(c)
+  map (i, j) -> (i % b, i / b, j / c, j % c)
+  inverse (il, ih, jo, ji) -> (ih * b + il, jo * c + ji)
+}`,
+  },
   low_strips: {
     list: 'jo',
     loops: ['io', 'go'],
@@ -239,7 +252,9 @@ export function live(c: Choices, of?: keyof typeof LIVE, under?: keyof typeof KE
   const name = under ?? c.pick(Object.keys(KERNELS) as (keyof typeof KERNELS)[])
   const written = WRITTEN[name]
   const [outer, listed] =
-    c.below(8) === 7 ? [3, 1025 * (format === 'quads' ? 2 * b : format === 'blocks' ? b : 1)] : []
+    c.below(8) === 7
+      ? [3, 1025 * (format === 'quads' ? 2 * b : format === 'blocks' || format === 'row_digits' ? b : 1)]
+      : []
   const isUnder = format === 'rows_of'
   const m = (isUnder ? listed : outer) ?? sizeOf(c, a)
   const k = (isUnder ? outer : listed) ?? sizeOf(c, b)
@@ -272,7 +287,9 @@ schedule product.fused { ${step} live in place fuse (${loops}) -> g }`
     format,
     text,
     sizes: [m, n, k],
-    lists: Math.ceil((isUnder ? k : m) / (isLow ? 1 : format === 'quads' ? 2 * a : a)),
+    lists:
+      Math.ceil((isUnder ? k : m) / (isLow ? 1 : format === 'quads' ? 2 * a : a)) *
+      (format === 'row_digits' ? a : 1),
     inputs: { tensors: { [source]: dense(shape, given), ...M, B } },
     source,
     other,

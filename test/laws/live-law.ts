@@ -71,5 +71,5 @@ export function sameLists(format: keyof typeof LIVE, memory: Arrays, host: Array
   expect(ends).toEqual(Array.from(indptr, Number))
   const packed = groups.flatMap((n, o) => Array.from(mine).slice(o * stride, o * stride + n * width))
   expect(packed).toEqual(Array.from(coordinates, Number))
-  if (offsets) expect(Array.from(memory.get(`${loops[1]}_offsets`)!, Number)).toEqual(ends)
+  if (offsets) expect(Array.from(memory.get(`${loops.at(-1)}_offsets`)!, Number)).toEqual(ends)
 }

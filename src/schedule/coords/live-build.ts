@@ -6,6 +6,7 @@
 import { denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
 import {
   add,
+  all,
   call,
   ceildiv,
   div,
@@ -23,6 +24,7 @@ import {
   sub,
   variable,
 } from '../../ir/expr.ts'
+import { mentions } from '../../ir/expr-tree.ts'
 import { foundOf, listOf } from '../../ir/made-names.ts'
 import { builtinMonoid, type Monoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
@@ -125,11 +127,16 @@ export function buildNests(
   const reduced = read.order.flatMap((name) =>
     name === bit || !(name === word || under.includes(name)) ? [iter(name, 'R', read.axes.get(name))] : [],
   )
+  // Positions of outer axes that are several digits of a coordinate may be beyond it: their words are 0, not left out.
+  const inList = read.order.filter((name) => !under.includes(name))
+  const isOfList = (e: Expr): boolean => !inList.some((name) => mentions(e, name))
+  const exists = read.inside.filter(isOfList)
+  const bits = select(read.held, bitOf(v(bit)), int(0))
   const mark = nest(
     named('mark'),
     [...outerIters, iter(word, 'S'), ...reduced],
-    [sum(element(marks, v(word)), select(read.held, bitOf(v(bit)), int(0)), BITS)],
-    read.inside,
+    [sum(element(marks, v(word)), exists.length > 0 ? select(all(exists), bits, int(0)) : bits, BITS)],
+    read.inside.filter((e) => !isOfList(e)),
   )
 
   const width = int(format.width)
