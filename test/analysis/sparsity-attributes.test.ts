@@ -195,6 +195,16 @@ describe('what is refused, and the data that say why', () => {
     expect(await run(by)).not.toEqual(await run(body))
   })
 
+  test('an infinite start, in an arm of a condition', () => {
+    const body = `iterate low [i, p] as SR { z[i] min= Q[i, p] }
+      iterate t [i] as S { if (z[i] != 0) { w[i] = r[i] * z[i] } }
+      iterate o [i, j] as SS { O[i, j] = w[i] + 1 }`
+    const said = refusal(() => kernel(body, 'buffer w: f32[i] local').mask('low', 'r'))
+    expect(said.message).toBe(
+      'low computes z where r is at its fill, and t may make an infinite number of Infinity, which it would be there',
+    )
+  })
+
   test.each([
     ['mask scores by M', 'schedule/unknown-nest'],
     ['mask score by N', 'schedule/unknown-buffer'],

@@ -31,7 +31,7 @@ export function madeInfinite(e: Expr, now: KnownAt): boolean {
     if (there.kind === 'const') return !Number.isFinite(there.value)
     if (isOf(x)) return true
     if (x.kind === 'select' && someExpr(x.cond, isOf))
-      return [x.then, x.else].some((y) => someExpr(y, isRisky))
+      return [x.then, x.else].some((y) => someExpr(y, isRisky) || go(y))
     if (isRisky(x) && !(x.kind === 'binary' && !someExpr(x.b, isOf))) return true
     return children(x).some(go)
   }
