@@ -3,16 +3,14 @@
  * does, `for v in 0..min(extent, n - rest)`, and does not ask in each iteration. Such an n may be read of an array, as how long a
  * list is that the run found: guards read nothing that their loop writes. One thread gains by a few iterations; where there
  * are many, a constant extent is worth more, as loops of which all is known are written out, unless most of it may be beyond the end.
- * A loop over the bits of a word that are set does not begin where none is.
  */
 import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../analysis/integers/linear.ts'
 import { naturals, registersOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { allocatedIn } from '../ir/bindings.ts'
-import { binary, call, type Expr, int, isZero, max, min, select, sub, variable } from '../ir/expr.ts'
+import { type Expr, int, max, min, sub } from '../ir/expr.ts'
 import { mentions, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { sameExpr } from '../ir/structural-equality.ts'
 import { mapLoops, stmt } from '../ir/tree.ts'
 import { valuesIn } from '../ir/wrapping-values.ts'
 import { isShared } from './loop-partitioning.ts'
@@ -49,10 +47,7 @@ export function endLongLoops(
     }
     const ends = guards.map(end)
     const at = ends.findIndex((e) => e !== undefined)
-    if (at < 0) {
-      const word = guards[0] && bitsOf(guards[0], l)
-      return word ? stmt<For>({ ...l, extent: select(binary('ne', word, int(0)), l.extent, int(0)) }) : l
-    }
+    if (at < 0) return l
     return stmt<For>({
       ...l,
       extent: min(l.extent, ends[at]!),
@@ -61,13 +56,4 @@ export function endLongLoops(
   }
   const body = mapLoops(kernel.body, ended)
   return body === kernel.body ? kernel : { ...kernel, body }
-}
-
-/** The word of which a loop asks the bit of each of its numbers. */
-function bitsOf(g: Expr, l: For): Expr | undefined {
-  if (g.kind !== 'binary' || g.op !== 'ne' || !isZero(g.b)) return undefined
-  if (g.a.kind !== 'call' || g.a.fn !== 'bit_and') return undefined
-  const [word, bit] = g.a.args
-  const isBit = sameExpr(bit!, call('shift_left', [int(1), variable(l.var)]))
-  return isBit && !mentions(word!, l.var) ? word : undefined
 }

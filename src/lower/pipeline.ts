@@ -38,6 +38,7 @@ import { explicitCasts } from './operand-casts.ts'
 import { versionPaddedCopies } from './padded-copy-versions.ts'
 import { accumulateIntoPadding } from './padded-tiles.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
+import { continuePrefixes } from './prefix-reductions.ts'
 import { reassociateAddresses } from './reassociate-addresses.ts'
 import { initializeReductions } from './reduction-initialization.ts'
 import { removeRedundantAtomics } from './redundant-atomics.ts'
@@ -46,6 +47,7 @@ import { promote } from './scalar-promotion.ts'
 import { replaceByScalars } from './scalar-replacement.ts'
 import { accumulateSegments } from './segmented-reduction.ts'
 import { unswitchSelections } from './select-unswitching.ts'
+import { visitSetBits } from './set-bits.ts'
 import { pipelineLoops } from './software-pipelining.ts'
 import { privatizeTiles } from './thread-private-dimensions.ts'
 import { tightenLoops } from './tighten-bounds.ts'
@@ -80,12 +82,14 @@ export const LOOP_PASSES: readonly LoopPass[] = [
   { name: 'cooperate', run: distributeCopies },
   { name: 'padded-tiles', run: accumulateIntoPadding },
   { name: 'place-init', run: initializeReductions },
+  { name: 'prefixes', run: continuePrefixes },
   { name: 'advance', run: makeSearchesIncremental },
   { name: 'lost-writes', run: markLostWrites },
   { name: 'whole-blocks', run: versionFullTiles },
   { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
   { name: 'ends', run: endLongLoops, ofTarget: true },
+  { name: 'set-bits', run: visitSetBits, ofTarget: true },
   { name: 'empty-loops', run: versionEmptyLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitInstructions },

@@ -2,9 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { interpret } from '../../src/interpret/stage2.ts'
-import { add, binary, call, type Expr, int, lt, mul } from '../../src/ir/expr.ts'
+import { add, type Expr, lt, mul } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
 import { endLongLoops } from '../../src/lower/loop-ends.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
@@ -83,26 +82,6 @@ describe('a loop over positions of a group', () => {
     const kernel = visits([guard])
     expect(ended(kernel)).toBe(kernel)
     expect(inner(ended(visits([guard], 'index'))).guards).toEqual([])
-  })
-
-  test('is left out where it asks for the bits of a word that has none', () => {
-    const bit = call('shift_left', [int(1), expr('v')])
-    const isSet = (word: Expr): Expr => binary('ne', call('bit_and', [word, bit]), int(0))
-    const words = fc.oneof(fc.constantFrom(0, 0, -1, 1 << (LENGTH - 1)), fc.integer())
-    fc.assert(
-      fc.property(fc.array(words, { maxLength: 4 }), (lists) => {
-        const kernel = visits([isSet(count('t'))])
-        const now = ended(kernel)
-        expect(inner(now).guards).toEqual(inner(kernel).guards)
-        expect(print2(now)).toContain('for v in 0..select(counts[t] != 0, 16, 0)')
-        expect(visited(now, lists.length, lists)).toEqual(visited(kernel, lists.length, lists))
-      }),
-      { numRuns: runs(20) },
-    )
-    for (const word of [expr('v'), add(count('t'), expr('v'))]) {
-      const kernel = visits([isSet(word)])
-      expect(ended(kernel)).toBe(kernel)
-    }
   })
 
   test('of few positions, or where there are many threads, stays as it is', () => {

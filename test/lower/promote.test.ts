@@ -31,14 +31,14 @@ const DATA = {
 /** Declarations, a body, and what is in registers. */
 const CASES: readonly (readonly [type: string, more: string, body: string, registers: readonly string[]])[] =
   [
-    ['f32', 'out', 'iterate p [i, j] as SR { Y[i] += W[j] }', ['Y']],
-    ['f64', 'out', 'iterate p [i, j] as SR { Y[i] += f64(W[j]) }', ['Y']],
+    ['f32', 'out', 'iterate p [i, j] as SR { Y[i] += W[j] * V[i] }', ['Y']],
+    ['f64', 'out', 'iterate p [i, j] as SR { Y[i] += f64(W[j]) * f64(V[i]) }', ['Y']],
     ['f32', 'inout', 'iterate p [i, j] as SR { Y[i] += W[j] }', ['Y']],
     ['f32', 'out', 'iterate p [i, j] as SR { Y[i] min= W[j] / V[i] }', ['Y']],
     ['f32', 'out', 'iterate p [i, j] as SR { Y[i] max= (W[j] - W[j]) / V[i] }', ['Y']],
-    ['i32', 'out', 'iterate p [i, j] as SR { Y[i] += N[j] }', ['Y']],
-    ['i32', 'out', 'iterate p [i, j] as SR { Y[i] *= N[j] }', ['Y']],
-    ['u32', 'out', 'iterate p [i, j] as SR { Y[i] += u32(N[j]) }', ['Y']],
+    ['i32', 'out', 'iterate p [i, j] as SR { Y[i] += N[j] + i }', ['Y']],
+    ['i32', 'out', 'iterate p [i, j] as SR { Y[i] *= N[j] + i }', ['Y']],
+    ['u32', 'out', 'iterate p [i, j] as SR { Y[i] += u32(N[j] + i) }', ['Y']],
     ['bool', 'out', 'iterate p [i, j] as SR { Y[i] or= W[j] > 2.0 }', ['Y']],
     ['bool', 'out', 'iterate p [i, j] as SR { Y[i] and= W[j] > 2.0 }', ['Y']],
     // Narrow types accumulate as declared.
@@ -83,7 +83,8 @@ test('sums in f32 round once', async () => {
   const loaded = await program('f32', 'out', CASES[0]![2])
   const compiled = await loaded.kernel().compile(createCpuDevice())
   const W = Float32Array.of(16777216, 1, 1, 1, 1)
-  const { Y } = await compiled.run({ tensors: { ...DATA, W, N: new Int32Array(5) }, params: { n: 4, m: 5 } })
+  const V = new Float32Array(4).fill(1)
+  const { Y } = await compiled.run({ tensors: { V, W, N: new Int32Array(5) }, params: { n: 4, m: 5 } })
   expect([...(Y as { values: Float32Array }).values]).toEqual([16777220, 16777220, 16777220, 16777220])
 })
 

@@ -63,5 +63,5 @@ test('a pass that asks what a target has says so', () => {
     ...LAUNCH_PASSES.filter(({ run }) => /\boptions\b/.test(String(run))),
   ]
   expect(asking.map((p) => p.name)).toEqual(own.map((p) => p.name))
-  expect(own.map((p) => p.name)).toEqual(['across-threads', 'ends', 'promote'])
+  expect(own.map((p) => p.name)).toEqual(['across-threads', 'ends', 'set-bits', 'promote'])
 })

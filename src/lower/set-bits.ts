@@ -1,0 +1,71 @@
+/**
+ * Loops over bits. Invariant reached, where one thread runs a nest: a serial loop that asks of each of its numbers whether a word
+ * has that bit goes through those that are set alone, from the lowest on, and takes each away from what is left of the word. What is
+ * asked otherwise is a branch for each bit, of which nobody knows which way it goes.
+ */
+import { accessesOf } from '../ir/accesses.ts'
+import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
+import { type Names, namesOf } from '../ir/bound-names.ts'
+import { bool, call, type Expr, int, isZero, load, sub, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
+import type { For, Kernel2, Stmt } from '../ir/loops.ts'
+import { alloc, forLoop, local, place, store, when, whenAll } from '../ir/statement-builders.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
+import { rewriteStmts } from '../ir/tree.ts'
+import { isShared } from './loop-partitioning.ts'
+
+const BITS = 32
+
+/** `promote`: as `LowerOptions` has it, of targets whose nests one thread runs. */
+export function visitSetBits(
+  kernel: Kernel2,
+  { promote }: { readonly promote?: boolean | undefined } = {},
+): Kernel2 {
+  if (!promote) return kernel
+  const names = namesOf(kernel)
+  const own = allocatedIn(kernel.body)
+  // Arrays in registers are indexed by loops that are written out.
+  const isOwn = (l: For): boolean =>
+    accessesOf(l.body).some((a) => own.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))
+  const body = rewriteStmts(kernel.body, {
+    stmt: (s) => {
+      if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.cooperative) return undefined
+      const word = wordOf(s)
+      return word && !isShared(s) && !isOwn(s) ? overSetBits(s, word, names) : undefined
+    },
+  })
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+/** The word of which a loop asks the bit of each of its numbers first, those that it has numbers for. */
+function wordOf({ var: name, extent, guards: [g] }: For): Expr | undefined {
+  if (extent.kind !== 'const' || extent.value > BITS) return undefined
+  if (g?.kind !== 'binary' || g.op !== 'ne' || !isZero(g.b)) return undefined
+  if (g.a.kind !== 'call' || g.a.fn !== 'bit_and') return undefined
+  const [word, bit] = g.a.args as [Expr, Expr]
+  if (!sameExpr(bit, call('shift_left', [int(1), variable(name)])) || mentions(word, name)) return undefined
+  return extent.value === BITS ? word : call('bit_and', [word, int(2 ** extent.value - 1)])
+}
+
+function overSetBits(loop: For, word: Expr, names: Names): Stmt {
+  const left = local(names.fresh(`${loop.name}_left`), 'i32')
+  const at = place(names.fresh(`${loop.name}_at`), int(BITS - 1))
+  const [rest, bit] = [left, at].map((b) => load(b.name, [int(0)], 'i32')) as [Expr, Expr]
+  const set = (b: typeof left, value: Expr): Stmt => store(b.name, [int(0)], value)
+  const below = sub(rest, int(1))
+  const numbered = new Map([[loop.var, bit]])
+  const asked = loop.guards.slice(1).map((g) => substitute(g, numbered))
+  const { nest, reduce, span } = loop
+  const round = forLoop(
+    names.fresh(`${loop.name}_set`),
+    call('popcount', [rest]),
+    [
+      // The zeros below the lowest bit.
+      set(at, call('popcount', [call('bit_and', [call('bit_xor', [rest, int(-1)]), below])])),
+      set(left, call('bit_and', [rest, below])),
+      ...whenAll(asked, substituteStmts(loop.body, numbered)),
+    ],
+    { nest, reduce, span },
+  )
+  return when(bool(true), [alloc(left), alloc(at), set(left, word), round])
+}
