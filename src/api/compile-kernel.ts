@@ -1,6 +1,6 @@
 /** Compiling a kernel where nothing is left to choose: under its own steps, or under those that `automatic` has for it. */
 import { SptError } from '../ast/diagnostic.ts'
-import { type Compilation, runOn } from '../run/compile.ts'
+import { type Compilation, type Defaulted, runOn } from '../run/compile.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
@@ -11,7 +11,7 @@ import type { Sourced } from './sourced.ts'
 
 /** Under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
 export async function compileAsIs<
-  K extends Pick<Sourced, 'sources'> & { readonly compilation: Compilation; parallel(): K },
+  K extends Pick<Sourced, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
 >(kernel: K, device: Device): Promise<CompiledSchedule> {
   const compiled = async ({ compilation }: K): Promise<CompiledSchedule> =>
     new CompiledSchedule(

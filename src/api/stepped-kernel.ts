@@ -41,6 +41,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   readonly #compilation: Compilation
   protected readonly surroundings: Surroundings
   #onThreads: K | undefined
+  #onOneThread: K | undefined
 
   constructor(compilation: Compilation, surroundings: Surroundings) {
     super()
@@ -133,6 +134,12 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   parallel(): K {
     this.#onThreads ??= this.#changed(this.compilation.parallel())
     return this.#onThreads
+  }
+
+  /** Nests that bring a schedule for one thread under it where no step has changed them: what a CPU runs. */
+  sequential(): K {
+    this.#onOneThread ??= this.#changed(this.compilation.sequential())
+    return this.#onOneThread
   }
 
   /** Without the latest step. */

@@ -200,9 +200,11 @@ export interface FoundPart extends PartInstance {
   readonly slots: Expr
 }
 
-/** Steps on the loops of a nest where a schedule names none of them, and devices have threads: the first legal ones are taken. */
+/** Steps on the loops of a nest where a schedule names none of them: the first legal ones are taken. */
 export interface NestDefault {
   readonly nest: string
+  /** For devices on which one thread runs a nest; else for those with threads. */
+  readonly alone?: true | undefined
   readonly steps: readonly DefaultStep[]
 }
 

@@ -27,12 +27,9 @@ export function endLongLoops(
   const own = allocatedIn(kernel.body)
   const isLong = (l: For): boolean =>
     l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial' && !l.cooperative
-  // Arrays in registers are indexed by loops that are written out.
-  const isOwn = (l: For): boolean =>
-    accessesOf(l.body).some((a) => own.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))
   const ended = (l: For, path: readonly For[]): For => {
     const { guards } = l
-    if (guards.length === 0 || !isLong(l) || isShared(l) || isOwn(l)) return l
+    if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, own)) return l
     const registers = registersOver(loopMap(path), values)
     const end = (g: Expr, k: number): Expr | undefined => {
       // What a guard reads may be in range by the guards before it.
@@ -57,3 +54,7 @@ export function endLongLoops(
   const body = mapLoops(kernel.body, ended)
   return body === kernel.body ? kernel : { ...kernel, body }
 }
+
+/** Whether a loop says which element of some arrays: those in registers are indexed by loops that are written out. */
+export const indexes = (l: For, arrays: ReadonlySet<string>): boolean =>
+  accessesOf(l.body).some((a) => arrays.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))

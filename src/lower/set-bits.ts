@@ -3,7 +3,6 @@
  * has that bit goes through those that are set alone, from the lowest on, and takes each away from what is left of the word. What is
  * asked otherwise is a branch for each bit, of which nobody knows which way it goes.
  */
-import { accessesOf } from '../ir/accesses.ts'
 import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
 import { type Names, namesOf } from '../ir/bound-names.ts'
 import { bool, call, type Expr, int, isZero, load, sub, variable } from '../ir/expr.ts'
@@ -12,6 +11,7 @@ import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, forLoop, local, place, store, when, whenAll } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { rewriteStmts } from '../ir/tree.ts'
+import { indexes } from './loop-ends.ts'
 import { isShared } from './loop-partitioning.ts'
 
 const BITS = 32
@@ -24,14 +24,11 @@ export function visitSetBits(
   if (!promote) return kernel
   const names = namesOf(kernel)
   const own = allocatedIn(kernel.body)
-  // Arrays in registers are indexed by loops that are written out.
-  const isOwn = (l: For): boolean =>
-    accessesOf(l.body).some((a) => own.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))
   const body = rewriteStmts(kernel.body, {
     stmt: (s) => {
       if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.cooperative) return undefined
       const word = wordOf(s)
-      return word && !isShared(s) && !isOwn(s) ? overSetBits(s, word, names) : undefined
+      return word && !isShared(s) && !indexes(s, own) ? overSetBits(s, word, names) : undefined
     },
   })
   return body === kernel.body ? kernel : { ...kernel, body }

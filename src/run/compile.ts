@@ -19,7 +19,7 @@ import {
   PASSES,
 } from '../lower/pipeline.ts'
 import { applyCoordStep, type CoordStep } from '../schedule/coords/steps.ts'
-import { automatic } from '../schedule/default-schedule.ts'
+import { alone, automatic } from '../schedule/default-schedule.ts'
 import { checkNewNames } from '../schedule/fresh-names.ts'
 import { withApart } from '../schedule/nest-dependence.ts'
 import { endsCoordinates } from '../schedule/primitives.ts'
@@ -278,10 +278,18 @@ export class Compilation {
 
   /** With nests bound to threads that bind nothing yet: what a GPU runs when no schedule says better. */
   parallel(): Compilation {
-    const next = automatic(this.state)
+    return this.#defaulted(automatic(this.state), 'parallel')
+  }
+
+  /** With the steps that nests bring for one thread: what a CPU runs. */
+  sequential(): Compilation {
+    return this.#defaulted(alone(this.state), 'sequential')
+  }
+
+  #defaulted(next: ScheduleState, name: string): Compilation {
     if (next === this.state) return this
     const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next, this.#early)
-    made.#observed(next.kernel, { what: 'step', name: 'parallel', number: next.steps, of: null })
+    made.#observed(next.kernel, { what: 'step', name, number: next.steps, of: null })
     return made
   }
 }
@@ -294,6 +302,12 @@ const positionsOf = remembered((source: Kernel1) =>
 const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
   `${lanes} ${together} ${promote}`
 
+/** What takes the schedules that nests have by themselves. */
+export interface Defaulted<K> {
+  parallel(): K
+  sequential(): K
+}
+
 /** What runs on a kind of device of what is compiled as it is: on threads, where there are some. */
-export const runOn = <K extends { parallel(): K }>(made: K, kind: DeviceKind): K =>
-  kind === 'cpu' ? made : made.parallel()
+export const runOn = <K extends Defaulted<K>>(made: K, kind: DeviceKind): K =>
+  kind === 'cpu' ? made.sequential() : made.parallel()

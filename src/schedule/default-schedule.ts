@@ -1,5 +1,5 @@
 /**
- * The schedule of nests that have none, for devices with threads: rows over blocks, columns over the threads of a
+ * The schedule of nests that have none. For devices with threads: rows over blocks, columns over the threads of a
  * block where the nest has both, else its outermost loop over blocks of threads. What iterations would combine goes
  * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
  */
@@ -36,6 +36,22 @@ export function automatic(state: ScheduleState): ScheduleState {
       return top ? withPartialResults(s, top) : s
     }, separate)
     return own(now).reduce(onBlocks, now)
+  }, state)
+}
+
+/** The state with what nests bring for one thread, of those that no step has changed. */
+export function alone(state: ScheduleState): ScheduleState {
+  let first = state
+  while (first.before) first = first.before
+  const made = new Set(first.kernel.body)
+  const untouched = state.kernel.body.filter((s): s is For => s.kind === 'for' && made.has(s))
+  return untouched.reduce((before, top) => {
+    const own = (before.kernel.defaults ?? []).filter((d) => d.alone && d.nest === top.nest)
+    for (const { steps } of own) {
+      const next = attempt(before, steps as readonly LoopStep[])
+      if (next) return next
+    }
+    return before
   }, state)
 }
 
@@ -131,7 +147,7 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
   const column = spatial.findLast((l) => l !== top)
   const canBind = (l: For): boolean => l.mode.kind === 'serial' && overSizes(l, params)
   const scatter = column ? undefined : scatteredIn(top, chain)
-  const own = (kernel.defaults ?? []).filter((d) => d.nest === top.nest)
+  const own = (kernel.defaults ?? []).filter((d) => d.nest === top.nest && !d.alone)
   return [
     ...own.map((d) => d.steps as readonly LoopStep[]),
     ...(scatter && canBind(top) && canBind(scatter.loop)

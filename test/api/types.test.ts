@@ -64,7 +64,7 @@ test('every step gives a kernel, so that calls chain', () => {
     keyof Kernel,
     | ('as' | 'reorder' | 'fuse' | 'attach' | 'split' | 'tile' | 'bind' | 'unroll' | 'vectorize')
     | ('cache_read' | 'cache_write' | 'compute_at' | 'fission' | 'rfactor' | 'atomic')
-    | ('parallel' | 'undo' | 'schedule' | 'apply' | 'replay')
+    | ('parallel' | 'sequential' | 'undo' | 'schedule' | 'apply' | 'replay')
   >
   expectTypeOf<ReturnType<Kernel[Step]>>().toEqualTypeOf<Kernel>()
 })

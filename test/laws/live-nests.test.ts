@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
+import type { For } from '../../src/ir/loops.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { checkRanges } from '../../src/run/index-ranges.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -70,6 +71,31 @@ test.each(['panels(1, 4)', 'strips(8, 1)', 'rows_of(2, 3)', 'blocks(1, 4)'] as c
     expect(c.loops.body.flatMap((s) => loopsOf([s])).some((l) => l.mode.kind === 'vectorize')).toBe(true)
     verifyStage(c.loops)
     c.observe(verifyPass, { lanes: 32 })
+  },
+)
+
+const nestOf = (c: Compilation, name: string): For =>
+  c.loops.body.find((s): s is For => s.kind === 'for' && s.nest === name)!
+
+test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
+  'one thread marks by the schedule that comes with the nest, where no step has changed it: %s',
+  async (format) => {
+    await fc.assert(
+      fc.asyncProperty(numbers, (n) => {
+        const choices = new Choices(n)
+        const s = live(choices, format)
+        const as = parseProgram(s.text).kernel().schedule(choices.pick(SCHEDULES))
+        return told([s.text, s.sizes], async () => {
+          const alone = as.compilation.sequential()
+          expect(loopsOf([nestOf(alone, 'mark_A')]).some((l) => l.mode.kind === 'unroll')).toBe(true)
+          await agreeOnAll(alone, s.inputs)
+          const mark = nestOf(as.compilation, 'mark_A')
+          const { compilation } = as.unroll(`mark_A.${mark.name}`, 2)
+          expect(nestOf(compilation.sequential(), 'mark_A') === nestOf(compilation, 'mark_A')).toBe(true)
+        })
+      }),
+      parameters(2),
+    )
   },
 )
 

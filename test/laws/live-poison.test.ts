@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { SptError } from '../../src/ast/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
+import { runOn } from '../../src/run/compile.ts'
 import { compileOn, Executable, lanesOf } from '../../src/run/execute.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -38,9 +39,8 @@ async function spoilt(c: Choices, on: Device, patterns: number): Promise<void> {
   const text = s.text.replaceAll('live in place', `live in place${room}${all}`)
   await told([text, s.sizes], async () => {
     const compilation = scheduled({ text }, name)
-    const threads = on.kind === 'webgpu' ? compilation.parallel() : compilation
     const { device, broken } = guarded(on)
-    const program = await compileOn(device, threads.planFor(lanesOf(device)))
+    const program = await compileOn(device, runOn(compilation, on.kind).planFor(lanesOf(device)))
     const given = s.inputs.tensors![s.source]!
     let bound: Bound | undefined
     let executable: Executable | undefined

@@ -97,7 +97,7 @@ export const emit: CommandSpec = {
       if (!isChosen(plain, requested)) checkDeciding(call, plain, all.length > 0)
       reportPassedOver(call, decided)
       return withForm(kernel, all, (k, forms) => {
-        const emitted = parallel ? k.parallel() : k
+        const emitted = parallel ? k.parallel() : k.sequential()
         const modules = emitted.emit(target)
         if (sizes.capability !== undefined)
           for (const m of modules) for (const e of m.entries) refuseSharedAt(sizes.capability, e)

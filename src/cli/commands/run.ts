@@ -195,7 +195,7 @@ function formsOf(
 
 /** With the plan made that runs on a device. */
 function lower(kernel: Kernel, kind: DeviceKind): Kernel {
-  void (kind === 'cpu' ? kernel : kernel.parallel()).compilation.plan
+  void runOn(kernel, kind).compilation.plan
   return kernel
 }
 

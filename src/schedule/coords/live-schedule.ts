@@ -1,6 +1,7 @@
 /**
- * How the nests that build a format run on threads where no step says it: neighbouring threads read neighbouring elements, 16 bytes
- * each, those of a word meet by exchange of registers, and a block has the words of a group, or many groups' words.
+ * How the nests that build a format run where no step says it. On threads: neighbouring ones read neighbouring elements, 16 bytes
+ * each, those of a word meet by exchange of registers, and a block has the words of a group, or many groups' words. One thread
+ * reads elements as they lie.
  */
 import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -16,6 +17,8 @@ const ROUNDS = 4
 const ROWS = 8
 /** Elements of what is unrolled where no number ends the loop: each has a guard. 24 in a loop took SwiftShader 19 GB and no end, 16 0.4 s. */
 const GUARDS = 16
+/** Neighbouring words of which one thread marks a coordinate after the other: a cache line of 32 bits each. */
+const SIDE = 16
 
 export interface Loop {
   readonly name: string
@@ -27,6 +30,7 @@ export interface MarkNest {
   readonly nest: string
   readonly tensor: string
   readonly dtype: Dtype
+  readonly marks: string
   /** A copy of what a thread reads; `null` where what the tensor does not have cannot be copied as well. */
   readonly copy: string | null
   readonly outer: readonly string[]
@@ -34,9 +38,12 @@ export interface MarkNest {
   readonly bit: string
   /** Over what belongs to a word, from what changes the element's address most. */
   readonly reduced: readonly Loop[]
-  /** What changes it least, whichever loop that is. */
-  readonly finest: string
+  /** All loops, from what changes it most to what changes it least. */
+  readonly order: readonly string[]
 }
+
+const finestOf = ({ order }: MarkNest): string => order.at(-1)!
+const isAcross = (m: MarkNest): boolean => m.reduced.at(-1)?.name === finestOf(m)
 
 export const loopOver = (name: string, extent: Expr): Loop => ({
   name,
@@ -97,8 +104,26 @@ export class Steps {
 export const named = (name: string): Loop => ({ name, extent: null })
 
 export function markSteps(m: MarkNest): readonly NestDefault[] {
-  const made = m.reduced.at(-1)?.name === m.finest ? [across(m, m.copy), across(m, null)] : [along(m)]
-  return made.map((steps) => ({ nest: m.nest, steps }))
+  const made = isAcross(m) ? [across(m, m.copy), across(m, null)] : [along(m)]
+  return [...made.map((steps) => ({ nest: m.nest, steps })), { nest: m.nest, alone: true, steps: alone(m) }]
+}
+
+/** Elements as they lie, several in a round; of words whose elements are neighbours, some are in registers. */
+function alone(m: MarkNest): readonly DefaultStep[] {
+  const s = new Steps(m.nest)
+  const words = [...m.outer, m.word].map(named)
+  const outer = words.toSorted((a, b) => m.order.indexOf(a.name) - m.order.indexOf(b.name))
+  if (isAcross(m)) {
+    s.reorder([...outer, ...m.reduced])
+    const most = m.reduced.findLast((l) => l.extent !== 1) ?? m.reduced.at(-1)!
+    s.step('unroll', { loop: s.of(most.name), by: AHEAD })
+    return s.steps
+  }
+  const [tile, side] = s.split(named(finestOf(m)), SIDE, 'side')
+  s.reorder([...outer.slice(0, -1), tile, ...m.reduced, side])
+  s.step('cache_write', { buffer: m.marks, at: s.of(tile!.name), scope: 'register' })
+  s.step('unroll', { loop: s.of(side!.name) })
+  return s.steps
 }
 
 /** The threads of a row read what belongs to one word, or to words side by side. */
@@ -159,8 +184,9 @@ function across(m: MarkNest, copy: string | null): readonly DefaultStep[] {
 /** Neighbouring threads have words whose elements are neighbours, each a word of its own. */
 function along(m: MarkNest): readonly DefaultStep[] {
   const s = new Steps(m.nest)
-  const others = s.fuse(m.outer.filter((x) => x !== m.finest).map(named), `${m.word}_outer`)
-  const [block, lane] = s.split(named(m.finest), LANES, 'thread')
+  const finest = finestOf(m)
+  const others = s.fuse(m.outer.filter((x) => x !== finest).map(named), `${m.word}_outer`)
+  const [block, lane] = s.split(named(finest), LANES, 'thread')
   const [words, word] = s.split(named(m.word), THREADS / LANES, 'thread')
   s.reorder([others, words, block, word, lane, ...m.reduced])
   s.bind([others, 'block.z'], [words, 'block.y'], [block, 'block.x'], [word, 'thread.y'], [lane, 'thread.x'])

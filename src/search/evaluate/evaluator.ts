@@ -3,6 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
+import { runOn } from '../../run/compile.ts'
 import { lanesOf } from '../../run/execute.ts'
 import { formatKey } from '../../run/format-key.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -178,7 +179,7 @@ export class Evaluator implements Trier {
   /** @throws SptError `search/timeout`, and as `compileAsIs`; what `signal` aborts with */
   async compiled(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
     const { device } = this.#bench
-    const { compilation } = device.kind === 'cpu' ? kernel : kernel.parallel()
+    const { compilation } = runOn(kernel, device.kind)
     const given = { loops: compilation.loops, options: lanesOf(device) }
     compilation.adopt(await this.#threads.plan(given, kernel.name, signal), given.options)
     return kernel.compileAsIs(device)

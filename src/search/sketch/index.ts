@@ -12,7 +12,7 @@ import { fusedName, fusions } from './fused-axes.ts'
 import { parallel } from './parallel.ts'
 import { nestNaming } from './part-groups.ts'
 import { sequential } from './sequential.ts'
-import { nestShapes } from './strands.ts'
+import { type NestShape, nestShapes } from './strands.ts'
 
 export { type Decided, Decisions, openIn } from './decisions.ts'
 export { Draft, type Schedulable } from './draft.ts'
@@ -51,8 +51,14 @@ export interface Sketched<K extends Schedulable<K>> {
 export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): Sketched<K> {
   const { device } = target
   const sizes = new Map(Object.entries(target.sizes ?? {}))
+  // Nests that bring schedules of their own for the device are left to these.
+  const shapes = ({ compilation }: K): readonly NestShape[] => {
+    const own = (compilation.loops.defaults ?? []).filter((n) => (n.alone === true) === (device === 'cpu'))
+    const brought = new Set(own.map((n) => n.nest))
+    return shapesOf(compilation).filter((s) => !brought.has(s.name))
+  }
   if (device === 'cpu')
-    return { kernel: base, steps: sequential(shapesOf(base.compilation), base.compilation.loops, d, sizes) }
+    return { kernel: base, steps: sequential(shapes(base), base.compilation.loops, d, sizes) }
   const { kernel: coordinates } = base.compilation
   const together = fusions(coordinates, nestNaming(coordinates), d)
   const kernel = withFused(base, together)
@@ -62,11 +68,7 @@ export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, 
     apart: device === 'cuda',
     sizes,
   }
-  const { loops } = kernel.compilation
-  // Nests that bring schedules for threads of their own are left to these.
-  const brought = new Set((loops.defaults ?? []).map((n) => n.nest))
-  const shapes = shapesOf(kernel.compilation).filter((s) => !brought.has(s.name))
-  return { kernel, steps: parallel(shapes, loops, around) }
+  return { kernel, steps: parallel(shapes(kernel), kernel.compilation.loops, around) }
 }
 
 function withFused<K extends Schedulable<K>>(base: K, together: readonly (readonly string[])[]): K {
