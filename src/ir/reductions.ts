@@ -2,8 +2,8 @@
 
 import { writesOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
-import { cast, type Expr } from './expr.ts'
-import { freeVars, mentions, mentionsAny, readsAny } from './expr-tree.ts'
+import { cast, type Expr, int } from './expr.ts'
+import { freeVars, mentions, mentionsAny, readsAny, substitute } from './expr-tree.ts'
 import { boundTo } from './hardware-axes.ts'
 import type { Buffer, For, Reduce } from './loops.ts'
 import { isBuiltinReducer, widened } from './monoid.ts'
@@ -80,18 +80,13 @@ export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonl
   return path.filter((l) => names.has(l.var))
 }
 
-/** A loop of one iteration is at 0, and no index has to name it. */
+/** A loop of one iteration is at 0, whether an index names it or not. */
 export const isSingle = ({ extent }: Pick<For, 'extent'>): boolean =>
   extent.kind === 'const' && extent.value === 1
 
-/**
- * The loops around a write that run over its elements: those that name the element, and, so that steps find the loops of a
- * nest whatever their extents are, those of one iteration that nothing names.
- */
-export function elementLoops(path: readonly For[], index: readonly Expr[]): readonly For[] {
-  const named = closeOver(path, index)
-  return path.filter((l) => named.includes(l) || (!l.reduce && isSingle(l)))
-}
+/** An expression where those of the loops that have one iteration are at 0: equal expressions then, whether they name such loops or not. */
+export const atSingles = (e: Expr, loops: readonly For[]): Expr =>
+  substitute(e, new Map(loops.filter(isSingle).map((l) => [l.var, int(0)])))
 
 /** The type of what is combined into a buffer until it is complete: by a built-in reducer, the one that the buffer asks for. */
 export const partialType = (b: Buffer, { reducer }: Reduce): Dtype =>

@@ -12,13 +12,12 @@ import { children, mentions, mentionsAny, perExpr, someExpr, withChildren } from
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { closeOver } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf } from '../ir/tree.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
 import { isOfTiles } from './declared-memory-copies.ts'
 import { extentOf, grouped } from './digit-groups.ts'
-import type { Footprint } from './footprint.ts'
+import { type Footprint, namedAlike } from './footprint.ts'
 import { tailGuards } from './tail-guards.ts'
 
 /** One loop as a digit of a dimension. */
@@ -37,6 +36,8 @@ export interface TileDim {
 
 export interface Tile {
   readonly dims: readonly TileDim[]
+  /** The loops inside that name the element. */
+  readonly loops: readonly For[]
   /** Of the buffer's element, over the variables of `dims`. */
   readonly index: readonly Expr[]
   /** What holds of elements that are read, over the variables of `dims`. */
@@ -127,6 +128,7 @@ function boxOver(
   const over = (e: Expr): Expr => regrouped(e, dims, print)
   return {
     dims,
+    loops: print.loops,
     index: print.index.map(over),
     guards: guards.map(over),
     conditions: print.conditions.map(over),
@@ -138,10 +140,10 @@ const member = (d: Digit, print: Pick<Footprint, 'loops'>): For =>
 
 /** The element of the box that an access at `path` means. */
 export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
-  const loops = closeOver(use.path, use.index)
+  const loops = namedAlike(tile.loops, use)
   return tile.dims.map((d) =>
     d.digits
-      .map((g) => mul(variable(typeof g.of === 'number' ? loops[g.of]!.var : g.of.var), int(g.stride)))
+      .map((g) => mul(typeof g.of === 'number' ? loops[g.of]! : variable(g.of.var), int(g.stride)))
       .reduce(add),
   )
 }

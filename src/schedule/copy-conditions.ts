@@ -25,7 +25,7 @@ import type { CacheScope } from './arguments.ts'
 import { wayTo } from './block-tile.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
-import { beginsTile, neededBy } from './footprint.ts'
+import { beginsTile, namedAlike, neededBy } from './footprint.ts'
 
 /**
  * What the loops around the reads say that the address needs, where the copy stands: one list for all uses, over the loops of
@@ -37,9 +37,10 @@ export function readConditions(
   uses: readonly Use[],
   scope: CacheScope,
 ): readonly Expr[] {
-  const template = neededBy(uses[0]!)
   const lists = uses.map((u) => {
-    const map = new Map<string, Expr>(neededBy(u).map((l, k) => [l.var, variable(template[k]!.var)]))
+    const loops = neededBy(u)
+    const first = namedAlike(loops, uses[0]!)
+    const map = new Map<string, Expr>(loops.map((l, k) => [l.var, first[k]!]))
     return conditionsOf(cx, at, u, scope).map((e) => substitute(e, map))
   })
   // What has to hold for one of the reads, and for all others as well, is all that the copy has to ask.

@@ -13,7 +13,7 @@ import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { closeOver, elementLoops, isSingle } from '../ir/reductions.ts'
+import { atSingles, closeOver, isSingle } from '../ir/reductions.ts'
 import { when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { stmt } from '../ir/tree.ts'
@@ -30,8 +30,6 @@ export interface Footprint {
   readonly threads: readonly For[]
   /** Loops inside, each a dimension; of the first use, which stands for all. */
   readonly loops: readonly For[]
-  /** These among those of one iteration around a write, which its copy has as well, without a dimension. */
-  readonly nest: readonly For[]
   readonly index: readonly Expr[]
   readonly shape: readonly number[]
   /** What has to hold for a load outside of the loops that are not copied. */
@@ -45,15 +43,25 @@ export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => cl
 export const hiddenLoop = ({ path }: Use, { loops }: Footprint): For | undefined =>
   path.find((l) => !loops.includes(l) && !(isSingle(l) && l.guards.length === 0))
 
-/** Equal for uses that touch the same elements, whatever their loops are called. */
-function signature(use: Use): string {
+/** Equal for uses that touch the same elements, whatever their loops are called, and whether one of one iteration is among them. */
+function signature(use: Use, around: readonly For[]): string {
   const loops = neededBy(use)
-  const map = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(`#${k}`)]))
-  const key = (e: Expr): string => keyOf(substitute(e, map))
-  const sum = (e: Expr): string => linearKey(linear(substitute(e, map)))
-  return [...use.index.map(sum), ...loops.flatMap((l) => ['for', key(l.extent), ...l.guards.map(key)])].join(
-    ' ; ',
-  )
+  const counting = loops.filter((l) => !isSingle(l))
+  const map = new Map<string, Expr>(counting.map((l, k) => [l.var, variable(`#${k}`)]))
+  const placed = (e: Expr): Expr => substitute(atSingles(e, [...around, ...use.path]), map)
+  const key = (e: Expr): string => keyOf(placed(e))
+  const ranges = [...counting.map((l) => l.extent), ...loops.flatMap((l) => l.guards)]
+  return [...use.index.map((e) => linearKey(linear(placed(e)))), ...ranges.map(key)].join(' ; ')
+}
+
+/** What the loops that name an element are, by those of a use that names the same: of one iteration there may be others. */
+export function namedAlike(loops: readonly For[], use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
+  const own = [...neededBy(use)]
+  return loops.map((l) => {
+    while (!isSingle(l) && own[0] && isSingle(own[0])) own.shift()
+    const same = own[0] && isSingle(own[0]) === isSingle(l) ? own.shift() : undefined
+    return same ? variable(same.var) : int(0)
+  })
 }
 
 /** Checks that the uses agree on one set of elements of constant size, and describes it. */
@@ -73,7 +81,9 @@ export function footprint(
       loops: [loop],
       hint: `cache at a loop that only indexes ${buffer.name}, or leave it where it is`,
     })
-  const other = uses.find((u) => signature(u) !== signature(first))
+  const outside = [...at.path, loop]
+  const elements = signature(first, outside)
+  const other = uses.find((u) => signature(u, outside) !== elements)
   if (other)
     cx.refuse({
       code: 'different-elements',
@@ -84,7 +94,7 @@ export function footprint(
     })
   const loops = neededBy(first)
   checkGuards(cx, loop, first, loops)
-  const around = [...at.path, loop].filter((l) => boundTo(l, 'thread'))
+  const around = outside.filter((l) => boundTo(l, 'thread'))
   const speaksOf = [...first.index, ...loops.flatMap((l) => l.guards)]
   const threads = scope === 'shared' ? around.filter((l) => speaksOf.some((e) => freeVars(e).has(l.var))) : []
   const why = `a copy in ${scope === 'shared' ? 'shared memory' : 'registers'} has constant size`
@@ -101,8 +111,7 @@ export function footprint(
       expected: `at most ${limit} elements`,
       hint: 'split the loops and cache further inside',
     })
-  const nest = first.mode === 'write' ? elementLoops(first.path, first.index) : loops
-  return { threads, loops, nest, index: first.index, shape: sizes.length > 0 ? sizes : [1], conditions: [] }
+  return { threads, loops, index: first.index, shape: sizes.length > 0 ? sizes : [1], conditions: [] }
 }
 
 const printIndex = (buffer: Buffer, u: Use): string =>
@@ -164,7 +173,7 @@ export function beginsTile(first: Expr, bound: Expr, tile: Expr, end: Expr): boo
 
 /** The element of the copy that an access at `path` means. */
 export function localIndex(print: Footprint, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
-  const vars = [...print.threads, ...neededBy(use)].map((l) => variable(l.var))
+  const vars = [...print.threads.map((l) => variable(l.var)), ...namedAlike(print.loops, use)]
   return vars.length > 0 ? vars : [int(0)]
 }
 
@@ -181,8 +190,7 @@ export function copyNest(
   make: (local: readonly Expr[], element: (e: Expr) => Expr) => Stmt,
 ): Stmt {
   const map = new Map<string, Expr>()
-  const clones = print.nest.map((n): For => {
-    const l = print.loops.find((x) => x.var === n.var) ?? { ...n, guards: [] }
+  const clones = print.loops.map((l): For => {
     const fresh = cx.fresh(l.name)
     map.set(l.var, variable(fresh))
     const mode = scope === 'register' && l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)

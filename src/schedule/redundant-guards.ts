@@ -12,6 +12,7 @@ import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
 import { freeVars, mentions, mentionsAny, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
+import { atSingles } from '../ir/reductions.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /**
@@ -102,7 +103,7 @@ const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
 }
 
 /** A condition as a text, equal for equal bounds however they and the addresses in them are written. */
-export function conditionKey(condition: Expr): string {
+function conditionKey(condition: Expr): string {
   const g = rewriteExpr(condition, (e) =>
     e.kind === 'load'
       ? variable(`${e.buffer}[${e.index.map((x) => linearKey(linear(x))).join(', ')}]`, e.dtype)
@@ -110,6 +111,12 @@ export function conditionKey(condition: Expr): string {
   )
   return boundKey(g)
 }
+
+/** The same where loops are around: those of one iteration are at 0. */
+export const conditionKeys =
+  (loops: readonly For[]) =>
+  (condition: Expr): string =>
+    conditionKey(atSingles(condition, loops))
 
 /** Where the guard fails, all values are the reducer's identity: what is read then is padding. */
 function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boolean {

@@ -6,11 +6,11 @@ import { loopsOf } from '../../src/ir/definitions.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { load } from '../../src/node.ts'
 import type { LoopRef } from '../../src/schedule/loop-ref.ts'
-import type { LoopStep } from '../../src/schedule/steps.ts'
+import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { runs } from '../support/cases.ts'
 import { run, samples } from '../support/kernel2.ts'
-import { after, choices, drawnState } from '../support/steps.ts'
+import { after, choices, drawnState, stepFor } from '../support/steps.ts'
 
 /** Steps with a factor, and whether a factor of 1 leaves the text of the loops. */
 const STEPS: readonly (readonly [same: boolean, (loop: LoopRef, by: number) => LoopStep])[] = [
@@ -44,6 +44,53 @@ test('of every loop, it is taken where 2 is, and what is computed stays', () => 
         }
     }),
     { numRuns: runs(60) },
+  )
+  expect(taken).toBeGreaterThan(0)
+})
+
+/** What is said of names and of elements; a loop more inside of another may be in the way of a step otherwise, whatever its extent. */
+const OF_NAMES_AND_ELEMENTS = [
+  'consumed-loop',
+  'different-elements',
+  'not-every-element',
+  'nothing-to-fuse',
+  'order-matters',
+  'other-elements',
+  'unknown-loop',
+].map((code) => `schedule/${code}`)
+
+test('a loop that is split by 1 is the loop: what is taken without is taken after it, and computes the same', () => {
+  let taken = 0
+  fc.assert(
+    fc.property(
+      samples,
+      fc.array(choices, { maxLength: 8 }),
+      fc.array(choices, { minLength: 6, maxLength: 6 }),
+      fc.nat(),
+      (sample, numbers, next, at) => {
+        const state = drawnState(sample.kernel, numbers)
+        // Guards would be read further inside.
+        const plain = loopsOf(state.kernel.body).filter(
+          (l) => l.mode.kind === 'serial' && l.guards.length === 0,
+        )
+        const loop = plain[at % Math.max(1, plain.length)]
+        if (!loop) return
+        const one = after(state, { kind: 'split', loop: { var: loop.var }, by: 1, into: [loop.name, 'one'] })
+        if (typeof one !== 'object') return
+        const expected = run(sample.kernel, sample.data)
+        for (const step of next.map((n) => stepFor(state, n))) {
+          const [without, split] = [state, one].map((s) => after(s, step))
+          if (typeof without !== 'object') continue
+          if (typeof split === 'string')
+            expect(OF_NAMES_AND_ELEMENTS, `${printStep(step)}\n${print2(one.kernel)}`).not.toContain(split)
+          if (typeof split !== 'object') continue
+          taken++
+          verify2(split.kernel)
+          expect(run(split.kernel, sample.data)).toEqual(expected)
+        }
+      },
+    ),
+    { numRuns: runs(300) },
   )
   expect(taken).toBeGreaterThan(0)
 })

@@ -387,7 +387,7 @@ function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): Lo
       // A strip of any loop, reductions too, over threads.
       const l = any()
       return [
-        split(l, c.pick([2, 4, 3])),
+        split(l, c.pick([2, 4, 3, 1])),
         { kind: 'bind', bindings: [{ loop: `${l.nest}.${l.var}_b`, to: c.pick(THREADS) }] },
       ]
     }
@@ -412,7 +412,7 @@ function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): Lo
       return [{ kind: 'fuse', loops: chain(any(), 2 + c.below(2)).map(ref) }]
     case 'tile': {
       const list = chain(any(), 2)
-      return [{ kind: 'tile', loops: list.map(ref), by: list.map(() => c.pick([2, 3])) }]
+      return [{ kind: 'tile', loops: list.map(ref), by: list.map(() => c.pick([2, 3, 1])) }]
     }
     case 'unroll':
       return [
@@ -440,7 +440,7 @@ function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): Lo
       const around = loops.findLast((x) => x !== l && loopsOf(x.body).includes(l) && x.mode.kind === 'serial')
       const goingOn = around && c.chance(50) ? { over: ref(around) } : {}
       return [
-        split(l, c.pick([2, 4, 3])),
+        split(l, c.pick([2, 4, 3, 1])),
         { kind: 'cache_read', buffer: touched(l, 'read', buffers), at: outer, scope: 'shared', ...layout(c) },
         { kind: 'pipeline', loop: outer, by: 2 + c.below(3), ...goingOn },
       ]

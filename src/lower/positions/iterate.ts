@@ -87,11 +87,7 @@ function openSegment(
   v: Expr,
 ): Opened {
   const { parent, base, length } = segment
-  // The loop over the one coordinate of a position keeps its name for steps, but no index depends on it. Conditions are on a
-  // loop's own variable.
-  const single = hasIndices(axis) && length.kind === 'const' && length.value === 1
-  const first = single ? levels.entry(axis, parent, base, int(0)) : undefined
-  const entry = first?.guards.length === 0 ? first : levels.entry(axis, parent, base, v)
+  const entry = levels.entry(axis, parent, base, v)
   const { offset, coordinate, guards } = entry
   scope.facts.coordinate(v, length)
   const opened = withAxis(bound(scope, name, coordinate, axis.extent), axis.name, {

@@ -6,10 +6,10 @@
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Found } from '../../ir/definitions.ts'
-import { type Expr, int, variable } from '../../ir/expr.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { isSingle } from '../../ir/reductions.ts'
+import { atSingles, isSingle } from '../../ir/reductions.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
@@ -74,8 +74,7 @@ export class ElementLoops {
 
 /** Whether loops reach the same elements by two indices: those of one iteration are at 0, and may be in one of the two alone. */
 export function sameElements(a: Expr, b: Expr, loops: readonly For[]): boolean {
-  const start = new Map(loops.filter(isSingle).map((l) => [l.var, int(0)]))
-  const key = (e: Expr): string => linearKey(linear(substitute(e, start)))
+  const key = (e: Expr): string => linearKey(linear(atSingles(e, loops)))
   return key(a) === key(b)
 }
 

@@ -3,23 +3,16 @@
  * producer reach.
  */
 
-import { Facts } from '../../analysis/integers/facts.ts'
-import {
-  keepTerms,
-  type Linear,
-  linear,
-  linearKey,
-  minus,
-  roundedUp,
-} from '../../analysis/integers/linear.ts'
-import { type Digit, loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
-import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
+import { keepTerms, type Linear, linear, minus, sumExpr, type Term } from '../../analysis/integers/linear.ts'
+import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
+import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, mentionsAny, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
-import { isSingle } from '../../ir/reductions.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { atSingles, isSingle } from '../../ir/reductions.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
-import { conditionKey } from '../redundant-guards.ts'
+import { counting, sharesOf } from './epilogue-coverage.ts'
+import { sameElements } from './epilogue-element-loops.ts'
 
 export interface IndexMatch {
   /** A loop of the consumer, and what its variable stands for. */
@@ -45,7 +38,7 @@ export function matchIndices(
   }
   if (read.kind === 'const') return sameExpr(read, made) ? [] : undefined
   if (read.kind === 'binary')
-    return matchDigits(chain, linear(read), linear(made)) ?? matchSegments(chain, read, made, around)
+    return matchDigits(chain, linear(read), linear(made), around) ?? matchSegments(chain, read, made, around)
   // Elements of one list on both sides: where its positions meet.
   if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
   const { role } = cx.buffer(read.buffer)
@@ -63,31 +56,50 @@ function matchSegments(
   made: Expr,
   around: readonly For[],
 ): readonly IndexMatch[] | undefined {
+  const all = [...around, ...chain]
   const own = freeVars(read)
   const map = new Map<string, Expr>()
   const matches: IndexMatch[] = []
   for (const of of chain.filter((l) => own.has(l.var))) {
-    const other = around.find((l) => l.name === of.name && sameExpr(substitute(of.extent, map), l.extent))
+    const extent = substitute(of.extent, map)
+    const other = around.find((l) => l.name === of.name && sameElements(extent, l.extent, all))
     if (!other) continue
     const value = variable(other.var)
     map.set(of.var, value)
     matches.push({ of, value, place: value, same: true })
   }
-  const sum = linear(substitute(read, map))
-  const open = new Set(chain.flatMap((l) => (own.has(l.var) && !map.has(l.var) ? [l.var] : [])))
+  const sum = settled(substitute(read, map), all)
+  const named = freeVars(sumExpr(sum))
+  const open = new Set(chain.flatMap((l) => (named.has(l.var) && !map.has(l.var) ? [l.var] : [])))
   const base = keepTerms(sum, ({ term }) => !mentionsAny(term, open))
-  const rest = minus(linear(made), base)
-  if (open.size === 0) return linearKey(rest) === linearKey(linear(int(0))) ? matches : undefined
-  const digits = matchDigits(chain, minus(sum, base), rest)
+  const rest = minus(settled(made, all), base)
+  if (open.size === 0) return sameElements(sumExpr(rest), int(0), all) ? matches : undefined
+  const digits = matchDigits(chain, minus(sum, base), rest, around)
   return digits && [...matches, ...digits]
 }
 
-/** Loops of one iteration are at 0, and have no place beside others. */
-const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
-  all.filter((d, k) => !isSingle(d.of) || (k === 0 && all.every((x) => isSingle(x.of))))
+/** A sum whose terms are the same where loops of one iteration are left out of them; such loops themselves stay. */
+function settled(e: Expr, loops: readonly For[]): Linear {
+  const { terms, constant } = linear(e)
+  const term = (x: Expr): Expr => (x.kind === 'var' ? x : atSingles(x, loops))
+  return linear(
+    [...terms.values()].reduce<Expr>(
+      (sum, t) => add(sum, mul(term(t.term), int(t.coefficient))),
+      int(constant),
+    ),
+  )
+}
 
-/** Positions that several loops make together, as digits of a number: those of the other number between the same places. */
-function matchDigits(chain: readonly For[], sum: Linear, other: Linear): readonly IndexMatch[] | undefined {
+/**
+ * Positions that several loops make together, as digits of a number: those of the other number between the same places. A loop
+ * of one iteration beside others stands for one of its name, if there is such.
+ */
+function matchDigits(
+  chain: readonly For[],
+  sum: Linear,
+  other: Linear,
+  around: readonly For[],
+): readonly IndexMatch[] | undefined {
   const all = loopDigits(sum, (name) => chain.find((l) => l.var === name))
   const digits = all && counting(all)
   const number = digits && mixedRadix(digits)
@@ -95,18 +107,26 @@ function matchDigits(chain: readonly For[], sum: Linear, other: Linear): readonl
   const places = number.digits.map(strideOf)
   if (places[0] !== 1) return undefined
   const placeOf = (coefficient: number): number => places.findLast((p) => p <= coefficient) ?? 1
-  const whole = [...other.terms.values()].every(
-    (t) => t.coefficient >= 1 && t.coefficient % placeOf(t.coefficient) === 0,
-  )
-  if (!whole) return undefined
-  return number.digits.map(({ of }, k): IndexMatch => {
+  const isWhole = (t: Term): boolean => t.coefficient >= 1 && t.coefficient % placeOf(t.coefficient) === 0
+  const single = (t: Term): For | undefined =>
+    around.find((l) => isSingle(l) && t.term.kind === 'var' && l.var === t.term.name)
+  if (![...other.terms.values()].every((t) => isWhole(t) || single(t))) return undefined
+  const beside = all!.filter((d) => !number.digits.includes(d)).map((d) => d.of)
+  const standsFor = (t: Term): For | undefined => beside.find((of) => of.name === single(t)?.name)
+  const alone = [...other.terms.values()].flatMap((t): readonly IndexMatch[] => {
+    const of = standsFor(t)
+    return of ? [{ of, value: t.term, place: t.term, same: true }] : []
+  })
+  const terms = [...other.terms.values()].filter((t) => isWhole(t) && !standsFor(t))
+  const counted = number.digits.map(({ of }, k): IndexMatch => {
     const [low, high] = [places[k]!, places[k + 1] ?? Number.POSITIVE_INFINITY]
-    const own = [...other.terms.values()].filter((t) => t.coefficient >= low && t.coefficient < high)
+    const own = terms.filter((t) => t.coefficient >= low && t.coefficient < high)
     const value = own
       .map((t) => mul(t.term, int(t.coefficient / low)))
       .reduce<Expr>((a, b) => add(a, b), int(0))
     return { of, value, place: value }
   })
+  return [...alone, ...counted]
 }
 
 /** The position in a permutation of all that a loop runs over: it is there once each. */
@@ -115,58 +135,6 @@ function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
   return made.kind === 'load' && table && sameExpr(cx.buffer(made.buffer).shape[0]!, extent)
     ? made.index[0]!
     : made
-}
-
-/**
- * Every value below the consumer's extent is made exactly once: a sum of digits of the loops around. Whether no others
- * are.
- */
-export function covers(
-  cx: Context,
-  of: For,
-  made: Expr,
-  around: readonly For[],
-  { name, earlier }: { readonly name: string; readonly earlier: For | undefined },
-): boolean {
-  const sum = inOrder(cx, linear(made), around)
-  const all = loopDigits(sum, (name) => around.find((l) => l.var === name))
-  const digits = all && counting(all)
-  const number = digits && mixedRadix(digits)
-  const [first, last] = [number?.digits[0], number?.digits.at(-1)]
-  const whole =
-    sum.constant === 0 &&
-    number?.dense &&
-    first &&
-    strideOf(first) === 1 &&
-    enough(last!.of.extent, strideOf(last!), of.extent)
-  if (!whole)
-    cx.refuse({
-      code: 'not-every-element',
-      message: `the loops around what writes ${name} are not known to reach all that ${of.name} runs over`,
-      loops: [of],
-      hint: earlier
-        ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a nest of its own`
-        : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}; where a loop is split by what does not divide it, split by a divisor; or leave ${of.nest} a nest of its own`,
-    })
-  return new Facts({ sizes: cx.kernel.facts }).isMultiple(of.extent, strideOf(last!))
-}
-
-/**
- * With a loop in place of what it alone loads from a permutation of its own length: the same values in another order, where
- * nothing else of the sum changes with the loop.
- */
-function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
-  const terms = [...sum.terms.values()]
-  const placeOf = (e: Expr): Expr => {
-    if (e.kind !== 'load' || !cx.kernel.permutations?.includes(e.buffer)) return e
-    const [at] = e.index
-    const loop = at?.kind === 'var' ? around.find((l) => l.var === at.name) : undefined
-    const whole = loop && sameExpr(cx.buffer(e.buffer).shape[0]!, loop.extent)
-    const alone = whole && terms.filter((t) => mentions(t.term, loop.var)).length === 1
-    return alone ? at! : e
-  }
-  const start: Expr = int(sum.constant)
-  return linear(terms.reduce<Expr>((e, t) => add(e, mul(placeOf(t.term), int(t.coefficient))), start))
 }
 
 /** A loop that says what two loops of the consumer stand for goes along a diagonal of what they run over. */
@@ -187,30 +155,6 @@ export function checkDiagonal(
         hint: `leave ${chain[0]!.nest} a nest of its own`,
       })
   }
-}
-
-/** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */
-function enough(count: Expr, stride: number, extent: Expr): boolean {
-  if (count.kind === 'const' && extent.kind === 'const')
-    return count.value === Math.ceil(extent.value / stride)
-  return sharesOf(count, extent) === stride
-}
-
-/** The number `s` of which `count` is `ceildiv(extent, s)`. */
-function sharesOf(count: Expr, extent: Expr): number | undefined {
-  const [a, b] = [rounding(count), rounding(extent)]
-  return a.by % b.by === 0 && linearKey(a.of) === linearKey(b.of) ? a.by / b.by : undefined
-}
-
-/** As `ceildiv(of, by)`: of what is rounded up twice, the product of the two. */
-function rounding(e: Expr): { readonly of: Linear; readonly by: number } {
-  const up = roundedUp(e)
-  if (!up) return { of: linear(e), by: 1 }
-  const [only, ...others] = up.total.terms.values()
-  if (only?.coefficient !== 1 || others.length > 0 || up.total.constant !== 0)
-    return { of: up.total, by: up.by }
-  const inner = rounding(only.term)
-  return { of: inner.of, by: inner.by * up.by }
 }
 
 /** Whether a guard `a < ceildiv(extent, s)` holds wherever `place` is below the extent: that is `s * a` and other loops. */
@@ -235,13 +179,17 @@ export function checkGuards(
     readonly places: ReadonlyMap<string, Expr>
     readonly exact: ReadonlyMap<string, boolean>
     readonly map: ReadonlyMap<string, Expr>
+    /** Guards that only end tiles. */
+    readonly tails: readonly Expr[]
     /** Conditions of the consumer, by its own loops' values. */
-    readonly own: readonly Expr[]
+    readonly asks: readonly Expr[]
+    /** Equal for equal conditions. */
+    readonly key: (condition: Expr) => string
   },
 ): void {
-  const { places, exact, map, own } = known
-  const asked = new Set(own.map(conditionKey))
-  const bound = (l: For): string => linearKey(linear(places.get(l.var)!)) + keyOf(l.extent)
+  const { places, exact, map, asks, tails, key } = known
+  const asked = new Set(asks.map(key))
+  const bound = (l: For): string => key(lt(places.get(l.var)!, l.extent))
   const ranges = chain.filter((l) => places.has(l.var))
   const ends = new Set(ranges.map(bound))
   const said = new Set<string>()
@@ -249,12 +197,11 @@ export function checkGuards(
   for (const l of around) {
     if (l.reduce) continue
     for (const g of l.guards) {
-      const text =
-        g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(substitute(g.a, map))) + keyOf(g.b) : ''
+      const own = substitute(g, map)
+      const text = key(own)
       if (ends.has(text)) said.add(text)
-      else if (asked.has(conditionKey(substitute(g, map)))) continue
-      else if (ranges.some((r) => impliedBelow(cx, substitute(g, map), places.get(r.var)!, r.extent)))
-        continue
+      else if (tails.includes(g) || asked.has(text)) continue
+      else if (ranges.some((r) => impliedBelow(cx, own, places.get(r.var)!, r.extent))) continue
       else if (mentionsAny(g, used) || mentions(g, l.var))
         cx.refuse({
           code: 'not-every-element',

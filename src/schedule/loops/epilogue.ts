@@ -10,16 +10,17 @@ import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, int } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
-import { elementLoops, isSingle } from '../../ir/reductions.ts'
+import { closeOver, isSingle } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
 import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { decidingDimensions } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
-import { conditionKey } from '../redundant-guards.ts'
+import { conditionKeys } from '../redundant-guards.ts'
+import { covers } from './epilogue-coverage.ts'
 import { ElementLoops, onlyWrite, sameElements } from './epilogue-element-loops.ts'
-import { checkDiagonal, checkGuards, covers, matchIndices } from './epilogue-index-matching.ts'
+import { checkDiagonal, checkGuards, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 import {
   checkCombines,
@@ -114,6 +115,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const values = new Map<string, Expr>()
   const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
+  const tails: Expr[] = []
   const elements = new ElementLoops(consumer.nest, (name) => cx.fresh(name))
   let rows: For | undefined
   const conditions: Expr[] = []
@@ -124,7 +126,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const writes = produced
     .map((name) => {
       const write = onlyWrite(cx, at, producer, name)
-      return { name, write, inner: elementLoops(write.path, write.index) }
+      return { name, write, inner: closeOver(write.path, write.index) }
     })
     .sort((a, b) => b.inner.length - a.inner.length)
   for (const { name, write, inner } of writes) {
@@ -164,7 +166,9 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
           // How long a list is, is told by the loops around, which stand for loops of the producer.
           const of = { ...read, extent: substitute(read.extent, values) }
           if (parts?.buffer.name === name && parts.row === d) rows = read
-          const whole = same ?? covers(cx, of, place, around, { name, earlier })
+          const cover = same ? undefined : covers(cx, of, place, around, { name, earlier })
+          const whole = cover?.exact ?? true
+          if (cover) tails.push(...cover.tails)
           // What the last digit makes too much lies beyond the end, which guards say; what another does is the next one's.
           if (digit < all.length - 1 && !whole)
             refuse('other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [consumer, loop])
@@ -185,7 +189,8 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
       }
     }
     const asks = asked.map((g) => substitute(g, new Map([...atStart, ...values])))
-    checkGuards(cx, around, write.index, chain, { places, exact, map, own: asks })
+    const key = conditionKeys([...around, ...elements.loops])
+    checkGuards(cx, around, write.index, chain, { places, exact, map, tails, asks, key })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
   for (const [name, value] of atStart) if (!values.has(name)) values.set(name, value)
@@ -195,7 +200,11 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const made = elements.loops
   checkDiagonal(cx, chain, [...at.path, loop, ...made], places)
   // Iterations that met in what the consumer combines into meet there again.
-  const met = chain.flatMap((l) => (l.reduce && !isIndependent(cx.kernel, l) ? [values.get(l.var)!] : []))
+  // Whether a loop of one iteration combines is asked as of two, so that it does where longer ones do.
+  const several = (l: For): For => (isSingle(l) ? { ...l, extent: int(2) } : l)
+  const met = chain.flatMap((l) =>
+    l.reduce && !isIndependent(cx.kernel, several(l)) ? [values.get(l.var)!] : [],
+  )
   const meets = (l: For): boolean => met.some((e) => mentions(e, l.var))
   checkCombines(cx, consumer, [...at.path, loop, ...made].filter(meets))
   checkStartsInside(
@@ -204,14 +213,12 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     consumer,
     [...at.path, loop].filter((l) => meets(l) && !l.reduce),
   )
-  // Where the consumer combines in a loop of one iteration, so do the producer's that name no element.
-  const combining = chain.some((l) => isSingle(l) && l.reduce)
-  const extra = (l: For): boolean =>
-    combining && isSingle(l) && ![...values.values()].some((e) => mentions(e, l.var))
-  const clones = made.map((l) => (meets(l) || extra(l) ? { ...l, reduce: true } : l))
-  const held = new Set([...at.path, loop, ...clones].flatMap((l) => l.guards.map(conditionKey)))
-  const left = asked.map((g) => substitute(g, values)).filter((g) => !held.has(conditionKey(g)))
-  const combined = [...at.path, loop, ...clones].filter(meets)
+  const clones = made.map((l) => (meets(l) ? { ...l, reduce: true } : l))
+  const within = [...at.path, loop, ...clones]
+  const key = conditionKeys(within)
+  const held = new Set(within.flatMap((l) => l.guards.map(key)))
+  const left = asked.map((g) => substitute(g, values)).filter((g) => !held.has(key(g)))
+  const combined = within.filter(meets)
   checkOwnStarts(cx, consumer, {
     combining: combined,
     elements: clones.filter((l) => !l.reduce),

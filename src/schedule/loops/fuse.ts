@@ -1,10 +1,10 @@
 /** Loop fusion of nested loops (collapse, coalescing): one loop over the product of their extents (`fuse`). */
 
 import { substituteStmts } from '../../ir/bindings.ts'
-import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
+import { replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, mul, variable } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
+import { initLoops, initsOf } from '../../ir/reductions.ts'
 import { unflattened } from '../../ir/statement-builders.ts'
 import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -59,8 +59,8 @@ export const fuse = primitive({
     cx.claimLoops(chain[0]!.nest, [name], chain)
     const fused = cx.fresh(name)
     const map = digitsOf(chain, fused)
-    checkGuardsSpeakOf(cx, fused, chain, map)
     const loop = fuseLoops(chain, name, fused, map)
+    checkGuardsSpeakOf(cx, chain, loop)
     return {
       body: replaceLoop(cx.kernel.body, chain[0]!.var, () => loop),
       gone: chain.map((l) => gone(l, 'fused', [name])),
@@ -83,19 +83,19 @@ function renamed(cx: Context, loop: For, into: string): Outcome {
 }
 
 /**
- * A loop of one iteration vanishes from expressions. A guard that lost its last mention of a reduction loop would
- * no longer be left out where an initialisation repeats the loops around it, so such loops are not fused.
+ * A loop of one iteration vanishes from expressions. Where an initialisation repeats the loops of its elements it leaves out the
+ * guards that speak of others: none may lose its last mention of such a loop.
  */
-function checkGuardsSpeakOf(cx: Context, fused: string, chain: readonly For[], map: Digits): void {
-  const guards = [...chain, ...loopsOf(chain.at(-1)!.body)].flatMap((l) => l.guards)
-  const speaks = (g: Expr): boolean => chain.some((l) => mentions(g, l.var))
-  if (guards.every((g) => !speaks(g) || mentions(substitute(g, map), fused))) return
-  cx.refuse({
-    code: 'nothing-to-fuse',
-    message: `a guard inside of ${chain.map((l) => l.name).join(', ')} would not depend on the fused loop`,
-    loops: chain,
-    hint: 'leave out loops of one iteration',
-  })
+function checkGuardsSpeakOf(cx: Context, chain: readonly For[], fused: For): void {
+  const repeated = (l: For): number =>
+    initsOf([l]).flatMap((r) => initLoops(r.reduce, r.path).flatMap((x) => x.guards)).length
+  if (repeated(fused) > repeated(chain[0]!))
+    cx.refuse({
+      code: 'nothing-to-fuse',
+      message: 'a guard inside would not depend on the fused loop',
+      loops: chain,
+      hint: 'leave out loops of one iteration',
+    })
 }
 
 /** What each loop's variable is, of the fused loop's. */
