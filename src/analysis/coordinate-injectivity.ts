@@ -26,15 +26,19 @@ interface Known {
 export interface Distinct {
   /** Their elements differ (`Buffer1.distinct`). */
   readonly permutations: ReadonlySet<string>
-  /** Those that share so many first coordinates do (`Buffer1.listed`). */
-  readonly lists: ReadonlyMap<string, number>
+  /** Those that share so many first coordinates do (`Buffer1.listed`), and what all are below. */
+  readonly lists: ReadonlyMap<string, { readonly under: number; readonly below: Expr | undefined }>
   /** Each iteration that writes them has elements of its own (`Buffer1.placed`). */
   readonly placed: ReadonlySet<string>
 }
 
 export function distinctIn(buffers: readonly Buffer1[]): Distinct {
   const of = (flag: 'distinct' | 'placed') => new Set(buffers.filter((b) => b[flag]).map((b) => b.name))
-  const lists = new Map(buffers.flatMap((b) => (b.listed === undefined ? [] : [[b.name, b.listed] as const])))
+  const lists = new Map(
+    buffers.flatMap((b) =>
+      b.listed === undefined ? [] : [[b.name, { under: b.listed, below: b.below }] as const],
+    ),
+  )
   return { permutations: of('distinct'), lists, placed: of('placed') }
 }
 
@@ -92,7 +96,8 @@ function toldBy(
     [...freeVars(x)].every((n) => coords.has(n) && single(coords.get(n)!, axes))
   const over = rewriteExpr(e, (x) => {
     if (x.kind !== 'load') return undefined
-    const under = permutations.has(x.buffer) && x.index.length === 1 ? 0 : lists.get(x.buffer)
+    const list = lists.get(x.buffer)
+    const under = permutations.has(x.buffer) && x.index.length === 1 ? 0 : list?.under
     if (under === undefined) return undefined
     const above = x.index.slice(0, under).flatMap((i) => (i.kind === 'var' ? [i.name] : []))
     const places = x.index.slice(under).flatMap((i) => (isFixed(i) ? [] : [names(i)]))
@@ -102,11 +107,13 @@ function toldBy(
       name,
       places.flat().map((t) => ({ name: t.name, under: [...t.under, ...above] })),
     )
-    // How many there are is not known: it is no digit below others.
-    all.set(name, { name, axis: denseAxis(name, variable(`@end ${name}`)) })
+    // Where it is not known how many there are, it is no digit below others.
+    all.set(name, { name, axis: denseAxis(name, list?.below ?? variable(`@end ${name}`)) })
     return variable(name)
   })
-  return names(over, dim)
+  // What can be one number alone is told by no digit.
+  const only = [...by].filter(([name]) => single(all.get(name)!, axes)).flatMap(([, told]) => told)
+  return [...names(over, dim), ...only]
 }
 
 /** The stored axis whose coordinates an iterator runs over. */

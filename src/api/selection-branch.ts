@@ -89,7 +89,9 @@ export function branchOf(
   const { source } = compiled.compilation
   const extents = extentsOf(source, executable.bound.params)
   const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
-    const found = plan.found?.find((f) => tells(f, c))
+    // What nobody reads has no place.
+    const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
+    const found = plan.found?.find((f) => tells(f, c) && f.parts.every((p) => isThere(p.counts)))
     const { axes } = source.buffers.find((b) => b.name === c.tensor)!
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })

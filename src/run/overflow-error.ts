@@ -22,19 +22,33 @@ export function storedElsewhere(
   return new SptError({ ...first!, hint: `${first!.hint}; ${why}` })
 }
 
+type Counts = ArrayLike<number | bigint | boolean>
+type Rooms = Pick<Plan, 'name' | 'capacities' | 'found'>
+
 /** What is wrong with the lists of a run, by their counts, if anything. */
 export async function overflow(
-  { name, capacities = [], found = [] }: Plan,
+  plan: Rooms,
   values: (counts: string) => Promise<ValueArray>,
   sizes: ReadonlyMap<string, number>,
 ): Promise<SptError | undefined> {
+  const counts = new Map<string, ValueArray>()
+  for (const c of plan.capacities ?? []) counts.set(c.counts, await values(c.counts))
+  return overflowIn(plan, counts, sizes)
+}
+
+/** The same of counts that are there. */
+export function overflowIn(
+  { name, capacities = [], found = [] }: Rooms,
+  values: { get(counts: string): Counts | undefined },
+  sizes: ReadonlyMap<string, number>,
+): SptError | undefined {
   for (const c of capacities) {
     const [part] = found.flatMap(({ tensor, parts }) =>
       parts.flatMap((p) =>
         parts.length > 1 && p.axis === c.axis ? [`${p.instance.text} of ${tensor}`] : [],
       ),
     )
-    const error = overflowOf({ name, part }, c, await values(c.counts), sizes)
+    const error = overflowOf({ name, part }, c, values.get(c.counts)!, sizes)
     if (error) return error
   }
   return undefined
@@ -43,11 +57,11 @@ export async function overflow(
 function overflowOf(
   { name, part }: { readonly name: string; readonly part: string | undefined },
   { axis, width, capacity, span }: Capacity,
-  counts: ValueArray,
+  counts: Counts,
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
   let most = 0
-  for (const n of counts) most = Math.max(most, Number(n))
+  for (const n of Array.from(counts)) most = Math.max(most, Number(n))
   const positions = Math.ceil(most / width)
   const room = Number(evaluate(capacity, sizes))
   if (positions <= room) return undefined

@@ -243,8 +243,15 @@ test('of several formats the one that its coverage speaks for runs', async () =>
 test('of what another kernel writes, and of tensors in other formats, runs tell', async () => {
   const cpu = await devices.cpu()
   const text = (live: string, condition = 'covered(A, panels(2, 2))') => `${LIVE.panels.text}
+format tiles(b) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = dense_fixed(ceildiv(j, b))
+  axis ji = dense_fixed(b)
+  map (i, j) -> (i, j / b, j % b)
+  inverse (io, jo, ji) -> (io, jo * b + ji)
+}
 ${KERNELS.left}
-schedule product.live { ${live} A as panels(2, 2) live in place }
+schedule product.live { A as panels(2, 2) live in place ${live} }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto choose { when (${condition} < 0.5) live otherwise plain }
 kernel rectify(m: size, k: size) {
@@ -254,7 +261,7 @@ kernel rectify(m: size, k: size) {
   buffer H: f32[i, q] out
   iterate all [i, q] as SS { H[i, q] = max(X[i, q], 0.0) }
 }`
-  for (const live of ['', 'B as panels(1, 1)']) {
+  for (const live of ['', 'B as tiles(2)']) {
     const program = await load(text(live))
     const X = (share: number) => pattern(48, share, 3, -1)
     const rectify = await (await program.kernel('rectify').compile(cpu)).prepare({

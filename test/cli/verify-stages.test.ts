@@ -51,6 +51,29 @@ describe('spt check --verify-stages', () => {
     )
   })
 
+  test('a schedule that has no room for the data is untested, and why', async () => {
+    const text = `${PROGRAM.replace(/schedule[\s\S]*/, '')}
+      kernel sum(m: size, n: size) {
+        axis i = dense_fixed(m)
+        axis j = dense_fixed(n)
+        buffer A: f32[i, j] in
+        buffer y: f32[i] out
+        iterate rows [i, j] as SR { y[i] += A[i, j] }
+      }
+      format held over (i, j) {
+        axis io = dense_fixed(i)
+        axis jo = sparse_variable(io, j)
+        map (i, j) -> (i, j)
+        inverse (io, jo) -> (io, jo)
+      }
+      schedule sum.scarce { A as held live in place capacity 1 }`
+    const { code, out } = await spt(['check', folder.file('scarce.spt', text), '--verify-stages'])
+    expect(code).toBe(0)
+    expect(out).toMatch(
+      /untested sum\.scarce: loops, .*: sum found \d+ positions of jo, and there is room for 1/,
+    )
+  })
+
   test.each(['attention', 'segment-reduce'])('kernels/%s.spt', async (name) => {
     const { code, out, err } = await spt(['check', `sparsetile/kernels/${name}.spt`, '--verify-stages'])
     expect([code, err]).toEqual([0, ''])

@@ -108,6 +108,23 @@ schedule product.live { x as held(3) live in place }`
   )
 })
 
+test('what is written where the tensor holds something has one place in every format', async () => {
+  const kernel = KERNELS.left
+    .replace('buffer B:', 'buffer D: f32[i, q] out buffer B:')
+    .replace(
+      'iterate mul',
+      'iterate put [i, q] as SS { if (A[i, q] != 0) { D[i, q] = A[i, q] * 2.0 } } iterate mul',
+    )
+  await fc.assert(
+    fc.asyncProperty(numbers, async (n) => {
+      const s = live(new Choices(n), undefined, 'left')
+      const compilation = scheduled({ text: s.text.replace(KERNELS.left, kernel) }, 'live')
+      return told([s.text, s.sizes], () => agreeOnAll(compilation, s.inputs))
+    }),
+    parameters(12),
+  )
+}, 3_600_000)
+
 test('a tensor that comes in, is added to and goes out', async () => {
   const kernel = KERNELS.left
     .replace('A: f32[i, q] in', 'X: f32[i, q] in buffer A: f32[i, q] inout')

@@ -144,6 +144,30 @@ schedule product.after { H as blocks(2, 3) live in place A as blocks(2, 2) live 
   await agreeOnAll(kernel.schedule('after').compilation, { tensors: { A } })
 })
 
+test('a tensor whose readers go over no lists: a sparse axis is entered by its axis', () => {
+  const text = `format held(b) over (v) {
+  axis vo = dense_fixed(ceildiv(v, b))
+  axis vi = sparse_variable(vo, b)
+  map (v) -> (v / b, v % b)
+  inverse (vo, vi) -> (vo * b + vi)
+}
+kernel reach(n: size) {
+  axis i = dense_fixed(n)
+  axis j = sparse_variable(i, n)
+  axis y = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer F: i32[i] in
+  buffer R: i32[y] out
+  iterate reach [i, j] as RR { if (F[i] != 0) { R[j] max= 1 } }
+}
+schedule reach.active { F as held(4) live in place }`
+  expect(diagnosticOf(() => parseProgram(text).kernel().schedule('active'))).toMatchObject({
+    code: 'schedule/live-tensor',
+    message:
+      'no iteration goes over what would be found in F: the loops of reach are not those of its axes alone',
+  })
+})
+
 test('a capacity is over sizes and parameters', () => {
   expect(refusal('A as panels(2, 2) live in place capacity m / z')).toContain(
     'check/unknown-name, without help: there is no z here',

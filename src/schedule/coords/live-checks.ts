@@ -7,7 +7,7 @@ import type { Expr } from '../../ir/expr.ts'
 import { buffersRead, freeVars } from '../../ir/expr-tree.ts'
 import type { Instance } from '../../ir/format.ts'
 import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { readsIn, writtenBy } from '../../ir/stage1-tree.ts'
+import { type Body1, readsIn, someStmt1, writtenBy } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** What can be looked through in each run: a tensor that holds all coordinates. */
@@ -143,6 +143,20 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
       hint: `compute the mask in an iteration before ${nameOf(early)}`,
     })
   return last + 1
+}
+
+/** That somebody who reads the tensor goes over what is found. @throws SptError `schedule/live-tensor` */
+export function checkVisited(b: Buffer1, body: Body1, axes: ReadonlySet<string>, at: StepSpan): void {
+  const reader = body.find((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  const goes = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
+  if (!reader || someStmt1(body, goes)) return
+  fail({
+    code: 'schedule/live-tensor',
+    message: `no iteration goes over what would be found in ${b.name}: the loops of ${nameOf(reader)} are not those of its axes alone`,
+    ...at,
+    expected: `an iteration that reads ${b.name} with loops over its axes, by which no sparse axis is entered`,
+    hint: 'find the structure before steps that store other tensors in formats, or leave out `live`: conditions on what it holds are asked as before',
+  })
 }
 
 const nameOf = (s: Stmt1 | undefined): string => (s?.kind === 'iterate' ? s.name : 'a statement')

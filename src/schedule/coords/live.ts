@@ -23,7 +23,7 @@ import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
 import { type Built, buildNests } from './live-build.ts'
 import { carriedTo, withoutConditions } from './live-carried.ts'
-import { checkDense, checkedRooms, masksFrom, type Room, writtenUpTo } from './live-checks.ts'
+import { checkDense, checkedRooms, checkVisited, masksFrom, type Room, writtenUpTo } from './live-checks.ts'
 import { type LiveFormat, liveFormat, refuseLive } from './live-format.ts'
 import { ended, inGroups } from './live-groups.ts'
 import { goingAlong, whereHeld } from './live-locals.ts'
@@ -123,6 +123,7 @@ export function applyLive(
   const body = withoutConditions(readers.body, carried).flatMap((s) =>
     inParts(s, { split, parts, buffer, start }, unused),
   )
+  checkVisited(buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))), at)
   const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, ...parts.flatMap((p) => p.built.axes)],
