@@ -1,6 +1,7 @@
 /** Compiling a kernel where nothing is left to choose: under its own steps, or under those that `automatic` has for it. */
 import { SptError } from '../ast/diagnostic.ts'
-import { type Compilation, type Defaulted, runOn } from '../run/compile.ts'
+import type { Compilation } from '../run/compile.ts'
+import { type Defaulted, runOn } from '../run/default-schedules.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'

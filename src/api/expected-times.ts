@@ -1,7 +1,8 @@
 /** What the cost model expects of schedules on what is bound. */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { type Compilation, runOn } from '../run/compile.ts'
+import type { Compilation } from '../run/compile.ts'
+import { runOn } from '../run/default-schedules.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
 import type { MatrixStatistics } from '../search/model/statistics.ts'

@@ -6,7 +6,7 @@ import { InternalError, inPass, orRefused, SptError } from '../ast/diagnostic.ts
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/loops.ts'
 import { someStmt } from '../ir/tree.ts'
-import type { LowerOptions } from '../lower/pipeline.ts'
+import type { LowerOptions } from '../lower/passes.ts'
 import type { Compilation } from '../run/compile.ts'
 import { overflowIn } from '../run/overflow-error.ts'
 import { problemOf } from '../run/verify.ts'

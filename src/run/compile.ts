@@ -4,20 +4,13 @@
  */
 import { fail, inPass } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
-import type { DeviceKind } from '../backends/target.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import { sharedLoops } from '../ir/shared-loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import {
-  checkLowering,
-  type LowerOptions,
-  lowerToMemory,
-  lowerToPositions,
-  type Observer,
-  PASSES,
-} from '../lower/pipeline.ts'
+import { type LowerOptions, PASSES } from '../lower/passes.ts'
+import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../lower/pipeline.ts'
 import { applyCoordStep, type CoordStep } from '../schedule/coords/steps.ts'
 import { alone, automatic } from '../schedule/default-schedule.ts'
 import { checkNewNames } from '../schedule/fresh-names.ts'
@@ -301,13 +294,3 @@ const positionsOf = remembered((source: Kernel1) =>
 
 const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
   `${lanes} ${together} ${promote}`
-
-/** What takes the schedules that nests have by themselves. */
-export interface Defaulted<K> {
-  parallel(): K
-  sequential(): K
-}
-
-/** What runs on a kind of device of what is compiled as it is: on threads, where there are some. */
-export const runOn = <K extends Defaulted<K>>(made: K, kind: DeviceKind): K =>
-  kind === 'cpu' ? made.sequential() : made.parallel()

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { LAST_REFUSAL, LAUNCH_PASSES } from '../../src/lower/pipeline.ts'
+import { LAST_REFUSAL, LAUNCH_PASSES } from '../../src/lower/passes.ts'
 
 const textOf = (file: string): string => readFileSync(resolve('src/lower', file), 'utf8')
 const importsOf = (file: string): readonly (readonly [names: string, file: string])[] =>
@@ -25,7 +25,7 @@ const refuses = (file: string): boolean =>
 
 const last = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REFUSAL)
 const fileOf = (run: unknown): string => {
-  const [called] = importsOf('pipeline.ts').filter(([names]) =>
+  const [called] = importsOf('passes.ts').filter(([names]) =>
     (names.match(/\w+/g) ?? []).some((n) => new RegExp(`\\b${n}\\)?\\(`).test(String(run))),
   )
   return called![1]

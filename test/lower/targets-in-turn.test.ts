@@ -4,13 +4,8 @@ import { TARGETS } from '../../src/backends/targets/index.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { print3 } from '../../src/ir/print-stage3.ts'
-import {
-  checkLowering,
-  LAUNCH_PASSES,
-  LOOP_PASSES,
-  type LowerOptions,
-  lowerToMemory,
-} from '../../src/lower/pipeline.ts'
+import { LAUNCH_PASSES, LOOP_PASSES, type LowerOptions } from '../../src/lower/passes.ts'
+import { checkLowering, lowerToMemory } from '../../src/lower/pipeline.ts'
 import { load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 

@@ -5,7 +5,6 @@
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import {
   type Axis,
-  hasIndices,
   hasMask,
   isAttached,
   isDense,

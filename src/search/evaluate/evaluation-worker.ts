@@ -2,7 +2,8 @@
 import { parentPort } from 'node:worker_threads'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
-import { type LowerOptions, lowerToMemory } from '../../lower/pipeline.ts'
+import type { LowerOptions } from '../../lower/passes.ts'
+import { lowerToMemory } from '../../lower/pipeline.ts'
 import { expectedWithin } from '../../run/bind/reference-inputs.ts'
 
 const WORK = {
