@@ -71,19 +71,21 @@ function dimensionsOf(
 function dimensionOf(
   b: Buffer1,
   dimension: number,
-  { dims, iterators, refusal }: Alike,
+  alike: Alike,
   results: ReadonlySet<string>,
   places: ReadonlyMap<string, number>,
 ): PermutableDimension {
+  const { dims, iterators, refusal } = alike
   const own = dims.filter((x) => x.tensor === b.name && x.dimension !== dimension)
-  const tied = `${own.map((x) => x.axis).join(' and ')} of ${b.name} would have to be permuted with it`
+  const reason = `${own.map((x) => x.axis).join(' and ')} of ${b.name} would have to be permuted with it`
+  const span = alike.tiedAt(b.name, dimension)
   const others = dims.filter((x) => x.tensor !== b.name)
   others.sort((x, y) => places.get(x.tensor)! - places.get(y.tensor)! || x.dimension - y.dimension)
   return Object.freeze({
     tensor: b.name,
     dimension,
     axis: b.axes[dimension]!,
-    refusal: refusal ?? (own.length > 0 ? { reason: tied } : null),
+    refusal: refusal ?? (own.length > 0 ? { reason, ...(span && { span }) } : null),
     alike: Object.freeze(others),
     iterators,
     results: dims.some((x) => results.has(x.tensor)) ? 'permuted' : 'kept',

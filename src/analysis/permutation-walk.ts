@@ -107,16 +107,16 @@ export class PermutationWalk {
       if (isGathered(of)) {
         alike.refuse(`${name} runs over the coordinates that ${of.buffer} lists`, it.span)
         this.#dimsOf(this.#buffers.get(of.buffer)!)
-      } else this.#climb(open, open.length - 1, this.#stored(of))
+      } else this.#climb(open, open.length - 1, this.#stored(of), it.span)
     }
   }
 
   /** From a coordinate of a tree to those that it was entered by. */
-  #climb(open: readonly Open[], at: number, leaf: StoredAxis): void {
+  #climb(open: readonly Open[], at: number, leaf: StoredAxis, span: Span | undefined): void {
     const { axis, alike } = open[at]!
     if (isGathered(axis)) return
     const stored = this.#stored(axis)
-    this.#level(stored.name, leaf.name)?.join(alike)
+    this.#level(stored.name, leaf.name)?.join(alike, span)
     const above = parentOf(stored)
     if (above === null) return
     const by = isAttached(axis) ? axis.parent : above
@@ -124,8 +124,8 @@ export class PermutationWalk {
       (o, n) => n < at && (o.axis.name === by || (isAttached(o.axis) && o.axis.base === by)),
     )
     if (isAttached(axis))
-      this.#meet(open[k]!, this.#level(above, leaf.name), this.#stored(this.#axes.get(above)!))
-    else this.#climb(open, k, leaf)
+      this.#meet(open[k]!, this.#level(above, leaf.name), this.#stored(this.#axes.get(above)!), span)
+    else this.#climb(open, k, leaf, span)
   }
 
   #stored(a: Axis): StoredAxis {
@@ -159,7 +159,8 @@ export class PermutationWalk {
     for (const leaf of b.axes)
       for (const axis of chainTo(this.#axes, leaf)) {
         const level = this.#level(axis, leaf)
-        if (level && b.axes.includes(axis)) dims[b.axes.indexOf(axis)]!.join(level)
+        if (level && b.axes.includes(axis))
+          dims[b.axes.indexOf(axis)]!.join(level, this.#axes.get(axis)!.span)
       }
     return dims
   }
@@ -214,7 +215,7 @@ export class PermutationWalk {
       const place = tensor ? `${axis.name} of ${tensor}` : axis.name
       other.refuse(`${o.name} has ${own} coordinates, and ${place} has ${its}`, span)
     }
-    other?.join(o.alike)
+    other?.join(o.alike, span)
   }
 }
 

@@ -34,7 +34,7 @@ export interface TensorAttributes {
   /** Whether a result depends on it; results are read. */
   readonly read: boolean
   readonly atFill: readonly ValueAtFill[]
-  /** Elements are needed only where the mask differs from its fill. */
+  /** Elements have to be computed only where the mask differs from its fill: else they may keep their fill, or what they start from. */
   readonly neededWhere: readonly AtMask[]
   /** Of a temporary: why it is needed where a mask is at its fill, the first reason found; `null` where there is none. */
   readonly need: Need | null

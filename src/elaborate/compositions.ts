@@ -85,7 +85,7 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   const { report, over } = scope
   const place: FormatScope = {
     report,
-    what: `a condition of ${scope.what}`,
+    what: `a condition of ${scope.what} over (${over.join(', ')})`,
     values: new Map([
       ...scope.values,
       ...over.map((d) => [d, { name: d, dtype: 'i32' as const, coordinate: true as const }] as const),

@@ -20,6 +20,8 @@ import { freeVars } from './expr-tree.ts'
 
 interface AxisBase {
   readonly name: string
+  /** The axis of the text that this one is a tensor's own copy of: errors say that name. */
+  readonly copyOf?: string | undefined
   readonly span?: Span | undefined
 }
 
@@ -118,6 +120,9 @@ export const endsBy = (a: Axis | null | undefined): readonly string[] =>
 export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind === 'fused'
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
 export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
+
+/** What the text calls an axis. */
+export const axisInText = ({ name, copyOf }: Pick<AxisBase, 'name' | 'copyOf'>): string => copyOf ?? name
 
 export const denseAxis = (name: string, extent: Expr, parent: string | null = null): DenseAxis => ({
   kind: 'dense_fixed',

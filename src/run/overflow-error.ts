@@ -1,4 +1,5 @@
 /** The error of lists that a run found to be longer than there is room for. */
+import { count } from '../ast/checks.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Plan } from '../ir/loops.ts'
@@ -67,7 +68,7 @@ function overflowOf(
   if (positions <= room) return undefined
   return new SptError({
     code: CODE,
-    message: `${name} found ${positions} positions of ${axis}${part ? `, which is of ${part}` : ''}, and there is room for ${room} (${printExpr1(capacity)})`,
+    message: `${name} found ${count(positions, 'position')} of ${axis}${part ? `, which is of ${part}` : ''}, and there is room for ${room} (${printExpr1(capacity)})`,
     ...(span && { span }),
     expected: `a capacity of at least ${positions}`,
     hint: `give more after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: then there is room for all that there could be`,

@@ -8,7 +8,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
-import { isNonunique, type StoredAxis } from '../ir/axis.ts'
+import { axisInText, isNonunique, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
@@ -171,7 +171,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
   fail({
     code: 'bind/shape',
     message: `a tensor of ${shape.length} ${shape.length === 1 ? 'dimension' : 'dimensions'} is brought into ${to.text}, which is over ${to.over.length}`,
-    expected: `a tensor over ${to.over.map((a) => a.name).join(', ')}`,
+    expected: `a tensor over ${to.over.map(axisInText).join(', ')}`,
     hint: 'choose a format over as many dimensions',
   })
 }

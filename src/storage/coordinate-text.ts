@@ -1,4 +1,5 @@
 /** Coordinates as text: what a message calls an entry. */
+import { axisInText, type StoredAxis } from '../ir/axis.ts'
 import { variable } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -10,10 +11,9 @@ export const pointOf = (names: readonly string[], values: readonly number[]): st
 /** The same of an entry of a frame. */
 export function* pointAt<C extends Column>(
   frame: Frame<C>,
-  dims: readonly { readonly name: string }[],
+  dims: readonly Pick<StoredAxis, 'name' | 'copyOf'>[],
   entry: number,
 ): Coroutine<string> {
-  const names = dims.map((d) => d.name)
-  const exprs = names.map((n) => variable(n))
-  return pointOf(names, yield* frame.engine.valuesAt(frame, exprs, entry))
+  const exprs = dims.map((d) => variable(d.name))
+  return pointOf(dims.map(axisInText), yield* frame.engine.valuesAt(frame, exprs, entry))
 }

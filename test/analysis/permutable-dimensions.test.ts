@@ -289,6 +289,26 @@ test('reasons have their places', () => {
   expect(text.slice(start, end + 5)).toBe('i <= j')
 })
 
+test.each([
+  ['[i] as S', 'C[i] = A[i, i]', 'A[i, i]'],
+  ['[i, j] as SR', 'C[i] += A[i, j] * A[j, i]', 'A[j, i]'],
+])('%s %s: dimensions that are tied have the access that ties them', (loops, statement, access) => {
+  const text = `kernel k(a: size) {
+  axis i = dense_fixed(a)
+  axis j = dense_fixed(a)
+  buffer A: i32[i, j] in
+  buffer C: i32[i] out
+  iterate s ${loops} { ${statement} }
+}`
+  const tied = parseProgram(text)
+    .kernel()
+    .permutable.kernel.flatMap(({ tensor, refusal }) =>
+      tensor === 'A' && refusal?.reason.includes('permuted with it') ? [refusal.span!] : [],
+    )
+  expect(tied.length).toBeGreaterThan(0)
+  for (const { start, end } of tied) expect(text.slice(start, end)).toBe(access)
+})
+
 describe('kernels of several iterations', () => {
   const text = (second: string) => `kernel k(a: size, b: size) {
   axis i = dense_fixed(a)

@@ -159,6 +159,9 @@ test('what the kernel makes for itself cannot be bound', async () => {
       name,
       await codeOf(() => compiled.prepare({ tensors: { ...tensors, [name]: new Int32Array(2) } })),
     ]).toEqual([name, 'bind/unknown-name'])
+  // Nor are its axes among what may be.
+  const told = compiled.prepare({ tensors: { ...tensors, Z: new Int32Array(2) } })
+  await expect(told).rejects.toMatchObject({ diagnostics: [{ expected: 'one of A, B, H, C' }] })
 })
 
 test('a vector is grouped under an axis of one position', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
+import { count } from '../../src/ast/checks.ts'
 import type { Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
@@ -71,7 +72,7 @@ test('a capacity that is just enough, and one that is not', async () => {
             if (room < needed)
               expect(await ran).toMatch(
                 new RegExp(
-                  `^run/overflow: product found ${needed} positions of ${axis}, and there is room for ${room} \\(.*: A as .* capacity ${room}$`,
+                  `^run/overflow: product found ${count(needed, 'position')} of ${axis}, and there is room for ${room} \\(.*: A as .* capacity ${room}$`,
                 ),
               )
             else expect(await ran).toBe('right')

@@ -35,7 +35,11 @@ test.each([
     'the list L, which comes with the data',
   ],
   [KERNELS.plain, 'A as blocks(2, 2) where (held(S)) + panels(2, 2) live', 'held(S) of'],
-  [KERNELS.plain, 'A as blocks(2, 2) where (held(B)) + panels(2, 2) live', 'B is over [q, j]'],
+  [
+    KERNELS.plain,
+    'A as blocks(2, 2) where (held(B)) + panels(2, 2) live',
+    'the coordinates of i, q, and B is over [q, j]',
+  ],
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (held(M)) live in place',

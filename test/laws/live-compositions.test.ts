@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
+import { count } from '../../src/ast/checks.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { Found } from '../../src/ir/stage1.ts'
 import { reference } from '../../src/reference/index.ts'
@@ -72,7 +73,7 @@ test(
       const prepared = await tight.prepare({ tensors: s.inputs.tensors! })
       const { instance, axis } = parts[wanting]!
       await expect(prepared.run()).rejects.toThrow(
-        `product found ${needed[wanting]} positions of ${axis}, which is of ${instance.text} of A, and there is room for ${rooms[wanting]} `,
+        `product found ${count(needed[wanting]!, 'position')} of ${axis}, which is of ${instance.text} of A, and there is room for ${rooms[wanting]} `,
       )
       prepared.free()
     }),

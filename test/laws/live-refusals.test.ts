@@ -83,6 +83,8 @@ test.each([
     'go does not count groups of 2 listed coordinates by their rank; expected rank(q by i / 2) / 2',
   ],
   ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'a condition asks for the value'],
+  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'expected conditions over coordinates, sizes, and'],
+  ['A as panels(2, 2) where (i < 3) + blocks(2, 2) where (i < 2) + blocks(1, 1)', '(i, q) = (0, 0) of 1 × 1'],
 ])('%s live in place: %s', (step, expected) => {
   const told = refusal(`${step} live in place`)
   expect(told).toContain(expected)

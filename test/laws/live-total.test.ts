@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/printed-trace.ts'
+import { count } from '../../src/ast/checks.ts'
 import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
@@ -80,7 +81,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           if (groups > Math.max(0, room)) {
             expect(error).toBeInstanceOf(SptError)
             expect(error!.message).toContain(
-              `run/overflow: k found ${groups} positions of go, and there is room for ${Math.max(0, room)} (`,
+              `run/overflow: k found ${count(groups, 'position')} of go, and there is room for ${Math.max(0, room)} (`,
             )
             const { start, end } = error!.diagnostics[0]!.span!
             expect(text.slice(start, end)).toMatch(/^P as .* in all$/)

@@ -76,7 +76,10 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOptio
     message: `format ${format.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
     ...spanOf(at.span, format.span),
     expected: `${range}: ${signature(format)}`,
-    hint: 'parameters with a default, measured ones (`w: size`), lists and sets may be left out, from the end',
+    // What is put together in place has no declaration: its text is its name.
+    hint: /\W/.test(format.name)
+      ? `names in conditions are the format's own, ${format.over.join(', ')}; others are numbers to give`
+      : 'parameters with a default, measured ones (`w: size`), lists and sets may be left out, from the end',
   })
 }
 

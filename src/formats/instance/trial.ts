@@ -4,7 +4,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { applyMap, point } from '../../columns/coordmap.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
+import { axisInText, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
@@ -52,7 +52,7 @@ function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Sampl
   const exprs = [...part.map, ...part.inverse]
   const open = new Set(part.order)
   if (tried.rows === 0 || exprs.some((e) => !decidable(e, known, open))) return
-  const names = over.map((a) => a.name)
+  const names = over.map(axisInText)
   const run = (
     map: readonly Expr[],
     inputs: readonly string[],
@@ -134,7 +134,7 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
   const { instance, tried, at } = t
   const rest = cases[cases.length - 1]!.where === null ? cases.length - 1 : -1
   const taken = new Int32Array(rows.length).fill(rest)
-  const names = instance.over.map((a) => a.name)
+  const names = instance.over.map(axisInText)
   const where = (e: number): string =>
     `${point(names, tried.columns.slice(0, names.length), e)} of ${tried.shape(e)}`
   const holds = cases.map((c) => (c.where ? tried.evaluate(c.where) : null))

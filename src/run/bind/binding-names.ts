@@ -11,6 +11,7 @@ import {
   type CallerTensor,
   callerTensors,
   givenOf,
+  isStructured,
   storedAxis,
 } from './caller-tensors.ts'
 import { isOfFormat, nameInText, tableInText, underOwnNames } from './ready-made-names.ts'
@@ -48,7 +49,11 @@ export function bindingOf(
   if (found) return found
   const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
   const tables = tablesMade(kernel).map((b) => nameInText(kernel, b))
-  const axes = [...allAxesOf(kernel).keys()].filter((a) => !isOfTable(kernel, a))
+  // What is dense has no structure to bring: axes of what the kernel makes for itself are.
+  const all = allAxesOf(kernel)
+  const axes = [...all].flatMap(([a, x]) =>
+    isStored(x) && isStructured(all, a) && !isOfTable(kernel, a) ? [a] : [],
+  )
   const candidates = [...new Set([...names, ...axes, ...tables, ...besides])]
   return fail({
     code: 'bind/unknown-name',

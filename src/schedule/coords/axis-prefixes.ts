@@ -2,7 +2,7 @@
 
 import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Diagnostic } from '../../ast/diagnostic.ts'
-import { isDense } from '../../ir/axis.ts'
+import { axisInText, isDense } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './tensor-split.ts'
@@ -114,4 +114,4 @@ export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split
   hint: `declare ${x.axis} over a root of its own with the same size, iterate that one too, and compare: if (r == ${parent}) { … }`,
 })
 
-const namesOf = (split: Split): string => split.over.map((a) => a.name).join(', ')
+const namesOf = (split: Split): string => split.over.map(axisInText).join(', ')

@@ -51,17 +51,26 @@ export interface LiveFormat {
   readonly inverse: (listed: Expr) => readonly Expr[]
 }
 
-/** @throws SptError `schedule/live-format` */
-export const refuseLive = (text: string, why: string, at: StepSpan, expected?: string): never =>
+const OTHERWISE = 'or bind the tensor in this format: leave out `live`'
+
+/** `wanted`: of a format that is well made but for this. @throws SptError `schedule/live-format` */
+export const refuseLive = (
+  text: string,
+  why: string,
+  at: StepSpan,
+  wanted?: { readonly expected: string; readonly hint?: string },
+): never =>
   fail({
     code: 'schedule/live-format',
     message: `the structure of ${text} cannot be found in each run: ${why}`,
     ...at,
     expected:
-      expected ??
+      wanted?.expected ??
       'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ih * 4 + ii',
-    hint: 'choose a format like panels, sr_bcrs, bsr or csr, or bind the tensor in this format: leave out `live`',
+    hint: `${wanted?.hint ?? 'choose a format like panels, sr_bcrs, bsr or csr'}, ${OTHERWISE}`,
   })
+
+const UNPACKED = 'coordinates of 32 bits each'
 
 /** The tensor's axes that a format is over, and the same as the tensor's text has them. */
 interface OverAxes {
@@ -71,7 +80,9 @@ interface OverAxes {
 
 /** One part. @throws SptError `schedule/live-format` */
 export const liveFormat = (part: FormatInstance, text: string, axes: OverAxes, at: StepSpan): LiveFormat =>
-  new Recognition(part, axes, (why, expected) => refuseLive(text, why, at, expected)).format()
+  new Recognition(part, axes, (why, expected) =>
+    refuseLive(text, why, at, expected === undefined ? undefined : { expected }),
+  ).format()
 
 class Recognition {
   readonly #part: FormatInstance
@@ -138,13 +149,14 @@ class Recognition {
   /** What is not made of marks. */
   #simple(): void {
     const { sorts, queries, claims, measured, axes } = this.#part
-    if (sorts.length > 0) this.#refuse('it sorts coordinates')
+    if (sorts.length > 0) this.#refuse('it sorts coordinates', 'coordinates in their own order')
     const asked = queries.find((q) => q.kind !== 'rank')
-    if (asked) this.#refuse(`its map asks for ${ASKED[asked.kind]}`)
-    if (claims.length > 0) this.#refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`)
-    if (measured.length > 0) this.#refuse(`${measured[0]!.name} is measured`)
+    if (asked) this.#refuse(`its map asks for ${ASKED[asked.kind]}`, 'a map over coordinates and their ranks')
+    if (claims.length > 0) this.#refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`, 'no claims')
+    if (measured.length > 0)
+      this.#refuse(`${measured[0]!.name} is measured`, `a number for ${measured[0]!.name}`)
     const packed = axes.find((a) => hasIndices(a) && a.packed)
-    if (packed) this.#refuse(`the coordinates of ${packed.name} are packed`)
+    if (packed) this.#refuse(`the coordinates of ${packed.name} are packed`, UNPACKED)
   }
 
   /** The axis of listed coordinates, or the list beside the axes. */
@@ -158,7 +170,7 @@ class Recognition {
     if (!first || found.length > 1) return this.#refuse('it has no list of coordinates, or several')
     const { axis } = first
     if (isNonunique(axis) || !axis.ordered) this.#refuse(`${axis.name} is not ordered and unique`)
-    if (axis.packed) this.#refuse(`the coordinates of ${axis.name} are packed`)
+    if (axis.packed) this.#refuse(`the coordinates of ${axis.name} are packed`, UNPACKED)
     return first
   }
 

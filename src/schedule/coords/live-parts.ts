@@ -6,7 +6,7 @@
 
 import { comesToNothing, writtenIn } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { isDense, isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
+import { axisInText, isDense, isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
 import {
   all,
   conjuncts,
@@ -46,12 +46,19 @@ export interface LiveParts {
   readonly open: readonly (readonly Expr[])[]
 }
 
+/** What conditions may ask. */
+const KNOWN = {
+  expected: 'conditions over coordinates, sizes, and where a tensor of the kernel holds anything: held(M)',
+  hint: 'compute a mask M in the kernel and ask held(M)',
+}
+
 /** @throws SptError `schedule/live-format` */
 export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): LiveParts {
   const found = new Map<number, Expr[]>()
   const open: Expr[][] = []
   const list = instance.given.find((g) => g.kind === 'list')
-  if (list) refuseLive(instance.text, `the list ${list.name}, which comes with the data, decides it`, at)
+  if (list)
+    refuseLive(instance.text, `the list ${list.name}, which comes with the data, decides it`, at, KNOWN)
   const visit = (tree: PartTree, path: readonly Expr[]): void => {
     if (tree.kind === 'leaf') {
       found.set(tree.part, [...path])
@@ -87,6 +94,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
       instance.text,
       `a condition asks for ${ASKED[q.kind]}, and nothing is known of what is stored before it is found`,
       at,
+      KNOWN,
     )
   const { over } = instance
   const mask = kernel.buffers.find((b) => b.name === q.set && !b.table && !b.made)
@@ -106,7 +114,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (!isAlike)
     return fail({
       code: 'schedule/live-format',
-      message: `held(${q.set}) of ${instance.text} is asked at the coordinates of ${over.map((a) => a.name).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
+      message: `held(${q.set}) of ${instance.text} is asked at the coordinates of ${over.map(axisInText).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
       ...at,
       expected: 'a mask over dense axes of the same extents',
       hint: `compute a mask of the shape of the tensor from ${q.set} first`,
@@ -173,6 +181,7 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
         r.text,
         `${r.buffer.name} is read at a coordinate that has a name by \`let\`, so that it is not seen whose element that is`,
         hidden.span ? { span: hidden.span } : at,
+        { expected: 'coordinates of iterators', hint: 'write what the `let` stands for' },
       )
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
     const own = new Map(

@@ -71,7 +71,10 @@ export function applyLive(
   const divided = livePartsOf(kernel, instance, at)
   const rooms = checkedRooms(shared, step, instance, at)
   if (carried.size > 0 && divided.parts.some((p) => p.where))
-    refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at)
+    refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at, {
+      expected: 'one part, without a condition',
+      hint: 'leave out `for`',
+    })
   const formats = divided.parts.map((p) => liveFormat(p.instance, text, { over, named: chosen }, at))
   checkChildren(kernel, leaving, text, at)
   const from = Math.max(written, masksFrom(kernel, buffer, divided.masks, at))

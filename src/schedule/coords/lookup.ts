@@ -4,6 +4,7 @@
  * then it is the only part that holds anything but the fill value.
  */
 import { fail } from '../../ast/diagnostic.ts'
+import { axisInText } from '../../ir/axis.ts'
 import {
   all,
   binary,
@@ -187,7 +188,7 @@ export const ASKED: Readonly<Record<Query['kind'], string>> = {
 }
 
 function refuse(l: Lookup, message: string): never {
-  const names = l.split.over.map((a) => a.name).join(', ')
+  const names = l.split.over.map(axisInText).join(', ')
   return fail({
     code: 'schedule/format-lookup',
     message,

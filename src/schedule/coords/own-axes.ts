@@ -5,7 +5,7 @@
  * Those that others use are copied for the tensor and for the iterators at whose coordinates it is read or written; everything
  * else keeps the old ones, and iterators over the copies give it their coordinates.
  */
-import { isDense, mapAxis, type StoredAxis } from '../../ir/axis.ts'
+import { axisInText, isDense, mapAxis, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
@@ -32,7 +32,10 @@ export function withOwnAxes(
   )
   if (copies.size === 0) return { kernel, over }
   const now = (name: string): string => copies.get(name) ?? name
-  const own = over.map((a) => mapAxis(a, now, (e) => e))
+  const own = over.map((a) => {
+    const mine = mapAxis(a, now, (e) => e)
+    return mine.name === a.name ? mine : { ...mine, copyOf: axisInText(a) }
+  })
   const names = new Set(own.map((a) => a.name))
   const ofOver = new Set(over.map((a) => a.name))
   return {

@@ -3,12 +3,12 @@ import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { isInjective } from '../../formats/proof/proved.ts'
-import { repeats, type StoredAxis } from '../../ir/axis.ts'
+import { axisInText, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 
 export interface Claimed {
   /** Of the tensor's axes. */
-  readonly axes: readonly Pick<StoredAxis, 'name'>[]
+  readonly axes: readonly Pick<StoredAxis, 'name' | 'copyOf'>[]
   readonly shape: readonly number[]
   /** Of each part one array of coordinates for each axis. */
   readonly parts: readonly {
@@ -69,7 +69,7 @@ export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Clai
     if (!same) continue
     const [a, b] = [partOf(s - 1), partOf(s)]
     if (a === b && apart) continue
-    const coordinate = `(${axes.map((x) => x.name).join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`
+    const coordinate = `(${axes.map(axisInText).join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`
     if (a === b)
       fail({
         code: 'bind/duplicate',
