@@ -8,11 +8,14 @@
  * condition that shares a variable with one of them, with how long what they read is or an array that says where they read,
  * and inside the branch of a `select`; where an array says where they read, inside every condition on how many elements
  * there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`); at a constant place, inside every condition
- * at all, unless the array is known to be that long. A division by what may be 0 stays there like an access, and where what
- * the divisor reads is read: C does not define it, and compilers take it for proof that the divisor is not 0. What both
- * branches of a condition compute that all threads of a block agree on stands before it: no branch keeps it in range.
+ * at all, unless the array is known to be that long. A condition on a loop's variable, or on where in the launch a thread is,
+ * has in common with a load what these range over, too: they come that far only where arrays are long enough. A division by
+ * what may be 0 stays there like an access, and where what the divisor reads is read: C does not define it, and compilers
+ * take it for proof that the divisor is not 0. What both branches of a condition compute that all threads of a block agree on
+ * stands before it: no branch keeps it in range.
  */
 
+import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { isAgreed } from '../ir/agreed-conditions.ts'
@@ -75,8 +78,9 @@ export function eliminateCommonSubexpressions(
   body: Body,
   names: Names,
   buffers: readonly Buffer[] = [],
+  launch: HardwareExtents = new Map(),
 ): Body {
-  return new Hoister(body, names, buffers).run(body)
+  return new Hoister(body, names, new ProtectedAccesses(body, buffers, launch)).run(body)
 }
 
 class Hoister {
@@ -90,8 +94,8 @@ class Hoister {
   readonly #movable = new WeakMap<Expr, boolean>()
   readonly #costs = new WeakMap<Expr, number>()
 
-  constructor(body: Body, names: Names, buffers: readonly Buffer[]) {
-    this.#accesses = new ProtectedAccesses(body, buffers)
+  constructor(body: Body, names: Names, accesses: ProtectedAccesses) {
+    this.#accesses = accesses
     this.#mutable = new Set([...writesOf(body), ...allocatedIn(body)])
     this.#names = names
   }

@@ -134,7 +134,7 @@ export const LAUNCH_PASSES: readonly LaunchPass[] = [
       return lowerDivisions(shared, k, extents)
     },
   },
-  { name: 'hoist', run: (b, c) => eliminateCommonSubexpressions(b, c.names, c.kernel.buffers) },
+  { name: 'hoist', run: (b, c) => eliminateCommonSubexpressions(b, c.names, c.kernel.buffers, c.extents) },
   {
     name: 'promote',
     run: (b, c) => (c.options.promote ? promote(b, flatBuffers(c.kernel.buffers), c.names) : b),

@@ -2,6 +2,7 @@
  * Speculation safety of loads and divisions. Which conditions keep an access in range, or a divisor from being 0: what may
  * stand ahead of a condition is decided by what the two have in common (`common-subexpressions.ts` says the rule).
  */
+import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import type { Expr, Load, Search } from '../ir/expr.ts'
 import { buffersRead, children, dividesByAny, freeVars, isLazy } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
@@ -54,17 +55,21 @@ export class ProtectedAccesses {
   readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
   /** What the value of a name depends on: a condition that has a name protects the same accesses. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
+  /** What decides how far a loop's variable or an axis of the launch goes. */
+  readonly #ranges = new Map<string, ReadonlySet<string>>()
 
-  constructor(body: Body, buffers: readonly Buffer[]) {
+  constructor(body: Body, buffers: readonly Buffer[], launch: HardwareExtents) {
     this.#buffers = lengthsOf(buffers)
+    for (const [axis, extent] of launch) this.#ranges.set(axis, this.#says(extent))
     walkStmts(body, (s) => {
       if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
+      if (s.kind === 'for') this.#ranges.set(s.var, this.#says(s.extent))
     })
   }
 
   /** What an access mentions that a condition may keep in range. */
   protects(cond: Expr): ReadonlySet<string> {
-    const vars = this.#dependsOn(cond)
+    const vars = this.#says(cond)
     const counts = [...vars].some((v) => this.#buffers.counts.has(v))
     return new Set([...vars, AT_CONSTANTS, ...(counts ? [FROM_ARRAYS] : [])])
   }
@@ -107,6 +112,12 @@ export class ProtectedAccesses {
       this.#divisorVars.set(e, known)
     }
     return known
+  }
+
+  /** What an expression depends on, and what the ranges of that do: of `j` below `ceildiv(n, 8)`, `0 < j` says `8 < n`. */
+  #says(e: Expr): ReadonlySet<string> {
+    const vars = this.#dependsOn(e)
+    return new Set([...vars, ...[...vars].flatMap((v) => [...(this.#ranges.get(v) ?? [])])])
   }
 
   /** The variables of an expression and those behind the names in it; what all of it reads, as `x[]`. */

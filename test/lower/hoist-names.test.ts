@@ -1,7 +1,7 @@
 /** A condition that has a name protects the same accesses as one that is written out. */
 import { expect, test } from 'vitest'
 import { Names } from '../../src/ir/bound-names.ts'
-import { add, type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
+import { add, builtin, type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { barrier, store, when } from '../../src/ir/statement-builders.ts'
@@ -73,6 +73,29 @@ test('a constant place stays in every condition, unless the array is that long',
   expect(read(variable('p'))).toMatch(/if 0 < n\n.*x\[2\]/)
   expect(read(int(2))).toMatch(/if 0 < n\n.*x\[2\]/)
   expect(read(int(3))).toMatch(/let x_at = x\[2\]\nfor j/)
+})
+
+test('a condition on where a loop or a launch is protects what is as long as that goes', () => {
+  const read = (where: Expr, length: Expr): string => {
+    const stores = [store('y', [variable('j')], load('x', [add(i, int(1))], 'f32'))]
+    const row = loop('r', n, [loop('j', 'm', [when(lt(int(0), where), stores)], { nest: 'go' })], {
+      nest: 'go',
+    })
+    const buffers = [buffer('x', [length], 'in'), buffer('y', ['m'], 'out')]
+    const launch = new Map([['block.x', n] as const])
+    return printBody(
+      eliminateCommonSubexpressions(
+        [row],
+        new Names(['i', 'j', 'm', 'n', 'p', 'r', 'x', 'y']),
+        buffers,
+        launch,
+      ),
+    )
+  }
+  for (const where of [variable('r'), builtin('block.x')]) {
+    expect(read(where, n)).toMatch(/if 0 < .*\n.*x\[/)
+    expect(read(where, variable('p'))).toMatch(/let x_at = x\[.*\nfor r/)
+  }
 })
 
 test('what both branches read is read before them, where all threads agree on which they take', () => {
