@@ -205,6 +205,17 @@ describe('what is refused, and the data that say why', () => {
     )
   })
 
+  test('0 times the least of what may be nothing', () => {
+    const body = `iterate low [i, p] as SR { if (Q[i, p] > 0) { z[i] min= Q[i, p] } }
+      iterate t [i] as S { w[i] = 2 * q[i] }
+      iterate o [i, j] as SS { O[i, j] = min(w[i] * z[i], 7) * r[i] }`
+    const more = 'buffer q: f32[i] in buffer w: f32[i] local'
+    expect(refusal(() => kernel(body, more).mask('t', 'r')).message).toBe(
+      't computes w where r is at its fill, and o may make an infinite number of 0, which it would be there',
+    )
+    expect(kernel(body.replace(' * z[i]', ''), more).mask('t', 'r').trace).toEqual(['mask t by r'])
+  })
+
   test.each([
     ['mask scores by M', 'schedule/unknown-nest'],
     ['mask score by N', 'schedule/unknown-buffer'],

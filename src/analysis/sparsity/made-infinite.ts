@@ -21,13 +21,15 @@ const FINITE: ReadonlySet<MathFn> = new Set([
 
 /**
  * With `now` in place of some accesses, which were finite: sums and products of finite numbers stay so, as everywhere where zeros
- * are skipped; what is divided by it, or a function of it, need not.
+ * are skipped; what is divided by it, or a function of it, need not, nor is 0 times what `mayBeInfinite` is 0.
  */
-export function madeInfinite(e: Expr, now: KnownAt): boolean {
+export function madeInfinite(e: Expr, now: KnownAt, mayBeInfinite: (factor: Expr) => boolean): boolean {
   const isOf = (x: Expr): boolean => x.kind === 'load' && now(x) !== undefined
   const go = (x: Expr): boolean => {
     if (!someExpr(x, isOf)) return false
-    const there = absorb(x, now, [])
+    const factors: Expr[] = []
+    const there = absorb(x, now, factors)
+    if (factors.some(mayBeInfinite)) return true
     if (there.kind === 'const') return !Number.isFinite(there.value)
     if (isOf(x)) return true
     if (x.kind === 'select' && someExpr(x.cond, isOf))

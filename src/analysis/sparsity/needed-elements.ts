@@ -104,6 +104,13 @@ export class NeededElements {
     return comesToNothing(w, known) || w.targets.every((t) => this.isLeft(t, at))
   }
 
+  /** Of nothing, least and most are infinite. */
+  readonly #mayBeInfinite = (e: Expr): boolean =>
+    someExpr(
+      e,
+      (x) => x.kind === 'load' && (this.#states.get(x.buffer) ?? []).some(({ start }) => isInfinite(start)),
+    )
+
   #needIn({ by, start }: State, l: Load, w: Write): Need | null {
     const at = maskedAt(l, by)
     const known = this.#kept.at(at, w)
@@ -122,11 +129,18 @@ export class NeededElements {
     // What stays there instead must not make a number infinite that is multiplied by 0 later.
     const now = start === null ? null : constantOf(start, l)
     const used = reads ? w.values.map((v) => w.conditions.reduce(onlyWhere, v)) : factors
-    if (now && isFloat(now.dtype) && used.some((e) => madeInfinite(e, (x) => (isOf(x) ? now : undefined))))
+    if (
+      now &&
+      isFloat(now.dtype) &&
+      used.some((e) => madeInfinite(e, (x) => (isOf(x) ? now : undefined), this.#mayBeInfinite))
+    )
       return { reason: `${nameOf(w)} may make an infinite number of ${start}, which it would be there`, span }
     return null
   }
 }
+
+const isInfinite = (start: number | null): boolean =>
+  start !== null && Math.abs(start) === Number.POSITIVE_INFINITY
 
 const onlyWhere = (e: Expr, condition: Expr): Expr => select(condition, e, constant(0, e.dtype))
 
