@@ -28,13 +28,13 @@ export interface MicroTile {
   readonly extents: readonly number[]
   /** By the axis of each iterator that is there where the tensor is met, the extent of the dense tile along it. */
   readonly tile: Readonly<Record<string, number>>
-  /** `null`: the kernel does not take the tensor in it, for this reason. */
+  /** `null`: its structure cannot be found in each run, for this reason. */
   readonly format: MicroTileFormat | null
   readonly refusal: string | null
 }
 
 export interface MicroTileFormat {
-  /** For `as`. */
+  /** For `as` and `live`. */
   readonly format: AnyFormat
   /** The same as a program declares it. */
   readonly text: string
@@ -46,7 +46,7 @@ export interface MicroTileFormat {
 interface Tried {
   readonly source: Kernel1
   readonly formats: ReadonlyMap<string, AnyFormat>
-  as(buffer: string, format: AnyFormat): unknown
+  live(buffer: string, format: AnyFormat, options: { readonly inPlace: boolean }): unknown
 }
 
 const USUAL_EXTENT = 32
@@ -103,7 +103,7 @@ function formatFor(
   const name = `${b.name}_along_${b.axes[p]}`
   const text = formatText(name, b.axes, p, extents)
   const format = elaborate(programOf({ name: `${name}.spt`, text })).formats.get(name) as Format
-  const taken = orRefused(() => kernel.as(b.name, format))
+  const taken = orRefused(() => kernel.live(b.name, format, { inPlace: true }))
   if (taken instanceof SptError) return { format: null, refusal: taken.diagnostics[0]!.message }
   return { format: { format, text, known: knownAs(format, extents, kernel.formats) }, refusal: null }
 }

@@ -170,6 +170,13 @@ schedule reach.active { F as held(4) live in place }`
   })
 })
 
+test('a structure is found once', () => {
+  for (const again of ['A as panels(2, 2) live in place', 'A as panels(1, 1) live'])
+    expect(refusal(`A as panels(2, 2) live in place ${again}`, KERNELS.left)).toContain(
+      'schedule/live-tensor: the structure of A is found already, by a step before',
+    )
+})
+
 test('a capacity is over sizes and parameters', () => {
   expect(refusal('A as panels(2, 2) live in place capacity m / z')).toContain(
     'check/unknown-name, without help: there is no z here',

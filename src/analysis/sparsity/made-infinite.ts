@@ -1,6 +1,6 @@
 /** Whether arithmetic may come to no finite number where it did, because one operand has another finite value. */
 import { isFloat } from '../../ir/dtype.ts'
-import type { Expr } from '../../ir/expr.ts'
+import { type Expr, isZero } from '../../ir/expr.ts'
 import { children, someExpr } from '../../ir/expr-tree.ts'
 import type { MathFn } from '../../ir/math.ts'
 import { absorb, type KnownAt } from '../fill-folding.ts'
@@ -34,7 +34,9 @@ export function madeInfinite(e: Expr, now: KnownAt, mayBeInfinite: (factor: Expr
     if (isOf(x)) return true
     if (x.kind === 'select' && someExpr(x.cond, isOf))
       return [x.then, x.else].some((y) => someExpr(y, isRisky) || go(y))
-    if (isRisky(x) && !(x.kind === 'binary' && !someExpr(x.b, isOf))) return true
+    // What was divided by 0 was infinite; 0 / 0 is no number.
+    const isOver = x.kind === 'binary' && !someExpr(x.b, isOf) && !isZero(absorb(x.a, now, []))
+    if (isRisky(x) && !isOver) return true
     return children(x).some(go)
   }
   return go(e)

@@ -146,16 +146,27 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
 }
 
 /** That somebody who reads the tensor goes over what is found. @throws SptError `schedule/live-tensor` */
-export function checkVisited(b: Buffer1, body: Body1, axes: ReadonlySet<string>, at: StepSpan): void {
+export function checkVisited(
+  { found = [] }: Kernel1,
+  b: Buffer1,
+  body: Body1,
+  axes: ReadonlySet<string>,
+  at: StepSpan,
+): void {
   const reader = body.find((s) => readsIn([s]).some((l) => l.buffer === b.name))
   const goes = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
   if (!reader || someStmt1(body, goes)) return
+  const isAgain = found.some((f) => f.tensor === b.name)
   fail({
     code: 'schedule/live-tensor',
-    message: `no iteration goes over what would be found in ${b.name}: the loops of ${nameOf(reader)} are not those of its axes alone`,
+    message: isAgain
+      ? `the structure of ${b.name} is found already, by a step before, and all that read it go over that`
+      : `no iteration goes over what would be found in ${b.name}: the loops of ${nameOf(reader)} are not those of its axes alone`,
     ...at,
     expected: `an iteration that reads ${b.name} with loops over its axes, by which no sparse axis is entered`,
-    hint: 'find the structure before steps that store other tensors in formats, or leave out `live`: conditions on what it holds are asked as before',
+    hint: isAgain
+      ? 'leave out one of the steps'
+      : 'find the structure before steps that store other tensors in formats, or leave out `live`: conditions on what it holds are asked as before',
   })
 }
 

@@ -126,7 +126,7 @@ export function applyLive(
   const body = withoutConditions(readers.body, carried).flatMap((s) =>
     inParts(s, { split, parts, buffer, start }, unused),
   )
-  checkVisited(buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))), at)
+  checkVisited(kernel, buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))), at)
   const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, ...parts.flatMap((p) => p.built.axes)],
