@@ -3,10 +3,11 @@
  * has that bit goes through those that are set alone, from the lowest on, and takes each away from what is left of the word. What is
  * asked otherwise is a branch for each bit, of which nobody knows which way it goes.
  */
+import { writesOf } from '../ir/accesses.ts'
 import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
 import { type Names, namesOf } from '../ir/bound-names.ts'
 import { bool, call, type Expr, int, isZero, load, sub, variable } from '../ir/expr.ts'
-import { mentions, substitute } from '../ir/expr-tree.ts'
+import { mentions, readsAny, substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, forLoop, local, place, store, when, whenAll } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
@@ -28,7 +29,9 @@ export function visitSetBits(
     stmt: (s) => {
       if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.cooperative) return undefined
       const word = wordOf(s)
-      return word && !isShared(s) && !indexes(s, own) ? overSetBits(s, word, names) : undefined
+      return word && !readsAny(word, writesOf(s.body)) && !isShared(s) && !indexes(s, own)
+        ? overSetBits(s, word, names)
+        : undefined
     },
   })
   return body === kernel.body ? kernel : { ...kernel, body }

@@ -35,7 +35,7 @@ test.each([
   ['H as bsr(2) where (i < 4) + csr live'],
   ['H as bsr(2) where (i < 4) + csr live in place capacity 3'],
   ['H as panels(2, 2) where (i < 4) + panels(4, 1) live in place'],
-  ['B as csr H as csr live in place'],
+  ['H as csr live in place'],
   ['B as csr where (i < 4) + bsr(2)'],
 ])('of %s', async (steps) => {
   const made = (await kernel(`schedule product.s { ${steps} }`)).schedule('s')

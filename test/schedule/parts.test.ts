@@ -352,7 +352,6 @@ describe('what names of parts mean', () => {
   test('what there is not is refused', () => {
     expect(refusal('each part of A as p { unroll p.io }')).toBe('schedule/no-parts')
     expect(refusal('merge parts of A')).toBe('schedule/no-parts')
-    expect(refusal('B as csr live\neach part of B as p { unroll p.io }')).toBe('schedule/ambiguous-loop')
     expect(refusal('A as hyb(1, 1)\neach part of A as p { split p.io by p.height }')).toBe(
       'schedule/no-constant',
     )
