@@ -41,10 +41,11 @@ export interface StageCheck {
 
 /** @throws InternalError the first stage that differs from what the reference computes, or breaks an invariant */
 export function checkStages(c: Compilation): StageCheck {
-  const ran: string[] = []
+  const ran = new Set<string>()
   const skipped = new Map<string, string[]>()
   const skip = (what: string, why: string): void => {
-    skipped.set(why, [...new Set([...(skipped.get(why) ?? []), what])])
+    const known = skipped.get(why) ?? []
+    if (!known.includes(what)) skipped.set(why, [...known, what])
   }
   const plans = new Map<string, Plan>()
   for (const [way, options] of WAYS) {
@@ -55,7 +56,7 @@ export function checkStages(c: Compilation): StageCheck {
   const data = smallData(c)
   if (data instanceof SptError) {
     for (const what of ['loops', ...plans.keys()]) skip(what, messageOf(data))
-    return { ran, skipped }
+    return { ran: [], skipped }
   }
   const { bound, expected } = data
   // Results lack what a schedule has no room for.
@@ -68,7 +69,7 @@ export function checkStages(c: Compilation): StageCheck {
         const problem = problemOf(name, outputIn(memory, bound, name), want)
         if (problem) throw new InternalError(problem)
       }
-      ran.push(what)
+      ran.add(what)
     })
   for (const order of ['forward', 'backward'] as const)
     compare('loops', `${titleOf(2, c.place)}, run ${order} on small data`, () =>
@@ -77,7 +78,7 @@ export function checkStages(c: Compilation): StageCheck {
   for (const [way, plan] of plans)
     if (callsInstructions(plan)) skip(way, 'instructions run on devices alone')
     else compare(way, `${titleOf(3, c.place)} for ${way}, run on small data`, () => runLaunches(plan, bound))
-  return { ran: [...new Set(ran)], skipped }
+  return { ran: [...ran], skipped }
 }
 
 const messageOf = (e: SptError): string => e.diagnostics[0]!.message

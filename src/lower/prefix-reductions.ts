@@ -46,16 +46,17 @@ const inOrder = (l: For): boolean =>
 
 function continued(loop: For, names: Names): Stmt {
   if (!inOrder(loop)) return loop
+  const prefixes = loop.body.map((s, k) => {
+    const next = loop.body[k + 1]
+    return next && prefixOf(loop, s, next)
+  })
   const before: Stmt[] = []
   const body = loop.body.flatMap((s, k): Body => {
-    const next = loop.body[k + 1]
-    const prefix = next && prefixOf(loop, s, next)
-    if (prefix) {
-      const { steps, result } = inRegister(loop, prefix, names)
-      before.push(...steps.before)
-      return [...steps.inside, result]
-    }
-    return k > 0 && prefixOf(loop, loop.body[k - 1]!, s) ? [] : [s]
+    const prefix = prefixes[k]
+    if (!prefix) return prefixes[k - 1] ? [] : [s]
+    const register = inRegister(loop, prefix, names)
+    before.push(...register.before)
+    return register.inside
   })
   return before.length > 0 ? when(bool(true), [...before, stmt({ ...loop, body })]) : loop
 }
@@ -87,6 +88,7 @@ function lengthsOf(loop: For, inner: For, reduce: Reduce): Prefix | undefined {
   return moves(first) || reduce.values.some(moves) ? undefined : { inner, reduce, first, more: each }
 }
 
+/** What keeps it from one iteration to the next: before the loop, and in place of the element and its loop. */
 function inRegister(loop: For, { inner, reduce, first, more }: Prefix, names: Names) {
   const [target] = reduce.targets
   const { buffer, dtype, index } = target!
@@ -113,15 +115,13 @@ function inRegister(loop: For, { inner, reduce, first, more }: Prefix, names: Na
   const at = variable(loop.var)
   const isFirst = first.kind === 'const' && first.value === 0
   return {
-    steps: {
-      before: [alloc(register), store(register.name, [int(0)], startOf(reduce.reducer.identity[0]!, dtype))],
-      inside: [
-        ...(isFirst ? [] : [when(binary('eq', at, int(0)), [over(first, int(0))])]),
-        ...(more > 0
-          ? [when(lt(int(0), at), [over(int(more), add(first, mul(sub(at, int(1)), int(more))))])]
-          : []),
-      ],
-    },
-    result: store(buffer, index, all),
+    before: [alloc(register), store(register.name, [int(0)], startOf(reduce.reducer.identity[0]!, dtype))],
+    inside: [
+      ...(isFirst ? [] : [when(binary('eq', at, int(0)), [over(first, int(0))])]),
+      ...(more > 0
+        ? [when(lt(int(0), at), [over(int(more), add(first, mul(sub(at, int(1)), int(more))))])]
+        : []),
+      store(buffer, index, all),
+    ],
   }
 }

@@ -62,7 +62,7 @@ function overflowOf(
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
   let most = 0
-  for (const n of Array.from(counts)) most = Math.max(most, Number(n))
+  for (let k = 0; k < counts.length; k++) most = Math.max(most, Number(counts[k]))
   const positions = Math.ceil(most / width)
   const room = Number(evaluate(capacity, sizes))
   if (positions <= room) return undefined

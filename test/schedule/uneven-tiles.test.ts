@@ -34,6 +34,17 @@ function agree(c: Compilation, inputs: Inputs, text: string): void {
 
 const factor = fc.integer({ min: 1, max: 5 })
 
+const PRODUCT = `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis x = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[x, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}`
+
 test('what tiles make is consumed at their ends', () => {
   fc.assert(
     fc.property(
@@ -115,16 +126,7 @@ schedule k.s {
 
 test.each([1, 2, 3])('a list of %i coordinates names the loops of its copies', (g) => {
   const text = `${standard('bsr_groups_by_length')}
-kernel k(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis x = dense_fixed(n)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer B: f32[x, f] in
-  buffer C: f32[i, f] out
-  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
-}
+${PRODUCT}
 schedule k.s {
   A as bsr_groups_by_length(2, ${g})
   split f by 4 -> (fo, fi)
@@ -146,16 +148,7 @@ schedule k.s {
 test('a loop of one iteration is fused with others where a guard speaks of it', () => {
   for (const b of [1, 2, 3]) {
     const text = `${standard('bsr')}
-kernel k(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis x = dense_fixed(n)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer B: f32[x, f] in
-  buffer C: f32[i, f] out
-  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
-}
+${PRODUCT}
 schedule k.s {
   A as bsr(${b})
   split ji by 4 -> (jc, jr)
