@@ -9,8 +9,9 @@ import { compileBounded, isExact } from './bounded.ts'
 import type { Thunk } from './cells.ts'
 import { type Cell, type Context, innermost, type Open, type Scope, withCell, withOpen } from './cells.ts'
 import { last, through } from './error.ts'
+import { stored } from './reference-buffers.ts'
 import { compileTarget } from './targets.ts'
-import { compileReduce, set, stored } from './updates.ts'
+import { compileReduce, set } from './updates.ts'
 
 type Run = () => void
 

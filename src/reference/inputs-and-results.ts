@@ -20,7 +20,8 @@ export interface RefInputs {
   /** Sizes and scalar parameters by name. */
   readonly params: Readonly<Record<string, number>>
   /**
-   * `in` and `inout` buffers by name; an `inout` that is missing starts at its fill value. After a format with
+   * `in` and `inout` buffers by name; an `inout` that is missing starts at its fill value. Values may be wider than the
+   * buffer's type: they are rounded to it, duplicates as one sum. After a format with
    * several parts, queries or tables: each part and each table, over its own axes.
    */
   readonly buffers: Readonly<Record<string, RefTensor>>

@@ -28,7 +28,7 @@ import {
   type RefInputs,
   structuresOf,
 } from './inputs-and-results.ts'
-import { allocate, at, place, type Tensor } from './reference-buffers.ts'
+import { allocate, at, place, stored, type Tensor } from './reference-buffers.ts'
 import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformatted-tensors.ts'
 import { type Asked, isApart, type Sample, sampledInputs, sampleOf } from './sample.ts'
 
@@ -130,7 +130,7 @@ export function bind(kernel: Kernel1, all: RefInputs, asked: Asked | null): Boun
       place(t, s, g.values, (axis) => nodes.get(axis)!.get(s)!)
     } else {
       // Not `from` with a function: thirty times as long.
-      const toType = wrap(g.buffer.dtype)
+      const toType = stored(g.buffer.dtype)
       for (let e = 0; e < t.data.length; e++) t.data[e] = toType(g.values![e]!)
     }
   }

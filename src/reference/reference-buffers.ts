@@ -1,7 +1,7 @@
 /** Buffers of the reference: one float64 an element, addressed by one leaf node for each tree. */
 import { countText } from '../ast/count-text.ts'
 import { fail, invariant, type Span } from '../ast/diagnostic.ts'
-import { isFloat } from '../ir/dtype.ts'
+import { type Dtype, isFloat } from '../ir/dtype.ts'
 import { wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
@@ -60,7 +60,10 @@ export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor
 
 export const at = (span: Span | undefined): { span?: Span } => (span ? { span } : {})
 
-/** Puts the values of a source that was placed; equal coordinates add up. */
+/** A value as an element of the type: floats round to nearest, integers wrap. */
+export const stored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
+
+/** Puts the values of a source that was placed; equal coordinates add up, before the sum takes the buffer's type. */
 export function place(
   t: Tensor,
   s: Source,
@@ -68,14 +71,14 @@ export function place(
   nodesOf: (axis: string) => Float64Array,
 ): void {
   const columns = t.leaves.map((l) => nodesOf(l.axis.name))
-  const toType = wrap(t.buffer.dtype)
+  const toType = stored(t.buffer.dtype)
   const size = t.data.length
   const written = new Uint8Array(size)
   for (let e = 0; e < s.length; e++) {
     let a = 0
     for (let k = 0; k < columns.length; k++) a = a * t.leaves[k]!.count + columns[k]![e]!
     const v = values ? values[e]! : 1
-    t.data[a] = toType(written[a] ? t.data[a]! + v : v)
+    t.data[a] = written[a] ? t.data[a]! + v : v
     if (written[a] && isFloat(t.buffer.dtype)) {
       // Duplicates are added in the type of the values, in any order.
       t.bounds ??= { error: new Float64Array(size), sums: null }
@@ -83,6 +86,7 @@ export function place(
     }
     written[a] = 1
   }
+  for (let a = 0; a < size; a++) if (written[a]) t.data[a] = toType(t.data[a]!)
 }
 
 /** Coordinates of every leaf on its chain: column k is dimension k of the chain. */

@@ -3,7 +3,6 @@ import { invariant } from '../ast/diagnostic.ts'
 import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { arithmetic, wrap } from '../ir/numeric.ts'
-import { rounding } from '../ir/rounding.ts'
 import type { Reduce1 } from '../ir/stage1.ts'
 import { compileBounded } from './bounded.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
@@ -14,9 +13,6 @@ import { compileTarget, type Target } from './targets.ts'
 type Run = () => void
 
 const NOTHING: Scope = { cells: new Map(), open: [] }
-
-/** A value as an element of the type. */
-export const stored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
 
 /** The element has one value from here on. */
 export function set(b: Bounds, a: number, v: number, error: number): void {

@@ -24,7 +24,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   const buffers = byName<RefTensor>()
   const structure = byName<RefStructure[]>()
   const axes = allAxesOf(kernel)
-  for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
+  for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype)
   const add = (axis: string, s: RefStructure): void => {
     structure[axis] = [...(structure[axis] ?? []), s]
   }
@@ -34,7 +34,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
     const over = buffer?.axes ?? s.axes
     const duplicates = keepsApart(over.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
-      const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
+      const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype) : null
       buffers[s.name] = { coords: [...s.columns], values, duplicates }
     } else {
       const axis = buffer ? leafOf(kernel, s.axes) : s.name
@@ -78,14 +78,10 @@ const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined =>
   return over.findLast((a) => isStructured(axes, a))
 }
 
-/** Values as float64, rounded to the type they are stored in. */
-function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string): ArrayLike<number> {
+/** Values as numbers, as they were given: the reference rounds them to the types of their buffers. */
+function numbers(values: ValueArray, dtype: Dtype): ArrayLike<number> {
   const read = decoder(dtype)
-  const target = kernel.buffers.find((b) => b.name === name)?.dtype
-  const wide = read
-    ? new Float64Array(values.length).map((_, e) => read((values as ArrayLike<number>)[e]!))
-    : values
-  return target === 'f32' && dtype === 'f64' ? new Float32Array(wide as ArrayLike<number>) : wide
+  return read ? new Float64Array(values.length).map((_, e) => read(values[e]!)) : values
 }
 
 /** The first of some options with which the reference computes no more than they say; `null`: none. Data, so that a thread can. */
