@@ -95,6 +95,39 @@ test('statements are made by constructors', () => {
   expect(found).toEqual([])
 })
 
+test('files are written by one function', () => {
+  const writes =
+    /^(?:appendFile|copyFile|cp|createWriteStream|link|open|rename|symlink|truncate|write|writeFile|writev)(?:Sync)?$/
+  // `cache/replace-file.ts` is that function. Others have a reason of their own to name a call that can write:
+  const allowed: Readonly<Record<string, readonly string[]>> = {
+    // reading,
+    'src/io/node-files.ts': ['open'],
+    'src/io/program-text.ts': ['open'],
+    // a last message on standard error,
+    'src/cli/io.ts': ['writeSync'],
+    // folders that appear whole,
+    'src/cli/prune/folder.ts': ['renameSync'],
+    'src/runtime/swiftshader.ts': ['renameSync', 'writeFileSync'],
+    // locks, which are not outputs.
+    'src/search/measuring/device-lock.ts': ['link', 'rename', 'writeFile'],
+  }
+  const found = files('src')
+    .filter((f) => f.endsWith('.ts') && f !== 'src/cache/replace-file.ts')
+    .flatMap((f) =>
+      [
+        ...readFileSync(f, 'utf8').matchAll(
+          /import (?:\{([^}]*)\}|\* as \w+|\w+) from '(?:node:)?fs(?:\/promises)?'/g,
+        ),
+      ].flatMap(([whole, names]) =>
+        (names?.split(',') ?? [whole])
+          .map((n) => n.trim().replace(/ as .*/, ''))
+          .filter((n) => n === whole || (writes.test(n) && !allowed[f]?.includes(n)))
+          .map((n) => `${f}: ${n}`),
+      ),
+    )
+  expect(found).toEqual([])
+})
+
 test('who does not ask for the verifiers does not load them', () => {
   const loaded = new Set<string>()
   const visit = (file: string): void => {

@@ -1,16 +1,15 @@
 /** What was asked for, checked before a device is opened: a run takes minutes, and a mistake in it none. */
 import { existsSync, readdirSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
 import { fail, SptError } from '../../src/ast/diagnostic.ts'
+import { checkReplaceable } from '../../src/cache/replace-file.ts'
 import { guarded } from '../../src/io/node-files.ts'
 import { packageFile } from '../support.ts'
 import { ANY, type Candidate, fieldsFor, fileOf, parseCandidate, programOf } from './candidates.ts'
 
 /** Whether figures can be written there; what lies there stays until there are some. @throws SptError `io/…` */
-export async function checkWritable(path: string): Promise<void> {
-  await guarded(path, 'write', async () => (await open(path, 'a')).close())
-}
+export const checkWritable = (path: string): Promise<void> =>
+  guarded(path, 'write', () => checkReplaceable(path))
 
 /**
  * Schedules that were asked for: their form, file, kernel, name and number of arguments, and that one of `suites` times

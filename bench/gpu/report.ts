@@ -1,5 +1,4 @@
 /** Tables of cases, and everything as JSON after each of them. */
-import { writeFileSync } from 'node:fs'
 import { machine, table } from '../support.ts'
 import { best, type Case, type Entry, type Ratios, ratios, standardOf } from './case.ts'
 import type { Preparation } from './preparation.ts'
@@ -173,13 +172,12 @@ const bytes = (e: Entry): string => {
   return typeof b === 'number' ? (b / 1e6).toFixed(1) : '-'
 }
 
-/** Writes all that is known so far, so that a run that is cut off leaves its figures. */
-export function writeProgress(
-  path: string,
+/** All figures so far as JSON: a run that is cut off leaves those of its last case. */
+export function progressText(
   facts: Facts,
   cases: readonly Case[],
   preparations: readonly Preparation[],
-): void {
+): string {
   const suites = [...new Set(cases.map((c) => c.suite))]
   const summaries = suites.map((s) =>
     summarise(
@@ -188,8 +186,5 @@ export function writeProgress(
     ),
   )
   const withRatios = cases.map((c) => ({ ...c, ratios: ratios(c) ?? null }))
-  writeFileSync(
-    path,
-    `${JSON.stringify({ machine: machine(), ...facts, summaries, preparations, cases: withRatios }, null, 1)}\n`,
-  )
+  return `${JSON.stringify({ machine: machine(), ...facts, summaries, preparations, cases: withRatios }, null, 1)}\n`
 }

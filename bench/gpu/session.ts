@@ -1,6 +1,6 @@
 /** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
 import { fail, SptError } from '../../src/ast/diagnostic.ts'
-import { guarded } from '../../src/io/node-files.ts'
+import { writeFile } from '../../src/io/node-files.ts'
 import { devices } from '../../src/node.ts'
 import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
@@ -14,7 +14,7 @@ import { type Csr, type Source, sources } from './matrix.ts'
 import { matricesOf } from './named.ts'
 import { messageOf, OurDevice } from './ours.ts'
 import type { Preparation } from './preparation.ts'
-import { line, writeProgress } from './report.ts'
+import { line, progressText } from './report.ts'
 
 export interface LayersAsked {
   /** Shares of zeros; each suite has its own where none are asked for. */
@@ -201,8 +201,7 @@ export class Session {
     const facts = { chip: this.#chip, libraries: this.libraries }
     const preparations = await this.preparations()
     const { json } = this.options
-    if (json !== undefined)
-      await guarded(json, 'write', async () => writeProgress(json, facts, this.cases, preparations))
+    if (json !== undefined) await writeFile(json, progressText(facts, this.cases, preparations))
   }
 
   async close(): Promise<void> {

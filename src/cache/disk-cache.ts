@@ -2,11 +2,12 @@
  * What is kept on disk between processes, by content. A file that is truncated, altered, of another version or under
  * another key is ignored and rewritten; a cache that cannot be written is no error.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, unlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { replaceFile } from './replace-file.ts'
 
 const MAGIC = 'sparsetile-cache 2\n'
 const HASH_CHARS = 64
@@ -83,16 +84,13 @@ export function openCache(
       }
     },
     async store(key, payload) {
-      const temporary = join(folder, `.${key}.${process.pid}.${randomBytes(6).toString('hex')}`)
       try {
         await makeFolder(folder)
-        await writeFile(temporary, encodeEntry(key, payload), { flag: 'wx' })
-        // Renaming is atomic: another process sees the old file, none, or the whole new one.
-        await rename(temporary, pathOf(key))
+        // Entries carry a digest: after a crash a torn one is ignored.
+        await replaceFile(pathOf(key), [encodeEntry(key, payload)], { sync: false })
         await prune(folder, ending, most)
         return true
       } catch {
-        await unlink(temporary).catch(() => undefined)
         return false
       }
     },

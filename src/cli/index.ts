@@ -1,6 +1,6 @@
 /** `main`: the command without its process. */
 
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { version } from '../io/package.ts'
 import { parseArgs } from './args.ts'
 import { type CommandSpec, longName } from './command.ts'
@@ -98,8 +98,8 @@ async function putFailure(argv: readonly string[], error: unknown, began: number
   if (outputAt(path) !== null) return writeText(io, path, failureJson(error))
   // Figures that were written before it failed stay; a path that cannot be written is the error itself.
   const before = await stat(path).catch(() => null)
-  if (before !== null && (before.mtimeMs >= began || !(await isFigures(path)))) return
-  await writeFile(path, failureJson(error)).catch(() => undefined)
+  if (before?.isFile() && (before.mtimeMs >= began || !(await isFigures(path)))) return
+  await writeText(io, path, failureJson(error)).catch(() => undefined)
 }
 
 /** Whether figures of before may lie there: of a program that could not be read nobody knows what it imports. */

@@ -3,8 +3,7 @@
  * to) is written through that output: opened by its name, each would write over what the other wrote.
  */
 import { type BigIntStats, fstatSync, statSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import { guarded } from '../io/node-files.ts'
+import { writeFile } from '../io/node-files.ts'
 import type { Io } from './io.ts'
 
 export type Output = 'out' | 'err'
@@ -56,6 +55,6 @@ export const reportsAside = (io: Io): Io => ({
 /** Writes all of a text to a file or an output. @throws SptError `io/…` */
 export async function writeText(io: Io, path: string, text: string): Promise<void> {
   const output = outputAt(path)
-  if (output === null) await guarded(path, 'write', () => writeFile(path, text))
+  if (output === null) await writeFile(path, text)
   else io[output](text)
 }

@@ -1,7 +1,8 @@
 /** What a command reads and writes by the paths of its call: nothing is written over what it reads, or twice to one place. */
-import { access, constants, realpath, stat, writeFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import type { Program } from '../ast/linked-program.ts'
+import { checkReplaceable, replaceFile } from '../cache/replace-file.ts'
 import { splitAddress } from '../io/dispatch.ts'
 import { guarded } from '../io/node-files.ts'
 import { placeOf } from '../io/package.ts'
@@ -94,15 +95,10 @@ async function placesOf(
   return all.filter(({ place }) => !place.startsWith('/dev/'))
 }
 
-/** That a file could be written, before the work whose result it is to hold. @throws SptError `io/…` */
+/** That a file can be replaced, before the work whose result it is to hold. @throws SptError `io/…` */
 export const checkWritable = (path: string): Promise<void> =>
   guarded(path, 'write', async () => {
-    if (outputAt(path) !== null) return
-    const there = await stat(path).catch(() => null)
-    if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR', syscall: 'open' })
-    if (!there && !(await stat(dirname(path))).isDirectory())
-      throw Object.assign(new Error('no folder'), { code: 'ENOTDIR', syscall: 'open' })
-    await access(there ? path : dirname(path), constants.W_OK)
+    if (outputAt(path) === null) await checkReplaceable(path)
   })
 
 /** That files could be written into a folder. @throws SptError `io/…` */
@@ -118,7 +114,7 @@ export async function writeNew(pathOf: (n: number) => string, text: string, firs
     const path = pathOf(n)
     const isNew = await guarded(path, 'write', async () => {
       try {
-        await writeFile(path, text, { flag: 'wx' })
+        await replaceFile(path, [new TextEncoder().encode(text)], { isNew: true })
         return true
       } catch (e) {
         if ((e as NodeJS.ErrnoException).code !== 'EEXIST') throw e

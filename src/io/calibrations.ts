@@ -1,10 +1,9 @@
 /** What `spt calibrate` measured of devices: files in the user's cache folder, one for each chip, driver and version. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { rename, rm, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { cacheFolder, cacheKey, makeFolder } from '../cache/disk-cache.ts'
-import { guarded } from './node-files.ts'
+import { guarded, writeFile } from './node-files.ts'
 import { version } from './package.ts'
 
 /** A device as far as what was measured of it holds for it. */
@@ -46,18 +45,9 @@ export function calibrationPath({ kind, name, driver }: Chip, env: Env = process
   return folder === undefined ? undefined : join(folder, `${kind}-${key}.json`)
 }
 
-/** Whole, or not at all. @throws SptError `io/…` */
-export async function writeCalibration(path: string, calibration: object): Promise<void> {
-  const temporary = `${path}.${process.pid}`
-  try {
-    await guarded(path, 'write', async () => {
-      await writeFile(temporary, `${JSON.stringify(calibration)}\n`)
-      await rename(temporary, path)
-    })
-  } finally {
-    await rm(temporary, { force: true })
-  }
-}
+/** @throws SptError `io/…` */
+export const writeCalibration = (path: string, calibration: object): Promise<void> =>
+  writeFile(path, `${JSON.stringify(calibration)}\n`)
 
 /** The folder that it lies in. @throws SptError `io/…` */
 export const makeCalibrationFolder = async (path: string): Promise<void> => {

@@ -4,12 +4,13 @@ import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { PACKAGE } from '../ast/resolve-path.ts'
+import { isTemporary, replaceFile } from '../cache/replace-file.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
 import { fromUrl, placeOf } from './package.ts'
 
 /** What a failed call of the file system means to the user. */
 export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {
-  const { code, message } = error as NodeJS.ErrnoException
+  const { code, message, path: at = path } = error as NodeJS.ErrnoException
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
@@ -39,6 +40,13 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
+      if (isTemporary(at))
+        return {
+          code: 'io/permission',
+          message: `no permission to write a file into '${dirname(path)}'`,
+          expected: 'a folder that you may write to',
+          hint: 'a file is replaced by a new one: write into another folder, and copy the file',
+        }
       return {
         code: 'io/permission',
         message: `no permission to ${action} '${path}'`,
@@ -49,7 +57,13 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
       return {
         code: 'io/no-space',
         message: `no space left to write '${path}'`,
-        hint: 'free some, or write to another disk',
+        hint: 'free some, or write to another disk; a file of that name is as it was',
+      }
+    case 'EBUSY':
+      return {
+        code: `io/${action}`,
+        message: `'${path}' cannot be replaced: it is mounted, or in use`,
+        hint: 'write into another folder, and copy the file',
       }
     default:
       return {
@@ -227,19 +241,10 @@ export async function fileSource(path: string): Promise<ByteSource> {
 }
 
 /**
- * Writes the chunks, one after the other. `name`: what errors call the file. Throws `io/not-found`, `io/is-folder`,
- * `io/permission`, `io/no-space`, `io/write`.
+ * Writes the chunks, one after the other, or a text; a failed write leaves the old file. `name`: what errors call the file.
+ * Throws `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`.
  */
-export function writeFile(path: string, chunks: Chunks, name = path): Promise<void> {
-  return guarded(name, 'write', async () => {
-    const handle = await open(fromUrl(path), 'w')
-    try {
-      for await (const chunk of chunks) {
-        let at = 0
-        while (at < chunk.length) at += (await handle.write(chunk, at, chunk.length - at)).bytesWritten
-      }
-    } finally {
-      await handle.close()
-    }
-  })
+export function writeFile(path: string, content: Chunks | string, name = path): Promise<void> {
+  const chunks = typeof content === 'string' ? [new TextEncoder().encode(content)] : content
+  return guarded(name, 'write', () => replaceFile(fromUrl(path), chunks))
 }

@@ -1,8 +1,7 @@
-import { writeFile } from 'node:fs/promises'
 import { SptError } from '../../ast/diagnostic.ts'
 import { print } from '../../ast/print.ts'
 import { escapedLine } from '../../ast/render.ts'
-import { guarded } from '../../io/node-files.ts'
+import { writeFile } from '../../io/node-files.ts'
 import { readProgramText } from '../../io/program-text.ts'
 import { parse } from '../../schedule/language.ts'
 import type { CommandSpec } from '../command.ts'
@@ -33,7 +32,7 @@ export const fmt: CommandSpec = {
           code = EXIT.failed
           io.out(`${stdin ? '<stdin>' : escapedLine(path)}\n`)
         } else if (stdin) io.out(after)
-        else if (after !== before) await write(path, after)
+        else if (after !== before) await writeFile(path, after)
       } catch (error) {
         if (!(error instanceof SptError)) throw error
         showDiagnostics(error, io)
@@ -52,6 +51,3 @@ function format(name: string, text: string): string {
     throw error
   }
 }
-
-const write = (path: string, text: string): Promise<void> =>
-  guarded(path, 'write', () => writeFile(path, text))

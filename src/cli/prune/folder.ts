@@ -4,6 +4,7 @@ import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { mkdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
+import { onProcessEnd } from '../../cache/replace-file.ts'
 import type { Chunks } from '../../io/byte-source.ts'
 import { guarded, writeFile } from '../../io/node-files.ts'
 import type { PathArgument } from '../command.ts'
@@ -17,9 +18,6 @@ export interface OutFolder {
   /** Files that it may have of an earlier call, which it then has no more. */
   readonly names: readonly string[]
 }
-
-/** Which signals end a process that does nothing about them. */
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
  * The folder before anything is computed: nothing that is read lies in it, and nothing that this command does not write.
@@ -86,15 +84,7 @@ export async function writeFolder(
   const { path, place } = folder
   const made = beside(place)
   const remove = (): void => rmSync(made, { recursive: true, force: true })
-  const ended = (signal: NodeJS.Signals): void => {
-    remove()
-    release()
-    process.kill(process.pid, signal)
-  }
-  const release = (): void => {
-    for (const s of SIGNALS) process.off(s, ended)
-  }
-  for (const s of SIGNALS) process.on(s, ended)
+  const release = onProcessEnd(remove)
   try {
     removeStale(folder)
     await guarded(path, 'write', () => mkdir(made))
