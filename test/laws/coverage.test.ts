@@ -70,11 +70,14 @@ test('default schedules', () => {
 })
 
 test('formats', async () => {
-  const COUNT = LONG ? 100 : 40
   const pool = await poolOf(SEED)
-  const cases = made(COUNT, (choices) => formatCase(choices, pool, 8))
-  expect(cases.length).toBeGreaterThan(0.35 * COUNT)
-  if (!LONG) return
+  const cases = made(40, (choices) => formatCase(choices, pool, 8))
+  expect(cases.length).toBeGreaterThan(0.35 * 40)
+})
+
+test.runIf(LONG)('steps of formats of several parts', async () => {
+  const pool = await poolOf(SEED)
+  const cases = made(100, (choices) => formatCase(choices, pool, 8))
   const seen = tally(cases.map((k) => k.scheduled.accepted))
   expect(['atomic', 'combine', 'each part', 'merge parts'].filter((u) => !seen.has(u))).toEqual([])
 })

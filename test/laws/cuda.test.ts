@@ -30,11 +30,10 @@ const LAWS = [
   ['what is updated in place', (c: readonly number[]) => caseOf(c, 10, inPlace, sharing)],
 ] as const
 
-test.each(LAWS)(
+test.for(LAWS)(
   'cuda agrees with the reference, %s',
-  async (name, make) => {
-    const on = device
-    if (!on) return console.error('cuda: no device, skipped')
+  async ([name, make], { skip }) => {
+    const on = device ?? skip('there is no CUDA device')
     await fc.assert(
       fc.asyncProperty(numbers, async (choices) => {
         const k = make(choices)

@@ -1,8 +1,8 @@
 /**
- * Sources as Node loads them itself, for tests that replace none: Vite takes each module to pieces, for each process
- * again, and every import of another file is then a call. As esbuild writes them, below node_modules/.cache.
+ * Compiles the sources with esbuild into node_modules/.cache, so that Node loads them natively in the test processes.
+ * Vite would transform every module again in each process and turn each access to an import into a call.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { build } from 'esbuild'
 import type { Plugin } from 'vitest/config'
@@ -13,12 +13,16 @@ const FOLDERS = ['src', 'bench', 'grammar']
 
 const asScript = (path: string): string => path.replace(/\.ts$/, '.js')
 
+const modified = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+/** Writes the files that are newer than their copies in the cache. */
 async function writeSources(): Promise<void> {
   const files = FOLDERS.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((f) => /\.(ts|js)$/.test(f) && !f.endsWith('.d.ts'))
       .map((f) => `${folder}/${f}`),
-  )
+  ).filter((f) => modified(join(root, f)) >= modified(join(cache, asScript(f))))
+  if (files.length === 0) return
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: files,
@@ -45,7 +49,6 @@ async function writeSources(): Promise<void> {
   })
   // Runs beside each other see whole files.
   for (const { path, text } of outputFiles) {
-    if (existsSync(path) && readFileSync(path, 'utf8') === text) continue
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(`${path}.${process.pid}`, text)
     renameSync(`${path}.${process.pid}`, path)
