@@ -47,6 +47,7 @@ afterAll(async () => {
 
 test.for(CASES)(
   '%s computes what programs mean, under formats and schedules',
+  { timeout: 120_000 + MINUTES * 61_000 },
   async ([kind, share, types], { skip }) => {
     const device = opened.get(kind) ?? skip(`there is no ${kind} device`)
     let ran = 0
@@ -78,5 +79,4 @@ test.for(CASES)(
     // Most programs are legal; a run that refuses nearly all would test nothing.
     expect(ran).toBeGreaterThan(0.3 * (ran + refused))
   },
-  120_000 + MINUTES * 61_000,
 )

@@ -32,6 +32,7 @@ const LAWS = [
 
 test.for(LAWS)(
   'cuda agrees with the reference, %s',
+  { timeout: 3_600_000 },
   async ([name, make], { skip }) => {
     const on = device ?? skip('there is no CUDA device')
     await fc.assert(
@@ -46,5 +47,4 @@ test.for(LAWS)(
       parameters(50),
     )
   },
-  3_600_000,
 )
