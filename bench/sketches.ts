@@ -16,8 +16,8 @@
  */
 import { parseArgs } from 'node:util'
 import { type Device, devices, type Kernel, load, type RunInputs, SptError, Workspace } from '../src/node.ts'
+import { count } from '../src/search/count.ts'
 import { referenceExtent } from '../src/search/evaluate/reference-extent.ts'
-import { count } from '../src/search/points.ts'
 import { sketches } from '../src/search/sketches.ts'
 import { costModel, predictor } from '../src/search.ts'
 import { byHand } from './sketches/by-hand.ts'
@@ -131,7 +131,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   return {
     kernel: of.kernel,
     data: name,
-    points: points.isExact ? `${points.points}` : `> ${points.points}`,
+    points: points.isExact ? `${points.points}` : `about ${points.points}`,
     tried,
     legal: found.length,
     wrong: trials.wrong,

@@ -12,6 +12,7 @@ export {
   type PriorOptions,
   predictor,
 } from './search/cost-model.ts'
+export { count, type PointCount } from './search/count.ts'
 export { type Decisions, type Make, space } from './search/function-space.ts'
 export {
   type AbsentLibrary,
@@ -27,6 +28,7 @@ export {
   type MeasureRoundsOptions,
   measureRounds,
 } from './search/measuring/measure-rounds.ts'
+export { timingOf } from './search/measuring/median-interval.ts'
 export { prepareReference } from './search/measuring/reference-kernel.ts'
 export type { OutOfRounds, RoundsResult } from './search/measuring/rounds.ts'
 export type { CalibratedKernel, Calibration } from './search/model/calibrated.ts'

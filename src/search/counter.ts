@@ -8,7 +8,7 @@ export const withValue = (point: Point, name: string, value: DecisionValue): Poi
   [name]: value,
 })
 
-export interface PointCount {
+export interface Counted {
   /** Of the points that were found; all, where it is exact. Above 2^53 it is rounded. */
   readonly points: number
   readonly isExact: boolean
@@ -19,7 +19,7 @@ interface Rest {
   /** Once it is looked at. */
   open?: OpenDecision | null
   /** Once all points are found. */
-  count?: PointCount
+  count?: Counted
   readonly children: Map<DecisionValue, Rest>
 }
 
@@ -63,13 +63,13 @@ export class Counter {
     return this.#effort.isSpent || this.#withEqual.isSpent
   }
 
-  *below(node: Rest, partial: Point): Stepwise<PointCount> {
+  *below(node: Rest, partial: Point): Stepwise<Counted> {
     if (node.count) return node.count
     if (this.#isSpent) return { points: 0, isExact: false }
     const open = this.open(node, partial)
     yield
     this.#effort.spend(open)
-    let found: PointCount = { points: open ? 0 : 1, isExact: true }
+    let found: Counted = { points: open ? 0 : 1, isExact: true }
     for (const value of open?.values ?? []) {
       if (this.#isSpent) return { ...found, isExact: false }
       const next = withValue(partial, open!.name, value)

@@ -10,8 +10,13 @@ const MAX_VALUES = 4096
 const TRIED_VALUES = 64
 /** Decisions of a point at most. */
 const MAX_DECISIONS = 1000
+/** Points of a space at most whose steps are applied to find decisions that are taken after `decide` has returned. */
+const MAX_PROBES = 64
 
-/** What the function of a space decides with. Each name is decided once on the way to a point. */
+/**
+ * What the function of a space decides with. Each name is decided once on the way to a point, before the function returns
+ * (`space/late-decision`).
+ */
 export interface Decisions {
   /** One of some numbers, neighbours in the list being alike. */
   number(name: string, values: Iterable<number>): number
@@ -41,16 +46,32 @@ export type Make<K> = (kernel: K) => K
  *       return (k) => k.schedule('rows', lanes, each)
  *     })
  *
- * @throws SptError `api/argument`; its points `space/thrown` where the function throws
+ * @throws SptError `api/argument`; `space/late-decision` where the steps that it returns decide; its points `space/thrown` where
+ * the function throws
  */
 export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make<K>): KernelSpace<K> {
   expectArgument(typeof name === 'string' && name !== '', 'the name of a space', name, 'a text')
   expectArgument(typeof decide === 'function', 'what decides', decide, '(p) => (kernel) => kernel')
+  const probed = new Set<string>()
+  let probes = 0
+  // A value that no point had before may be what leads to a late decision.
+  const probe = (point: Point, make: Make<K>): void => {
+    const values = [...Object.entries(point).map(String), '']
+    if (probes >= MAX_PROBES || values.every((v) => probed.has(v))) return
+    for (const v of values) probed.add(v)
+    probes++
+    try {
+      made(name, point, make, kernel)
+    } catch (e) {
+      // Other errors are those of this point, reported where its kernel is made.
+      if (e instanceof SptError && e.diagnostics[0]!.code === LATE) throw e
+    }
+  }
   return {
     name,
     next(partial) {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
-      return opened(name, decide, partial)
+      return opened(name, decide, partial, probe)
     },
     kernel(point) {
       expectArgument(isRecord(point), 'a point', point, 'values by decision')
@@ -82,6 +103,7 @@ const isLike = (given: unknown, kernel: unknown): boolean =>
   (typeof kernel !== 'object' || Object.getPrototypeOf(given) === Object.getPrototypeOf(kernel))
 
 const THROWN = 'space/thrown'
+const LATE = 'space/late-decision'
 
 /** @throws SptError `space/thrown` for what is no refusal of ours: one point is to blame, and others go on */
 function thrownBy<T>(name: string, point: Point, work: () => T): T {
@@ -114,8 +136,14 @@ class Stop extends Error {
   }
 }
 
-function opened<K>(name: string, decide: (p: Decisions) => Make<K>, partial: Point): OpenDecision | null {
+function opened<K>(
+  name: string,
+  decide: (p: Decisions) => Make<K>,
+  partial: Point,
+  probe: (point: Point, make: Make<K>) => void,
+): OpenDecision | null {
   const way = walk(name, decide, partial)
+  if (way.kind === 'whole') probe(partial, way.make)
   if (way.kind === 'whole' || way.kind === 'thrown') return null
   if (way.kind === 'refused') return { name: 'only', values: [], ordered: false }
   const { open } = way
@@ -136,6 +164,7 @@ function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point):
     const walk = new Walk(name, point)
     const make: unknown = thrownBy(name, point, () => decide(walk))
     expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
+    walk.end()
     return { kind: 'whole', make: make as Make<K>, decided: walk.decided }
   } catch (e) {
     if (e instanceof Stop) return e.way
@@ -158,6 +187,7 @@ class Walk implements Decisions {
   readonly #space: string
   readonly #point: Point
   readonly #decided = new Set<string>()
+  #hasEnded = false
 
   /** Names of what was decided so far. */
   get decided(): ReadonlySet<string> {
@@ -169,7 +199,23 @@ class Walk implements Decisions {
     this.#point = point
   }
 
+  /** The function has returned: all that it decides is decided. */
+  end(): void {
+    this.#hasEnded = true
+  }
+
+  #expectOpen(call: string): void {
+    if (!this.#hasEnded) return
+    fail({
+      code: LATE,
+      message: `the steps of the space ${this.#space} take ${call} after its function has returned`,
+      expected: 'decisions before the function returns: the steps only use their values',
+      hint: "call what `pick` returns before: `const steps = p.pick('f', { … })(); return (k) => steps(k)`",
+    })
+  }
+
   #decide<T extends DecisionValue>(name: string, values: readonly T[], ordered: boolean): T {
+    this.#expectOpen(`the decision ${String(name)}`)
     if (typeof name !== 'string' || name === '')
       expectArgument(false, 'the name of a decision', name, 'a text')
     if (this.#decided.has(name))
@@ -224,6 +270,7 @@ class Walk implements Decisions {
   }
 
   within<K>(name: string, inner: KernelSpace<K>): () => K {
+    this.#expectOpen(`the decisions of ${String(name)}`)
     const prefix = `${name}.`
     let own: Point = {}
     for (let open = inner.next(own); open; open = inner.next(own)) {
@@ -234,6 +281,7 @@ class Walk implements Decisions {
   }
 
   only(holds: boolean): void {
+    this.#expectOpen('the condition `only`')
     expectArgument(typeof holds === 'boolean', 'what only holds', holds, 'true or false')
     if (!holds) throw new Stop({ kind: 'refused' })
   }

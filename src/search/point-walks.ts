@@ -5,7 +5,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
-import { Counter, type PointCount, withValue } from './counter.ts'
+import { type Counted, Counter, withValue } from './counter.ts'
 import { Effort } from './effort.ts'
 import { shuffled } from './shuffled.ts'
 import type { Stepwise } from './stepwise.ts'
@@ -20,6 +20,12 @@ export const COUNTED_VALUES = 20_000
 /** @throws SptError `api/argument` */
 export function checkSpace(space: PointSpace): void {
   expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
+}
+
+/** @throws SptError `api/argument` */
+export function checkLimit(limit: number): void {
+  const holds = limit >= 1 && (Number.isSafeInteger(limit) || limit === Number.POSITIVE_INFINITY)
+  expectArgument(holds, 'the limit', limit, 'an integer from 1 on')
 }
 
 /** Whether two points decide the same alike: as keys of maps and sets. */
@@ -47,7 +53,7 @@ export function* counting(
   space: PointSpace,
   limit: number = COUNTED_VALUES,
   from: Point = {},
-): Stepwise<PointCount> {
+): Stepwise<Counted> {
   const counter = new Counter(space, limit)
   const { points, isExact } = yield* counter.below(counter.node(from), from)
   return { points, isExact }

@@ -1,15 +1,13 @@
 /**
- * Points of spaces: gone through, counted, drawn, changed and checked, for any `PointSpace`. Nothing here takes longer
+ * Points of spaces: gone through, drawn, changed and checked, for any `PointSpace`. Nothing here takes longer
  * than its limit says, however many points there are. `point-walks.ts` does it, in steps.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
-import type { PointCount } from './counter.ts'
 import {
-  COUNTED_VALUES,
   checking,
+  checkLimit,
   checkSpace,
-  counting,
   crossing,
   drawing,
   foundIn,
@@ -21,17 +19,11 @@ import {
 import { atOnce } from './stepwise.ts'
 import type { Point, PointSpace } from './types.ts'
 
-export { type PointCount, withValue } from './counter.ts'
+export { withValue } from './counter.ts'
 export { COUNTED_VALUES, pointKey, type Random } from './point-walks.ts'
 
 /** Points of a space that can be gone through without saying when to end. */
 export const LISTED_POINTS = 100_000
-
-/** @throws SptError `api/argument` */
-function checkLimit(limit: number): void {
-  const holds = limit >= 1 && (Number.isSafeInteger(limit) || limit === Number.POSITIVE_INFINITY)
-  expectArgument(holds, 'the limit', limit, 'an integer from 1 on')
-}
 
 /** Every point, in the order of the values, found as they are asked for. */
 export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
@@ -57,16 +49,6 @@ export function listed(space: PointSpace, limit: number = LISTED_POINTS): readon
     out.push(point)
   }
   return out
-}
-
-/**
- * How many points there are. Where a space says what the rest of it depends on (`rest`), equal rests are counted once.
- * @param limit values of decisions to look at, after which the points found so far are told
- */
-export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: Point = {}): PointCount {
-  checkSpace(space)
-  checkLimit(limit)
-  return atOnce(counting(space, limit, from))
 }
 
 /**

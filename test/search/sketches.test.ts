@@ -2,7 +2,8 @@
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type CompiledKernel, coords, devices, type Kernel, load } from '../../src/node.ts'
-import { COUNTED_VALUES, check, count, points, repaired } from '../../src/search/points.ts'
+import { count } from '../../src/search/count.ts'
+import { COUNTED_VALUES, check, points, repaired } from '../../src/search/points.ts'
 import { sketches, sketchOrigin } from '../../src/search/sketches.ts'
 import type { Point } from '../../src/search/types.ts'
 import { usualSpace } from '../../src/search/usual-space.ts'
@@ -335,7 +336,7 @@ test('a space of many formats is counted no longer than some seconds', async () 
     },
   }
   expect(count(counted).isExact).toBe(false)
-  expect(looks).toBeLessThanOrEqual(COUNTED_VALUES / 40)
+  expect(looks).toBeLessThanOrEqual(COUNTED_VALUES / 20)
 })
 
 test('large blocks are no code by themselves: a guess leaves them as loops', async () => {

@@ -7,9 +7,12 @@ import {
   count,
   type Decisions,
   listed,
+  type Outcome,
+  outline,
   points,
   refusalOf,
   scheduleText,
+  search,
   space,
   survey,
   typescriptText,
@@ -186,5 +189,74 @@ ${names.map((n) => `  unroll f by ${n}`).join('\n')}
   const wide = await large.kernel('product').space('large').on('cpu')
   expect(refusal(() => listed(wide, 1000)).code).toBe('space/too-many-points')
   expect(count(wide)).toEqual({ points: 12 ** 6, isExact: true })
-  expect(count(wide, 3)).toMatchObject({ isExact: false })
+  const bounded = count(wide, 3)
+  expect(bounded).toMatchObject({ points: 12 ** 6, isExact: false })
+  expect(bounded.atLeast).toBeLessThan(12 ** 6)
+})
+
+describe('decisions after the function has returned', () => {
+  type P = Decisions
+  const late: Record<string, (p: P) => (k: K) => K> = {
+    'a picked function': (p) => {
+      const f = p.pick('f', {
+        a: () => {
+          const by = p.number('by', [2, 4])
+          return (k: K) => k.unroll('k', by)
+        },
+        b: () => (k: K) => k,
+      })
+      return (k) => f()(k)
+    },
+    'behind the last value': (p) => {
+      const f = p.pick('f', { a: (k: K) => k, b: (k: K) => (p.flag('g') ? k : k.schedule('tiled', 2, 2)) })
+      return (k) => f(k)
+    },
+    'a condition': (p) => {
+      const n = p.number('n', [1, 2])
+      return (k) => {
+        p.only(n === 1)
+        return k
+      }
+    },
+    'another space': (p) => {
+      p.flag('g')
+      const inner = space('inner', kernel, (q) => {
+        q.flag('h')
+        return (k) => k
+      })
+      return () => p.within('in', inner)()
+    },
+  }
+  for (const [what, decide] of Object.entries(late))
+    test(`${what}: are refused by all that walks through the space`, async () => {
+      const made = (): ReturnType<typeof space<K>> => space('late', kernel, decide)
+      const all: Record<string, () => unknown> = {
+        count: () => count(made()),
+        points: () => [...points(made())],
+        listed: () => listed(made()),
+        survey: () => survey(made()),
+        outline: () => outline(made()),
+      }
+      for (const [name, walk] of Object.entries(all))
+        expect([name, refusal(walk)]).toMatchObject([name, { code: 'space/late-decision' }])
+      const evaluate = async (asked: readonly unknown[]): Promise<Outcome[]> =>
+        asked.map(() => ({ status: 'failed', code: 'x', message: 'not measured' }))
+      for (const strategy of ['exhaustive', 'random', 'surrogate'] as const)
+        await expect(search({ space: made(), strategy, evaluate, trials: 8 })).rejects.toMatchObject({
+          diagnostics: [{ code: 'space/late-decision', hint: expect.stringContaining('p.pick') }],
+        })
+    })
+
+  test('decisions of what `pick` returns, taken before, are ordinary', () => {
+    const early = space('early', kernel, (p) =>
+      p.pick('f', {
+        a: () => {
+          const by = p.number('by', [2, 4])
+          return (k: K) => k.unroll('f', by)
+        },
+        b: () => (k: K) => k,
+      })(),
+    )
+    expect(count(early)).toEqual({ points: 3, isExact: true })
+  })
 })

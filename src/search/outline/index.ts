@@ -1,9 +1,8 @@
 /** What a space decides, as a list: each decision with its values and what it is asked after, and how many points there are. */
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
-import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { COUNTED_VALUES, type Random } from '../points.ts'
 import type { PointSpace } from '../types.ts'
-import { sampledOutline } from './sampled.ts'
+import { sampledOutline, seeded } from './sampled.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
 import { wholeOutline } from './whole.ts'
 
@@ -16,8 +15,6 @@ export interface OutlineOptions {
   readonly random?: Random | undefined
 }
 
-/** Walks down a space that is too large to be gone through. */
-const WALKS = 500
 /** Where nothing says what goes on alike, only what is small can be gone through. */
 const FEW = 2000
 
@@ -30,8 +27,7 @@ export function outline(space: PointSpace, options: OutlineOptions = {}): Outlin
   expectOptions('outline', options, ['limit', 'random'])
   const { limit = space.rest ? COUNTED_VALUES : FEW, random } = options
   expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of decisions: 10000')
-  const generator = new Generator(1)
-  const found = wholeOutline(space, limit) ?? sampledOutline(space, WALKS, random ?? (() => generator.next()))
+  const found = wholeOutline(space, limit) ?? sampledOutline(space, random ?? seeded())
   return { ...found, decisions: found.decisions.map((d) => withoutImplied(d, found.decisions)) }
 }
 

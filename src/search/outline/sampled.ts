@@ -1,4 +1,5 @@
 /** Spaces that are too large to be gone through: what random walks show of them. */
+import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { Effort } from '../effort.ts'
 import { foundIn } from '../point-walks.ts'
 import { COUNTED_VALUES, type Random, withValue } from '../points.ts'
@@ -25,6 +26,8 @@ interface Met {
   readonly depth: number
 }
 
+/** Walks down a space that is too large to be gone through. */
+const WALKS = 500
 /** Walks, whatever they take. */
 const FEWEST = 10
 
@@ -38,19 +41,12 @@ const DOUBT = 1e-6
 
 /**
  * The number of points is the mean product of the numbers of values on the way, which is without bias (Knuth, Mathematics of
- * Computation 29, 1975). Fewer than `count` where conditions are asked about many values.
+ * Computation 29, 1975).
  */
-export function sampledOutline(space: PointSpace, count: number, random: Random): Outline {
-  const walks: Walk[] = []
-  const effort = Effort.ofPlaces(COUNTED_VALUES)
-  while (walks.length < count && !(effort.isSpent && walks.length >= FEWEST)) {
-    const one = walk(space, random)
-    walks.push(one)
-    for (const open of one.asked) effort.spend(open)
-  }
+export function sampledOutline(space: PointSpace, random: Random): Outline {
+  const walks = [...walksDown(space, random)]
   const reach = new Reach(space)
   const met = allMet(walks, (w, name, value) => reach.leads(w, name, value))
-  const products = walks.map(({ asked }) => asked.reduce((n, { values }) => n * values.length, 1))
   return {
     decisions: met.map(
       (one): OutlinedDecision => ({
@@ -62,8 +58,41 @@ export function sampledOutline(space: PointSpace, count: number, random: Random)
         after: met.flatMap((before) => restriction(before, one)),
       }),
     ),
-    points: products.reduce((a, b) => a + b, 0) / walks.length,
+    points: meanProduct(walks),
     isExact: false,
+  }
+}
+
+/** The same number of points, by the walks alone. */
+export const estimatedPoints = (space: PointSpace, random: () => number = seeded()): number =>
+  meanProduct(walksDown(space, random))
+
+/** The same samples each time. */
+export function seeded(): Random {
+  const generator = new Generator(1)
+  return () => generator.next()
+}
+
+/** Of so many of the walks that estimating takes about as long as counting until it stops. */
+function meanProduct(walks: Iterable<Walk>): number {
+  const effort = new Effort(COUNTED_VALUES)
+  let [sum, count] = [0, 0]
+  for (const { asked } of walks) {
+    sum += asked.reduce((n, { values }) => n * values.length, 1)
+    count++
+    for (const open of asked) effort.spend(open)
+    if (effort.isSpent && count >= FEWEST) break
+  }
+  return sum / count
+}
+
+/** Fewer than `WALKS` where conditions are evaluated for many values. */
+function* walksDown(space: PointSpace, random: Random): Iterable<Walk> {
+  const effort = Effort.ofPlaces(COUNTED_VALUES)
+  for (let k = 0; k < WALKS && !(effort.isSpent && k >= FEWEST); k++) {
+    const one = walk(space, random)
+    yield one
+    for (const open of one.asked) effort.spend(open)
   }
 }
 
