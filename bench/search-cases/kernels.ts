@@ -102,7 +102,7 @@ export class CaseKernels {
   /** What runs unasked. */
   async chosen(): Promise<Candidate> {
     const { kernel, chosen } = await this.kernel.choose(this.device, this.inputs)
-    return this.#own('chosen', this.#called(chosen.schedule, chosen.args), kernel)
+    return this.#own('chosen', this.#called(chosen.schedule ?? '', chosen.args), kernel)
   }
 
   /** By hand, and `also`, as candidates are written. */

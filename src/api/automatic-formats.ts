@@ -24,6 +24,7 @@ export interface Automatic<K> extends Schedulable<K> {
   readonly compilation: Compilation
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly usedFormats: readonly UsedFormat[]
+  parallel(): K
 }
 
 /** How a kernel stores a tensor, and how its loops are dealt out. */

@@ -8,7 +8,7 @@ import { someStmt } from '../ir/tree.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
-import { type CostModel, costModel } from '../search/model/trained.ts'
+import { type CostModel, choosingModel } from '../search/model/trained.ts'
 import {
   Decisions,
   formsOf,
@@ -20,6 +20,7 @@ import {
 import type { Tensor } from '../storage/tensor.ts'
 import { type Automatic, formatForms, isUneven } from './automatic-formats.ts'
 import { expectedTimes, statisticsFor } from './expected-times.ts'
+import { elementsIn, PLAIN, plainReason } from './plain-schedule.ts'
 import { sizesOf } from './statistics.ts'
 
 /** What is chosen for: a device, or a kind of device. */
@@ -51,12 +52,6 @@ const MOST_ELEMENTS = 1 << 20
 const isSoonKnown = (t: Tensor): boolean =>
   t.shape.length === 2 || (t.shape.length > 2 && elementsIn(t) <= MOST_ELEMENTS)
 
-function elementsIn(t: Tensor): number {
-  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
-  if (t.kind === 'dense') return t.values.length
-  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? a.mask?.length ?? 0))
-}
-
 /** Beyond which nests are too many to look at each: parts of a format by the hundred. */
 const MOST_NESTS = 64
 
@@ -73,6 +68,8 @@ export interface AutomaticForm<K> {
   readonly milliseconds: number | null
   /** The chip of that model; `null` as `milliseconds`. */
   readonly expectedBy: string | null
+  /** The rule by which no other form was looked at. */
+  readonly because?: string | undefined
 }
 
 /** What is legal of the forms that have been looked at, the best guess first, and those that have not. */
@@ -144,7 +141,10 @@ export function fastestForms<K extends Automatic<K>>(
   const { source } = kernel.compilation
   const [kind, named] = typeof on === 'string' ? [on, undefined] : [on.kind, on]
   const sizes = boundSizes(source, inputs)
-  const model = costModel(kind, named)
+  const plain = plainReason(on, kernel, new Map(Object.entries(sizes)), inputs.tensors)
+  if (plain !== null)
+    return [{ kernel: kernel.parallel(), text: PLAIN, milliseconds: null, expectedBy: null, because: plain }]
+  const model = choosingModel(kind, named)
   const sparse = sparseTensors(source, inputs.tensors)
   const isKnown = Object.values(sparse).some(isSoonKnown)
   const forms = automaticForms(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)

@@ -29,12 +29,13 @@ export interface ChoiceUse {
 export interface Chosen {
   /** The name of the choice, with the arguments that it was given: `auto(64)`. */
   readonly choice: string
-  readonly schedule: string
+  /** `null`: none, so that the kernel as it is runs under `parallel()`. */
+  readonly schedule: string | null
   /** A value for each of its parameters, defaults included. */
   readonly args: readonly number[]
   /** As a choice writes it: `by_length(512, lanes = 8)`. */
   readonly text: string
-  /** The condition as written; `otherwise` without one. */
+  /** The condition as written; `otherwise` without one. Without a schedule, the rule. */
   readonly because: string
   /** Of `fastest { … }`, what the cost model expects of those that are legal, the fastest first; empty where none was asked. */
   readonly expected: readonly Expected[]
@@ -61,7 +62,7 @@ export interface Expected {
 export interface Decision {
   readonly branch: Branch
   readonly call: ScheduleCall
-  readonly chosen: Chosen
+  readonly chosen: Chosen & { readonly schedule: string }
 }
 
 /** The value of a size, a device or a statistic; truth values are 0 and 1. Throws where it is not known. */

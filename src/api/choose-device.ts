@@ -5,7 +5,7 @@ import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '.
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
-import { costModel } from '../search/model/trained.ts'
+import { type CostModel, choosingModel, type ModelledDevice } from '../search/model/trained.ts'
 import { expectArgument, expectEach, isRecord } from './argument-checks.ts'
 
 /** A device, or one of a kind. */
@@ -86,7 +86,7 @@ export function deviceAnswer(
     case 'processors':
       return processorsOf(on, given.processors, variable)
     case 'cost_model':
-      return costModel(kind) ? 1 : 0
+      return modelFor(on) ? 1 : 0
     case 'has': {
       const features = featuresOf(on, given.features, question.feature, variable)
       return features.has(question.feature) ? 1 : 0
@@ -105,6 +105,11 @@ export function kindOf(on: ChosenFor): DeviceKind {
   )
   return kind as DeviceKind
 }
+
+const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
+/** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
+export const modelFor = (on: ChosenFor): CostModel | null =>
+  choosingModel(kindOf(on), isNamed(on) ? on : undefined)
 
 /** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
 function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): number {

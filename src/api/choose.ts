@@ -7,15 +7,23 @@ import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import { usedByChoice } from '../schedule/used-data.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
-import { type CostModel, costModel, type ModelledDevice } from '../search/model/trained.ts'
+import type { CostModel } from '../search/model/trained.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
-import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
+import {
+  type ChosenFor,
+  checkDeviceFacts,
+  type DeviceFacts,
+  deviceAnswer,
+  kindOf,
+  modelFor,
+} from './choose-device.ts'
 import { expectedTimes } from './expected-times.ts'
 import { besideDeclared, type Used } from './format-data.ts'
+import { PLAIN, plainReason } from './plain-schedule.ts'
 import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
 import { declaredOf, isDeclared, Statistics } from './statistics.ts'
@@ -34,12 +42,15 @@ export interface ChoiceInputs extends RunInputs, DeviceFacts {
 /** What schedules are applied to, giving a `K` (of `Kernel`, a `Kernel`). */
 export interface Schedulable<K> {
   readonly compilation: Compilation
+  parallel(): K
   schedule(name: string, ...args: (number | undefined)[]): K
 }
 
 /** A choice, and the kernel that its schedules are applied to. */
 export interface OpenChoice<K extends Schedulable<K>> extends ChoiceUse {
   readonly base: K
+  /** Nobody named the choice: it is the one called `auto`. */
+  readonly isDefault?: boolean | undefined
 }
 
 /** A kernel under the schedule that was chosen. */
@@ -131,10 +142,6 @@ export function factsFor(
   }
 }
 
-const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
-/** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
-const modelFor = (on: ChosenFor): CostModel | null => costModel(kindOf(on), isNamed(on) ? on : undefined)
-
 /** The values of what was asked. @throws SptError `choose/unknown-…`, where one is not known */
 export const lookupOf =
   (asking: Asking, { statistics, facts, found }: Facts, on: ChosenFor): Lookup =>
@@ -190,6 +197,8 @@ const unspaced = (name: string): string => name.replace(/\s+/g, '')
  */
 export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenFor): ChosenKernel<K> {
   const { open, statistics } = asked
+  const plain = open.isDefault ? withoutSchedule(asked, on) : null
+  if (plain) return plain
   const model = modelFor(on)
   const decisions = decide(open, lookupOf(open.choice, asked, on), asked.passed)
   const made = (decision: Decision): ChosenKernel<K> => {
@@ -209,6 +218,20 @@ export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenF
   // Where none is legal: what is wrong with the first.
   if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
   return fastest(asked, model, kindOf(on), sparse, legal)
+}
+
+/** The base as it is, which runs under `parallel()`, where that is the rule. */
+function withoutSchedule<K extends Schedulable<K>>(
+  { open, statistics, inputs }: Question<K>,
+  on: ChosenFor,
+): ChosenKernel<K> | null {
+  const { source } = open.base.compilation
+  const sparse = structuredIn({ open, inputs })
+  const because = plainReason(on, open.base, statistics.sizes, sparse)
+  if (because === null) return null
+  const none = { schedule: null, args: [], expected: [], expectedBy: null, values: {}, refused: [] }
+  const span = open.choice.span ?? source.span
+  return { kernel: open.base, chosen: { ...none, choice: open.text, text: PLAIN, because, span } }
 }
 
 /** The one that is expected to be the fastest; the first where nothing is expected of any. */
@@ -234,7 +257,10 @@ function fastest<K extends Schedulable<K>>(
 }
 
 /** Sparse tensors that are bound. */
-function structuredIn<K extends Schedulable<K>>({ open, inputs }: Question<K>): Record<string, Tensor> {
+function structuredIn<K extends Schedulable<K>>({
+  open,
+  inputs,
+}: Pick<Question<K>, 'open' | 'inputs'>): Record<string, Tensor> {
   const { source } = open.base.compilation
   return sparseTensors(
     source,

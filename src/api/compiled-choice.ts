@@ -69,6 +69,10 @@ export class CompiledChoice extends CompiledKernel {
     return this.#undecided()
   }
 
+  get unorderedSums(): never {
+    return this.#undecided()
+  }
+
   /** Schedules that have been chosen so far, with all their arguments. */
   get variants(): readonly string[] {
     return [...this.#chosen]
@@ -142,7 +146,8 @@ export class CompiledChoice extends CompiledKernel {
 
   #answer(asking: Question<Compilable>): ChosenKernel<Compilable> {
     const variant = answer(asking, this.device)
-    this.#chosen.add(appliedName(variant.chosen.schedule, variant.chosen.args))
+    const { schedule, args, text } = variant.chosen
+    this.#chosen.add(schedule === null ? text : appliedName(schedule, args))
     return variant
   }
 

@@ -4,11 +4,12 @@ import { bindParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
 import { Turns } from '../run/call-queue.ts'
 import type { Compilation } from '../run/compile.ts'
-import { checkFits, Executable, type Program } from '../run/execute.ts'
+import { checkFits, Executable, lanesOf, type Program } from '../run/execute.ts'
 import type { ExplainOptions, Explanation } from '../run/explain/index.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { KernelGraph } from '../run/replay.ts'
 import type { ResidentDense } from '../run/resident-dense.ts'
+import { type UnorderedSum, unorderedSums } from '../run/summation-order.ts'
 import { type Verification, verify, verifyAgainst } from '../run/verify.ts'
 import { MAX_RUNS } from '../runtime/check-calls.ts'
 import type { Command, Device } from '../runtime/device.ts'
@@ -34,6 +35,16 @@ export abstract class CompiledKernel extends Sourced {
   /** @throws SptError as `compilation` */
   abstract get program(): Program
   abstract get device(): Device
+  /**
+   * Sums of floats that threads add to in the order in which they arrive, so that results may differ in their last bits from
+   * run to run.
+   * @throws SptError as `compilation`
+   */
+  abstract get unorderedSums(): readonly UnorderedSum[]
+  /** Whether equal inputs give equal bits in every run on this device. @throws SptError as `compilation` */
+  get deterministic(): boolean {
+    return this.unorderedSums.length === 0
+  }
   /** Binds data on the host: builds formats, checks everything. */
   abstract bind(inputs: RunInputs): Bound
   /**
@@ -74,6 +85,11 @@ export class CompiledSchedule extends CompiledKernel {
 
   get sources(): Sources {
     return this.program.sources
+  }
+
+  override get unorderedSums(): readonly UnorderedSum[] {
+    const { compilation, device } = this
+    return unorderedSums(compilation.loops, compilation.planFor(lanesOf(device)), device.kind)
   }
 
   bind(inputs: RunInputs): Bound {
@@ -162,6 +178,11 @@ export class PreparedKernel extends Sourced {
    */
   get choice(): RunChoice | null {
     return this.#selecting.choice
+  }
+
+  /** Whether equal inputs give equal bits in every run under this schedule; `kernel.unorderedSums` says where they may not. */
+  get deterministic(): boolean {
+    return this.kernel.deterministic
   }
 
   /** Resolves when what runs have found so far, and the next is chosen by, has been read back from the device. */

@@ -256,7 +256,7 @@ export class Kernel extends SteppedKernel<Kernel> {
   #opened(): OpenChoice<Kernel> | null {
     if (this.#choice) return { ...this.#choice, base: new Kernel(super.compilation, this.surroundings) }
     const usual = this.#usual
-    return usual ? { ...choiceUse(usual, []), base: this } : null
+    return usual ? { ...choiceUse(usual, []), base: this, isDefault: true } : null
   }
 
   #schedule(name: string): Schedule {

@@ -1,9 +1,11 @@
 /** What runs of a kernel whose loops have no steps: the form that `compile` takes, and why it is this one. */
 import type { AutomaticForm } from '../api/automatic-forms.ts'
 import type { RunInputs } from '../api/bound-inputs.ts'
+import type { Chosen } from '../api/choice-conditions.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
+import { otherChip } from '../search/cost-model.ts'
 import { ms } from './figures.ts'
 
 export type Form = AutomaticForm<Kernel>
@@ -18,9 +20,14 @@ export function formsOn(
   return kernel.automaticForms(on, Object.fromEntries(numbers), tensors)
 }
 
+/** Of a choice that a rule of the device takes the place of. */
+export const notEvaluated = ({ choice, because }: Pick<Chosen, 'choice' | 'because'>): string =>
+  `a rule instead of ${choice}: ${because} (--schedule ${choice} evaluates it)`
+
 /** As programs read it; times in milliseconds. */
 export const formJson = (forms: readonly Form[]) => ({
   form: forms[0]!.text,
+  ...(forms[0]!.because === undefined ? {} : { because: forms[0]!.because }),
   expected: forms.flatMap(({ text, milliseconds }) =>
     milliseconds === null ? [] : [{ text, milliseconds }],
   ),
@@ -30,9 +37,20 @@ const nameOf = ({ text }: Form): string => text || 'the only one'
 
 /** Of the form that runs. */
 function firstText(first: Form): string {
-  return first.milliseconds === null
-    ? `${nameOf(first)}: the best guess from its loops`
-    : `${nameOf(first)}: ${ms(first.milliseconds)} are expected`
+  if (first.milliseconds !== null) return `${nameOf(first)}: ${ms(first.milliseconds)} are expected`
+  return `${nameOf(first)}: ${first.because ?? 'the best guess from its loops'}`
+}
+
+/**
+ * Whose cost model predicted, where that is not the device's own.
+ * @param named `null`: of a kind of device alone
+ */
+export function byModel(of: string | null | undefined, kind: DeviceKind, named: string | null): string {
+  const chip = of ? otherChip(of, kind, named ?? undefined) : null
+  if (!chip) return ''
+  return named === null
+    ? ` by a model of ${chip}`
+    : ` by a model of another device, ${chip}, which tells what is faster, not how long it takes (spt calibrate makes one of this)`
 }
 
 const othersOf = ([first, ...others]: readonly Form[]): readonly string[] =>

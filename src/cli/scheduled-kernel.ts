@@ -172,8 +172,8 @@ export async function chosen(
   on: ChosenFor,
   inputs: ChoiceInputs,
 ): Promise<Scheduled> {
-  const args = requested ? argumentsOf(kernel, requested) : []
-  const variant = await kernel.schedule(requested?.name ?? 'auto', ...args).choose(on, inputs)
+  const open = requested ? kernel.schedule(requested.name, ...argumentsOf(kernel, requested)) : kernel
+  const variant = await open.choose(on, inputs)
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 

@@ -315,7 +315,7 @@ describe('which schedule', () => {
       const source = prepared.executable.bound.sources().find((s) => s.name === 'A')!
       expect(prepared.choice?.values['count(j)']).toBe(source.columns[0]!.length)
       expect((await prepared.verify()).ok).toBe(true)
-      seen.add(prepared.choice?.schedule)
+      seen.add(prepared.choice?.schedule ?? undefined)
     }
     expect([...seen].sort()).toEqual(['blocks', 'plain'])
   })
@@ -470,7 +470,7 @@ describe('parameters', () => {
           expect(values).toMatchObject(other.chosen.values)
           for (const n of Object.keys(values))
             if (n in numbers) expect([n, values[n]]).toEqual([n, numbers[n]])
-          seen.add(chosen.schedule)
+          seen.add(chosen.schedule!)
         },
       ),
       { numRuns: RUNS },

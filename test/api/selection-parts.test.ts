@@ -13,10 +13,11 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { numbers, parameters } from '../laws/law.ts'
 import { LIVE, matrix } from '../laws/live-gen.ts'
 import { Choices } from '../support/choices.ts'
+import { asHardware } from '../support/hardware.ts'
 
 let webgpu: Device
 beforeAll(async () => {
-  webgpu = await createNodeWebGpu()
+  webgpu = asHardware(await createNodeWebGpu())
 })
 afterAll(() => webgpu.dispose())
 

@@ -14,10 +14,11 @@ import {
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { KERNELS, LIVE } from '../laws/live-gen.ts'
 import { runs } from '../support/cases.ts'
+import { asHardware } from '../support/hardware.ts'
 
 let webgpu: Device
 beforeAll(async () => {
-  webgpu = await createNodeWebGpu()
+  webgpu = asHardware(await createNodeWebGpu())
 })
 afterAll(() => webgpu.dispose())
 

@@ -1,6 +1,7 @@
 /** `spt explain`: with a device and without one; mistakes. */
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
+import { byModel } from '../../src/cli/forms.ts'
 import type { Explanation } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
@@ -37,12 +38,26 @@ test('without a device it tells what is known', async () => {
   expect(out).toContain('blocks × threads  6 × 2 (2 × 3 × 1 of 1 × 2 × 1)')
 })
 
+test.each([
+  ['other', 'webgpu', 'mine', / by a model of another device, other, .*spt calibrate/],
+  ['other', 'webgpu', null, /^ by a model of other$/],
+  ['mine', 'webgpu', 'mine', /^$/],
+  ['other', 'cpu', 'mine', /^$/],
+  [null, 'webgpu', 'mine', /^$/],
+] as const)('a prediction of a model of %s on %s %s', (of, kind, device, said) => {
+  expect(byModel(of, kind, device)).toMatch(said)
+})
+
 test('a choice by a model of another chip is told of', async () => {
   const files = ['--bind', `A=${matrix}`, '--size', 'd=128', '--device', 'webgpu']
   const { code, out } = await spt(['explain', 'sparsetile/kernels/spmm.spt', ...files])
   expect(code).toBe(0)
   const [, device] = /^device +(.*)$/m.exec(out)!
-  if (!device!.includes('h100'))
+  if (device!.includes('SwiftShader'))
+    expect(out).toMatch(
+      /^chosen by +a rule instead of auto: tuned loops take a software adapter longer .* \(--schedule auto /m,
+    )
+  else if (!device!.includes('h100'))
     expect(out).toMatch(
       /^chosen by +auto: .*; [\d.]+ ms are expected, and [\d.]+ ms of .* by a model of (another device, )?nvidia-h100/m,
     )

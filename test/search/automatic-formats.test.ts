@@ -13,6 +13,7 @@ import {
   Workspace,
 } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { asHardware } from '../support/hardware.ts'
 
 const AXES = `
   axis i = dense_fixed(m)
@@ -62,7 +63,7 @@ import "sparsetile/kernels/formats-composed.spt"`
 let on: readonly Device[]
 const kernels = new Map<string, Kernel>()
 beforeAll(async () => {
-  on = [await devices.cpu(), await createNodeWebGpu()]
+  on = [await devices.cpu(), asHardware(await createNodeWebGpu())]
   for (const [name, text] of Object.entries(KERNELS))
     kernels.set(name, (await load(`${text}\n${IMPORTS}`)).kernel())
 }, 120_000)

@@ -88,7 +88,8 @@ export const explain: CommandSpec = {
         const path = call.one('json')
         const form = forms.length > 0 ? { form: formJson(forms) } : {}
         if (path !== undefined) await write(call, path, { ...e, schedule: decided.schedule, ...form })
-        call.io.out(explained(e, { ...decided, forms }, reason))
+        const shown = decided.chosen?.schedule === null ? [] : forms
+        call.io.out(explained(e, { ...decided, forms: shown }, reason))
         return EXIT.ok
       } finally {
         await device?.dispose()

@@ -126,7 +126,7 @@ export const show: CommandSpec = {
       if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
       const choice =
         named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
-      const requested = choice ? { name: choice.schedule, args: choice.args } : named
+      const requested = choice?.schedule ? { name: choice.schedule, args: choice.args } : named
       if (after === undefined) return scheduled(kernel, requested, undefined).kernel.show(stage ?? 1)
       if (/^\d+$/.test(after)) {
         const under = requested ? firstSteps(kernel, Number(after), requested) : noSteps(kernel, after)

@@ -11,10 +11,10 @@ import type {
 } from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
-import { otherChip } from '../../search/cost-model.ts'
 import { count, ms, percent } from '../figures.ts'
-import { type Form, formRows } from '../forms.ts'
+import { byModel, type Form, formRows, notEvaluated } from '../forms.ts'
 import type { Scheduled } from '../scheduled-kernel.ts'
+import { summationRow } from './summation-row.ts'
 
 type Row = readonly [string, string]
 
@@ -138,21 +138,14 @@ function lines(rows: readonly Row[], indent: string, least: number): string {
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
 }
 
-/** Of whose model what is expected is, where that is not the device's own. */
-function byModel(of: string | null, e: Explanation): string {
-  const chip = of && otherChip(of, e.device, e.deviceName ?? undefined)
-  if (!chip) return ''
-  return e.deviceName === null
-    ? ` by a model of ${chip}`
-    : ` by a model of another device, ${chip}, which tells what is faster, not how long it takes (spt calibrate makes one of this)`
-}
-
 /** By which condition, and which model of what was measured, a schedule was chosen. */
-function chosenBy({ choice, because, expected, expectedBy }: Chosen, e: Explanation): string {
+function chosenBy(chosen: Chosen, e: Explanation): string {
+  const { choice, because, expected, expectedBy } = chosen
   const [first, ...others] = expected
+  if (chosen.schedule === null) return notEvaluated(chosen)
   if (!first) return `${choice}: ${because}`
   const than = others[0] ? `, and ${ms(others[0].milliseconds)} of ${others[0].text}` : ''
-  return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${byModel(expectedBy, e)}`
+  return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${byModel(expectedBy, e.device, e.deviceName)}`
 }
 
 /** `forms`: of a kernel without a schedule, the one that runs first. `notMeasured`: why there are no times. */
@@ -171,7 +164,8 @@ export function explained(
     ],
     ['schedule', schedule ?? 'none'],
     ...(chosen ? [['chosen by', chosenBy(chosen, e)] as const] : []),
-    ...formRows(forms, forms[0] && byModel(forms[0].expectedBy, e)),
+    ...formRows(forms, byModel(forms[0]?.expectedBy, e.device, e.deviceName)),
+    summationRow(e.unorderedSums),
     ['sizes', sizes.join(', ') || 'none'],
     ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
     ...ceilingsRow(e),

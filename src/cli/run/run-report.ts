@@ -1,10 +1,12 @@
 /** What a run says: a table for people, one object for programs. */
 import type { Chosen } from '../../api/choice-conditions.ts'
+import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { count, ms, plainNumbers, size } from '../figures.ts'
-import { type Form, formJson, formRows } from '../forms.ts'
+import { byModel, type Form, formJson, formRows, notEvaluated } from '../forms.ts'
 import type { Phase } from './laps.ts'
+import { summationRow } from './summation-row.ts'
 
 export interface Report {
   readonly kernel: string
@@ -15,6 +17,8 @@ export interface Report {
   readonly choice: Chosen | null
   /** Of a kernel without one: the forms that were looked at, the one that ran first; empty where none did. */
   readonly forms: readonly Form[]
+  /** Of the schedule that ran; none: equal inputs give equal bits. */
+  readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
@@ -44,7 +48,7 @@ export function json(r: Report): string {
     name: r.choice.choice,
     because: r.choice.because,
     values: r.choice.values,
-    ...(r.choice.expected.length > 0 ? { expected: r.choice.expected } : {}),
+    ...(r.choice.expected.length > 0 ? { expected: r.choice.expected, expectedBy: r.choice.expectedBy } : {}),
   }
   const v = r.verification
   const verify =
@@ -57,6 +61,8 @@ export function json(r: Report): string {
     schedule,
     choice,
     form: r.forms.length > 0 ? formJson(r.forms) : null,
+    deterministic: r.unorderedSums.length === 0,
+    unorderedSums: r.unorderedSums,
     sizes,
     nnz,
     zeros,
@@ -92,12 +98,14 @@ function verdict(v: Verification): string {
   return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}${open}`
 }
 
-function why({ choice, because, values, expected }: Chosen): string {
+function why(chosen: Chosen, { device, deviceName }: Report): string {
+  const { choice, because, values, expected, expectedBy } = chosen
+  if (chosen.schedule === null) return notEvaluated(chosen)
   const known = Object.entries(values).filter(([, v]) => typeof v === 'number') as [string, number][]
   const with_ = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
   const [first, second] = expected
   const times = first
-    ? `; ${first.milliseconds.toPrecision(3)} ms are expected${second ? `, of ${second.text} ${second.milliseconds.toPrecision(3)}` : ''}`
+    ? `; ${first.milliseconds.toPrecision(3)} ms are expected${second ? `, of ${second.text} ${second.milliseconds.toPrecision(3)}` : ''}${byModel(expectedBy, device, deviceName)}`
     : ''
   return `${choice}: ${because}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}${times}`
 }
@@ -125,8 +133,9 @@ export function human(r: Report): string {
     ['kernel', r.kernel],
     ['device', r.deviceName === r.device ? r.device : `${r.device} (${r.deviceName})`],
     ['schedule', r.schedule ?? 'none'],
-    ['chosen by', r.choice ? why(r.choice) : ''],
-    ...formRows(r.forms),
+    ['chosen by', r.choice ? why(r.choice, r) : ''],
+    ...formRows(r.forms, byModel(r.forms[0]?.expectedBy, r.device, r.deviceName)),
+    summationRow(r.unorderedSums),
     ['sizes', list(r.sizes) || 'none'],
     ['nnz', sparse(r)],
     [

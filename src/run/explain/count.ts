@@ -4,8 +4,7 @@ import { writesOf } from '../../ir/accesses.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { THREAD_AXES, type ThreadAxis } from '../../ir/expr.ts'
 import type { Instr } from '../../ir/instr.ts'
-import type { Buffer, Kernel2, Launch, Plan } from '../../ir/loops.ts'
-import { walkStmts } from '../../ir/tree.ts'
+import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
 import { relevantNames } from './control-flow-slice.ts'
 import type { Certainty, Operations } from './explanation.ts'
 import type { Frame, Numbers } from './known-values.ts'
@@ -32,15 +31,6 @@ export interface Counted {
   readonly operations: Operations
   readonly grid: readonly [number, number, number]
   readonly certainty: Certainty
-}
-
-/** Instructions that loops stand for, by name. */
-export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
-  const out = new Map<string, Instr>()
-  walkStmts(kernel.body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'instr') out.set(s.mode.instr.name, s.mode.instr)
-  })
-  return out
 }
 
 /** Arrays whose values are known before the plan runs: nothing in it writes them, and elements are numbers. */

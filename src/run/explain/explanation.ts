@@ -49,6 +49,7 @@
  * target's compiler removes or repeats, spills (those are reported as local memory, by the driver).
  */
 import type { DeviceKind } from '../../runtime/device.ts'
+import type { UnorderedSum } from '../summation-order.ts'
 
 /** What a launch asks of one array of global memory, in elements. */
 export interface ArrayTraffic {
@@ -176,6 +177,8 @@ export interface Explanation {
   readonly device: DeviceKind
   /** The chip's name; `null` where there is none. */
   readonly deviceName: string | null
+  /** Sums of floats in the order in which threads arrive; none: equal inputs give equal bits in every run. */
+  readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
   readonly steps: readonly (LaunchExplanation | ClearExplanation)[]
   readonly launches: readonly LaunchExplanation[]

@@ -1,5 +1,6 @@
 /** Explanations of kernels: the model of a plan, and what a device tells and measures. `explanation.ts` says what is counted. */
 
+import { instructionsOf } from '../../analysis/instructions/used.ts'
 import { sharedArrays } from '../../backends/shared-limit.ts'
 import { placeShared } from '../../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
@@ -14,7 +15,8 @@ import type { Compilation } from '../compile.ts'
 import { checkFacts, elementBytes } from '../device-limits.ts'
 import { type Executable, lanesOf } from '../execute.ts'
 import { checkRanges } from '../index-ranges.ts'
-import { countLaunch, instructionsOf, knownArrays } from './count.ts'
+import { unorderedSums } from '../summation-order.ts'
+import { countLaunch, knownArrays } from './count.ts'
 import type {
   ArrayTraffic,
   ClearExplanation,
@@ -35,7 +37,7 @@ export function explainModel(compilation: Compilation, bound: Bound, kind: Devic
   checkFacts(plan, bound.params)
   checkRanges(plan, bound.params)
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
-  return explanation(compilation, bound, kind, null, steps, null)
+  return explanation(compilation, plan, bound, { kind, name: null }, steps, null)
 }
 
 /**
@@ -95,14 +97,14 @@ async function explained(
       achieved: time && achievedOf(ceilings, step, time),
     })
   }
-  return explanation(compilation, bound, device.kind, device.name, steps, total)
+  return explanation(compilation, plan, bound, device, steps, total)
 }
 
 function explanation(
   compilation: Compilation,
+  plan: Plan,
   bound: Bound,
-  device: DeviceKind,
-  deviceName: string | null,
+  { kind: device, name: deviceName }: { readonly kind: DeviceKind; readonly name: string | null },
   steps: Explanation['steps'],
   time: Times | null,
 ): Explanation {
@@ -115,6 +117,7 @@ function explanation(
     kernel: compilation.source.name,
     device,
     deviceName,
+    unorderedSums: unorderedSums(compilation.loops, plan, device),
     sizes: Object.fromEntries(sizes.map((name) => [name, bound.params.get(name) ?? 0])),
     steps,
     launches,

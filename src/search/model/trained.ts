@@ -27,6 +27,7 @@ export interface CostModel {
 export interface ModelledDevice {
   readonly name: string
   readonly driver?: string | undefined
+  readonly isSoftware?: boolean | undefined
 }
 
 /**
@@ -72,6 +73,17 @@ export function costModel(kind: DeviceKind, device?: ModelledDevice): CostModel 
     calibrated.set(key, own)
   }
   return own ?? shipped
+}
+
+/**
+ * The model that schedules are chosen by when a kernel is compiled. A software adapter has little in common with the chips that
+ * models of its kind are made on, so only its own counts (`spt calibrate`), or the one that `useCostModel` gave.
+ */
+export function choosingModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
+  const model = costModel(kind, device)
+  return model && device?.isSoftware && model !== others.get(kind) && model.chip !== device.name
+    ? null
+    : model
 }
 
 /** That of the package; `null` where there is none. */

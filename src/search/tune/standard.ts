@@ -21,6 +21,7 @@ export interface Standard {
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
   if (kernel.choice !== null) {
     const { kernel: chosen, chosen: why } = await kernel.choose(device, inputs)
+    if (why.schedule === null) return { kernel: chosen, schedule: null, call: null }
     return { kernel: chosen, schedule: why.text, call: { name: why.schedule, args: why.args } }
   }
   const named = device.kind === 'cpu' ? 'cpu' : 'gpu'

@@ -1,0 +1,12 @@
+/** The instructions that a kernel's loops stand for (`tensorize`), by name. */
+import type { Instr } from '../../ir/instr.ts'
+import type { Kernel2 } from '../../ir/loops.ts'
+import { walkStmts } from '../../ir/tree.ts'
+
+export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
+  const out = new Map<string, Instr>()
+  walkStmts(kernel.body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') out.set(s.mode.instr.name, s.mode.instr)
+  })
+  return out
+}

@@ -1,0 +1,101 @@
+/**
+ * The schedule that nobody named, on software adapters (SwiftShader, llvmpipe, WARP). They compile tiled and unrolled loops for
+ * seconds, which small data never repay: `parallel()` runs instead, up to an amount of work.
+ */
+import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { type Axis, isFused } from '../ir/axis.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import type { Kernel1, Stmt1 } from '../ir/stage1.ts'
+import { packBuffers } from '../lower/buffer-packing.ts'
+import { axesOfBinding } from '../run/bind/binding-names.ts'
+import { allAxesOf, isStructured } from '../run/bind/caller-tensors.ts'
+import type { Compilation } from '../run/compile.ts'
+import { checkLimits } from '../run/device-limits.ts'
+import { lanesOf } from '../run/execute.ts'
+import type { Device } from '../runtime/device.ts'
+import type { Tensor } from '../storage/tensor.ts'
+
+/**
+ * With more iterations, compiling tuned loops is repaid by few runs: SwiftShader on two cores takes 20 to 40 ns for an iteration
+ * under `parallel()`, so about 2 s a run, and 1 to 4 s to compile a tuned schedule.
+ */
+export const PLAIN_ITERATIONS = 2 ** 26
+
+/** As reports write the plain schedule. */
+export const PLAIN = 'parallel()'
+
+const isSoftware = (on: unknown): on is Device =>
+  typeof on === 'object' && on !== null && (on as Partial<Device>).isSoftware === true
+
+/**
+ * Why a kernel whose schedule nobody named runs under `parallel()` on a device; `null`: it does not. `base`: the kernel without
+ * steps on loops; `tensors`: under the names that its text declares.
+ */
+export function plainReason(
+  on: unknown,
+  base: { readonly compilation: Compilation; parallel(): { readonly compilation: Compilation } },
+  sizes: ReadonlyMap<string, number>,
+  tensors: Readonly<Record<string, Tensor>>,
+): string | null {
+  if (!isSoftware(on)) return null
+  const { source } = base.compilation
+  const n = orRefused(() => iterationsIn(source, sizes, tensors))
+  if (n instanceof SptError || !(n <= PLAIN_ITERATIONS)) return null
+  // A schedule may be what makes a kernel fit the device.
+  const fits = orRefused(() => checkPlain(base.parallel().compilation, on))
+  return fits instanceof SptError
+    ? null
+    : `tuned loops take a software adapter longer to compile than ${number(n)} iterations to run`
+}
+
+const number = (n: number): string => (n < 1e5 ? `${n}` : `${(n / 1e6).toPrecision(2)} million`)
+
+function checkPlain(plain: Compilation, device: Device): void {
+  checkLimits(device, packBuffers(plain.planFor(lanesOf(device)), device.limits.maxBuffersPerLaunch))
+}
+
+/** Stored elements, at most. */
+export function elementsIn(t: Tensor): number {
+  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
+  if (t.kind === 'dense') return t.values.length
+  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? a.mask?.length ?? 0))
+}
+
+/** How often innermost bodies run, at most: a bound sparse tensor's axes count by its elements, other axes by their extents. */
+export function iterationsIn(
+  source: Kernel1,
+  sizes: ReadonlyMap<string, number>,
+  tensors: Readonly<Record<string, Tensor>>,
+): number {
+  const axes = allAxesOf(source)
+  const extent = (a: Axis | undefined): number => {
+    if (a && 'extent' in a)
+      return [...freeVars(a.extent)].every((v) => sizes.has(v)) ? evaluate(a.extent, sizes) : Number.NaN
+    if (isFused(a)) return a.members.reduce((n, m) => n * extent(axes.get(m)), 1)
+    return a && 'base' in a ? extent(axes.get(a.base)) : Number.NaN
+  }
+  const sparse = Object.entries(tensors).flatMap(([name, t]) => {
+    const over = axesOfBinding(source, name)
+    return t.kind !== 'dense' && over.some((a) => isStructured(axes, a))
+      ? [{ over, stored: elementsIn(t) }]
+      : []
+  })
+  const inside = (body: readonly Stmt1[], around: number): number =>
+    body.reduce((sum, s) => {
+      if (s.kind === 'if') return sum + inside([...s.then, ...s.else], around)
+      if (s.kind !== 'iterate') return sum
+      const open = new Set(s.iters.map((i) => i.axis))
+      let n = around
+      for (const { over, stored } of sparse) {
+        const own = over.filter((a) => open.has(a))
+        const all = own.reduce((x, a) => x * extent(axes.get(a)), 1)
+        if (!own.some((a) => isStructured(axes, a)) || !(stored < all)) continue
+        n *= stored
+        for (const a of own) open.delete(a)
+      }
+      for (const a of open) n *= extent(axes.get(a))
+      return sum + n + inside(s.body, n)
+    }, 0)
+  return inside(source.body, 1)
+}

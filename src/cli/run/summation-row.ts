@@ -1,0 +1,14 @@
+import type { UnorderedSum } from '../../run/summation-order.ts'
+
+/** Whether runs repeat bit for bit, as a row of a report. */
+export function summationRow(sums: readonly UnorderedSum[]): readonly [string, string] {
+  if (sums.length === 0) return ['sums', 'in a fixed order: equal inputs give equal bits']
+  const launches = new Map<string, number>()
+  for (const { buffer, reducer } of sums)
+    launches.set(`${buffer} (${reducer})`, (launches.get(`${buffer} (${reducer})`) ?? 0) + 1)
+  const places = [...launches].map(([of, n]) => (n > 1 ? `${of} in ${n} launches` : of))
+  return [
+    'sums',
+    `NOT REPRODUCIBLE: threads update ${places.join(', ')} atomically in any order, so runs differ in the last bits`,
+  ]
+}

@@ -1,0 +1,62 @@
+/**
+ * Whether a plan gives the same bits in every run. Threads of a GPU update one element atomically in the order in which they
+ * arrive, which only a combine that rounds shows: sums and products of floats. Integers, minima and maxima do not depend on it,
+ * and everything else in a plan has one order: reductions across threads, partial results, prefix sums that build formats.
+ */
+import { instructionsOf } from '../analysis/instructions/used.ts'
+import type { DeviceKind } from '../backends/target.ts'
+import { isFloat } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
+import type { Kernel2, Launch, Plan, Stmt } from '../ir/loops.ts'
+import type { Monoid } from '../ir/monoid.ts'
+import { walkStmts } from '../ir/tree.ts'
+
+/** A reduction whose order differs from run to run. */
+export interface UnorderedSum {
+  /** The launch, which is named after its loops. */
+  readonly launch: string
+  readonly buffer: string
+  /** The reducer's name: `+`. */
+  readonly reducer: string
+}
+
+/** Of a plan on a kind of device; none: equal inputs give equal bits. `loops`: what the plan was made of. */
+export function unorderedSums(loops: Kernel2, plan: Plan, kind: DeviceKind): readonly UnorderedSum[] {
+  // One thread has one order.
+  if (kind === 'cpu') return []
+  const instrs = instructionsOf(loops)
+  const found = new Map<string, UnorderedSum>()
+  const add = (launch: Launch, buffer: string, { name }: Monoid): void => {
+    found.set(JSON.stringify([launch.name, buffer, name]), { launch: launch.name, buffer, reducer: name })
+  }
+  for (const step of plan.steps)
+    if (step.kind === 'launch')
+      walkStmts(step.body, (s) => {
+        if (s.kind === 'reduce' && s.atomic && rounds(s.reducer))
+          for (const t of s.targets) add(step, t.buffer, s.reducer)
+        const instr = s.kind === 'instr' ? instrs.get(s.instr) : undefined
+        if (!instr?.atomic || instr.body.kind !== 'reduce' || !rounds(instr.body.reducer)) return
+        for (const b of updatedBy(s)) add(step, b, instr.body.reducer)
+      })
+  return [...found.values()]
+}
+
+const updatedBy = (s: Stmt): ReadonlySet<string> =>
+  new Set(
+    (s.kind === 'instr' ? s.texts : []).flatMap(({ pieces }) =>
+      pieces.flatMap((p) =>
+        typeof p === 'object' && p.kind !== 'value' && p.mode === 'update' ? [p.buffer] : [],
+      ),
+    ),
+  )
+
+const EXACT: readonly string[] = ['min', 'max']
+
+/** Whether a combine computes with floats, so that its result depends on the order. */
+const rounds = ({ result }: Monoid): boolean => result.some((e) => someExpr(e, isRounded))
+
+function isRounded(e: Expr): boolean {
+  if (e.kind === 'binary') return isFloat(e.dtype) && !EXACT.includes(e.op)
+  return e.kind === 'call' && isFloat(e.dtype)
+}
