@@ -266,7 +266,7 @@ describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want])
     (_, d) => {
       const found = fc.check(
         fc.property(numbers, (n) => same(d, n)),
-        { numRuns: 500, endOnFailure: true },
+        { numRuns: runs(500), endOnFailure: true },
       )
       expect(found.failed).toBe(true)
     },

@@ -7,6 +7,7 @@ import { denseAxis } from '../../src/ir/axis.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'
 import { loop } from '../../src/schedule/build.ts'
+import { runs } from '../support/cases.ts'
 
 const EXTENTS = { x: 6, y: 4 } as const
 const TABLE = 64
@@ -89,7 +90,7 @@ test('coordinates: p[x] * 4 + y tells both, and whatever is told is so', () => {
         }
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   )
 })
 
@@ -114,6 +115,6 @@ test('loops: blocks of one text are disjoint', () => {
           seen.set(value, at.x)
         }
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   )
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 
 const NESTS = ['one', 'two', 'three']
 const TEXT = `kernel k(m: size, n: size, d: size) {
@@ -65,7 +66,7 @@ test('handles and names', async () => {
         ;[named, handled] = [a, b]
       }
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
   expect(done).toBeGreaterThan(20)
 })

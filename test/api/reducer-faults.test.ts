@@ -6,6 +6,7 @@ import { expectedOf } from '../../src/run/bind/reference-inputs.ts'
 import { verifyAgainst } from '../../src/run/verify.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
+import { runs } from '../support/cases.ts'
 
 const cpu = await devices.cpu()
 const [m, n] = [3, 8]
@@ -56,7 +57,7 @@ const by = fc.constantFrom(2, 3, 4)
 const text = fc.constantFrom(DIRECT, THROUGH_LOCAL)
 
 describe('results that differ', () => {
-  law.prop([values, by, text], { numRuns: 15 })(
+  law.prop([values, by, text], { numRuns: runs(15) })(
     'are the declaration’s fault wherever a monoid without laws gives them',
     async (all, count, body) => {
       const { ok, reducerFault, problems } = await verified(regrouped(await kernelOf(500, body), count), all)
@@ -65,7 +66,7 @@ describe('results that differ', () => {
     },
   )
 
-  law.prop([values, by, text], { numRuns: 10 })(
+  law.prop([values, by, text], { numRuns: runs(10) })(
     'are the compiler’s where the laws hold for the values that occur',
     async (all, count, body) => {
       const right = await kernelOf(1e6, body)

@@ -2,6 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, type Kernel, load, releaseConversions, Workspace } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { type Counted, countedDevice } from '../support/counted-device.ts'
 import { complaint, TEXT } from './support.ts'
 
@@ -49,7 +50,7 @@ const matrices = fc
 
 law.prop(
   [matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean(), fc.boolean()],
-  { numRuns: 25 },
+  { numRuns: runs(25) },
 )(
   'kernels of a workspace, prepared side by side, give what each gives alone, wherever formats are made',
   async ({ A, B, d }, order, shareOutputs, there) => {
@@ -78,7 +79,7 @@ law.prop(
   },
 )
 
-law.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: 25 })(
+law.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
   'what is made on the device has the arrays of the host',
   async ({ A, B, d }, which) => {
     const inputs = { tensors: { A, B }, params: { d } }
@@ -171,7 +172,7 @@ describe('what is shared', () => {
 })
 
 law.prop([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
-  numRuns: 8,
+  numRuns: runs(8),
 })('dense tensors over axes in common are held in formats of their own', async (values, there) => {
   const product = (
     await load(`import "sparsetile/kernels/formats.spt"
@@ -256,7 +257,9 @@ schedule mul.squares { A as bsr(2) }
     })
   })
 
-  law.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], { numRuns: 25 })(
+  law.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], {
+    numRuns: runs(25),
+  })(
     'each kernel of a workspace, and what a choice takes, gets those of its formats',
     async ({ tensors, params }, order, byHand) => {
       const data = new Workspace(device, of, { tensors, params })
@@ -284,7 +287,7 @@ schedule mul.squares { A as bsr(2) }
     },
   )
 
-  law.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: 10 })(
+  law.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
     'what nothing takes is refused, and so is a kernel without its own',
     async ({ tensors, params }, name) => {
       const compiled = await of.schedule(name).compileAsIs(device)

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Kernel, load, SptError } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 
 let layer: Kernel
 beforeAll(async () => {
@@ -56,7 +57,7 @@ describe('registers', () => {
         ]
         expect(less && !more).toBe(false)
       }),
-      { numRuns: 4 },
+      { numRuns: runs(4) },
     )
   })
 

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { runs } from '../support/cases.ts'
 
 const text = (root: string, child: string): string => `
 kernel k(m: size, n: size) {
@@ -70,7 +71,7 @@ test.each([
       expect(C!.values!.length).toBe(stored)
       expect(Array.from(C!.values!).reduce((x, y) => x + y, 0)).toBe(total(a) + total(other))
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
   compiled.release()
 })
@@ -113,7 +114,7 @@ test.each([
       expect((await prepared.verify({ sample: { count: 1 } })).problems).toEqual([])
       prepared.free()
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
   compiled.release()
 })
@@ -206,7 +207,7 @@ test.each([
       expect(values!.length).toBe([...places([a, b]).values()].reduce((x, y) => x + y, 0))
       prepared.free()
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   )
   compiled.release()
 })
@@ -273,6 +274,6 @@ test('equal coordinates that stay apart, in results with dense dimensions more',
       prepared.free()
       compiled.release()
     }),
-    { numRuns: 120 },
+    { numRuns: runs(120) },
   )
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { runs } from '../support/cases.ts'
 
 const cpu = createCpuDevice()
 const LARGE = 2 ** 30
@@ -51,6 +52,6 @@ test('conditions of the text, whatever they wrap to', async () => {
         compiled.release()
       },
     ),
-    { numRuns: 120 },
+    { numRuns: runs(120) },
   )
 })

@@ -9,6 +9,7 @@ import { intervals, tuneReport } from '../../src/notebook.ts'
 import { rankCorrelation } from '../../src/search/rank-correlation.ts'
 import { openRecords, pointKey, space, type Trial, type TuneResult, tune } from '../../src/search.ts'
 import { Folder } from '../cli/support.ts'
+import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
 import { wellFormed } from '../support/xml.ts'
@@ -176,7 +177,7 @@ describe('the page', () => {
     minLength: 1,
     maxLength: 20,
   })
-  law.prop([texts], { numRuns: 25 })('shows any text, and takes none for marks', (text) => {
+  law.prop([texts], { numRuns: runs(25) })('shows any text, and takes none for marks', (text) => {
     const marked = `${text}<script>alert(1)</script>`
     const point = { [marked]: marked, other: text }
     const refused = { status: 'rejected', code: marked, message: marked } as const
@@ -218,7 +219,7 @@ describe('the page', () => {
 
 describe('charts of it', () => {
   const positive = fc.double({ min: 1e-3, max: 1e3, noNaN: true })
-  law.prop([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], { numRuns: 40 })(
+  law.prop([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], { numRuns: runs(40) })(
     'points under the roofs are drawn under them',
     (drawn) => {
       const [bandwidth, top] = [1e12, 1e13]
@@ -266,7 +267,7 @@ describe('charts of it', () => {
 
 describe('rank correlation', () => {
   const list = fc.uniqueArray(fc.integer({ min: -1000, max: 1000 }), { minLength: 2, maxLength: 20 })
-  law.prop([list], { numRuns: 40 })('is 1 of what rises together, −1 of what falls', (xs) => {
+  law.prop([list], { numRuns: runs(40) })('is 1 of what rises together, −1 of what falls', (xs) => {
     expect(
       rankCorrelation(
         xs,
@@ -284,7 +285,7 @@ describe('rank correlation', () => {
   const pairs = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 })), {
     maxLength: 12,
   })
-  law.prop([pairs], { numRuns: 60 })('is Pearson’s of ranks that ties share', (all) => {
+  law.prop([pairs], { numRuns: runs(60) })('is Pearson’s of ranks that ties share', (all) => {
     const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
     const rank = (v: readonly number[]): number[] =>
       v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)

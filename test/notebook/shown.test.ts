@@ -27,6 +27,7 @@ import {
   table,
 } from '../../src/notebook.ts'
 import type { Trial } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { wellFormed } from '../support/xml.ts'
 
@@ -43,7 +44,7 @@ const unescaped = (html: string): string =>
 const count = (names: readonly string[], name: string): number => names.filter((n) => n === name).length
 
 describe('texts', () => {
-  law.prop([texts, fc.constantFrom('spt', 'js', 'wgsl', 'cuda', 'c', 'text')], { numRuns: 60 })(
+  law.prop([texts, fc.constantFrom('spt', 'js', 'wgsl', 'cuda', 'c', 'text')], { numRuns: runs(60) })(
     'colours lose and inject nothing',
     async (text, language) => {
       const shown = code(text, language as 'spt')
@@ -69,7 +70,7 @@ const cells = fc.oneof(
 )
 
 describe('tables', () => {
-  law.prop([fc.array(fc.dictionary(words, cells, { maxKeys: 4 }), { maxLength: 6 })], { numRuns: 60 })(
+  law.prop([fc.array(fc.dictionary(words, cells, { maxKeys: 4 }), { maxLength: 6 })], { numRuns: runs(60) })(
     'a cell for each row and column, in HTML and in text',
     async (rows: Row[]) => {
       const bundle = await table(rows).bundle()
@@ -82,7 +83,7 @@ describe('tables', () => {
   )
 
   law.prop([fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 5 })], {
-    numRuns: 60,
+    numRuns: runs(60),
   })('a number alone keeps its digits', ([x]) => {
     const printed = Number(table([{ x }], { digits: 4 }).toString().split('\n')[1]!.replaceAll(',', ''))
     expect(Math.abs(printed - x!)).toBeLessThanOrEqual(0.5e-3 * x!)
@@ -102,7 +103,7 @@ const placed = (svg: string, name: string): number[] =>
   [...svg.matchAll(new RegExp(`<circle[^>]* ${name}="([^"]*)"`, 'g'))].map((m) => Number(m[1]))
 
 describe('charts', () => {
-  law.prop([rows, logs], { numRuns: 40 })('every row is a mark inside of the figure', (data, log) => {
+  law.prop([rows, logs], { numRuns: runs(40) })('every row is a mark inside of the figure', (data, log) => {
     const { svg } = scatter(data, { x: 'x', y: 'y', color: 'kind', log, diagonal: true })
     expect(count(wellFormed(svg), 'circle')).toBe(data.length)
     for (const at of [...placed(svg, 'cx'), ...placed(svg, 'cy')]) expect(at >= 0 && at <= 2000).toBe(true)
@@ -118,16 +119,15 @@ describe('charts', () => {
     )
   })
 
-  law.prop([fc.array(numbers, { minLength: 2, maxLength: 8 }), fc.boolean(), fc.boolean()], { numRuns: 60 })(
-    'an axis keeps order, and its ticks lie on it',
-    (values, log, zero) => {
-      const scale = scaleOf(values, 10, 110, { log, zero })
-      const at = [...values].sort((a, b) => a - b).map((v) => scale.at(v))
-      expect(at.every((x, k) => k === 0 || x >= at[k - 1]!)).toBe(true)
-      for (const t of scale.ticks) expect(t.at >= 9.99 && t.at <= 110.01).toBe(true)
-      expect(scale.ticks.length).toBeGreaterThan(0)
-    },
-  )
+  law.prop([fc.array(numbers, { minLength: 2, maxLength: 8 }), fc.boolean(), fc.boolean()], {
+    numRuns: runs(60),
+  })('an axis keeps order, and its ticks lie on it', (values, log, zero) => {
+    const scale = scaleOf(values, 10, 110, { log, zero })
+    const at = [...values].sort((a, b) => a - b).map((v) => scale.at(v))
+    expect(at.every((x, k) => k === 0 || x >= at[k - 1]!)).toBe(true)
+    for (const t of scale.ticks) expect(t.at >= 9.99 && t.at <= 110.01).toBe(true)
+    expect(scale.ticks.length).toBeGreaterThan(0)
+  })
 
   test('what cannot be drawn is refused', () => {
     const one = [{ x: 1, y: -1, t: 'a' }]
@@ -197,36 +197,39 @@ describe('studies', () => {
     log.mockRestore()
   })
 
-  law.prop([trials], { numRuns: 40 })('the best come first, the best so far never gets worse', (drawn) => {
-    const study = drawn.map(({ ms, predicted }, k): Trial => {
-      const outcome: Trial['outcome'] =
-        ms === undefined
-          ? { status: 'rejected', code: 'a/b', message: 'no' }
-          : { status: 'measured', timing: { median: ms, interval: [ms, ms], samples: [ms] } }
-      return { point: { k }, outcome, predicted }
-    })
-    const measured = drawn.flatMap((t) => (t.ms === undefined ? [] : [t.ms]))
-    const shown = best(study, 20).toString().split('\n').slice(1)
-    expect(shown.length).toBe(measured.length)
-    const refused = drawn.length - measured.length
-    if (refused > 0) expect(outcomes(study).toString()).toMatch(new RegExp(`rejected +a/b +${refused} +no`))
-    if (measured.length === 0) {
-      expect(refusal(() => convergence(study)).code).toBe('notebook/no-rows')
-      return
-    }
-    const first = shown[0]!.trim().split(/ +/)
-    expect(first.at(-1)).toBe(String(drawn.findIndex((t) => t.ms === Math.min(...measured))))
-    const { svg } = convergence(study)
-    // A dot for each trial, and below all of them, or through them, how low they came so far.
-    expect(placed(svg, 'cy').length).toBe(measured.length)
-    const heights = [...svg.matchAll(/<path d="M[\d.]+ ([\d.]+)((?:H[\d.]+V[\d.]+)*)"/g)].flatMap(
-      ([, y, rest]) => [y!, ...[...rest!.matchAll(/V([\d.]+)/g)].map((m) => m[1]!)].map(Number),
-    )
-    expect(heights.length).toBeGreaterThan(0)
-    expect(heights.every((y, k) => k === 0 || y >= heights[k - 1]!)).toBe(true)
-    expect(Math.abs(heights.at(-1)! - Math.max(...placed(svg, 'cy')))).toBeLessThan(0.1)
-    expect(count(wellFormed(convergence({ a: study, b: [] }).svg), 'path')).toBe(1)
-    const both = drawn.filter((t) => t.ms !== undefined && t.predicted !== undefined).length
-    if (both > 0) expect(count(wellFormed(predictions(study).svg), 'circle')).toBe(both)
-  })
+  law.prop([trials], { numRuns: runs(40) })(
+    'the best come first, the best so far never gets worse',
+    (drawn) => {
+      const study = drawn.map(({ ms, predicted }, k): Trial => {
+        const outcome: Trial['outcome'] =
+          ms === undefined
+            ? { status: 'rejected', code: 'a/b', message: 'no' }
+            : { status: 'measured', timing: { median: ms, interval: [ms, ms], samples: [ms] } }
+        return { point: { k }, outcome, predicted }
+      })
+      const measured = drawn.flatMap((t) => (t.ms === undefined ? [] : [t.ms]))
+      const shown = best(study, 20).toString().split('\n').slice(1)
+      expect(shown.length).toBe(measured.length)
+      const refused = drawn.length - measured.length
+      if (refused > 0) expect(outcomes(study).toString()).toMatch(new RegExp(`rejected +a/b +${refused} +no`))
+      if (measured.length === 0) {
+        expect(refusal(() => convergence(study)).code).toBe('notebook/no-rows')
+        return
+      }
+      const first = shown[0]!.trim().split(/ +/)
+      expect(first.at(-1)).toBe(String(drawn.findIndex((t) => t.ms === Math.min(...measured))))
+      const { svg } = convergence(study)
+      // A dot for each trial, and below all of them, or through them, how low they came so far.
+      expect(placed(svg, 'cy').length).toBe(measured.length)
+      const heights = [...svg.matchAll(/<path d="M[\d.]+ ([\d.]+)((?:H[\d.]+V[\d.]+)*)"/g)].flatMap(
+        ([, y, rest]) => [y!, ...[...rest!.matchAll(/V([\d.]+)/g)].map((m) => m[1]!)].map(Number),
+      )
+      expect(heights.length).toBeGreaterThan(0)
+      expect(heights.every((y, k) => k === 0 || y >= heights[k - 1]!)).toBe(true)
+      expect(Math.abs(heights.at(-1)! - Math.max(...placed(svg, 'cy')))).toBeLessThan(0.1)
+      expect(count(wellFormed(convergence({ a: study, b: [] }).svg), 'path')).toBe(1)
+      const both = drawn.filter((t) => t.ms !== undefined && t.predicted !== undefined).length
+      if (both > 0) expect(count(wellFormed(predictions(study).svg), 'circle')).toBe(both)
+    },
+  )
 })

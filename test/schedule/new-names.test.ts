@@ -5,6 +5,7 @@ import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
+import { runs } from '../support/cases.ts'
 
 const TEXT = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -75,7 +76,7 @@ describe.each(Object.entries(STEPS))('%s', (what, step) => {
         }
         expect(again(made, text).trace).toEqual(made.trace)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

@@ -13,6 +13,7 @@ import {
   Workspace,
 } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { runs } from '../support/cases.ts'
 import { asHardware } from '../support/hardware.ts'
 
 const AXES = `
@@ -143,7 +144,7 @@ test('on rows of very different lengths what runs unasked, and every form in ano
         }
       }
     }),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   )
   expect(others).toBeGreaterThan(0)
 }, 600_000)

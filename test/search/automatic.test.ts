@@ -23,6 +23,7 @@ import {
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { predictor, useCostModel } from '../../src/search.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
 const AXES = `
@@ -243,7 +244,7 @@ test('what runs unasked computes what the reference computes, on each device, ho
         useCostModel(on.kind, undefined)
       }
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   )
   for (const { on } of kernels.values()) for (const c of on.values()) c.release()
   await releaseConversions(device)

@@ -17,6 +17,7 @@ import { type Calibration, isCalibration } from '../../src/search/model/calibrat
 import { readCalibratedBy, useCostModel } from '../../src/search/model/trained.ts'
 import { calibrate, costModel } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
+import { runs } from '../support/cases.ts'
 
 let home: string
 let cpu: Device
@@ -78,7 +79,7 @@ describe('a calibration', () => {
         writeFileSync(path, whole.slice(0, n))
         expect(calibrationOf('cpu', cpu, env())).toBe('unusable')
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     )
     const changed: object[] = [
       { ...own, version: 99 },

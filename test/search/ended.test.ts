@@ -9,6 +9,7 @@ import { search } from '../../src/search/search.ts'
 import { farExpected, farIn } from '../../src/search/tune/finals.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
 import { toldDevice } from '../support/told-device.ts'
 
@@ -73,7 +74,7 @@ describe('an abort', async () => {
     expect(whole.settled.get(0)).toMatchObject({ status: 'rejected' })
   })
 
-  law.prop([fc.integer({ min: 1, max: 25 })], { numRuns: 6 })(
+  law.prop([fc.integer({ min: 1, max: 25 })], { numRuns: runs(6) })(
     'is heard before the next run, and what is settled before stays',
     async (run) => {
       const { runs, settled, outcomes } = await until((runs) => runs === run)

@@ -6,7 +6,7 @@ import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.
 import { Evaluator, type EvaluatorOptions } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
-import { LONG } from '../support/cases.ts'
+import { LONG, runs } from '../support/cases.ts'
 import { countedDevice } from '../support/counted-device.ts'
 
 const TEXT = `import "sparsetile/kernels/formats.spt"
@@ -78,7 +78,7 @@ const having = (device: Device, methods: Partial<Device>): Device => Object.assi
 const lost = (): SptError =>
   new SptError({ code: 'device/lost', message: 'the device is gone', hint: 'open it again' })
 
-law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: 6 })(
+law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
   'outcomes are in the order of what was asked, whatever is asked together',
   async (names) => {
     const { device, held } = await countedDevice()

@@ -5,6 +5,7 @@ import type { StoredAxis } from '../../src/ir/axis.ts'
 import { int } from '../../src/ir/expr.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
 import { locate } from '../../src/storage/locate.ts'
+import { runs } from '../support/cases.ts'
 
 const M = 3
 const N = 4
@@ -54,6 +55,6 @@ test('equal coordinates of a padded structure', () => {
       for (const key of new Set(at.map((x) => x.join())))
         expect(places(key, (e) => found[order.indexOf(e)]!)).toEqual(places(key, (e) => held[e]!))
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

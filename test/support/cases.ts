@@ -1,26 +1,27 @@
 /**
- * Which cases tests take, and how many. Every run draws a seed of its own; `SPT_SEED` replays one by its number.
- * `SPT_RUNS` multiplies the number of cases of every law; above 1, samples of enumerations are the whole of them.
+ * Seed and number of cases of property tests. `vitest.config.ts` draws a new seed for every run and prints it; `SPT_SEED`
+ * replays one. `SPT_RUNS` multiplies the number of cases of every property and the size of every sample of an
+ * enumeration: 1/3 in `npm test`, 20 in `npm run test:long`. Above 1 all elements of enumerations are tested.
  */
 import { Random } from '../../src/run/bind/random-tensors.ts'
 
-/** Drawn and printed by vitest.config.ts. */
 export const SEED = Number(process.env.SPT_SEED ?? 1)
 const TIMES = Number(process.env.SPT_RUNS ?? 1)
 
-/** Whether this is a long run: laws take more cases, enumerations are complete. */
+/** Whether this is a long run: properties have more cases, enumerations are complete. */
 export const LONG = TIMES > 1
 
-/** Cases of a law that usually takes so many. */
+/** Number of cases of a property, at least 1; `usual` where `SPT_RUNS` is 1. */
 export const runs = (usual: number): number => Math.max(1, Math.ceil(usual * TIMES))
 
-/** `usual` of `all`, in their order: others in every run. All of them in long runs. */
+/** A random sample of `runs(usual)` elements, in their order; all of them in long runs. */
 export function sample<T>(all: readonly T[], usual: number): readonly T[] {
-  if (LONG || all.length <= usual) return all
+  const count = runs(usual)
+  if (LONG || all.length <= count) return all
   const random = new Random(SEED)
   const order = all.map((_, k) => [random.next(), k] as const).sort(([a], [b]) => a - b)
   return order
-    .slice(0, usual)
+    .slice(0, count)
     .map(([, k]) => k)
     .sort((a, b) => a - b)
     .map((k) => all[k]!)
