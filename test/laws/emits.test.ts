@@ -12,7 +12,7 @@ import { generate } from '../support/program-gen.ts'
 import { carry, emits } from './emits.ts'
 import { parameters } from './law.ts'
 
-const CASES = 4
+const CASES = 24
 
 test('every program under a long schedule is emitted, or refused with a diagnostic', () => {
   let made = 0
