@@ -79,6 +79,7 @@ export type {
 } from './run/explain/index.ts'
 export type { KernelGraph } from './run/replay.ts'
 export type { ResidentDense } from './run/resident-dense.ts'
+export type { UnorderedSum } from './run/summation-order.ts'
 export type { Verification } from './run/verify.ts'
 export type {
   Command,

@@ -2,6 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Executable } from '../run/execute.ts'
+import type { Device } from '../runtime/device.ts'
 import { nameText } from './argument-checks.ts'
 
 /** @throws SptError `api/unknown-buffer` */
@@ -24,6 +25,25 @@ export function checkReported({ residents: [name] }: Executable): void {
       message: `${name} was brought into its format on the device, and what is reported of formats is found on the host`,
       expected: 'a kernel whose tensors were all bound from the host',
       hint: `ask the format itself, with the tensor on the host: program.format(…).describe(tensor)`,
+    })
+}
+
+/** @throws SptError `run/resident`, `run/other-device` */
+export function checkRebuildable({ residents, chained, program }: Executable, device: Device): void {
+  const [name] = [...residents, ...chained.keys()]
+  if (name !== undefined)
+    fail({
+      code: 'run/resident',
+      message: `${name} was resident on the device that the kernel was prepared on, so the host has no values of it`,
+      expected: 'a kernel whose tensors were all bound from the host',
+      hint: 'rebuild the kernel that computes it, or upload it again, and prepare this kernel with the result',
+    })
+  if (device.kind !== program.device.kind)
+    fail({
+      code: 'run/other-device',
+      message: `kernel ${program.plan.name} was prepared for ${program.device.kind}, and this device is ${device.kind}`,
+      expected: `a device of ${program.device.kind}`,
+      hint: 'compile the kernel for the other kind: kernel.compile(device)',
     })
 }
 

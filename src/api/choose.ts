@@ -23,6 +23,7 @@ import {
 } from './choose-device.ts'
 import { expectedTimes } from './expected-times.ts'
 import { besideDeclared, type Used } from './format-data.ts'
+import { checkedStatistics } from './given-statistics.ts'
 import { PLAIN, plainReason } from './plain-schedule.ts'
 import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
@@ -153,43 +154,6 @@ export const lookupOf =
     const statistic = asking.statistics.get(variable.name)
     return statistic ? statistics.of(statistic, variable) : statistics.size(variable)
   }
-
-/** @throws SptError `choose/unknown-name` */
-function checkedStatistics(
-  { kernel, name: own, statistics }: Asking,
-  given: Readonly<Record<string, number>>,
-): ReadonlyMap<string, number> {
-  expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")
-  const candidates = [...statistics.keys()]
-  const known = new Map<string, number>()
-  for (const [name, value] of Object.entries(given)) {
-    expectArgument(
-      typeof value === 'number' && value >= 0 && value < Infinity,
-      `the value of ${name}`,
-      value,
-      'a finite number that is not negative',
-    )
-    const meant = candidates.find((c) => unspaced(c) === unspaced(name))
-    expectArgument(
-      meant === undefined || !known.has(meant),
-      'statistics',
-      name,
-      'each statistic once, however it is spaced',
-    )
-    if (meant !== undefined) known.set(meant, value)
-    else
-      fail({
-        code: 'choose/unknown-name',
-        message: `${kernel}.${own} does not depend on ${name}`,
-        lookup: { name, candidates },
-        expected: candidates.join(', ') || 'no statistics',
-      })
-  }
-  return known
-}
-
-/** Names are found however they are spaced. */
-const unspaced = (name: string): string => name.replace(/\s+/g, '')
 
 /**
  * The schedule for a kind of device, and the kernel under it.

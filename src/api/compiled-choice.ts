@@ -194,7 +194,7 @@ export class CompiledChoice extends CompiledKernel {
         choose: (found, passed) => this.#answer({ ...asking, found, passed }),
         found: ({ kernel }) => kernel.compilation.kernel.found ?? [],
         chosen: ({ chosen }) => chosen,
-        compile: (v) => this.#compile(v),
+        compile: (v, device) => (device ? v.kernel.compileAsIs(device) : this.#compile(v)),
         bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),
       },
       first,

@@ -4,7 +4,7 @@ import { bindParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
 import { Turns } from '../run/call-queue.ts'
 import type { Compilation } from '../run/compile.ts'
-import { checkFits, Executable, lanesOf, type Program } from '../run/execute.ts'
+import { checkFits, compileOn, Executable, lanesOf, type Program } from '../run/execute.ts'
 import type { ExplainOptions, Explanation } from '../run/explain/index.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { KernelGraph } from '../run/replay.ts'
@@ -16,10 +16,11 @@ import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import type { ResidentParts } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import { expectArgument, expectName, expectOptions, isRecord } from './argument-checks.ts'
+import { checkDevice, expectArgument, expectName, expectOptions, isRecord } from './argument-checks.ts'
 import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
-import { checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
+import { checkRebuildable, checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
+import { forgotten } from './forgotten-kernels.ts'
 import { asTimes, type RunChoice, running, type Selecting, settled } from './selecting.ts'
 import { Sourced } from './sourced.ts'
 import type { Bindable } from './tensors.ts'
@@ -85,6 +86,15 @@ export class CompiledSchedule extends CompiledKernel {
 
   get sources(): Sources {
     return this.program.sources
+  }
+
+  /** The same schedule, compiled for another device. */
+  async on(device: Device): Promise<CompiledSchedule> {
+    const { compilation, sources } = this
+    return new CompiledSchedule(
+      compilation,
+      await compileOn(device, compilation.planFor(lanesOf(device)), sources),
+    )
   }
 
   override get unorderedSums(): readonly UnorderedSum[] {
@@ -153,6 +163,7 @@ export class PreparedKernel extends Sourced {
     super()
     this.#selecting = selecting
     for (const t of executable.chained.values()) t.joins(this.#turns)
+    forgotten?.watch(this, kernel.compilation.source.name, kernel.device, executable.bytes)
   }
 
   /** Under the schedule of the latest run, where runs choose it. */
@@ -323,8 +334,35 @@ export class PreparedKernel extends Sourced {
     )
   }
 
+  /**
+   * The same kernel on another device of its kind, such as a new one after `device/lost`: compiled again under the schedule that was
+   * chosen, and bound to what was bound or written from the host. Outputs and graphs have to be made again, and `inout` tensors start
+   * over. This kernel stays as it is: free it.
+   * @throws SptError `run/resident` where a tensor was on the device before, `run/other-device`, and as `compile` and `prepare`
+   */
+  async rebuild(device: Device): Promise<PreparedKernel> {
+    checkDevice(device)
+    checkRebuildable(this.#within, device)
+    return this.#turns.take(async () => {
+      const selecting = (await this.#selecting.rebuilt?.(device)) ?? (await this.#settledOn(device))
+      return new PreparedKernel(selecting.kernel, selecting.executable, selecting)
+    })
+  }
+
+  async #settledOn(device: Device): Promise<Selecting<CompiledKernel>> {
+    const { compilation } = this.kernel
+    const compiled = await (this.kernel as CompiledSchedule).on(device)
+    const { source } = compilation
+    return settled(
+      compiled,
+      await Executable.create(compiled.program, this.#within.bound, { source }),
+      this.choice,
+    )
+  }
+
   /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */
   free(): void {
+    forgotten?.forget(this)
     this.#selecting.free()
   }
 }

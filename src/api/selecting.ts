@@ -5,6 +5,7 @@ import type { BareValues } from '../run/bind/update-values.ts'
 import { withValues } from '../run/bind/update-values.ts'
 import type { Executable } from '../run/execute.ts'
 import { isOverflow } from '../run/overflow-error.ts'
+import type { Device } from '../runtime/device.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import type { Chosen } from './choice-conditions.ts'
 
@@ -64,6 +65,8 @@ export interface Selecting<K> {
   /** Makes what runs may be led to. */
   ahead(): Promise<void>
   write(name: string, update: Tensor | BareValues): Promise<void>
+  /** On another device, where runs choose the schedule: with what is bound and written. */
+  rebuilt?(device: Device): Promise<Selecting<K>>
   free(): void
 }
 

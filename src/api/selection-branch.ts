@@ -6,7 +6,7 @@ import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import type { Bound } from '../run/bind/index.ts'
 import type { Executable } from '../run/execute.ts'
 import { commandsFinding } from '../run/same-kernel.ts'
-import type { Command } from '../runtime/device.ts'
+import type { Command, Device } from '../runtime/device.ts'
 import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { tells } from './coverage.ts'
@@ -24,7 +24,8 @@ export interface Selectable<V> {
   /** What runs under it find. */
   found(variant: V): readonly Found[]
   chosen(variant: V): Chosen
-  compile(variant: V): Promise<CompiledSchedule>
+  /** @param device another one than the choice was compiled for */
+  compile(variant: V, device?: Device): Promise<CompiledSchedule>
   bind(variant: V, compiled: CompiledSchedule): Bound
 }
 

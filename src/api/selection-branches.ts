@@ -1,8 +1,10 @@
 /** Schedules of a choice on the same memory of inputs and results, made when they are chosen first. */
+import type { Bound } from '../run/bind/index.ts'
 import { type BareValues, withValues } from '../run/bind/update-values.ts'
 import { Executable } from '../run/execute.ts'
 import { inCommon } from '../run/same-kernel.ts'
 import type { Tensor } from '../storage/tensor.ts'
+import type { CompiledSchedule } from './compiled.ts'
 import { type Branch, branchOf, type Selectable } from './selection-branch.ts'
 
 export class Branches<V> {
@@ -49,8 +51,7 @@ export class Branches<V> {
   /** Another schedule, with what has been written by now; nothing where it stores what the kernel updates in other memory. */
   async #another(variant: V, text: string): Promise<Branch | undefined> {
     const compiled = await this.#of.compile(variant)
-    let bound = this.#of.bind(variant, compiled)
-    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
+    const bound = this.bind(variant, compiled)
     const { program, compilation } = compiled
     const buffers = inCommon(this.first.executable, { program, bound })
     const apart = program.plan.buffers.filter((b) => b.role === 'inout' && !buffers.has(b.name))
@@ -67,6 +68,13 @@ export class Branches<V> {
     const made = branchOf(this.#of.statistics, text, compiled, executable)
     this.#made.set(text, made)
     return made
+  }
+
+  /** What is bound, with what has been written by now. */
+  bind(variant: V, compiled: CompiledSchedule): Bound {
+    let bound = this.#of.bind(variant, compiled)
+    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
+    return bound
   }
 
   async write(name: string, update: Tensor | BareValues): Promise<void> {

@@ -7,6 +7,7 @@ import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
 import type { Executable } from '../run/execute.ts'
 import { storedElsewhere } from '../run/overflow-error.ts'
+import type { Device } from '../runtime/device.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import type { Chosen } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
@@ -220,6 +221,15 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
 
   write(name: string, update: Tensor | BareValues): Promise<void> {
     return this.#branches.write(name, update)
+  }
+
+  rebuilt(device: Device): Promise<Selection<V>> {
+    const of: Selectable<V> = {
+      ...this.#of,
+      compile: (variant) => this.#of.compile(variant, device),
+      bind: (variant, compiled) => this.#branches.bind(variant, compiled),
+    }
+    return Selection.create(of, () => this.#decided().variant, false)
   }
 
   free(): void {

@@ -14,6 +14,8 @@ if (problem !== null) {
   process.stderr.write(`spt: ${problem}\n`)
   process.exit(1)
 }
+// Kernels that a command prepares are not the user's to free.
+process.env.SPT_LEAKS ??= '0'
 const argv = process.argv.slice(2)
 const io = processIo()
 const code = printsVersion(argv[0], io) ? 0 : await commanded()

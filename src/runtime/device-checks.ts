@@ -19,6 +19,9 @@ import {
   memoryOf,
 } from './device.ts'
 
+/** Devices that were disposed of or lost, and their memory with them. */
+export const ended = new WeakSet<object>()
+
 /** `live`: usable; `freed`: `free()` or `release()` was called; `foreign`: another device's. */
 export type HandleState = 'live' | 'freed' | 'foreign'
 

@@ -17,7 +17,7 @@ import type {
   ModuleText,
   Stream,
 } from './device.ts'
-import { checkCommands } from './device-checks.ts'
+import { checkCommands, ended } from './device-checks.ts'
 import { InOrderEvent, InOrderStream } from './in-order.ts'
 import { Outcomes } from './outcomes.ts'
 import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
@@ -90,6 +90,7 @@ class WebGpuDevice implements Device {
     this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = capabilities(device.features, info, lanes)
     this.#session = new Session(device, name)
+    void device.lost.then(() => ended.add(this))
     this.#memory = new Memory(this.#session, this.limits)
     this.#launcher = new Launcher(this.#session)
     this.#graphs = {

@@ -28,6 +28,7 @@ import type {
   ModuleText,
   Stream,
 } from '../device.ts'
+import { ended } from '../device-checks.ts'
 import { failForeign } from '../in-order.ts'
 import type { LibraryText } from '../library-text.ts'
 import { Outcomes } from '../outcomes.ts'
@@ -242,6 +243,7 @@ export class CudaDevice implements Device {
   }
 
   async dispose(): Promise<void> {
+    ended.add(this)
     this.#context.dispose(() => {
       for (const graph of [...this.#graphs.graphs]) graph.release()
       for (const event of [...this.#events]) event.release()

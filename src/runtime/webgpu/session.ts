@@ -39,7 +39,7 @@ export class Session {
     return new SptError({
       code: 'device/lost',
       message: `${call}: the device ${this.name} was lost${info.message ? ` (${info.message.trim()})` : ''}`,
-      hint: 'a kernel may have run too long or the driver restarted; make a new device',
+      hint: 'a kernel may have run too long, or the driver restarted: open a new device, and `await prepared.rebuild(device)`',
     })
   }
 

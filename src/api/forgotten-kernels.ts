@@ -1,0 +1,89 @@
+/**
+ * Prepared kernels that were garbage-collected without `free()`. Their device memory stays allocated until the device is disposed of,
+ * so that a leak shows as an exhausted device, far from its cause. In development a warning names where each was made: `NODE_ENV` is neither
+ * `production` nor `test`, or `SPT_LEAKS` is 1; `SPT_LEAKS=0` switches it off.
+ */
+import type { Device } from '../runtime/device.ts'
+import { ended } from '../runtime/device-checks.ts'
+
+/** A kernel that has not been freed. Holds nothing that keeps it alive. */
+interface Unfreed {
+  readonly kernel: string
+  readonly device: WeakRef<Device>
+  readonly deviceText: string
+  readonly bytes: number
+  readonly stack: string
+}
+
+/** What `FinalizationRegistry` is used for. */
+interface Registry {
+  register(target: object, held: Unfreed, token: object): void
+  unregister(token: object): void
+}
+
+export class ForgottenKernels {
+  readonly #registry: Registry
+
+  /** @param registry calls its argument with what was registered for a target that has been collected */
+  constructor(
+    registry: (collected: (held: Unfreed) => void) => Registry,
+    warn: (text: string) => void = (text) => console.warn(text),
+  ) {
+    this.#registry = registry((held) => {
+      const device = held.device.deref()
+      if (device && !ended.has(device)) warn(warningOf(held))
+    })
+  }
+
+  /** `prepared` as of now: its frames on the stack are where it was made. */
+  watch(prepared: object, kernel: string, device: Device, bytes: number): void {
+    // Memory of the host is collected with it.
+    if (device.kind === 'cpu') return
+    const held = { kernel, bytes, device: new WeakRef(device), deviceText: `${device.kind} (${device.name})` }
+    this.#registry.register(prepared, { ...held, stack: new Error().stack ?? '' }, prepared)
+  }
+
+  forget(prepared: object): void {
+    this.#registry.unregister(prepared)
+  }
+}
+
+const mib = (bytes: number): string => `${(bytes / 2 ** 20).toPrecision(3)} MiB`
+
+const warningOf = ({ kernel, deviceText, bytes, stack }: Unfreed): string =>
+  `sparsetile: prepared kernel ${kernel} was collected without free(); its ${mib(bytes)} on ${deviceText} stay allocated. ` +
+  `It was made at ${placeIn(stack)}`
+
+/** Frames of this package have its folder, or in a bundle its file, in common. */
+const FILE = /(?:[(@]|at (?:async )?)((?:file:\/\/|https?:\/\/|\/|[A-Z]:\\)[^()\s]*):\d+:\d+\)?$/
+const fileOf = (frame: string): string | undefined => FILE.exec(frame.trim())?.[1]
+
+/** The innermost frame outside of this package. */
+function placeIn(stack: string): string {
+  const frames = stack.split('\n').filter((line) => fileOf(line) !== undefined)
+  const own = fileOf(frames[0] ?? '')?.replace(/(?:api[/\\])?[^/\\]*$/, '')
+  const place = frames.find((f) => own === undefined || !fileOf(f)!.startsWith(own))
+  return (place ?? 'a place that the stack does not show').trim().replace(/^at (?:async )?/, '')
+}
+
+function isDevelopment(): boolean {
+  const { process: here } = globalThis as { process?: { env?: Readonly<Record<string, string | undefined>> } }
+  const told = here?.env?.SPT_LEAKS
+  if (told === '0' || told === '1') return told === '1'
+  return !['production', 'test'].includes(environment())
+}
+
+/** Bundlers replace the expression; a browser without one has no such object. */
+function environment(): string {
+  try {
+    return process.env.NODE_ENV ?? ''
+  } catch {
+    return 'production'
+  }
+}
+
+/** `null`: nothing is reported. */
+export const forgotten: ForgottenKernels | null =
+  isDevelopment() && typeof FinalizationRegistry !== 'undefined'
+    ? new ForgottenKernels((collected) => new FinalizationRegistry(collected))
+    : null
