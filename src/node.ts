@@ -23,7 +23,12 @@ import { readPackaged } from './ast/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import { devices as hosted } from './index.ts'
-import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
+import {
+  type ReadOptions,
+  readTensor as readFileTensor,
+  type WriteOptions,
+  writeTensor as writeFileTensor,
+} from './io/index.ts'
 import { packagedFormatsNamed } from './io/package-formats.ts'
 import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/program-text.ts'
 import { programTrees } from './io/program-trees.ts'
@@ -95,14 +100,19 @@ export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Pr
 }
 
 /**
- * Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`.
+ * Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`, atomically: a failed write leaves the old file.
  * @throws SptError `tensor/…`, `bind/value-type`, `bind/value-range` of what is no proper tensor; `io/…`
  */
-export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void> {
+export async function writeTensor(
+  path: TextOrUrl,
+  tensor: Tensor,
+  options: WriteOptions = {},
+): Promise<void> {
+  expectOptions('writeTensor', options, ['onWarning'])
   checkTensor('the tensor', tensor, 'what is written')
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
   if (tensor.kind === 'coords') checkWithin(tensor.shape, tensor.coords)
-  await writeFileTensor(textOf(path), tensor)
+  await writeFileTensor(textOf(path), tensor, options)
 }
 
 readPackaged(packagedFormatsNamed)

@@ -148,6 +148,17 @@ export function checkTensor(
     expectLevels(`the arrays of ${name}`, arrays, (axis) => `the arrays of axis ${axis} of ${name}`)
 }
 
+/** A tensor that is stored by itself, without a buffer that states its fill. @throws SptError `bind/fill` */
+export function refuseFill(what: string, tensor: Tensor): void {
+  if (tensor.kind === 'coords' && tensor.fill !== undefined)
+    fail({
+      code: 'bind/fill',
+      message: `elements that ${what} does not store are ${tensor.fill}, which nothing keeps here`,
+      expected: 'a tensor whose other elements are 0',
+      hint: `bind it to a buffer that is declared with fill ${tensor.fill}`,
+    })
+}
+
 /** Arrays by axis. @throws SptError `api/argument` */
 export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
   expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')

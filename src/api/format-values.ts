@@ -27,6 +27,7 @@ import {
   expectOptions,
   isRecord,
   isTyped,
+  refuseFill,
 } from './argument-checks.ts'
 import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
 import { Sourced } from './sourced.ts'
@@ -174,6 +175,7 @@ export class SptFormat extends Sourced {
 
   #coords(tensor: Tensor): CoordTensor {
     checkTensor('the format', tensor)
+    refuseFill('the tensor', tensor)
     if (tensor.kind === 'coords') return tensor
     if (tensor.kind === 'dense') return coordsOfDense(tensor)
     return fail({

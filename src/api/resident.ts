@@ -22,6 +22,7 @@ import {
   expectName,
   expectOptions,
   isRecord,
+  refuseFill,
 } from './argument-checks.ts'
 import { CompiledKernel, CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { boundResidents, type ResidentInputs } from './resident-binding.ts'
@@ -48,6 +49,7 @@ export async function resident(
   checkDevice(device)
   const what = 'the tensor to upload'
   checkTensor(what, tensor, what)
+  refuseFill(what, tensor)
   const { kind } = tensor as Tensor
   expectArgument(kind !== 'dense', what, tensor, 'one that coords or stored makes')
   const isAxis = (a: unknown): boolean =>

@@ -1,5 +1,5 @@
 /** One table from file endings to readers and writers; runs in browsers. */
-import { fail } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from './byte-source.ts'
@@ -11,7 +11,7 @@ import { readNpy } from './npy.ts'
 import { npyChunks } from './npy-write.ts'
 import { openNpz } from './npz.ts'
 import { readNpzTensor } from './npz-tensor.ts'
-import { npzArrays, npzChunks } from './npz-write.ts'
+import { npzArrays, npzChunks, scipyWarning } from './npz-write.ts'
 import { PRUNED, readPrunedLayer } from './pruned-layer.ts'
 import { openSafetensors, tensorAt } from './safetensors.ts'
 import { openShardOf } from './safetensors-index.ts'
@@ -47,6 +47,8 @@ interface FileFormat {
   readonly addressed?: boolean
   readonly read: (input: Input) => Promise<Tensor>
   readonly write?: (tensor: Tensor) => Chunks
+  /** What other readers will not make of the file. */
+  readonly warning?: (name: string, tensor: Tensor) => Diagnostic | null
 }
 
 const textOptions = ({ source, maxBytes, options }: Input) => ({
@@ -56,10 +58,17 @@ const textOptions = ({ source, maxBytes, options }: Input) => ({
   maxBytes,
 })
 
+const about = (tensor: Tensor): string =>
+  tensor.kind === 'stored'
+    ? ' in storage order'
+    : tensor.kind === 'coords' && tensor.fill !== undefined
+      ? ` with the fill value ${tensor.fill}`
+      : ''
+
 function wrongKind(ending: string, tensor: Tensor, instead: string): never {
   return fail({
     code: 'io/kind',
-    message: `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${tensor.kind === 'stored' ? ' in storage order' : ''} cannot be written as ${ending}`,
+    message: `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${about(tensor)} cannot be written as ${ending}`,
     hint: `Write ${instead}.`,
   })
 }
@@ -70,7 +79,9 @@ const FORMATS: readonly FileFormat[] = [
     text: true,
     read: (input) => readMatrixMarket(input.chunks, textOptions(input)),
     write: (tensor) =>
-      tensor.kind === 'stored' ? wrongKind('.mtx', tensor, '.npz') : matrixMarketChunks(tensor),
+      tensor.kind === 'stored' || (tensor.kind === 'coords' && tensor.fill !== undefined)
+        ? wrongKind('.mtx', tensor, '.npz')
+        : matrixMarketChunks(tensor),
   },
   {
     endings: ['.npz'],
@@ -78,6 +89,7 @@ const FORMATS: readonly FileFormat[] = [
     addressed: true,
     read: async ({ source, options }) => readNpzTensor(await openNpz(source), options.address, options),
     write: (tensor) => npzChunks(npzArrays(tensor)),
+    warning: scipyWarning,
   },
   {
     endings: ['.npy'],
@@ -134,7 +146,7 @@ const FORMATS: readonly FileFormat[] = [
 
 /** What follows the names of files that hold several tensors, for help. */
 export const ADDRESSES =
-  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor. Of what spt prune wrote: DIR/report.json#layer, a\nmatrix of what is kept.'
+  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, PATH#csr (or its layout) for the matrix alone, or\nPATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor. Of what spt prune wrote: DIR/report.json#layer, a\nmatrix of what is kept.'
 
 /** The endings that can be read, for messages and help. */
 export const READABLE: readonly string[] = FORMATS.flatMap((f) =>
@@ -235,3 +247,7 @@ export function tensorChunks(name: string, tensor: Tensor): Chunks {
   const chunks = found.format.write(tensor)
   return found.packed ? gzip(chunks) : chunks
 }
+
+/** What is to be said of a tensor that is written to `name`; `null`: nothing. */
+export const writeWarning = (name: string, tensor: Tensor): Diagnostic | null =>
+  find(name)?.format.warning?.(name, tensor) ?? null

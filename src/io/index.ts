@@ -1,6 +1,14 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
+import type { Diagnostic } from '../ast/diagnostic.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import { checkReadable, type ReadOptions, readTensorFrom, splitAddress, tensorChunks } from './dispatch.ts'
+import {
+  checkReadable,
+  type ReadOptions,
+  readTensorFrom,
+  splitAddress,
+  tensorChunks,
+  writeWarning,
+} from './dispatch.ts'
 import { fileSource, withFile, writeFile } from './node-files.ts'
 import { type Weights, type WeightsOptions, weightsOf } from './weights.ts'
 
@@ -56,7 +64,21 @@ export function readTensor(path: string, options: ReadOptions = {}): Promise<Ten
 export const openWeights = async (path: string, options: WeightsOptions = {}): Promise<Weights> =>
   weightsOf(await fileSource(path), options)
 
-/** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
-export async function writeTensor(path: string, tensor: Tensor): Promise<void> {
-  await writeFile(path, tensorChunks(path, tensor))
+export interface WriteOptions {
+  /** Called if the file is right and another library will not read it; default: `process.emitWarning`. */
+  readonly onWarning?: ((warning: Diagnostic) => void) | undefined
 }
+
+/** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
+export async function writeTensor(
+  path: string,
+  tensor: Tensor,
+  { onWarning = emitted }: WriteOptions = {},
+): Promise<void> {
+  await writeFile(path, tensorChunks(path, tensor))
+  const warning = writeWarning(path, tensor)
+  if (warning) onWarning(warning)
+}
+
+const emitted = ({ code, message, hint = '' }: Diagnostic): void =>
+  process.emitWarning(message, { code, detail: hint })

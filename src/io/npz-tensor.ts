@@ -3,8 +3,9 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import type { Npz } from './npz.ts'
-import { checkCoords, hasMatrix, matrixGroups, readMatrix } from './scipy.ts'
-import { type SparseMatrix, toCoords } from './sparse-matrix.ts'
+import { namesLayout } from './npz-layouts.ts'
+import { checkCoords, hasMatrix, matrixGroups, readCoords, readMatrix } from './scipy.ts'
+import type { SparseMatrix } from './sparse-matrix.ts'
 
 export interface AddressOptions {
   readonly dtype?: Dtype | undefined
@@ -51,8 +52,8 @@ const prefixOf = (address: string | undefined): string => (address === undefined
 
 /**
  * The tensor at `address`: `name` is an array, `prefix` a sparse matrix stored as `prefix_indptr` and so on,
- * `a,b,c` a pattern whose coordinates are those arrays. Without an address: the file's sparse matrix, or its
- * only array. Throws `io/unknown-array`, `io/ambiguous`, and what reading throws.
+ * `a,b,c` a pattern whose coordinates are those arrays, `csr` (or another layout) the file's matrix without what else
+ * it holds. Without an address: the file's sparse matrix, or its only array. Throws `io/unknown-array`, `io/ambiguous`, and what reading throws.
  */
 export async function readNpzTensor(
   npz: Npz,
@@ -67,7 +68,9 @@ export async function readNpzTensor(
     )
   if (address !== undefined && npz.has(address)) return npz.dense(address, options.dtype)
   const prefix = prefixOf(address)
-  if (hasMatrix(npz, prefix)) return toCoords(await readMatrix(npz, prefix, options), npz.name)
+  if (hasMatrix(npz, prefix)) return readCoords(npz, prefix, options)
+  if (address !== undefined && hasMatrix(npz) && (await namesLayout(npz, address)))
+    return readCoords(npz, '', { ...options, layout: address })
   if (address !== undefined) return unknown(npz, address)
   const [only] = npz.names
   if (only !== undefined && npz.names.length === 1) return npz.dense(only, options.dtype)

@@ -1,6 +1,6 @@
 /** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` where there is one. */
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
-import { fail } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
   type CoordTensor,
@@ -74,14 +74,25 @@ function dataOf(tensor: CoordTensor | StoredTensor, count: number): NamedArray {
 }
 
 function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
-  const { coords, shape } = tensor
+  const { coords, shape, fill } = tensor
   const count = coords[0]?.length ?? 0
   const rest = { format: { text: 'coo' }, shape: sizes(shape), data: dataOf(tensor, count) }
-  if (coords.length === 2) return { row: ints(coords[0]!), col: ints(coords[1]!), ...rest }
+  if (coords.length === 2 && fill === undefined)
+    return { row: ints(coords[0]!), col: ints(coords[1]!), ...rest }
   const all = new Int32Array(coords.length * count)
   coords.forEach((c, k) => {
     all.set(c, k * count)
   })
+  if (fill !== undefined) {
+    // pydata/sparse; scipy would take the fill value for 0.
+    const { shape, data } = rest
+    return {
+      data,
+      shape,
+      fill_value: { values: Float64Array.of(fill), shape: [], dtype: 'f64' },
+      coords: ints(all, [coords.length, count]),
+    }
+  }
   // scipy has other than two dimensions in its arrays only, not in its matrices.
   const isArray: NamedArray = { values: Uint8Array.of(1), shape: [], dtype: 'bool' }
   return { coords: ints(all, [coords.length, count]), ...rest, _is_array: isArray }
@@ -113,7 +124,7 @@ function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
 }
 
 /**
- * The arrays a tensor is written as: `arr_0` for a dense one (numpy's name), scipy's coo for coordinates, scipy's
+ * The arrays a tensor is written as: `arr_0` for a dense one (numpy's name), scipy's coo for coordinates (pydata/sparse's COO with a fill value), scipy's
  * csr for one compressed axis below a dense one, and otherwise each axis' arrays by name, `data` and `shape`.
  */
 export function npzArrays(tensor: Tensor): Record<string, NamedArray> {
@@ -124,5 +135,17 @@ export function npzArrays(tensor: Tensor): Record<string, NamedArray> {
       return coordArrays(tensor)
     case 'stored':
       return storedArrays(tensor)
+  }
+}
+
+/** What SciPy cannot load of a tensor written to `name`; `null` if it can. */
+export function scipyWarning(name: string, tensor: Tensor): Diagnostic | null {
+  // Its csr takes half precision, its coo does not.
+  if (tensor.kind !== 'coords' || tensor.dtype !== 'f16' || tensor.fill !== undefined) return null
+  const at = tensor.coords.length === 2 ? "(z['row'], z['col'])" : "z['coords']"
+  return {
+    code: 'io/scipy-f16',
+    message: `scipy.sparse.load_npz rejects '${name}': its coo format has no f16`,
+    hint: `in Python: z = numpy.load('${name}'); scipy.sparse.coo_array((z['data'].astype('f4'), ${at}), z['shape']); or write f32`,
   }
 }

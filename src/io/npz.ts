@@ -21,6 +21,8 @@ export interface Npz {
   dense(array: string, dtype?: Dtype): Promise<DenseTensor>
   /** A one-dimensional array of whole numbers that fit 32 bits. Throws `io/not-integers`, `io/rank`, `io/value-range`. */
   integers(array: string): Promise<Int32Array>
+  /** As `integers`, of numbers up to 2^53. */
+  wideIntegers(array: string): Promise<Float64Array>
   /** ASCII or UTF-32 text, padding dropped. Throws `io/unsupported` for numbers. */
   text(array: string): Promise<string>
 }
@@ -62,6 +64,18 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
       ...options,
     })
   }
+  const integers = async (array: string, dtype: Dtype): Promise<ValueArray> => {
+    const label = `${source.name}#${array}`
+    const found = await read(array, { dtype })
+    if (found.dtype === null || !/^[iu]/.test(found.type.code))
+      return fail({
+        code: 'io/not-integers',
+        message: `${label} holds '${found.header.descriptor}'`,
+        expected: 'integers',
+      })
+    if (found.header.shape.length !== 1) wrongRank(label, found.header.shape, 1)
+    return found.values
+  }
   return {
     name: source.name,
     names,
@@ -79,18 +93,8 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
         : found.bytes
     },
     dense: async (array, dtype) => denseOf(await read(array, { dtype }), `${source.name}#${array}`),
-    async integers(array) {
-      const label = `${source.name}#${array}`
-      const found = await read(array, { dtype: 'i32' })
-      if (found.dtype === null || !/^[iu]/.test(found.type.code))
-        return fail({
-          code: 'io/not-integers',
-          message: `${label} holds '${found.header.descriptor}'`,
-          expected: 'integers',
-        })
-      if (found.header.shape.length !== 1) wrongRank(label, found.header.shape, 1)
-      return found.values as Int32Array
-    },
+    integers: async (array) => (await integers(array, 'i32')) as Int32Array,
+    wideIntegers: async (array) => (await integers(array, 'f64')) as Float64Array,
     async text(array) {
       const found = await read(array)
       if (found.dtype !== null)

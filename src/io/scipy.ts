@@ -1,16 +1,19 @@
 /**
- * Sparse matrices in `.npz` files: what scipy's `save_npz` writes (csr, csc, bsr, coo), and groups of arrays
- * with a common prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
+ * Sparse tensors in `.npz` files as SciPy and pydata/sparse write them (`npz-layouts.ts`), and groups of arrays with a common
+ * prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import { type Npz, vector, wrongRank } from './npz.ts'
-import { checkCompressed, type SparseMatrix } from './sparse-matrix.ts'
+import { checkArrays, fillOf, gcxsCoordinates, layoutOf } from './npz-layouts.ts'
+import { checkCompressed, type SparseMatrix, toCoords } from './sparse-matrix.ts'
 
 export interface MatrixOptions {
   /** Element type to read the values as; of a pattern, which stores none, the type it is given (default f32). */
   readonly dtype?: Dtype | undefined
+  /** The layout of the arrays, others of the file left aside; default: what the file states, and no others. */
+  readonly layout?: string | undefined
 }
 
 const COMPRESSED = ['csr', 'csc', 'bsr'] as const
@@ -26,11 +29,6 @@ export function matrixGroups(npz: Npz): string[] {
   return npz.names
     .filter((n) => n.endsWith('_shape') && hasMatrix(npz, n.slice(0, -'shape'.length)))
     .map((n) => n.slice(0, -'_shape'.length))
-}
-
-async function formatOf(npz: Npz, prefix: string): Promise<string> {
-  if (npz.has(`${prefix}format`)) return npz.text(`${prefix}format`)
-  return npz.has(`${prefix}indptr`) ? 'csr' : 'coo'
 }
 
 async function shapeOf(npz: Npz, prefix: string): Promise<number[]> {
@@ -81,19 +79,30 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
 }
 
 /**
- * The matrix of the arrays whose names start with `prefix`, as it is stored. `format` may be missing (csr or coo,
- * as the arrays tell), `data` too (a pattern). Throws `io/…` where arrays are missing or do not fit together.
+ * The matrix of the arrays whose names start with `prefix`, as it is stored. `format` may be missing (csr, coo or gcxs,
+ * as the arrays tell), `data` too (a pattern). Throws `io/…` where arrays are missing, unknown or do not fit together.
  */
 export async function readMatrix(npz: Npz, prefix = '', options: MatrixOptions = {}): Promise<SparseMatrix> {
-  const format = await formatOf(npz, prefix)
+  const layout = options.layout ?? (await layoutOf(npz, prefix))
+  const matrix = await matrixIn(layout, npz, prefix, options)
+  if (options.layout === undefined) checkArrays(npz, prefix, layout, matrixGroups(npz))
+  return matrix
+}
+
+async function matrixIn(
+  format: string,
+  npz: Npz,
+  prefix: string,
+  options: MatrixOptions,
+): Promise<SparseMatrix> {
   const shape = await shapeOf(npz, prefix)
   const label = prefix === '' ? npz.name : `${npz.name}#${prefix.replace(/_$/, '')}`
   const kind = COMPRESSED.find((k) => k === format)
-  if (!kind && format !== 'coo')
+  if (!kind && format !== 'coo' && format !== 'gcxs')
     return fail({
       code: 'io/unsupported',
       message: `${label}: the sparse format '${format}' is not supported`,
-      expected: 'csr, csc, bsr or coo',
+      expected: 'csr, csc, bsr, coo or gcxs',
       hint: 'In Python: save_npz(file, matrix.tocsr()).',
     })
   let values: ValueArray | null = null
@@ -119,12 +128,29 @@ export async function readMatrix(npz: Npz, prefix = '', options: MatrixOptions =
     const [indptr, indices] = await structure(npz, prefix)
     return checkCompressed({ kind, shape: pair(shape, label), indptr, indices, values, dtype }, label)
   }
-  const coords = await coordinates(npz, prefix, shape.length)
+  const coords =
+    format === 'gcxs'
+      ? await gcxsCoordinates(npz, prefix, shape, label)
+      : await coordinates(npz, prefix, shape.length)
   if (coords.length !== shape.length) wrongRank(label, shape, coords.length)
   return checkCoords(
     { kind: 'coords', shape, coords, values, dtype },
     coords.map((_, k) => `${label}, dimension ${k}`),
   )
+}
+
+/** As `readMatrix`, by coordinates, with the value of the elements that are not stored. */
+export async function readCoords(npz: Npz, prefix: string, options: MatrixOptions): Promise<CoordTensor> {
+  const matrix = await readMatrix(npz, prefix, options)
+  const fill = await fillOf(npz, prefix)
+  if (fill === undefined) return toCoords(matrix, npz.name)
+  if (matrix.kind === 'bsr')
+    fail({
+      code: 'io/unsupported',
+      message: `${npz.name}: blocks with the fill value ${fill}`,
+      expected: 'the fill value 0, or coordinates',
+    })
+  return { ...toCoords(matrix, npz.name), fill }
 }
 
 async function structure(npz: Npz, prefix: string): Promise<[Int32Array, Int32Array]> {

@@ -35,11 +35,14 @@ function extents(m: CompressedMatrix | BlockMatrix): readonly [number, number] {
   return m.kind === 'csr' ? m.shape : [m.shape[1], m.shape[0]]
 }
 
-/** The matrix itself. Throws `io/indptr` and `io/index-range`, naming the first offender. */
-export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, name: string): M {
-  const [segments, extent] = extents(m)
-  const { indptr, indices } = m
-  const of = m.kind === 'csc' ? 'column' : 'row'
+/** Throws `io/indptr`, naming the first offender. `count`: how many indices there are. */
+export function checkIndptr(
+  indptr: ArrayLike<number>,
+  segments: number,
+  count: number,
+  of: string,
+  name: string,
+): void {
   const wrong = (message: string, expected: string): never =>
     fail({ code: 'io/indptr', message: `${name}: ${message}`, expected })
   if (indptr.length !== segments + 1)
@@ -51,11 +54,18 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
   for (let s = 0; s < segments; s++)
     if (indptr[s + 1]! < indptr[s]!)
       wrong(`indptr falls from ${indptr[s]} to ${indptr[s + 1]} at ${s + 1}`, 'elements that never fall')
-  if (indptr[segments] !== indices.length)
+  if (indptr[segments] !== count)
     wrong(
-      `indptr ends with ${indptr[segments]}, but there are ${indices.length} indices`,
-      `${indices.length} as its last element`,
+      `indptr ends with ${indptr[segments]}, but there are ${count} indices`,
+      `${count} as its last element`,
     )
+}
+
+/** The matrix itself. Throws `io/indptr` and `io/index-range`, naming the first offender. */
+export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, name: string): M {
+  const [segments, extent] = extents(m)
+  const { indptr, indices } = m
+  checkIndptr(indptr, segments, indices.length, m.kind === 'csc' ? 'column' : 'row', name)
   for (let e = 0; e < indices.length; e++)
     if (indices[e]! < 0 || indices[e]! >= extent)
       fail({

@@ -15,6 +15,8 @@ export interface CoordTensor {
   readonly dtype: Dtype
   /** Where it was read from blocks of a file: how many of their elements are zero, and so no elements of the tensor. */
   readonly padding?: number | undefined
+  /** Value of the elements that are not listed, if the file states another one than 0; the buffer must have the same. */
+  readonly fill?: number | undefined
 }
 
 /** Row-major. */

@@ -307,7 +307,7 @@ test.skipIf(!DATA)(
     // shape, elements, longest row
     const files: Record<string, [shape: number[], nnz: number, longest?: number]> = {
       'cora.mtx': [[2708, 2708], 10556, 168],
-      'cora.npz': [[2708, 2708], 10556, 168],
+      'cora.npz#csr': [[2708, 2708], 10556, 168],
       'cora.npz#feature': [[2708, 1433], 49216],
       'cora.npz#labels': [[2708], 2708],
       'cora.npz#split': [[2708], 2708],

@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { PreparedKernel } from '../../api/compiled.ts'
 import { takenBy } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { type Diagnostic, fail } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -138,7 +138,9 @@ export const run: CommandSpec = {
           // Repeated runs have gone on from their own results where a buffer is inout.
           await prepared.executable.reset()
           await prepared.run()
-          for (const [name, path] of outs) await writeTensor(path, await prepared.read(name))
+          const onWarning = ({ message, hint }: Diagnostic): void =>
+            call.io.err(`warning: ${message}\n  = hint: ${hint}\n`)
+          for (const [name, path] of outs) await writeTensor(path, await prepared.read(name), { onWarning })
         }
         laps.begin('count')
         const sparse = sparseSizes(bound)

@@ -2,12 +2,14 @@
 
 import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
 import { hasWidth, isRagged } from '../../ir/axis.ts'
+import { isFloat } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
 import { rounding } from '../../ir/rounding.ts'
 import type { Kernel1, Param } from '../../ir/stage1.ts'
 import { nameWithOrigin } from '../../storage/dense-on-device.ts'
+import { isFill } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
 import { bindingOf, type Dimension } from './binding-names.ts'
@@ -203,13 +205,17 @@ function measured(
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
 }
 
-/** Tensors have as many dimensions as is declared, of these sizes. @throws SptError `bind/rank`, `bind/shape` */
+/**
+ * Tensors have as many dimensions as is declared, of these sizes, and absent elements the value that the buffer gives them.
+ * @throws SptError `bind/rank`, `bind/shape`, `bind/fill`
+ */
 export function checkDimensions(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
 ): void {
-  for (const [name, tensor] of tensors)
+  for (const [name, tensor] of tensors) {
+    checkFill(kernel, name, tensor)
     measured(kernel, name, tensor).forEach((d, k) => {
       if ([...freeVars(d.extent)].some((v) => !params.has(v))) return
       const expected = Math.max(0, evaluate(d.extent, params))
@@ -221,4 +227,19 @@ export function checkDimensions(
           hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
         })
     })
+  }
+}
+
+function checkFill(kernel: Kernel1, name: string, tensor: Tensor): void {
+  const binding = bindingOf(kernel, name, tensor)
+  if (tensor.kind !== 'coords' || tensor.fill === undefined || binding.kind !== 'tensor') return
+  const { dtype, fill } = binding.tensor.first
+  const own = (x: number): number => (isFloat(dtype) ? rounding(dtype)(x) : x)
+  if (isFill(own(tensor.fill), own(fill))) return
+  fail({
+    code: 'bind/fill',
+    message: `elements that ${name} does not store are ${tensor.fill}, and the buffer reads them as ${fill}`,
+    expected: `buffer ${name}: ${dtype}[…] fill ${tensor.fill}, or a tensor with the fill value ${fill}`,
+    hint: `in the kernel: fill ${tensor.fill}; or in Python: x.todense(), and save that as .npy`,
+  })
 }

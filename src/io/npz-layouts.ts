@@ -1,0 +1,117 @@
+/**
+ * Layouts of sparse tensors in `.npz`: csr, csc, bsr and coo of `scipy.sparse.save_npz`, COO and GCXS (compressed axes) of
+ * `sparse.save_npz` (pydata/sparse). Which arrays belong to each; all others are rejected, since they may change the meaning.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import type { CoordTensor } from '../storage/tensor.ts'
+import { allocate } from './byte-source.ts'
+import { type Npz, wrongRank } from './npz.ts'
+import { checkIndptr } from './sparse-matrix.ts'
+
+const COMPRESSED = ['indptr', 'indices']
+const COORDINATES = ['row', 'col', 'coords']
+const COMMON = ['format', 'shape', 'data', '_is_array', 'fill_value']
+const LAYOUTS: Readonly<Record<string, readonly string[]>> = {
+  csr: COMPRESSED,
+  csc: COMPRESSED,
+  bsr: COMPRESSED,
+  coo: COORDINATES,
+  gcxs: [...COMPRESSED, 'compressed_axes'],
+}
+
+/** The layout of the arrays whose names start with `prefix`, as the file states it or its arrays show. */
+export async function layoutOf(npz: Npz, prefix: string): Promise<string> {
+  if (npz.has(`${prefix}format`)) return npz.text(`${prefix}format`)
+  if (npz.has(`${prefix}compressed_axes`)) return 'gcxs'
+  return npz.has(`${prefix}indptr`) ? 'csr' : 'coo'
+}
+
+/** Whether `address` names the layout of the file's own arrays: `file.npz#csr` reads them alone. */
+export async function namesLayout(npz: Npz, address: string): Promise<boolean> {
+  if (npz.has('format')) return (await npz.text('format')) === address
+  const own = Object.hasOwn(LAYOUTS, address) ? LAYOUTS[address]! : []
+  return own.some((name) => npz.has(name)) && npz.has('compressed_axes') === (address === 'gcxs')
+}
+
+/** Throws `io/unknown-array` for arrays that are neither of the layout nor of another group in `groups`. */
+export function checkArrays(npz: Npz, prefix: string, layout: string, groups: readonly string[]): void {
+  const own = LAYOUTS[layout]
+  if (!own) return
+  const others = groups.map((g) => `${g}_`).filter((g) => g !== prefix && g.startsWith(prefix))
+  const unknown = npz.names.filter(
+    (n) =>
+      n.startsWith(prefix) &&
+      ![...COMMON, ...own].includes(n.slice(prefix.length)) &&
+      !others.some((g) => n.startsWith(g)),
+  )
+  if (unknown.length > 0)
+    fail({
+      code: 'io/unknown-array',
+      message: `${npz.name} has the array '${unknown[0]}' next to those of a ${layout} matrix`,
+      expected: [...own, ...COMMON].map((n) => prefix + n).join(', '),
+      hint:
+        prefix === ''
+          ? `it may change what the others mean; if it does not, ${npz.name}#${layout} reads the matrix alone`
+          : 'it may change what the others mean: write it under another name, or without it',
+    })
+}
+
+/** The value of elements that are not stored, where it is other than 0. Throws `io/rank`, `io/unsupported`. */
+export async function fillOf(npz: Npz, prefix: string): Promise<number | undefined> {
+  const name = `${prefix}fill_value`
+  if (!npz.has(name)) return undefined
+  const { values, shape } = await npz.dense(name, 'f64')
+  if (values.length !== 1) wrongRank(`${npz.name}#${name}`, shape, 0)
+  return values[0] === 0 ? undefined : values[0]
+}
+
+/** Coordinates of a GCXS tensor, in storage order. Throws `io/shape`, `io/indptr`, `io/index-range`. */
+export async function gcxsCoordinates(
+  npz: Npz,
+  prefix: string,
+  shape: readonly number[],
+  label: string,
+): Promise<CoordTensor['coords']> {
+  // Of one dimension nothing is compressed, and there are no other arrays.
+  if (shape.length === 1) return [await npz.integers(`${prefix}indices`)]
+  const compressed = [...(await npz.integers(`${prefix}compressed_axes`))]
+  const isAxis = (k: number, at: number): boolean =>
+    k >= 0 && k < shape.length && compressed.indexOf(k) === at
+  if (!compressed.every(isAxis) || compressed.length === 0 || compressed.length >= shape.length)
+    fail({
+      code: 'io/shape',
+      message: `${label}: compressed_axes is ${compressed.join(', ') || 'empty'}, of ${shape.length} dimensions`,
+      expected: `some of 0 to ${shape.length - 1}, each once, and not all`,
+    })
+  const others = shape.map((_, k) => k).filter((k) => !compressed.includes(k))
+  const size = (axes: readonly number[]): number => axes.reduce((n, k) => n * shape[k]!, 1)
+  const [indptr, indices] = [
+    await npz.integers(`${prefix}indptr`),
+    await npz.wideIntegers(`${prefix}indices`),
+  ]
+  const [segments, extent] = [size(compressed), size(others)]
+  checkIndptr(indptr, segments, indices.length, 'segment', label)
+  const outside = indices.findIndex((at) => at < 0 || at >= extent)
+  if (outside >= 0)
+    fail({
+      code: 'io/index-range',
+      message: `${label}: the index ${indices[outside]} (element ${outside} of indices) is out of range`,
+      expected: `0 to ${extent - 1}`,
+    })
+  const coords = shape.map(() => allocate(Int32Array, indices.length, label, 'coordinates'))
+  // The last of the axes runs fastest.
+  const spread = (axes: readonly number[], e: number, linear: number): void => {
+    let rest = linear
+    for (let k = axes.length - 1; k >= 0; k--) {
+      const n = shape[axes[k]!]!
+      coords[axes[k]!]![e] = rest % n
+      rest = Math.floor(rest / n)
+    }
+  }
+  for (let s = 0; s < segments; s++)
+    for (let e = indptr[s]!; e < indptr[s + 1]!; e++) {
+      spread(compressed, e, s)
+      spread(others, e, indices[e]!)
+    }
+  return coords
+}
