@@ -80,7 +80,7 @@ async function record(data: string): Promise<void> {
     for (const [k, { point, prepared }] of ready.entries()) {
       const outcome = outcomes[k]!
       if (outcome.status === 'measured') write(point, { ms: Number(outcome.timing.median.toPrecision(4)) })
-      else if (outcome.status !== 'wrong') write(point, { code: outcome.code })
+      else if ('code' in outcome) write(point, { code: outcome.code })
       prepared.free()
       prepared.kernel.release()
     }

@@ -39,13 +39,17 @@ interface Fault {
 }
 
 const OUTCOMES =
-  "{ status: 'measured', timing }, or 'rejected' or 'failed' with code and message, or 'wrong' with message"
+  "{ status: 'measured', timing }, or 'bounded' with atMost, 'rejected' or 'failed' with code and message, or 'wrong' with message"
 
 function faultOf(outcome: unknown): Fault | null {
   if (!isRecord(outcome)) return { what: `an outcome is ${show(outcome)}`, expected: OUTCOMES }
   switch (outcome.status) {
     case 'measured':
       return timingFault(outcome.timing)
+    case 'bounded':
+      return typeof outcome.atMost === 'number' && outcome.atMost >= 0
+        ? null
+        : { what: `the bound of an outcome is ${show(outcome.atMost)}`, expected: OUTCOMES }
     case 'rejected':
     case 'failed':
       return typeof outcome.code === 'string' && typeof outcome.message === 'string'

@@ -70,6 +70,11 @@ export type Outcome =
       readonly seed?: number | undefined
     }
   | { readonly status: 'measured'; readonly timing: Timing }
+  /**
+   * It was given up as far slower than the fastest before it was warm: a run takes at most `atMost` milliseconds, which is a
+   * bound and not a time. Such points count as not measured: a search that is resumed may try them again.
+   */
+  | { readonly status: 'bounded'; readonly atMost: number }
 
 /** Milliseconds of one run on the device. */
 export interface Timing {

@@ -1,9 +1,10 @@
 /** Searches that are ended: nothing is run any more, and what came of points until then is kept. Outliers decide nothing. */
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, load } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
+import { warmRuns } from '../../src/search/measuring/warm-runs.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { search } from '../../src/search/search.ts'
 import { farExpected, farIn } from '../../src/search/tune/finals.ts'
@@ -47,8 +48,8 @@ type At = (runs: number, settled: ReadonlyMap<number, Outcome>) => boolean
 /** What runs say they take, where that is to decide nothing: two are measured together, and none is hopeless. */
 const ALIKE = 500
 
-/** Everything until a run at which it is aborted, which takes `last` ms; `runs`: those that were begun. */
-async function until(isAt: At, { each, last } = { each: ALIKE, last: ALIKE }) {
+/** Everything until a run at which it is aborted; `runs`: those that were begun. */
+async function until(isAt: At) {
   const stop = new AbortController()
   const settled = new Map<number, Outcome>()
   let runs = 0
@@ -57,7 +58,7 @@ async function until(isAt: At, { each, last } = { each: ALIKE, last: ALIKE }) {
       runs++
       if (isAt(runs, settled)) stop.abort(new Error('enough'))
     },
-    () => (stop.signal.aborted ? last : each),
+    () => ALIKE,
   )
   const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
   open.push(e)
@@ -90,11 +91,6 @@ describe('an abort', async () => {
       [1, 'measured'],
       [2, 'measured'],
     ])
-  })
-
-  test('of the run under way keeps what that run decides, and is heard before the next point', async () => {
-    const { settled, outcomes } = await until((_, settled) => settled.has(2), { each: 1e-3, last: 1e6 })
-    expect([settled.get(3), outcomes]).toMatchObject([{ timing: { samples: [1e6] } }, 'enough'])
   })
 })
 
@@ -172,38 +168,64 @@ describe('an outlier', () => {
   test('but what is slower each time has had its turn', () => {
     expect(farIn([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
   })
+})
 
-  test('nor is what took ten times as long twice, or for seconds when it was compared, run once more', async () => {
-    const e = new Evaluator({ space: candidates, kernel, inputs, device: await devices.cpu(), rounds: 2 })
+describe('a candidate', async () => {
+  /** One with told times, in a bench whose fastest so far took `LEAST` ms. */
+  const LEAST = 2
+  async function benched(ran: number, times: readonly number[]) {
+    const device = await toldDevice(
+      () => undefined,
+      () => LEAST,
+    )
+    const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
     open.push(e)
     await e.evaluate(asked.slice(1, 2))
-    const taking = (runTime: number, ...times: number[]) =>
-      ({
-        time: async () => [times.shift()!],
-        verifyAgainst: async () => ({ ok: true, maxRelativeError: 0, sampled: null, runTime }),
-        executable: { bytes: 0 },
-        free() {},
-      }) as never
-    const { data } = e.bench
-    for (const [ran, samples] of [
-      [6000, [6000]],
-      [600, [5000]],
-      [1e-9, [5000, 4000]],
-    ] as const) {
-      data.prepare = async () => taking(ran, 5000, 4000)
-      const checked = await e.bench.checked({} as never, `ran ${ran}`)
-      if (!('prepared' in checked)) throw new Error('not right')
-      expect(await e.bench.hopeless(checked.prepared)).toMatchObject({ timing: { samples } })
-    }
+    let runs = 0
+    const taking = {
+      time: async () => [times[Math.min(runs++, times.length - 1)]!],
+      verifyAgainst: async () => ({ ok: true, maxRelativeError: 0, sampled: null, runTime: ran }),
+      executable: { bytes: 0 },
+      free() {},
+    } as never
+    e.bench.data.prepare = async () => taking
+    const checked = await e.bench.checked({} as never, 'one')
+    if (!('prepared' in checked)) throw new Error('not right')
+    return { outcome: await e.bench.hopeless(checked.prepared), runs }
+  }
+
+  // Runs that the host compiles meanwhile, as they were recorded: 1.4, 1.2 and 0.8 ms when it has.
+  const COLD = [
+    [17.4, 11.6, 1.4, 2.8, 1.4],
+    [61.8, 6.2, 11.2, 1.6, 1.2],
+    [54.3, 18.1, 10.6, 5.3, 3.7, 11.6, 1.2, 0.8],
+  ]
+  test.each(COLD)('whose first runs are cold is not given up for them', async (...times) => {
+    expect(await benched(50, times)).toMatchObject({ outcome: null })
   })
 
-  test('makes no candidate hopeless', async () => {
-    const e = new Evaluator({ space: candidates, kernel, inputs, device: await devices.cpu(), rounds: 2 })
-    open.push(e)
-    await e.evaluate(asked.slice(1, 2))
-    const taking = (...times: number[]) => ({ time: async () => [times.shift()!] }) as never
-    expect(await e.bench.hopeless(taking(5000, 1e-9))).toBe(null)
-    expect(await e.bench.hopeless(taking(5000, 4000))).toMatchObject({ timing: { samples: [5000, 4000] } })
+  law.prop([
+    fc.array(fc.double({ min: 1, max: 100, noNaN: true }), { maxLength: 7 }),
+    fc.double({ min: 0.01, max: 400, noNaN: true }),
+  ])('is warm where its times fall no longer', async (cold, warm) => {
+    const times = [...cold.map((c) => c * warm).sort((a, b) => b - a), warm]
+    let runs = 0
+    const steady = await warmRuns(async () => times[Math.min(runs++, times.length - 1)]!)
+    expect(steady.length).toBeGreaterThan(1)
+    expect(Math.max(...steady)).toBeLessThanOrEqual(warm / 0.9)
+    expect(runs).toBeLessThanOrEqual(times.length + 301)
+  })
+
+  test('that is far from the fastest is measured by its warm runs alone', async () => {
+    const { outcome } = await benched(1, [90, 30, 7, 6.9, 7.1, 7])
+    const timing = outcome?.status === 'measured' ? outcome.timing : null
+    expect(timing).toMatchObject({ median: 7, interval: [7, 7] })
+    expect(Math.max(...timing!.samples)).toBe(7.1)
+  })
+
+  test('that took seconds when it was compared is not run again, and its time is a bound', async () => {
+    expect(await benched(6000, [5000])).toEqual({ outcome: { status: 'bounded', atMost: 6000 }, runs: 0 })
+    expect(await benched(600, [5000])).toMatchObject({ outcome: { timing: { samples: [5000, 5000] } } })
   })
 })
 

@@ -70,7 +70,7 @@ function evaluator(device: Device, more: Partial<EvaluatorOptions> = {}): Evalua
 }
 
 const asked = (...names: readonly string[]) => names.map((schedule) => ({ point: { schedule }, share: 1 }))
-const short = (o: Outcome): string => (o.status === 'measured' || o.status === 'wrong' ? o.status : o.code)
+const short = (o: Outcome): string => ('code' in o ? o.code : o.status)
 
 /** The device, with one of its methods replaced. */
 const having = (device: Device, methods: Partial<Device>): Device => Object.assign(device, methods)

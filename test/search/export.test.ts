@@ -109,7 +109,15 @@ describe('exports', () => {
       if (t.outcome.status === 'measured') {
         expect(Number(row.median_ms)).toBe(t.outcome.timing.median)
         expect(JSON.parse(row.samples!)).toEqual(t.outcome.timing.samples)
+      } else if (t.outcome.status === 'bounded') {
+        expect([row.at_most_ms, row.median_ms, row.samples]).toEqual([String(t.outcome.atMost), '', ''])
       } else expect(row.message).toBe(t.outcome.message)
+      expect([row.bytes, row.relative_error, row.sampled, row.steps && JSON.parse(row.steps)]).toEqual([
+        String(t.bytes ?? ''),
+        String(t.relativeError ?? ''),
+        String(t.sampled ?? ''),
+        t.steps ?? '',
+      ])
     }
 
     const told = replayed(text.optuna)

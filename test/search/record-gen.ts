@@ -11,6 +11,7 @@ const ms = fc.double({ min: 0, max: 1e6, noNaN: true }).map((x) => x + 0)
 export const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
   fc.record({ status: fc.constantFrom('rejected' as const, 'failed' as const), code: text, message: text }),
   fc.record({ status: fc.constant('wrong' as const), message: text }),
+  fc.record({ status: fc.constant('bounded' as const), atMost: ms }),
   fc.array(ms, { minLength: 1, maxLength: 6 }).map((samples) => {
     const sorted = [...samples].sort((a, b) => a - b)
     const median = sorted[sorted.length >> 1]!
@@ -81,6 +82,10 @@ export const anyTrial = (studies: readonly Study[]): fc.Arbitrary<TrialRecord & 
       more: fc.record(
         {
           trace,
+          steps: fc.array(text, { maxLength: 2 }),
+          bytes: fc.nat(),
+          relativeError: ms,
+          sampled: fc.boolean(),
           share: fc.constantFrom(0.25, 0.5, 1),
           predicted: ms,
           terms: fc.dictionary(fc.constantFrom('a', 'b'), ms),

@@ -20,6 +20,7 @@ import { openRecords, Records } from '../../src/search/records/index.ts'
 import { openFile, usualPath } from '../../src/search/records/open.ts'
 import { APPLICATION, MIGRATIONS, migrate } from '../../src/search/records/schema.ts'
 import type { StoredTrial, Study, TrialRecord } from '../../src/search/records/types.ts'
+import { STATUSES } from '../../src/search/records/types.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { bundled } from './bundled.ts'
@@ -37,14 +38,15 @@ class Model {
   add(t: TrialRecord & { readonly time: number }): void {
     const id = trialId(t.study, t.point)
     const before = this.trials.get(id)
-    const rank = (x: TrialRecord) => ({ failed: 0, rejected: 1, measured: 1, wrong: 2 })[x.outcome.status]
+    const rank = (x: TrialRecord) =>
+      ({ failed: 0, bounded: 1, rejected: 2, measured: 2, wrong: 3 })[x.outcome.status]
     const samples = (x: TrialRecord) =>
       x.outcome.status === 'measured' ? x.outcome.timing.samples.length : 0
     const more = (a: TrialRecord, b: TrialRecord) =>
       (a.share ?? 1) === (b.share ?? 1) ? samples(a) > samples(b) : (a.share ?? 1) > (b.share ?? 1)
     const both = before && samples(before) > 0 && samples(t) > 0
     const others =
-      before?.trace && t.trace && JSON.stringify(before.trace) !== JSON.stringify(t.trace) && rank(before) < 2
+      before?.trace && t.trace && JSON.stringify(before.trace) !== JSON.stringify(t.trace) && rank(before) < 3
     const better = !before || others || rank(t) > rank(before) || (both && more(t, before))
     if (better) this.trials.set(id, { ...t, id })
   }
@@ -102,7 +104,9 @@ describe('what is kept', () => {
         expect(records.study(s.id)).toEqual(studies.find((x) => x.id === s.id))
         const points = [...trials.map((t) => t.point), { format: 'none' }]
         expect(records.missing(s.id, points)).toEqual(
-          points.filter((p) => !model.trials.has(trialId(s.id, p))),
+          points.filter(
+            (p) => (model.trials.get(trialId(s.id, p))?.outcome.status ?? 'bounded') === 'bounded',
+          ),
         )
         records.close()
       }
@@ -152,7 +156,7 @@ describe('what is kept', () => {
         expect(records.best({ studies: [s.id], limit: 99 }).map(median)).toEqual(best)
         expect(records.studies({ studies: [s.id] })[0]!.trials).toEqual(
           Object.fromEntries(
-            ['rejected', 'failed', 'wrong', 'measured'].map((status) => [
+            STATUSES.map((status) => [
               status,
               model.list((t) => t.study === s.id && t.outcome.status === status).length,
             ]),
@@ -292,6 +296,39 @@ describe('what cannot be used', () => {
     // All or nothing: what fails leaves the version before.
     expect(() => migrate(first, path, [...steps, 'CREATE TABLE u (a); nonsense'])).toThrow('nonsense')
     migrate(first, path, [...steps, 'CREATE TABLE u (a)'])
+  })
+
+  test('of older files, times of fewer than five runs of a processor are bounds, and the rest stays', async () => {
+    const path = fresh()
+    const old = new Database(path)
+    migrate(old, path, MIGRATIONS.slice(0, 3))
+    for (const kind of ['cpu', 'cuda'])
+      old.exec(
+        `INSERT INTO studies VALUES ('${kind}', 'k', 'k', '', '${kind}', 'n', 'd', '1', 'f', '{}', NULL, NULL, 0, NULL)`,
+      )
+    const insert = old.prepare(
+      `INSERT INTO trials (id, study, point, status, samples, median, low, high, predicted, time)
+        VALUES (?, ?, ?, 'measured', ?, 7, ?, ?, 3, 1)`,
+    )
+    for (const study of ['cpu', 'cuda'])
+      for (const n of [1, 4, 5, 30])
+        insert.run(
+          `${study} ${n}`,
+          study,
+          `{"n":${n}}`,
+          Buffer.alloc(8 * n),
+          n > 1 ? 6 : null,
+          n > 1 ? 8 : null,
+        )
+    old.close()
+    const records = await openRecords(path)
+    const found = Object.fromEntries(records.query().map((t) => [t.id, t]))
+    for (const id of ['cpu 1', 'cpu 4'])
+      expect(found[id]).toMatchObject({ outcome: { status: 'bounded', atMost: 7 }, predicted: 3 })
+    for (const id of ['cpu 5', 'cpu 30', 'cuda 1', 'cuda 4', 'cuda 30'])
+      expect(found[id]!.outcome).toMatchObject({ status: 'measured', timing: { median: 7 } })
+    expect(found['cuda 4']).toMatchObject({ outcome: { timing: { interval: [6, 8] } }, point: { n: 4 } })
+    records.close()
   })
 
   test('a full disk keeps what was acknowledged, and takes more once there is room', async () => {

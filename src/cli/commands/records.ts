@@ -170,7 +170,7 @@ async function show(opened: Records, call: Call, id: string): Promise<void> {
   const filter = { studies: [study.id] }
   const limit = call.integer('limit', 0, MOST) ?? 10
   const best = opened.best({ ...filter, limit })
-  const refused = opened.query({ ...filter, status: ['rejected', 'failed', 'wrong'] })
+  const refused = opened.query({ ...filter, status: ['rejected', 'failed', 'wrong', 'bounded'] })
   call.io.out(
     call.flag('json')
       ? `${JSON.stringify({ ...study, fastest: best })}\n`

@@ -58,9 +58,11 @@ const timeOf = (o: Outcome): string =>
     ? `${ms(o.timing.median)}  (${intervalText(o.timing.interval)})`
     : o.status === 'wrong'
       ? 'differs from the reference'
-      : o.code === 'search/far-slower'
-        ? `not run: ${o.message}`
-        : o.code
+      : o.status === 'bounded'
+        ? `given up: at most ${ms(o.atMost)}`
+        : o.code === 'search/far-slower'
+          ? `not run: ${o.message}`
+          : o.code
 
 const intervalText = (interval: Timing['interval']): string =>
   interval ? interval.map(ms).join(' to ') : 'one sample'

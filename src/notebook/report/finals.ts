@@ -87,5 +87,6 @@ function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
 
 function outcomeText({ outcome }: Final): string {
   if (outcome.status === 'measured') return ''
+  if (outcome.status === 'bounded') return `given up: at most ${brief(outcome.atMost)} ms`
   return 'code' in outcome ? `${outcome.status}: ${outcome.code}` : 'differs from the reference'
 }

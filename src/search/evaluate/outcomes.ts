@@ -20,7 +20,7 @@ const BROKE = new Set([
 ])
 
 /** @throws `e` where no point can be to blame: what the caller or its signal threw */
-export function outcomeOf(e: unknown): Exclude<Outcome, { status: 'measured' | 'wrong' }> {
+export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
   if (e instanceof SptError) {
     const { code, message } = e.diagnostics[0]!
     return { status: BROKE.has(code) ? 'failed' : 'rejected', code, message }

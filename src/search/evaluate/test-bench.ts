@@ -11,6 +11,7 @@ import { EventTurns } from '../measuring/event-turns.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import { timingOf } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
+import { warmRuns } from '../measuring/warm-runs.ts'
 import type { Outcome } from '../types.ts'
 import type { EvaluationThreads } from './evaluation-threads.ts'
 import { type Extent, referenceExtentBy } from './reference-extent.ts'
@@ -33,16 +34,16 @@ export interface MeasuringOptions {
   readonly seed?: number | undefined
 }
 
-/** What is slower than the fastest so far by that much is measured no further: after some runs, since the first may compile. */
+/** A kernel whose warm runs are slower than the fastest so far by that much is measured no further. */
 const HOPELESS = 3
-/** What was slower by that much when it was compared, and is again, was not held up: one run tells enough. */
+/** A kernel that is slower by that much is given up sooner. */
 const BEYOND = 10
-/** And what took so many milliseconds when it was compared needs no other run: hosts compile loops within less. */
+/** Milliseconds of a run, while the kernel was compared, beyond which one that is slower by `BEYOND` is not run again. */
 const LONG_ENOUGH_MS = 1000
-/** Those runs: until they took so many milliseconds together, within which hosts have compiled loops that are run often. */
+/** On devices that compile before they run: runs of a kernel that is far from the fastest, until they took so long together. */
 const FIRST_MS = 100
 const FIRST_RUNS = 50
-/** One may be held up by anything. */
+/** A single run may be held up by anything. */
 const LEAST_RUNS = 2
 const LEAST_ROUNDS = 5
 /** Milliseconds beyond which a kernel is warm after few runs. */
@@ -160,34 +161,46 @@ export class TestBench {
     return withDeviceLock(deviceIdentity(this.device), warm, { signal })
   }
 
-  /** Its times, where a few runs show that it is far from the fastest. @throws what `signal` aborts with */
+  /**
+   * Warms a kernel up; its outcome, if its warm runs are far from the fastest, else `null`.
+   * @throws what `signal` aborts with
+   */
   hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
     return this.#alone(() => this.#hopeless(prepared, signal), signal)
   }
 
   async #hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
-    const turns = new EventTurns(signal)
     const ran = this.#ran.get(prepared) ?? 0
     if (ran > LONG_ENOUGH_MS && ran > BEYOND * this.#fastest) {
       this.#first.set(prepared, ran)
-      return { status: 'measured', timing: timingOf([ran]) }
+      return { status: 'bounded', atMost: ran }
     }
-    const times: number[] = []
-    const isFar = (): boolean => Math.min(...times) > HOPELESS * this.#fastest
-    const isBeyond = (): boolean => Math.min(...times, ran) > BEYOND * this.#fastest
-    let spent = 0
-    do {
+    const turns = new EventTurns(signal)
+    const run = async (): Promise<number> => {
       await turns.next()
-      const [time = 0] = await prepared.time(1)
+      return (await prepared.time(1))[0] ?? 0
+    }
+    const times = await (this.device.kind === 'cpu' ? warmRuns(run) : this.#firstRuns(run))
+    const least = Math.min(...times)
+    this.#first.set(prepared, least)
+    return least > HOPELESS * this.#fastest ? { status: 'measured', timing: timingOf(times) } : null
+  }
+
+  /** On a device that compiles before it runs: one run, or several of a kernel that is far from the fastest. */
+  async #firstRuns(run: () => Promise<number>): Promise<readonly number[]> {
+    const times: number[] = []
+    let [spent, least] = [0, Number.POSITIVE_INFINITY]
+    const isOver = (): boolean =>
+      least <= HOPELESS * this.#fastest ||
+      (times.length >= LEAST_RUNS &&
+        (least > BEYOND * this.#fastest || times.length >= FIRST_RUNS || spent >= FIRST_MS))
+    do {
+      const time = await run()
       times.push(time)
       spent += time
-    } while (
-      isFar() &&
-      !isBeyond() &&
-      (times.length < LEAST_RUNS || (times.length < FIRST_RUNS && spent < FIRST_MS))
-    )
-    this.#first.set(prepared, Math.min(...times))
-    return isFar() ? { status: 'measured', timing: timingOf(times) } : null
+      least = Math.min(least, time)
+    } while (!isOver())
+    return times
   }
 
   /** Milliseconds that it took before it was measured: 0 where it was not run alone. */

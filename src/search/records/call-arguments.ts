@@ -5,6 +5,7 @@ import {
   either,
   expectValue,
   expectValues,
+  FLAG,
   INTEGER,
   LIST,
   listOf,
@@ -120,11 +121,19 @@ export function checkTrial(t: TrialRecord): void {
     share: MS,
     predicted: MS,
     duration: MS,
+    bytes: MS,
+    relativeError: MS,
+    sampled: FLAG,
     time: TIME,
+    steps: TEXTS,
     trace: TRACE,
     worker: TEXT,
     terms: recordOf(NUMBER, 'milliseconds by term'),
   })
+  if (o.status === 'bounded') {
+    expectValue('the bound of an outcome', o.atMost, MS)
+    return
+  }
   if (o.status !== 'measured') {
     expectValue('the message of an outcome', o.message, TEXT)
     if (o.status !== 'wrong') expectValue('the code of an outcome', o.code, TEXT)

@@ -50,12 +50,17 @@ function csv(studies: readonly StudySummary[], trials: readonly StoredTrial[]): 
       median_ms: timing?.median,
       low_ms: timing?.interval?.[0],
       high_ms: timing?.interval?.[1],
+      at_most_ms: o.status === 'bounded' ? o.atMost : undefined,
       share: timing ? (t.share ?? 1) : undefined,
+      bytes: t.bytes,
+      relative_error: t.relativeError,
+      sampled: t.sampled,
       predicted_ms: t.predicted,
       duration_ms: t.duration,
       worker: t.worker,
       time: new Date(t.time).toISOString(),
       point: JSON.stringify(t.point),
+      steps: t.steps && JSON.stringify(t.steps),
       trace: t.trace && JSON.stringify(t.trace),
       terms: t.terms && JSON.stringify(t.terms),
       samples: timing && JSON.stringify(timing.samples),
@@ -73,8 +78,7 @@ const cell = (value: unknown): string => {
 /** Operations of Optuna's journal by their code. */
 const OPTUNA = { createStudy: 0, setStudyAttribute: 2, createTrial: 4 } as const
 const MINIMIZE = 1
-const COMPLETE = 1
-const FAILED = 3
+const STATES = { measured: 1, bounded: 2, rejected: 3, failed: 3, wrong: 3 } as const
 
 /** One operation a line, as Optuna's `JournalFileBackend` has them: studies are numbered as they are created. */
 function optuna(studies: readonly StudySummary[], trials: readonly StoredTrial[]): string {
@@ -136,7 +140,7 @@ function optunaTrial(t: StoredTrial, distributions: ReadonlyMap<string, Distribu
     // Naive, as Optuna writes them; ours are of UTC.
     datetime_start: optunaTime(t.time - (t.duration ?? 0)),
     datetime_complete: optunaTime(t.time),
-    state: measured ? COMPLETE : FAILED,
+    state: STATES[o.status],
     value: measured ? o.timing.median : null,
     values: null,
     distributions: Object.fromEntries(params.map(([name]) => [name, distributions.get(name)!.text])),
@@ -144,10 +148,14 @@ function optunaTrial(t: StoredTrial, distributions: ReadonlyMap<string, Distribu
     user_attrs: {
       id: t.id,
       status: o.status,
-      ...(measured ? { interval: o.timing.interval, samples: o.timing.samples } : { message: o.message }),
+      ...(measured ? { interval: o.timing.interval, samples: o.timing.samples } : {}),
+      ...('message' in o ? { message: o.message } : {}),
+      ...(o.status === 'bounded' ? { at_most: o.atMost } : {}),
       ...('code' in o ? { code: o.code } : {}),
       ...(t.trace ? { trace: t.trace } : {}),
       ...(t.share === undefined ? {} : { share: t.share }),
+      ...(t.bytes === undefined ? {} : { bytes: t.bytes }),
+      ...(t.relativeError === undefined ? {} : { relative_error: t.relativeError }),
       ...(t.predicted === undefined ? {} : { predicted: t.predicted }),
       ...(t.terms ? { terms: t.terms } : {}),
       ...(t.worker === undefined ? {} : { worker: t.worker }),

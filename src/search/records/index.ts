@@ -22,14 +22,15 @@ import {
   trialFrom,
   trialRow,
 } from './rows.ts'
-import type {
-  PruneOptions,
-  RecordFilter,
-  Status,
-  StoredTrial,
-  Study,
-  StudySummary,
-  TrialRecord,
+import {
+  type PruneOptions,
+  type RecordFilter,
+  STATUSES,
+  type Status,
+  type StoredTrial,
+  type Study,
+  type StudySummary,
+  type TrialRecord,
 } from './types.ts'
 
 export type { ExportFormat } from './export.ts'
@@ -96,7 +97,7 @@ export class Records {
 
   /**
    * Keeps trials, all or none; where it returns they survive whatever ends the process. Of a point that is there already
-   * the better known stays: a wrong result, then one that was decided, then the larger share of a measurement, then more
+   * the better known stays: a wrong result, then one that was decided, then a time rather than a bound, then the larger share of a measurement, then more
    * samples, then the first.
    * Gives how many were kept.
    * @throws SptError `records/full`, `records/read-only`, `records/unknown-study`, `api/argument`
@@ -136,8 +137,8 @@ export class Records {
   }
 
   /**
-   * Those of the points that the study has no trial of, in their order: what is left to measure. Failures count as
-   * trials unless they are to be tried again.
+   * Those of the points that the study has no trial of, or no more than a bound, in their order: what is left to measure.
+   * Failures count as trials unless they are to be tried again.
    */
   missing(
     study: string,
@@ -150,7 +151,7 @@ export class Records {
     expectValues(options, { retryFailed: FLAG })
     return this.#run((db) => {
       const find = db.prepare(
-        `SELECT 1 FROM trials WHERE id = ?${options.retryFailed ? " AND status <> 'failed'" : ''}`,
+        `SELECT 1 FROM trials WHERE id = ? AND status <> 'bounded'${options.retryFailed ? " AND status <> 'failed'" : ''}`,
       )
       return points.filter((p) => find.get(trialId(study, p)) === undefined)
     })
@@ -179,19 +180,14 @@ export class Records {
     const { sql, values } = where(filter, false)
     const count = (status: Status): string => `count(*) FILTER (WHERE t.status = '${status}') AS ${status}`
     const rows = this.#rows(
-      `SELECT s.*, ${(['rejected', 'failed', 'wrong', 'measured'] as const).map(count).join(', ')},
+      `SELECT s.*, ${STATUSES.map(count).join(', ')},
         min(t.median) AS best, max(t.time) AS latest
       FROM studies s LEFT JOIN trials t ON t.study = s.id ${sql} GROUP BY s.id ORDER BY s.created, s.rowid`,
       values,
     )
     return rows.map((row) => ({
       ...studyFrom(row),
-      trials: {
-        rejected: row.rejected as number,
-        failed: row.failed as number,
-        wrong: row.wrong as number,
-        measured: row.measured as number,
-      },
+      trials: Object.fromEntries(STATUSES.map((s) => [s, row[s] as number])) as Record<Status, number>,
       best: row.best as number | null,
       latest: row.latest as number | null,
     }))

@@ -46,7 +46,7 @@ export const NOT_DISQUALIFIED = `NOT EXISTS (
 
 const BOTH = "trials.status = 'measured' AND excluded.status = 'measured'"
 const worth = (t: 'trials' | 'excluded'): string => `(
-  CASE ${t}.status WHEN 'wrong' THEN 2 WHEN 'failed' THEN 0 ELSE 1 END,
+  CASE ${t}.status WHEN 'wrong' THEN 3 WHEN 'failed' THEN 0 WHEN 'bounded' THEN 1 ELSE 2 END,
   iif(${BOTH}, coalesce(${t}.share, 1), 0),
   iif(${BOTH}, length(${t}.samples), 0))`
 
@@ -55,7 +55,7 @@ const OTHER_STEPS = "(trials.trace_hash <> excluded.trace_hash AND trials.status
 
 /**
  * Which of two trials of a point is kept: a wrong result whatever else was seen, then the later one where the steps are
- * others, then what was decided rather than what broke, then the larger share of a measurement, then the one with more
+ * others, then what was decided rather than what broke, a time rather than a bound, then the larger share of a measurement, then the one with more
  * samples, then the first.
  */
 export const KEPT = `${OTHER_STEPS} OR ${worth('excluded')} > ${worth('trials')}`

@@ -129,6 +129,11 @@ export function trialReport(t: StoredTrial, what: string): string {
           ['samples', o.timing.samples.map(milliseconds).join(' ')],
         ]
       : []),
+    ...(o.status === 'bounded'
+      ? [['at most', `${milliseconds(o.atMost)} ms: given up before it was warm`]]
+      : []),
+    ...(t.bytes === undefined ? [] : [['bytes', String(t.bytes)]]),
+    ...(t.relativeError === undefined ? [] : [['error', `${t.relativeError} of the reference`]]),
     ...(t.share === undefined ? [] : [['share', `${t.share} of a measurement`]]),
     ...(t.predicted === undefined ? [] : [['predicted', `${milliseconds(t.predicted)} ms`]]),
     ...(t.terms ? [['terms', pairs(t.terms)]] : []),

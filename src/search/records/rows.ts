@@ -84,6 +84,7 @@ export const TRIAL_COLUMNS = [
   'id',
   'study',
   'point',
+  'steps',
   'trace',
   'trace_hash',
   'status',
@@ -94,6 +95,9 @@ export const TRIAL_COLUMNS = [
   'low',
   'high',
   'share',
+  'bytes',
+  'relative_error',
+  'sampled',
   'predicted',
   'terms',
   'duration',
@@ -108,6 +112,7 @@ export function trialRow(t: TrialRecord): Cell[] {
     trialId(t.study, t.point),
     t.study,
     JSON.stringify(t.point),
+    json(t.steps),
     json(t.trace),
     t.trace === undefined ? null : traceHash(t.trace),
     o.status,
@@ -116,8 +121,11 @@ export function trialRow(t: TrialRecord): Cell[] {
     timing && samplesBlob(timing.samples),
     timing?.median ?? null,
     timing?.interval?.[0] ?? null,
-    timing?.interval?.[1] ?? null,
+    o.status === 'bounded' ? o.atMost : (timing?.interval?.[1] ?? null),
     t.share ?? null,
+    t.bytes ?? null,
+    t.relativeError ?? null,
+    t.sampled === undefined ? null : Number(t.sampled),
     t.predicted ?? null,
     json(t.terms),
     t.duration ?? null,
@@ -142,9 +150,13 @@ export function trialFrom(row: Row): StoredTrial {
     id: row.id as string,
     study: row.study as string,
     point: JSON.parse(row.point as string) as Point,
+    ...(row.steps === null ? {} : { steps: JSON.parse(row.steps as string) as string[] }),
     ...(row.trace === null ? {} : { trace: JSON.parse(row.trace as string) as TraceStep[] }),
     outcome: outcomeFrom(row),
     ...(row.share === null ? {} : { share: row.share as number }),
+    ...(row.bytes === null ? {} : { bytes: row.bytes as number }),
+    ...(row.relative_error === null ? {} : { relativeError: row.relative_error as number }),
+    ...(row.sampled === null ? {} : { sampled: row.sampled === 1 }),
     ...(row.predicted === null ? {} : { predicted: row.predicted as number }),
     ...(row.terms === null ? {} : { terms: JSON.parse(row.terms as string) as Record<string, number> }),
     ...(row.duration === null ? {} : { duration: row.duration as number }),
@@ -157,6 +169,7 @@ function outcomeFrom(row: Row): Outcome {
   const status = row.status as Status
   const message = row.message as string
   if (status === 'wrong') return { status, message }
+  if (status === 'bounded') return { status, atMost: row.high as number }
   if (status !== 'measured') return { status, code: row.code as string, message }
   const interval = row.low === null ? null : ([row.low as number, row.high as number] as const)
   const samples = samplesFrom(row.samples as Buffer)

@@ -51,6 +51,43 @@ export const MIGRATIONS: readonly string[] = [
   'ALTER TABLE trials ADD COLUMN share REAL',
   // What the data are, for readers, as JSON; NULL: an older version kept the study.
   'ALTER TABLE studies ADD COLUMN data TEXT',
+  // Bounds, which `high` holds; what a kernel holds on the device, and how it compares with the reference. A processor's times
+  // of fewer than five runs were those of runs that nothing had warmed: they are bounds.
+  `CREATE TABLE trials_with_bounds (
+    id TEXT PRIMARY KEY,
+    study TEXT NOT NULL REFERENCES studies (id),
+    point TEXT NOT NULL, -- JSON
+    steps TEXT, -- JSON
+    trace TEXT, -- JSON
+    trace_hash TEXT,
+    status TEXT NOT NULL CHECK (status IN ('rejected', 'failed', 'wrong', 'bounded', 'measured')),
+    code TEXT,
+    message TEXT,
+    samples BLOB, -- milliseconds as float64, little-endian
+    median REAL,
+    low REAL,
+    high REAL,
+    share REAL, -- of a whole measurement; NULL: all of it
+    bytes REAL,
+    relative_error REAL,
+    sampled INTEGER,
+    predicted REAL,
+    terms TEXT, -- JSON
+    duration REAL,
+    worker TEXT,
+    time INTEGER NOT NULL -- milliseconds since 1970
+  ) STRICT;
+  INSERT INTO trials_with_bounds (id, study, point, trace, trace_hash, status, code, message, samples, median, low, high, share,
+      predicted, terms, duration, worker, time)
+    SELECT id, study, point, trace, trace_hash, status, code, message, samples, median, low, high, share,
+      predicted, terms, duration, worker, time FROM trials ORDER BY rowid;
+  DROP TABLE trials;
+  ALTER TABLE trials_with_bounds RENAME TO trials;
+  UPDATE trials SET status = 'bounded', high = median, median = NULL, low = NULL, samples = NULL
+    WHERE status = 'measured' AND length(samples) < 40
+      AND study IN (SELECT id FROM studies WHERE device_kind = 'cpu');
+  CREATE INDEX trials_of_studies ON trials (study, status, median);
+  CREATE INDEX trials_of_traces ON trials (trace_hash);`,
 ]
 
 /** @throws SptError `records/not-records`, `records/newer-schema`: nothing is written */

@@ -59,8 +59,14 @@ export interface Study extends StudyKey {
 export interface TrialRecord extends Trial {
   /** Of its study. */
   readonly study: string
-  /** The steps of its kernel; none where a step refused. */
+  /** The steps of its kernel as the language writes them, and as data; none where a step refused. */
+  readonly steps?: readonly string[] | undefined
   readonly trace?: readonly TraceStep[] | undefined
+  /** What it holds on the device. */
+  readonly bytes?: number | undefined
+  /** Largest |x - r| / max(|r|, scale of r) of its outputs, and whether a sample of them was compared or all. */
+  readonly relativeError?: number | undefined
+  readonly sampled?: boolean | undefined
   /** What the prediction is made of, milliseconds by term. */
   readonly terms?: Readonly<Record<string, number>> | undefined
   /** Milliseconds that it took, with all that was done before it was measured. */
@@ -79,7 +85,13 @@ export interface StoredTrial extends TrialRecord {
 }
 
 export type Status = Outcome['status']
-export const STATUSES = ['rejected', 'failed', 'wrong', 'measured'] as const satisfies readonly Status[]
+export const STATUSES = [
+  'rejected',
+  'failed',
+  'wrong',
+  'bounded',
+  'measured',
+] as const satisfies readonly Status[]
 
 /** Conditions that all hold. */
 export interface RecordFilter {

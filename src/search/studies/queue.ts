@@ -83,8 +83,8 @@ function resultOf(job: Job<TrialJob>, study: string): Collected {
   const report = job.returnvalue as SharedReport | null
   // What went wrong before it was done again is still said of it.
   if (report) {
-    const { compared: _, ...kept } = report
-    return { record: { ...given, ...kept }, report }
+    const { compared, ...kept } = report
+    return { record: { ...given, ...compared, ...kept }, report }
   }
   // Its worker was killed each time, or never sent a result: nobody can say what the point has to do with it.
   const message = job.failedReason ?? 'the worker sent no result'

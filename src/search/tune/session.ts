@@ -140,9 +140,8 @@ export class Session {
     if (!study || trials.length === 0) return
     this.options.records!.add(
       ...trials.map(([{ point, share }, outcome]) => {
-        const { trace, worker, duration } = this.tried(point) ?? {}
         const predicted = this.options.expected?.of(point)
-        return { study, point, outcome, share, trace, predicted, worker, duration }
+        return { ...this.tried(point), study, point, outcome, share, predicted }
       }),
     )
   }
@@ -150,7 +149,8 @@ export class Session {
   /** What the records have of any point, where the session goes on with them. */
   recorded(point: Point): StoredTrial | undefined {
     const { records, resume } = this.options
-    return this.study && resume ? records!.get(trialId(this.study, point)) : undefined
+    const known = this.study && resume ? records!.get(trialId(this.study, point)) : undefined
+    return known && isKnown(known) ? known : undefined
   }
 
   tried(point: Point): Tried | undefined {
@@ -169,8 +169,13 @@ function recordedFor(study: Study, records: Records): readonly StoredTrial[] {
   const others = records
     .studies({ kernel, device: device.name, compiler, fingerprint })
     .filter((s) => s.id !== study.id && studyId({ ...s, space: study.space }) === study.id)
-  return [study.id, ...others.map((s) => s.id)].flatMap((id) => records.query({ studies: [id] }))
+  return [study.id, ...others.map((s) => s.id)]
+    .flatMap((id) => records.query({ studies: [id] }))
+    .filter(isKnown)
 }
+
+/** A bound is no time: such points are measured again. */
+const isKnown = ({ outcome }: StoredTrial): boolean => outcome.status !== 'bounded'
 
 /** Whether a trial was of what its point is now: a space of the same name may have had other steps for it. */
 function isOf(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {

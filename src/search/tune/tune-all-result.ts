@@ -13,6 +13,7 @@ import {
 } from '../choice/generalise.ts'
 import { decided } from '../choice/rules.ts'
 import { choiceText } from '../choice/text.ts'
+import { timingOf } from '../measuring/median-interval.ts'
 import type { WrongResult } from '../tally.ts'
 import type { ScheduleCall, Timing } from '../types.ts'
 import type { CaseStudy, Compared, Searched } from './case-study.ts'
@@ -170,6 +171,11 @@ function candidateOf(
     return isDone(found) ? found.outcomes[k] : undefined
   })
   const isWrong = outcomes.some((o) => o?.status === 'wrong')
-  const timings = outcomes.map((o) => (!isWrong && o?.status === 'measured' ? o.timing : null))
+  const timings = outcomes.map((o) => {
+    if (isWrong) return null
+    // It runs there, if slowly: what cannot run would be left out elsewhere as well.
+    if (o?.status === 'bounded') return timingOf([o.atMost])
+    return o?.status === 'measured' ? o.timing : null
+  })
   return { kernel, call, foundOn: foundOn && [...foundOn], timings }
 }
