@@ -110,6 +110,7 @@ export function costPrior(
     threads: options.threads,
   })
   return priorOf({
+    together: ranking.together,
     *costs(points) {
       const costs = yield* ranking.costs(points)
       return costs.map((c) => (Number.isNaN(c) ? Number.POSITIVE_INFINITY : c))

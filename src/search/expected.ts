@@ -10,14 +10,14 @@ type Prior = NonNullable<StrategyOptions['prior']>
 
 /** Milliseconds within which a prior may be asked for more points at once. */
 const SHORT = 1
-/** Points that one with pauses is asked about together where its time is limited: enough for several threads. */
-const SOME = 256
 
 const known = new WeakMap<Prior, Expected>()
 const inSteps = new WeakMap<Prior, InSteps>()
 
 /** A prior that takes long. */
 export interface InSteps {
+  /** Points that it is asked about together where its time is limited. */
+  readonly together: number
   /** What it is asked, with pauses. */
   costs(points: readonly Point[]): Stepwise<readonly number[]>
   /** It will be asked about many points soon. */
@@ -34,6 +34,8 @@ export function priorOf(work: InSteps): Prior {
 export class Expected {
   readonly #prior: Prior
   readonly #costs = new Map<string, number>()
+  /** Told how many points it was asked about so far. */
+  onRanked: ((count: number) => void) | undefined
 
   private constructor(prior: Prior) {
     this.#prior = prior
@@ -61,7 +63,7 @@ export class Expected {
     const open = time.isLimited ? scattered(unknown) : unknown
     const least = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
     const work = inSteps.get(this.#prior)
-    const first = work ? (time.isLimited ? SOME : open.length) : 1
+    const first = work ? (time.isLimited ? work.together : open.length) : 1
     for (let [at, size] = [0, first]; at < open.length && time.left > least; ) {
       const some = open.slice(at, at + size)
       at += size
@@ -99,6 +101,11 @@ export class Expected {
         refuse(`the prior gives ${show(cost)} for ${JSON.stringify(point)}`)
     }
     for (const [k, point] of open.entries()) this.#costs.set(pointKey(point), costs[k]!)
+    this.onRanked?.(this.#costs.size)
+  }
+
+  has(point: Point): boolean {
+    return this.#costs.has(pointKey(point))
   }
 
   /** Nothing is asked for this. */

@@ -1,10 +1,15 @@
-/** How long a search may ask its prior: a part of its time, so that there are always trials. */
+/** How long a search may ask its prior: a part of what its trials take, so that the first of them comes soon. */
 import type { Stepwise } from './stepwise.ts'
+import type { StrategyOptions } from './types.ts'
 
 /** Seconds at first, of which the best of a space of a thousand points is known. */
 const FIRST = 10
 /** Of the time so far; of all, at first. */
 const SHARE = 1 / 4
+/** Seconds that a trial takes at least: it is lowered, compared and measured. */
+const TRIAL = 0.2
+
+type Limits = Pick<StrategyOptions, 'seconds' | 'trials'>
 
 export class RankingTime {
   readonly #first: number
@@ -12,14 +17,12 @@ export class RankingTime {
   readonly #start: number
   #spent = 0
 
-  /** @param seconds of the search; `undefined`: it may be asked for as long as it likes @param now milliseconds */
-  constructor(seconds: number | undefined, now: () => number = () => performance.now()) {
+  /** @param limits of the search; without any, it may be asked for as long as it likes @param now milliseconds */
+  constructor({ seconds, trials }: Limits, now: () => number = () => performance.now()) {
     this.#now = now
     this.#start = now()
-    this.#first =
-      seconds === undefined || !Number.isFinite(seconds)
-        ? Number.POSITIVE_INFINITY
-        : 1000 * Math.min(FIRST, SHARE * seconds)
+    const least = Math.min(seconds ?? Number.POSITIVE_INFINITY, TRIAL * (trials ?? Number.POSITIVE_INFINITY))
+    this.#first = Number.isFinite(least) ? 1000 * Math.min(FIRST, SHARE * least) : Number.POSITIVE_INFINITY
   }
 
   get isLimited(): boolean {

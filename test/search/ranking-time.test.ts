@@ -1,14 +1,15 @@
 /** Ranking takes a part of a search's time: what there is no time to ask the prior about is tried last, and asked later. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Expected } from '../../src/search/expected.ts'
 import { RankingTime } from '../../src/search/ranking-time.ts'
 import { atOnce } from '../../src/search/stepwise.ts'
-import type { Point } from '../../src/search/types.ts'
+import { model } from '../../src/search/strategies/model.ts'
+import type { Point, PointSpace } from '../../src/search/types.ts'
 
 const points = Array.from({ length: 400 }, (_, a): Point => ({ a }))
 
 /** A prior that takes 100 ms of its own clock for each point. */
-function slow(seconds: number | undefined) {
+function slow(limits: ConstructorParameters<typeof RankingTime>[0]) {
   let clock = 0
   const asked: Point[] = []
   const expected = Expected.of((some) => {
@@ -16,7 +17,7 @@ function slow(seconds: number | undefined) {
     clock += 100 * some.length
     return some.map((p) => 1 + Number(p.a))
   })
-  const time = new RankingTime(seconds, () => clock)
+  const time = new RankingTime(limits, () => clock)
   const wait = (ms: number): void => {
     clock += ms
   }
@@ -29,7 +30,7 @@ test('at first the prior is asked for 10 s, or a quarter of the search, then for
     [60, 100],
     [8, 20],
   ] as const) {
-    const { expected, time, asked, wait } = slow(seconds)
+    const { expected, time, asked, wait } = slow({ seconds })
     const costs = atOnce(expected.asked(points, time))
     expect(asked).toHaveLength(first)
     expect(costs.filter(Number.isFinite)).toHaveLength(first)
@@ -46,7 +47,7 @@ test('at first the prior is asked for 10 s, or a quarter of the search, then for
 })
 
 test('a share of the time that is left is that', () => {
-  const { expected, time, asked } = slow(60)
+  const { expected, time, asked } = slow({ seconds: 60 })
   atOnce(expected.asked(points, time, 1 / 2))
   expect(asked).toHaveLength(50)
   atOnce(expected.asked(points, time, 1 / 2))
@@ -54,7 +55,60 @@ test('a share of the time that is left is that', () => {
 })
 
 test('a search without an end asks for all, in their order', () => {
-  const { expected, time, asked } = slow(undefined)
+  const { expected, time, asked } = slow({})
   expect(atOnce(expected.asked(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))
   expect(asked).toEqual(points)
+})
+
+test('of a few trials the prior is asked for a quarter of what they take at least, and for more as they take more', () => {
+  for (const [trials, first] of [
+    [64, 32],
+    [20, 10],
+    [10_000, 100],
+  ] as const) {
+    const { expected, time, asked, wait } = slow({ trials })
+    atOnce(expected.asked(points, time))
+    expect(asked).toHaveLength(first)
+    wait(60_000)
+    atOnce(expected.asked(points, time))
+    expect(asked.length).toBeGreaterThan(first)
+  }
+})
+
+const NAMES = Array.from({ length: 16 }, (_, a) => `v${a}`)
+const wide: PointSpace = {
+  name: 'wide',
+  next(p) {
+    const name = ['a', 'b', 'c'].find((n) => !(n in p))
+    return name === undefined ? null : { name, values: NAMES, ordered: false }
+  },
+}
+
+test('the first trial does not wait for what the prior would take, and what is ranked later is asked in its turn', () => {
+  let clock = 0
+  let count = 0
+  const prior = (some: readonly Point[]): number[] => {
+    count += some.length
+    clock += 15 * some.length
+    return some.map((p) => Object.values(p).reduce<number>((sum, v) => sum + Number(`${v}`.slice(1)), 1))
+  }
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => clock)
+  try {
+    const strategy = model(wide, { seed: 3, prior, trials: 24 })
+    const [first] = strategy.ask(1)
+    // A quarter of 24 trials of 0.2 s each, and what was begun before that was over.
+    expect(clock).toBeLessThan(1300)
+    const atFirst = count
+    expect(atFirst).toBeGreaterThan(40)
+    const timing = { median: 1, interval: null, samples: [1] }
+    for (let [n, last] = [0, first!]; n < 5; n++) {
+      clock += 2000
+      strategy.tell([{ point: last, outcome: { status: 'measured', timing } }])
+      last = strategy.ask(1)[0]!
+    }
+    expect(count).toBeGreaterThan(2 * atFirst)
+    expect(clock).toBeLessThan(15_000)
+  } finally {
+    now.mockRestore()
+  }
 })

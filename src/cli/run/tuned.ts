@@ -24,6 +24,7 @@ export function progressLine({
   left,
   known,
   library,
+  ranking,
   comparing,
 }: TuneProgress): string {
   const rejected = Object.values(rejectedByCode).reduce((a, b) => a + b, 0)
@@ -38,6 +39,7 @@ export function progressLine({
     `${rejected} rejected`,
     `${failed} failed`,
     ...(left === undefined ? [] : [`${left} left`]),
+    ...(ranking === undefined ? [] : [`ranking, ${ranking} points so far`]),
     ...(comparing === undefined ? [] : [`comparing ${comparing}`]),
   ].join(', ')
 }

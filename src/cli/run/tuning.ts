@@ -3,18 +3,18 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
-import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
 import { placeOf } from '../../io/package.ts'
 import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
-import { costModel, costPrior, otherChip, predictor } from '../../search/cost-model.ts'
 import type { Records } from '../../search/records/index.ts'
 import type { SharedInput } from '../../search/studies/types.ts'
 import type { WrongResult } from '../../search/tally.ts'
 import type { TuneOptions, TuneProgress } from '../../search/tune/index.ts'
+import { usualPrior } from '../../search/tune/usual-prior.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
 import { outputAt } from '../outputs.ts'
@@ -123,27 +123,18 @@ function noteOnce(call: Call, text: string): void {
 }
 
 /** What the cost model expects, where there is one for the device and nobody asks for a search without it. */
-export function priorOf(
+export const priorOf = (
   { call, kernel, device }: Pick<Tuning, 'call' | 'kernel' | 'device'>,
   space: KernelSpace<Kernel>,
   inputs: RunInputs,
-): StrategyOptions['prior'] {
-  const named = call.one('strategy')
-  const model = costModel(device.kind, device)
-  if (!model || (named !== undefined && named !== 'model')) return undefined
-  const chip = otherChip(model.chip, device.kind, device.name)
-  if (chip !== null)
-    noteOnce(
-      call,
-      `the cost model is of another device, ${chip}: spt calibrate --device ${device.kind} makes one`,
-    )
-  const predict = orRefused(() => predictor(kernel, { device, inputs }))
-  if (!(predict instanceof SptError)) return costPrior(space, predict)
-  const [{ code, message }] = predict.diagnostics as [Diagnostic]
-  if (code !== 'search/too-large' || named !== undefined) throw predict
-  noteOnce(call, `it is searched without the cost model: ${message}`)
-  return undefined
-}
+): StrategyOptions['prior'] =>
+  usualPrior(space, {
+    kernel,
+    device,
+    inputs,
+    strategy: call.one('strategy'),
+    onNote: (note) => noteOnce(call, note),
+  })
 
 /** `--queue`: the program for workers, which find files by the same paths. */
 export async function queueOf({

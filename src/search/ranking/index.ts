@@ -12,6 +12,7 @@ import { MOST_PLACES, Shares } from './shares.ts'
 
 /** Fewer points are done before a thread has begun. */
 export const LEAST = 128
+const ALONE = 8
 const MOST_THREADS = 15
 /** Each thread compiles the compiler anew for itself: of fewer processors that takes more than it gives. */
 const FEW_PROCESSORS = 4
@@ -44,6 +45,11 @@ export class Ranking {
     this.#ask = origin
     this.#threads = threads
     this.#script = threads > 0 ? threadScript('ranking/ranking-worker.js') : null
+  }
+
+  /** Points that are ranked at once: enough for all threads, few where there is none. */
+  get together(): number {
+    return this.#threads > 0 ? 2 * LEAST : ALONE
   }
 
   /** Has threads begin, which takes them some tenths of a second. */

@@ -30,6 +30,8 @@ class ModelSearch extends ForestSearch {
   readonly name = 'model'
   protected initialPoints = 4
   #order: Point[] | null = null
+  /** Points of the order that the prior was not asked about. */
+  #unranked: readonly Point[] = []
   readonly #pool: number
   readonly #leaders: number
 
@@ -49,9 +51,9 @@ class ModelSearch extends ForestSearch {
   }
 
   protected *initial(): Stepwise<Point | null> {
-    this.#order ??= yield* this.#ordered()
+    const order = yield* this.#current()
     for (;;) {
-      const best = this.#order.shift()
+      const best = order.shift()
       if (!best) return yield* this.likelyOf(LEADERS)
       const taken = yield* this.unseen.take(best)
       if (taken) return taken
@@ -59,21 +61,35 @@ class ModelSearch extends ForestSearch {
   }
 
   protected override *candidates(): Stepwise<readonly Point[]> {
-    this.#order ??= yield* this.#ordered()
+    return yield* this.#current()
+  }
+
+  /** The order; points that there was no time to rank come last, and take their places as trials give time for them. */
+  *#current(): Stepwise<Point[]> {
+    if (!this.#order) this.#order = yield* this.#ordered()
+    else if (this.#unranked.length > 0 && this.mayRank) this.#order = yield* this.#sortedAll(this.#order)
     return this.#order
   }
 
   *#ordered(): Stepwise<Point[]> {
     const most = Math.min(POOL, CLIMBED * this.#pool)
     const counted = yield* counting(this.space, COUNTED * most)
-    if (counted.isExact && counted.points <= most)
-      return this.#variedFirst(yield* this.#sorted(yield* all(this.space)))
-    const pool = new Map((yield* this.drawn(this.#pool)).map((p) => [pointKey(p), p]))
+    if (counted.isExact && counted.points <= most) return yield* this.#sortedAll(yield* all(this.space))
+    const drawn = yield* this.drawn(this.#pool)
+    yield* this.expected(drawn, HALF)
+    const unranked = new Set(this.unranked(drawn))
+    const pool = new Map(drawn.flatMap((p) => (unranked.has(p) ? [] : [[pointKey(p), p]])))
     for (let round = 0; round < ROUNDS; round++)
       // Of the time for ranking, what is near the best takes as much as what was drawn.
       for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), this.#leaders))
         for (const near of yield* neighbouring(this.space, leader)) pool.set(pointKey(near), near)
-    return this.#variedFirst(yield* this.#sorted([...pool.values()]))
+    return yield* this.#sortedAll([...pool.values(), ...[...unranked].filter((p) => !pool.has(pointKey(p)))])
+  }
+
+  *#sortedAll(points: readonly Point[]): Stepwise<Point[]> {
+    const order = this.#variedFirst(yield* this.#sorted(points))
+    this.#unranked = this.unranked(order)
+    return order
   }
 
   #variedFirst(order: readonly Costed[]): Point[] {

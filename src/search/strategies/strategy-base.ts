@@ -20,7 +20,7 @@ export abstract class StrategyBase implements Strategy {
   readonly #time: RankingTime
 
   /** @throws SptError `search/seed` */
-  constructor(space: PointSpace, { seed, prior, seconds }: StrategyOptions) {
+  constructor(space: PointSpace, { seed, prior, seconds, trials }: StrategyOptions) {
     if (!Number.isSafeInteger(seed))
       fail({ code: 'search/seed', message: `the seed cannot be ${show(seed)}`, expected: 'an integer' })
     const generator = new Generator(seed)
@@ -29,7 +29,7 @@ export abstract class StrategyBase implements Strategy {
     this.unseen = new Unseen(space, this.random)
     this.told = new ToldPoints(space)
     this.#expected = prior && Expected.of(prior)
-    this.#time = new RankingTime(seconds)
+    this.#time = new RankingTime({ seconds, trials })
   }
 
   /** A point that was taken from `unseen`; `null` where there is none left. */
@@ -84,6 +84,16 @@ export abstract class StrategyBase implements Strategy {
   protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
     if (!this.#expected) return points.map(() => Number.POSITIVE_INFINITY)
     return yield* this.#expected.asked(points, this.#time, share)
+  }
+
+  /** Those that the prior was not asked about, for want of time. */
+  protected unranked(points: readonly Point[]): readonly Point[] {
+    return points.filter((p) => this.#expected && !this.#expected.has(p))
+  }
+
+  /** Whether there is time to ask the prior. */
+  protected get mayRank(): boolean {
+    return this.#time.left > 0
   }
 
   /** Those that were not taken. */

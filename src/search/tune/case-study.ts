@@ -16,6 +16,7 @@ import type { TuneOptions, TuneProgress } from './index.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { pointOf, type SharedCandidates } from './shared-candidates.ts'
 import { standardOf } from './standard.ts'
+import { usualPrior } from './usual-prior.ts'
 
 /** Data that a kernel is tuned on, with others. */
 export interface TuneCase {
@@ -54,7 +55,7 @@ export interface CaseOptions
     | KernelSpace<Kernel>
     | ((inputs: RunInputs, device: Device) => KernelSpace<Kernel> | Promise<KernelSpace<Kernel>>)
     | undefined
-  /** Expected milliseconds of points of a case, without measuring. */
+  /** Expected milliseconds of points of a case, without measuring. Default: as of `tune`. */
   readonly prior?:
     | ((space: KernelSpace<Kernel>, inputs: RunInputs, device: Device) => StrategyOptions['prior'])
     | undefined
@@ -137,11 +138,14 @@ export class CaseStudy {
   ): Promise<Searched & { readonly standard: string | null }> {
     return this.#opened(async (session, space, inputs) => {
       const { seed = 1, trials, seconds, patience, signal, batch } = this.#options
-      const prior = this.#options.prior?.(space, inputs, this.device)
+      const { strategy: named, prior: given } = this.#options
+      const prior = given
+        ? given(space, inputs, this.device)
+        : usualPrior(space, { kernel: this.#kernel, device: this.device, inputs, strategy: named })
       const { known } = session
       const { best: _, ...found } = await search({
         space,
-        strategy: this.#options.strategy ?? (prior ? 'model' : 'surrogate'),
+        strategy: named ?? (prior ? 'model' : 'surrogate'),
         evaluate: session.evaluate,
         seed,
         batch: batch ?? (await session.batch()),

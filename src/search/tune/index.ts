@@ -18,6 +18,7 @@ import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, 
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
+import { usualPrior } from './usual-prior.ts'
 
 export type { Final } from './last-comparison.ts'
 
@@ -33,11 +34,11 @@ export interface TuneOptions {
   readonly seconds?: number | undefined
   /** Trials without a better one after which it ends. */
   readonly patience?: number | undefined
-  /** Default: `model` with a prior, `surrogate` without: what found most in `bench/strategies`. */
+  /** Default: `model` with a prior, `surrogate` without: what found most in `bench/strategies`. `model` makes its prior. */
   readonly strategy?: string | StrategyOf | undefined
   /** Of the strategy, and of the order of measurements; 1. */
   readonly seed?: number | undefined
-  /** Expected milliseconds of points, without measuring. */
+  /** Expected milliseconds of points, without measuring. Default: the device's cost model, where there is one, for `model` alone. */
   readonly prior?: StrategyOptions['prior']
   /** Where trials are kept as they come. */
   readonly records?: Records | undefined
@@ -67,6 +68,8 @@ export interface TuneProgress extends SearchProgress {
   readonly known: number
   /** The fastest routine of a library, where one could be measured. */
   readonly library?: LibraryTrial | undefined
+  /** Points that the cost model ranked so far, while it does. */
+  readonly ranking?: number | undefined
   /** Of the last comparison: whose turn it is. */
   readonly comparing?: string | undefined
 }
@@ -138,9 +141,10 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   check(kernel, options)
   const start = performance.now()
   const { device, signal, seed = 1, resume = true } = options
-  const { strategy = options.prior ? 'model' : 'surrogate' } = options
   const { space = await usualSpace(kernel, device, options.inputs) } = options
-  const expected = options.prior && Expected.of(options.prior)
+  const { prior = usualPrior(space, { ...options, kernel }) } = options
+  const { strategy = prior ? 'model' : 'surrogate' } = options
+  const expected = prior && Expected.of(prior)
   if (strategy === 'model') expected?.begin()
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
@@ -152,6 +156,10 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       options.libraries === false ? NO_LIBRARIES : await libraryTrials(evaluator, kernel, signal)
     if (session.study) record(libraries, options.records!, session.study)
     const fastest = fastestRoutines(libraries)
+    if (expected)
+      expected.onRanked = (ranking) => {
+        if (progress) options.onProgress?.({ ...progress, last: [], ranking })
+      }
     const found = await search({
       // What measures heeds the signal, and nothing else may use the device before.
       grace: Number.POSITIVE_INFINITY,
@@ -196,6 +204,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       sampled: evaluator.bench.isSampled,
     }
   } finally {
+    if (expected) expected.onRanked = undefined
     await session.close()
   }
 }

@@ -1,0 +1,39 @@
+/** The prior that `tune` makes where none is given: the cost model of the device. */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import type { Device } from '../../runtime/device.ts'
+import { costModel, costPrior, otherChip, predictor } from '../cost-model.ts'
+import type { KernelSpace, StrategyOf, StrategyOptions } from '../types.ts'
+
+export interface Guided {
+  readonly kernel: Kernel
+  readonly device: Device
+  readonly inputs: RunInputs
+  /** With another strategy than `model` there is no prior. */
+  readonly strategy?: string | StrategyOf | undefined
+  /** Told that the model is of another chip, and why there is none. */
+  readonly onNote?: ((note: string) => void) | undefined
+}
+
+/**
+ * What the cost model expects of points; `undefined` where there is no model for the device, or the data are too large for it.
+ * @throws SptError as `predictor` where the strategy is `model`
+ */
+export function usualPrior(
+  space: KernelSpace<Kernel>,
+  { kernel, device, inputs, strategy, onNote }: Guided,
+): StrategyOptions['prior'] {
+  if (strategy !== undefined && strategy !== 'model') return undefined
+  const model = costModel(device.kind, device)
+  if (!model && strategy === undefined) return undefined
+  const chip = model && otherChip(model.chip, device.kind, device.name)
+  if (chip)
+    onNote?.(`the cost model is of another device, ${chip}: spt calibrate --device ${device.kind} makes one`)
+  const predict = orRefused(() => predictor(kernel, { device, inputs }))
+  if (!(predict instanceof SptError)) return costPrior(space, predict)
+  const { code, message } = predict.diagnostics[0]!
+  if (code !== 'search/too-large' || strategy !== undefined) throw predict
+  onNote?.(`it is searched without the cost model: ${message}`)
+  return undefined
+}
