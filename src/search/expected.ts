@@ -11,6 +11,9 @@ type Prior = NonNullable<StrategyOptions['prior']>
 /** Milliseconds within which a prior may be asked for more points at once. */
 const SHORT = 1
 
+/** Points that one with pauses ranks whatever time it takes: a busy machine would rank none. */
+const LEAST_RANKED = 32
+
 const known = new WeakMap<Prior, Expected>()
 const inSteps = new WeakMap<Prior, InSteps>()
 
@@ -64,7 +67,8 @@ export class Expected {
     const least = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
     const work = inSteps.get(this.#prior)
     const first = work ? (time.isLimited ? work.together : open.length) : 1
-    for (let [at, size] = [0, first]; at < open.length && time.left > least; ) {
+    const isDue = (): boolean => time.left > least || (work !== undefined && this.#costs.size < LEAST_RANKED)
+    for (let [at, size] = [0, first]; at < open.length && isDue(); ) {
       const some = open.slice(at, at + size)
       at += size
       if (work) {

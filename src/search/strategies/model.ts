@@ -1,5 +1,5 @@
 import { fail } from '../../ast/diagnostic.ts'
-import { all, counting, neighbouring, pointKey } from '../point-walks.ts'
+import { all, counting, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
@@ -32,6 +32,8 @@ class ModelSearch extends ForestSearch {
   #order: Point[] | null = null
   /** Points of the order that the prior was not asked about. */
   #unranked: readonly Point[] = []
+  /** How many more there were to be drawn. */
+  #undrawn = 0
   readonly #pool: number
   readonly #leaders: number
 
@@ -64,26 +66,39 @@ class ModelSearch extends ForestSearch {
     return yield* this.#current()
   }
 
-  /** The order; points that there was no time to rank come last, and take their places as trials give time for them. */
+  /** The order; points that there was no time to draw or rank take their places as trials give time for them. */
   *#current(): Stepwise<Point[]> {
     if (!this.#order) this.#order = yield* this.#ordered()
-    else if (this.#unranked.length > 0 && this.mayRank) this.#order = yield* this.#sortedAll(this.#order)
+    else if ((this.#undrawn > 0 || this.#unranked.length > 0) && this.mayRank) {
+      const before = new Set(this.#order.map(pointKey))
+      const more = (yield* this.#drawnFrom(this.#undrawn)).filter((p) => !before.has(pointKey(p)))
+      this.#order = yield* this.#sortedAll([...this.#order, ...more])
+    }
     return this.#order
+  }
+
+  *#drawnFrom(count: number): Stepwise<readonly Point[]> {
+    // What is drawn takes as much of the time as the prior does.
+    const { points, left } = yield* this.drawnInTime(count, HALF * HALF)
+    this.#undrawn = left
+    return points
   }
 
   *#ordered(): Stepwise<Point[]> {
     const most = Math.min(POOL, CLIMBED * this.#pool)
     const counted = yield* counting(this.space, COUNTED * most)
     if (counted.isExact && counted.points <= most) return yield* this.#sortedAll(yield* all(this.space))
-    const drawn = yield* this.drawn(this.#pool)
-    yield* this.expected(drawn, HALF)
-    const unranked = new Set(this.unranked(drawn))
-    const pool = new Map(drawn.flatMap((p) => (unranked.has(p) ? [] : [[pointKey(p), p]])))
+    const pool = new Map((yield* this.#drawnFrom(this.#pool)).map((p) => [pointKey(p), p]))
+    const expanded = new Set<Point>()
     for (let round = 0; round < ROUNDS; round++)
       // Of the time for ranking, what is near the best takes as much as what was drawn.
-      for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), this.#leaders))
-        for (const near of yield* neighbouring(this.space, leader)) pool.set(pointKey(near), near)
-    return yield* this.#sortedAll([...pool.values(), ...[...unranked].filter((p) => !pool.has(pointKey(p)))])
+      for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), this.#leaders)) {
+        if (expanded.has(leader)) continue
+        expanded.add(leader)
+        for (const near of yield* this.neighboursInTime(leader))
+          if (!pool.has(pointKey(near))) pool.set(pointKey(near), near)
+      }
+    return yield* this.#sortedAll([...pool.values()])
   }
 
   *#sortedAll(points: readonly Point[]): Stepwise<Point[]> {

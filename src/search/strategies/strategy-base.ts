@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { Expected } from '../expected.ts'
-import { drawing, pointKey, type Random } from '../point-walks.ts'
+import { drawing, neighbouring, pointKey, type Random } from '../point-walks.ts'
 import { RankingTime } from '../ranking-time.ts'
 import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
@@ -114,6 +114,28 @@ export abstract class StrategyBase implements Strategy {
     return [...out.values()]
   }
 
+  /** The same as long as there is time for ranking, of which it takes a share; `left`: how many there was no time for. */
+  protected *drawnInTime(
+    count: number,
+    share: number,
+  ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
+    const time = this.#time
+    const least = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
+    const out = new Map<string, Point>()
+    for (let k = 0; k < count; k++) {
+      if (k >= LEAST_DRAWN && time.left <= least) return { points: [...out.values()], left: count - k }
+      const point = yield* time.during(drawing(this.space, this.random))
+      if (!point) break
+      out.set(pointKey(point), point)
+    }
+    return { points: [...out.values()], left: 0 }
+  }
+
+  /** Its neighbours, while there is time for ranking. */
+  protected *neighboursInTime(point: Point): Stepwise<readonly Point[]> {
+    return this.mayRank ? yield* this.#time.during(neighbouring(this.space, point)) : []
+  }
+
   /** The one of which the prior expects least; the first where there is none. */
   protected *likeliest(points: readonly Point[]): Stepwise<Point | null> {
     if (!this.hasPrior || points.length < 2) return points[0] ?? null
@@ -157,3 +179,5 @@ export abstract class StrategyBase implements Strategy {
 }
 
 const SPREAD = 16
+/** Points that are drawn whatever time it takes. */
+const LEAST_DRAWN = 32
