@@ -44,6 +44,7 @@ export * from './search/studies/index.ts'
 export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { TuneCase } from './search/tune/case-study.ts'
+export type { Confirmation } from './search/tune/confirmation.ts'
 export {
   type Final,
   type TunedTrial,

@@ -280,8 +280,37 @@ test('ended before there is a result, it tells what came of it', async () => {
   const [, , fastest] = finals
   const won = { ...none, stoppedBy: 'trials', trials: [], finals, best: fastest, own: fastest }
   expect(tuneText(own, 'cpu', 's', won as never)).toMatch(
-    /^as written +1 ms +\(one sample\) {2}the fastest\nfound +2 ms +\(one sample\)\nstandard +search\/ended\n\n\/\/ The fastest schedule: as written$/m,
+    /^as written +1 ms +\(one sample\) {2}the fastest\nfound +2 ms +\(one sample\) {2}not distinguishable from it\nstandard +search\/ended\n\n\/\/ The fastest schedule: as written$/m,
   )
+  // The fastest of the search against the default, which is kept where they are not distinguishable.
+  const apart = (median: number) => ({
+    status: 'measured',
+    timing: { median, interval: [median, median], samples: [median] },
+  })
+  const two = [
+    { name: 'found', outcome: apart(1), point: { by: 2 }, kernel: own },
+    { name: 'standard', schedule: 'cpu(16)', outcome: apart(2), point: null, kernel: own },
+  ]
+  const against = {
+    name: 'found',
+    ratio: 0.98,
+    interval: [0.91, 1.05],
+    rounds: 16,
+    verdict: 'not distinguishable',
+  }
+  const judged = (of: (typeof two)[number], confirmation: object): string =>
+    tuneText(own, 'cpu', 's', { ...won, finals: two, best: of, own: of, confirmation } as never)
+  const kept = judged(two[1]!, against)
+  expect(kept).toContain('standard: cpu(16)  2 ms  (2 ms to 2 ms)  not distinguishable from it')
+  expect(kept).toContain(
+    'found takes 0.98 (0.91 to 1.05) times what standard takes, in 16 fresh preparations: not',
+  )
+  expect(kept).toContain(
+    '// No schedule is distinguishable from the default, which is kept: standard: cpu(16) (found: 0.98 (0.91 to 1.05) times its time)',
+  )
+  const better = judged(two[0]!, { ...against, interval: [0.91, 0.99], verdict: 'faster' })
+  expect(better).toContain('// The fastest schedule: found, 0.98 (0.91 to 0.99) times what standard takes')
+  expect(better).not.toContain('not distinguishable')
   const trials = [4, 3].map((ms, k) => ({ point: { by: k, F: 'csr' }, outcome: timing(ms) }))
   const cases = [
     { name: 'one', search: { ...none, trials }, refused: null, values: null },

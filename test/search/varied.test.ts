@@ -1,6 +1,6 @@
 /** Laws of the first points that a search by a model asks: of several kinds, each by its cost. */
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { pointKey } from '../../src/search/points.ts'
 import { search } from '../../src/search/search.ts'
 import { model } from '../../src/search/strategies/model.ts'
@@ -98,6 +98,10 @@ async function begun(decisions: number, trials: number | undefined) {
   })
   return { looked: first, tried }
 }
+
+/** How long ranking takes decides nothing: the clock stands still. */
+beforeEach(() => void vi.spyOn(performance, 'now').mockReturnValue(0))
+afterEach(() => vi.restoreAllMocks())
 
 test('of few trials few points are looked at before, of more trials more, and the best of them is found', async () => {
   const [four, sixteen, many, any] = await Promise.all([4, 16, 128, undefined].map((n) => begun(8, n)))

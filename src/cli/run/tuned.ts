@@ -3,7 +3,14 @@ import type { Kernel } from '../../api/kernel.ts'
 import { fastestOf } from '../../search/fastest.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
-import { endText, finalText, nothingText } from '../../search/tune/final-text.ts'
+import {
+  alikeFastest,
+  confirmationText,
+  endText,
+  finalText,
+  nothingText,
+  ratioText,
+} from '../../search/tune/final-text.ts'
 import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 
@@ -87,7 +94,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(r.sampled ? ['compared  a sample of the results'] : []),
     ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
-    ...(isEnded ? [] : ['', ...comparison(r.finals)]),
+    ...(isEnded ? [] : ['', ...comparison(r)]),
   ]
   if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
   if (!r.own) return `${lines.join('\n')}\n\n${noteOf(r)}No schedule could be measured.\n`
@@ -97,13 +104,15 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
 }
 
 /** The fastest first, which is called so; those without a time at the end. */
-function comparison(finals: readonly Final[]): string[] {
+function comparison({ finals, confirmation }: TuneResult): string[] {
   const inOrder = fastestOf(finals)
+  const alike = alikeFastest(finals, confirmation)
+  const note = (f: Final): string =>
+    alike.has(f) ? '  not distinguishable from it' : f === inOrder[0] ? '  the fastest' : ''
   const rows = [...inOrder, ...finals.filter((f) => !inOrder.includes(f))]
   const width = Math.max(...rows.map((f) => nameOf(f).length))
-  return rows.map(
-    (f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}${f === inOrder[0] ? '  the fastest' : ''}`,
-  )
+  const lines = rows.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}${note(f)}`)
+  return [...lines, ...(confirmation ? ['', confirmationText(confirmation)] : [])]
 }
 
 /** Refusals that the user's own text is to blame for. */
@@ -137,7 +146,13 @@ function noteOf({ best, own }: TuneResult): string {
 
 /** The fastest schedule as the language writes it, with what it is called in the comparison; empty where there is none. */
 export const winner = (r: TuneResult): string =>
-  r.own ? `${noteOf(r)}// The fastest schedule: ${nameOf(r.own)}\n${finalText(r.own)}` : ''
+  r.own ? `${noteOf(r)}// ${headline(r, r.own)}\n${finalText(r.own)}` : ''
+
+function headline({ confirmation: c }: TuneResult, own: Final): string {
+  if (own.name !== 'standard' || !c)
+    return `The fastest schedule: ${nameOf(own)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
+  return `No schedule is distinguishable from the default, which is kept: ${nameOf(own)} (${c.name}: ${ratioText(c)} times its time)`
+}
 
 /** The same as data. */
 export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneResult): string {

@@ -1,5 +1,6 @@
 /** The last comparison: the fastest, what runs unasked, the kernel as written, and dense. */
 import { allOperations } from '../../search/tune/explained.ts'
+import { alikeFastest, confirmationText } from '../../search/tune/final-text.ts'
 import type { Final, TuneResult } from '../../search/tune/index.ts'
 import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'
@@ -9,6 +10,8 @@ import { paragraph, wide } from './page.ts'
 
 /** Beyond this ratio of times, a linear axis would press the fast ones together. */
 const FAR = 8
+
+export const capital = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
 
 /** What a kernel of the last comparison is called in a sentence. */
 export function finalName({ name, schedule, point }: Pick<Final, 'name' | 'schedule' | 'point'>): string {
@@ -25,9 +28,10 @@ const MEGA = 1e6
 /** Of bytes or operations in a time of milliseconds: billions a second. */
 const PER_SECOND = 1e-6
 
-export function comparisonOf({ finals, best }: TuneResult): readonly string[] {
+export function comparisonOf({ finals, confirmation }: TuneResult): readonly string[] {
   const timed = times(finals).toSorted((a, b) => a.timing.median - b.timing.median)
-  const fastest = best?.timing.median ?? 1
+  const fastest = timed[0]?.timing.median ?? 1
+  const alike = new Set([...alikeFastest(finals, confirmation)].map((f) => f.name))
   const rows = [...timed, ...finals.filter((f) => f.outcome.status !== 'measured')].map((f: Final) => {
     const timing = f.outcome.status === 'measured' ? f.outcome.timing : null
     const work = f.explanation?.total
@@ -39,6 +43,7 @@ export function comparisonOf({ finals, best }: TuneResult): readonly string[] {
       to: timing?.interval?.[1],
       samples: timing?.samples.length,
       '× the fastest': timing && timing.median / fastest,
+      ...(alike.size > 0 && { distinguishable: timing ? (alike.has(f.name) ? 'no' : '') : undefined }),
       ...(finals.some((x) => x.explanation) && {
         'MB, at least': work && work.bytes.least / MEGA,
         MFLOP: operations === undefined ? undefined : operations / MEGA,
@@ -52,6 +57,7 @@ export function comparisonOf({ finals, best }: TuneResult): readonly string[] {
   return [
     ...(timed.length > 0 ? [chartOf(timed, fastest)] : []),
     wide(table(rows).html()),
+    ...(confirmation ? [paragraph(capital(`${confirmationText(confirmation)}.`))] : []),
     paragraph(
       'Measured against each other at the end, in turns. Bytes are those that have to be moved at least, each array once; operations are those of floats.',
       'note',

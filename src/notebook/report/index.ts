@@ -3,13 +3,13 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import { typescriptText } from '../../search/text.ts'
-import { endText, finalText, nothingText } from '../../search/tune/final-text.ts'
+import { endText, finalText, nothingText, ratioText } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
 import { best, convergence, outcomes, predictions } from '../studies.ts'
 import { code } from '../texts.ts'
-import { comparisonOf, finalName, times } from './finals.ts'
+import { capital, comparisonOf, finalName, times } from './finals.ts'
 import { storedTensors } from './formats.ts'
 import { beside, facts, page, paragraph, type Section, wide } from './page.ts'
 import { rooflineOf } from './roofline-section.ts'
@@ -60,17 +60,21 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
 }
 
 function verdict(result: TuneResult): string {
-  const { best, standard, finals } = result
+  const { best, standard, finals, confirmation } = result
   if (!best) return nothingText(result)
+  if (best.name === 'standard' && confirmation)
+    return `${capital(finalName(best))} is kept: ${brief(best.timing.median)} ms. The fastest of the search (${confirmation.name}) is not distinguishable from it: it takes ${ratioText(confirmation)} times as long, in ${confirmation.rounds} fresh preparations of both.`
   const others = [standard, ...finals.filter((f) => f.name === 'as written')]
   const than = times(others)
     .filter((f) => f.name !== best.name)
-    .map((f) => `${brief(f.timing.median / best.timing.median)} times as fast as ${finalName(f)}`)
+    .map((f) =>
+      f.name === 'standard' && confirmation?.name === best.name
+        ? `${brief(1 / confirmation.ratio)} times as fast as ${finalName(f)} in fresh preparations`
+        : `${brief(f.timing.median / best.timing.median)} times as fast as ${finalName(f)}`,
+    )
   const rest = than.length > 0 ? `, ${than.join(', ')}` : ''
   return `${capital(finalName(best))} is the fastest: ${brief(best.timing.median)} ms${rest}.`
 }
-
-const capital = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
 
 function factsOf(r: TuneResult): (readonly [string, string])[] {
   const { subject: s } = r
@@ -146,7 +150,7 @@ function winnerOf({ best, own }: TuneResult, tensors: NonNullable<TuneReportOpti
     {
       title: 'The schedule of the fastest',
       content: [
-        ...(best === own
+        ...(!best.routine
           ? []
           : [
               paragraph(

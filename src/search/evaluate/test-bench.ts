@@ -49,6 +49,8 @@ const LEAST_ROUNDS = 5
 /** Milliseconds beyond which a kernel is warm after few runs. */
 const LONG = 10
 const WARMUPS = { long: 1, short: 5 } as const
+/** Samples of kernels that are compared in fresh preparations, all of which count. */
+const FRESH = { rounds: 9, seconds: 0.5, width: 0, all: true, warmups: 1 } as const
 
 export class TestBench {
   readonly device: Device
@@ -175,15 +177,19 @@ export class TestBench {
       this.#first.set(prepared, ran)
       return { status: 'bounded', atMost: ran }
     }
+    const times = await this.#warmed(prepared, signal)
+    const least = Math.min(...times)
+    this.#first.set(prepared, least)
+    return least > HOPELESS * this.#fastest ? { status: 'measured', timing: timingOf(times) } : null
+  }
+
+  async #warmed(prepared: PreparedKernel, signal?: AbortSignal): Promise<readonly number[]> {
     const turns = new EventTurns(signal)
     const run = async (): Promise<number> => {
       await turns.next()
       return (await prepared.time(1))[0] ?? 0
     }
-    const times = await (this.device.kind === 'cpu' ? warmRuns(run) : this.#firstRuns(run))
-    const least = Math.min(...times)
-    this.#first.set(prepared, least)
-    return least > HOPELESS * this.#fastest ? { status: 'measured', timing: timingOf(times) } : null
+    return this.device.kind === 'cpu' ? warmRuns(run) : this.#firstRuns(run)
   }
 
   /** On a device that compiles before it runs: one run, or several of a kernel that is far from the fastest. */
@@ -231,6 +237,29 @@ export class TestBench {
     for (const o of outcomes)
       if (o.status === 'measured') this.#fastest = Math.min(this.#fastest, o.timing.median)
     return outcomes
+  }
+
+  /**
+   * Median milliseconds of kernels that are prepared anew, warmed up and timed in turns; NaN of one that faults.
+   * @throws SptError as `prepare`; what `signal` aborts with
+   */
+  async fresh(
+    compiled: readonly CompiledSchedule[],
+    seed: number,
+    signal?: AbortSignal,
+  ): Promise<readonly number[]> {
+    const prepared: PreparedKernel[] = []
+    try {
+      for (const c of compiled) prepared.push(await this.data.prepare(c))
+      return await this.#alone(async () => {
+        for (const p of prepared) await this.#warmed(p, signal)
+        const options = { ...FRESH, seed, signal, reference: this.#reference }
+        const { outcomes } = await measureRounds(this.device, prepared, options)
+        return outcomes.map((o) => (o.status === 'measured' ? o.timing.median : Number.NaN))
+      }, signal)
+    } finally {
+      for (const p of prepared) p.free()
+    }
   }
 
   free(): void {

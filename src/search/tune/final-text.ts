@@ -1,6 +1,9 @@
 /** A kernel of the last comparison as text, or why there is none. */
 import { choiceText } from '../choice/text.ts'
+import { fastestOf } from '../fastest.ts'
 import type { StoppedBy } from '../search.ts'
+import type { Timing } from '../types.ts'
+import { areApart, type Confirmation } from './confirmation.ts'
 import type { Final, TuneResult } from './index.ts'
 
 const SOLE = [{ conditions: [], candidate: 0 }]
@@ -30,6 +33,34 @@ export function endText({
   const isLate = trials.length === 0 && stoppedBy === 'seconds'
   const late = ' before the first trial: conversions, predictions and compiling took it; give it more'
   return `ended after ${seconds.toFixed(1)} s: ${WHY[stoppedBy]}${isLate ? late : ''}`
+}
+
+/** `0.81 (0.78 to 0.85)`. */
+export function ratioText({
+  ratio,
+  interval: [low, high],
+}: Pick<Confirmation, 'ratio' | 'interval'>): string {
+  const text = (x: number): string => `${Number(x.toPrecision(3))}`
+  return `${text(ratio)} (${text(low)} to ${text(high)})`
+}
+
+/** A schedule against the default, in fresh preparations of both. */
+export const confirmationText = ({ name, rounds, verdict, ...c }: Confirmation): string =>
+  `${name} takes ${ratioText(c)} times what standard takes, in ${rounds} fresh preparations: ${verdict}`
+
+/** Of the last comparison, the kernels that are not distinguishable from the fastest. */
+export function alikeFastest<T extends Pick<Final, 'outcome' | 'name'>>(
+  finals: readonly T[],
+  confirmation: Confirmation | null,
+): ReadonlySet<T> {
+  const [first, ...others] = fastestOf(finals)
+  const of = (f: T | undefined): Timing | null => (f?.outcome.status === 'measured' ? f.outcome.timing : null)
+  const fastest = of(first)
+  const isApart = (f: T): boolean =>
+    confirmation?.name === first?.name && f.name === 'standard'
+      ? confirmation?.verdict === 'faster'
+      : areApart(fastest!, of(f)!)
+  return new Set(others.filter((f) => !isApart(f)))
 }
 
 /** Why there is no fastest. Where nothing was tried, nothing is to blame but the end. */

@@ -7,12 +7,12 @@ import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tried } from '../evaluate/evaluator.ts'
 import { Expected } from '../expected.ts'
-import { fastestOf } from '../fastest.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchResult, search } from '../search.ts'
 import type { SearchProgress } from '../search-options.ts'
-import type { KernelSpace, StrategyOf, StrategyOptions, Timing, Trial } from '../types.ts'
+import type { KernelSpace, StrategyOf, StrategyOptions, Trial } from '../types.ts'
 import { usualSpace } from '../usual-space.ts'
+import { type Judged, judgedOf } from './judged.ts'
 import { type Final, finalsOf } from './last-comparison.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
 import { type QueueOptions, Session } from './session.ts'
@@ -80,16 +80,10 @@ export interface TunedTrial extends Trial, Partial<Tried> {
   readonly seconds?: number | undefined
 }
 
-type MeasuredFinal = Final & { readonly timing: Timing }
-
-export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'> {
+export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judged {
   readonly subject: TuneSubject
   /** What the device can do at most; `null` where that was not measured. */
   readonly ceilings: Ceilings | null
-  /** The fastest of `finals`, standard choice and libraries included; `null` where nothing could be measured. */
-  readonly best: MeasuredFinal | null
-  /** The fastest that is no library's: `best`, unless that is one. */
-  readonly own: MeasuredFinal | null
   readonly libraries: LibraryTrials
   /** What runs unasked. */
   readonly standard: Final
@@ -184,12 +178,12 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       if (progress) options.onProgress?.({ ...progress, last: [], comparing: name })
     }
     const finals = await finalsOf(kernel, { ...options, comparing }, evaluator, space, found, fastest)
+    const judged = await judgedOf(finals, evaluator, { ...options, seed, found, comparing })
     return {
       ...found,
       subject,
       ceilings: ceilingsOf(device.kind, device.name) ?? null,
-      best: fastestFinal(finals),
-      own: fastestFinal(finals.filter((f) => !f.routine)),
+      ...judged,
       libraries,
       standard: finals.find((f) => f.name === 'standard')!,
       finals,
@@ -212,11 +206,6 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
 /** What is made before the search begins counts, but half of the seconds are for trials. */
 const leftOf = (seconds: number, start: number): number =>
   Math.max(seconds - (performance.now() - start) / 1000, seconds / 2)
-
-function fastestFinal(finals: readonly Final[]): MeasuredFinal | null {
-  const [first] = fastestOf(finals)
-  return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
-}
 
 function check(kernel: unknown, options: TuneOptions): void {
   expectOptions('tune', options, [...TUNE_OPTIONS])

@@ -1,0 +1,143 @@
+/** Whether a schedule is faster than the default is said where fresh preparations agree, and nothing is said otherwise. */
+import { fc, test as law } from '@fast-check/vitest'
+import { afterEach, describe, expect, test } from 'vitest'
+import { coords, type Kernel, load } from '../../src/node.ts'
+import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
+import { space } from '../../src/search/function-space.ts'
+import { timingOf } from '../../src/search/measuring/median-interval.ts'
+import { areApart, confirmedBy } from '../../src/search/tune/confirmation.ts'
+import { judgedOf } from '../../src/search/tune/judged.ts'
+import type { Final } from '../../src/search/tune/last-comparison.ts'
+import { PRODUCT } from '../support/product.ts'
+import { toldDevice } from '../support/told-device.ts'
+
+const inTurn = (ratios: readonly number[]) => async (n: number) => ratios[n % ratios.length]!
+const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
+
+law.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
+  'what is faster each time is faster',
+  async (all) => {
+    const found = await confirmedBy('found', inTurn(all))
+    expect(found).toMatchObject({ verdict: 'faster', rounds: 8 })
+    expect(found!.ratio).toBeGreaterThanOrEqual(found!.interval[0])
+    expect(found!.ratio).toBeLessThanOrEqual(found!.interval[1])
+    const other = await confirmedBy('found', inTurn(all.map((r) => 1 / r)))
+    expect(other).toMatchObject({ verdict: 'slower', rounds: 8 })
+  },
+)
+
+law.prop([ratio])(
+  'what is faster as often as it is slower is not told apart, after more rounds',
+  async (r) => {
+    expect(await confirmedBy('found', inTurn([r, 1 / r]))).toMatchObject({
+      verdict: 'not distinguishable',
+      rounds: 16,
+    })
+  },
+)
+
+test('a lucky round among others decides nothing, and few rounds say nothing', async () => {
+  expect(await confirmedBy('found', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({
+    verdict: 'not distinguishable',
+  })
+  let n = 0
+  expect(await confirmedBy('found', inTurn([0.5]), () => n++ >= 5)).toMatchObject({
+    verdict: 'not distinguishable',
+    rounds: 5,
+  })
+  expect(await confirmedBy('found', inTurn([0.5]), () => true)).toBe(null)
+  expect(await confirmedBy('found', inTurn([Number.NaN]))).toBe(null)
+})
+
+describe('what is recommended', async () => {
+  const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
+  const A = coords(
+    [6, 5],
+    [
+      [0, 1, 1, 4],
+      [2, 0, 3, 4],
+    ],
+    [1, 2, 3, 4],
+  )
+  const open: Evaluator[] = []
+  afterEach(() => {
+    for (const e of open.splice(0)) e.close()
+  })
+
+  const final = (name: string, of: Kernel, ...samples: number[]): Final => ({
+    name,
+    point: name === 'found' ? {} : null,
+    kernel: of,
+    outcome: { status: 'measured', timing: timingOf(samples) },
+  })
+
+  /** @param ms of all runs of the preparation with the number */
+  async function judged(finals: readonly Final[], ms: (prepared: number) => number, signal?: AbortSignal) {
+    const device = await toldDevice(
+      () => undefined,
+      () => 1,
+    )
+    const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }
+    const e = new Evaluator({ space: space('none', kernel, () => (k) => k), kernel, inputs, device })
+    open.push(e)
+    let rounds = 0
+    e.bench.fresh = async (compiled) => {
+      rounds++
+      return compiled.map((_, k) => ms(2 * (rounds - 1) + k))
+    }
+    const told: string[] = []
+    const options = {
+      seed: 1,
+      found: { seconds: 60 },
+      comparing: (name: string) => void told.push(name),
+      signal,
+    }
+    return { told, ...(await judgedOf(finals, e, options)) }
+  }
+
+  const found = final('found', kernel.split('f', 2), 1, 1.1, 1.2)
+  const standard = final('standard', kernel, 1.05, 1.3, 1.4)
+
+  test('is what was fastest if it is so again', async () => {
+    // Whoever is prepared first in a round is last in the next.
+    const r = await judged([found, standard], (k) => ([0, 3].includes(k % 4) ? 1 : 1.2))
+    expect(r).toMatchObject({
+      best: { name: 'found' },
+      own: { name: 'found' },
+      told: ['found with standard'],
+    })
+    expect(r.confirmation).toMatchObject({ verdict: 'faster', ratio: expect.closeTo(1 / 1.2, 6) })
+  })
+
+  test('is the default if what was fastest is not distinguishable from it', async () => {
+    // What is prepared first is the slower, whichever it is.
+    const r = await judged([found, standard], (k) => (k % 2 === 0 ? 1.2 : 1))
+    expect(r).toMatchObject({ best: { name: 'standard' }, own: { name: 'standard' } })
+    expect(r.confirmation).toMatchObject({ name: 'found', verdict: 'not distinguishable' })
+  })
+
+  test('is the default if it is the same, or the fastest, and nothing is measured again for that', async () => {
+    for (const finals of [
+      [final('found', kernel, 1, 1, 1), standard],
+      [found, final('standard', kernel, 0.5, 0.6, 0.7)],
+    ])
+      expect(await judged(finals, () => 1)).toMatchObject({
+        own: { name: 'standard' },
+        confirmation: null,
+        told: [],
+      })
+  })
+
+  test('after an abort is what was fastest if the intervals are apart', async () => {
+    const stop = AbortSignal.abort()
+    expect(await judged([found, standard], () => 1, stop)).toMatchObject({ own: { name: 'standard' } })
+    const slow = final('standard', kernel, 2, 2.1)
+    expect(await judged([found, slow], () => 1, stop)).toMatchObject({ own: { name: 'found' } })
+  })
+})
+
+test('intervals that overlap are not apart', () => {
+  expect(areApart(timingOf([1, 2]), timingOf([1.9, 3]))).toBe(false)
+  expect(areApart(timingOf([1, 2]), timingOf([2.1, 3]))).toBe(true)
+  expect(areApart(timingOf([1]), timingOf([3, 3]))).toBe(false)
+})
