@@ -1,19 +1,28 @@
 /**
- * Whether CUDA text compiles: through nvcc, where there is one. Nothing runs. What was compiled once is known by its text,
- * the options and the version of nvcc from then on, in the user's cache (`SPT_CACHE_DIR`); a refusal is asked for again.
+ * Compiles CUDA texts with nvcc, if it is installed; nothing runs. A text is compiled only if it changed: hashes of texts
+ * that compiled are committed in `test/support/compiled-cuda.txt` (`npm run compile-cuda` renews it), and results are kept
+ * in the user's cache (`SPT_CACHE_DIR`). Failures are not kept.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cacheFolder, cacheKey, decodeEntry, openCache } from '../../src/cache/disk-cache.ts'
 
 const version = spawnSync('nvcc', ['--version'], { encoding: 'utf8' })
 
-/** Why nothing can be compiled here, or `null`. */
+/** The reason why nothing can be compiled on this machine, or `null`. */
 export const noNvcc: string | null = version.status === 0 ? null : 'there is no nvcc on this machine'
 
-/** Answers that are kept. */
+/** Hashes of texts that compiled for sm_90a; the first line names the release of nvcc for which they hold. */
+const TABLE = 'test/support/compiled-cuda.txt'
+const release = (text: string): string | undefined => /release (\S+?),?\s/.exec(text)?.[1]
+const [header = '', ...hashes] = readFileSync(TABLE, 'utf8').trim().split('\n')
+const compiledBefore = new Set(release(`${header} `) === release(version.stdout ?? '') ? hashes : [])
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
+
+/** Most results that are kept. */
 const MOST = 4096
 const ENDING = 'nvcc'
 const cache = openCache(cacheFolder(undefined), ENDING, MOST)
@@ -27,9 +36,9 @@ function remembered(key: string): Buffer | undefined {
   }
 }
 
-class Refused extends Error {}
+class Rejected extends Error {}
 
-/** What nvcc makes of texts, in files of their own; `result` names the file that is asked for. */
+/** Compiles texts, each in a file of its own; returns the file called `result`. */
 function compiled(texts: readonly string[], options: readonly string[], result?: string): Buffer {
   const key = cacheKey(['nvcc', version.stdout, ...options, '', ...texts])
   const known = remembered(key)
@@ -44,7 +53,7 @@ function compiled(texts: readonly string[], options: readonly string[], result?:
       cwd: folder,
       encoding: 'utf8',
     })
-    if (status !== 0) throw new Refused(`${stdout}${stderr}` || `nvcc ended with ${status}`)
+    if (status !== 0) throw new Rejected(`${stdout}${stderr}` || `nvcc ended with ${status}`)
     const made = result === undefined ? Buffer.of() : readFileSync(join(folder, result))
     void cache.store(key, made)
     return made
@@ -53,13 +62,20 @@ function compiled(texts: readonly string[], options: readonly string[], result?:
   }
 }
 
-/** What the compiler says where it refuses, or ''. */
-function refusal(texts: readonly string[], options: readonly string[]): string {
+/** The compiler's log if it rejects one of the texts, or ''. `merge` makes one file of those that are not in the table. */
+function rejection(
+  texts: readonly string[],
+  options: readonly string[],
+  merge = (changed: readonly string[]): readonly string[] => changed,
+): string {
+  const changed = texts.filter((t) => !compiledBefore.has(hashOf(t)))
+  if (changed.length === 0) return ''
   try {
-    compiled(texts, options)
+    compiled(merge(changed), options)
+    if (process.env.SPT_RECORD) appendFileSync(TABLE, changed.map((t) => `${hashOf(t)}\n`).join(''))
     return ''
   } catch (e) {
-    if (e instanceof Refused) return e.message
+    if (e instanceof Rejected) return e.message
     throw e
   }
 }
@@ -72,15 +88,15 @@ export const assembled = (text: string): Buffer => one(text, 'cubin')
 
 export const ptxOf = (text: string): string => one(text, 'ptx').toString()
 
-/** Compiles each text to PTX, as it is; gives the log of the first that fails, or ''. */
+/** Compiles each text to PTX, unchanged; returns the log of the first that fails, or ''. */
 export const compileCuda = (texts: readonly string[]): string =>
-  refusal(texts, ['-ptx', '-arch=sm_90', '--std=c++17'])
+  rejection(texts, ['-ptx', '-arch=sm_90', '--std=c++17'])
 
-/** Whether a text is taken is asked, and nothing runs: half of the time went into making it fast. */
-const ONLY_TAKEN = ['-Xcicc', '-O1', '-Xptxas', '-O1']
+/** Less optimisation: it took half of the time, and nothing runs. */
+const FAST = ['-Xcicc', '-O1', '-Xptxas', '-O1']
 
-/** Compiles texts in one go, each in a name space of its own; returns what the compiler said where it refused. */
-export function compileTogether(texts: readonly string[]): string {
+/** Texts as one, each in a name space of its own. */
+function merged(texts: readonly string[]): string {
   const includes = new Set<string>()
   const parts = texts.map((text, k) => {
     const lines = text.split('\n')
@@ -88,8 +104,13 @@ export function compileTogether(texts: readonly string[]): string {
     const rest = lines.filter((l) => !l.startsWith('#include')).join('\n')
     return `namespace n${k} {\n${rest.replaceAll('extern "C" ', '')}}\n`
   })
-  return refusal(
-    [`${[...includes].join('\n')}\n${parts.join('\n')}`],
-    ['-gencode=arch=compute_90a,code=sm_90a', ...ONLY_TAKEN, '-cubin', '-o', '/dev/null'],
-  )
+  return `${[...includes].join('\n')}\n${parts.join('\n')}`
 }
+
+/** Compiles texts together, which is faster than one by one; returns the compiler's log if it rejects them, or ''. */
+export const compileTogether = (texts: readonly string[]): string =>
+  rejection(
+    texts,
+    ['-gencode=arch=compute_90a,code=sm_90a', ...FAST, '-cubin', '-o', '/dev/null'],
+    (changed) => [merged(changed)],
+  )
