@@ -37,6 +37,8 @@ export interface Chosen {
   readonly text: string
   /** The condition as written; `otherwise` without one. Without a schedule, the rule. */
   readonly because: string
+  /** The choice whose branch it is, where another one calls or extends it: `spmm.auto`; otherwise `null`. */
+  readonly from: string | null
   /** Of `fastest { … }`, what the cost model expects of those that are legal, the fastest first; empty where none was asked. */
   readonly expected: readonly Expected[]
   /**
@@ -142,7 +144,8 @@ export function decide(
       const given = call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined))
       return { call, given, text: callText(call.schedule, given) }
     })
-    const calls = all.filter((c) => !passed.has(c.text))
+    const isFirst = (text: string, k: number): boolean => all.findIndex((c) => c.text === text) === k
+    const calls = all.filter((c, k) => !passed.has(c.text) && isFirst(c.text, k))
     if (calls.length === 0) {
       refused.push(`${all.map((c) => c.text).join(', ')}: there was no room for what was found`)
       continue
@@ -156,6 +159,7 @@ export function decide(
         args: [...valuesOf(call.schedule, given).values()],
         text: called,
         because,
+        from: call.from ?? null,
         expected: [],
         expectedBy: null,
         values: Object.fromEntries(seen),

@@ -193,7 +193,15 @@ function withoutSchedule<K extends Schedulable<K>>(
   const sparse = structuredIn({ open, inputs })
   const because = plainReason(on, open.base, statistics.sizes, sparse)
   if (because === null) return null
-  const none = { schedule: null, args: [], expected: [], expectedBy: null, values: {}, refused: [] }
+  const none = {
+    schedule: null,
+    args: [],
+    from: null,
+    expected: [],
+    expectedBy: null,
+    values: {},
+    refused: [],
+  }
   const span = open.choice.span ?? source.span
   return { kernel: open.base, chosen: { ...none, choice: open.text, text: PLAIN, because, span } }
 }

@@ -1,5 +1,6 @@
 /** Files → scopes: what each name means in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
+import { Extensions, seenFrom } from './extensions.ts'
 import type { Program, Scope } from './linked-program.ts'
 import type { Decl, File, Format, Ident, Import, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
 import { resolvePath } from './resolve-path.ts'
@@ -30,20 +31,30 @@ export function link(
   const attached = new Map(
     [...files].map(([path, file]) => [path, attachments(file, names.get(path)!, problems)]),
   )
+  const extensions = new Extensions(files, attached, problems)
   const scopes = new Map(
-    [...files].map(([path, file]) => [path, scopeFor(path, file, names.get(path)!, attached, problems)]),
+    [...files].map(([path, file]) => [
+      path,
+      scopeFor(path, file, names.get(path)!, attached, extensions, problems),
+    ]),
   )
   if (problems.length > 0) throw new SptError(problems)
-  return { ...scopes.get(entry)!, entry, files, sources, scopes }
+  return { ...scopes.get(entry)!, entry, files, sources, scopes, extended: extensions.bases }
 }
 
-function duplicate(problems: Diagnostic[], what: string, again: Ident, first: Ident): void {
+function duplicate(
+  problems: Diagnostic[],
+  what: string,
+  again: Ident,
+  first: Ident,
+  hint = 'rename one of them; an import can: `import { x as y } from "…"`',
+): void {
   problems.push({
     code: 'link/duplicate-name',
     message: `${what} is declared twice`,
     span: again.span,
     labels: [{ span: first.span, text: 'first here' }],
-    hint: 'rename one of them; an import can: `import { x as y } from "…"`',
+    hint,
   })
 }
 
@@ -152,19 +163,22 @@ function scopeFor(
   file: File,
   { known, ambiguous }: Names,
   attached: ReadonlyMap<string, Attached>,
+  extensions: Extensions,
   problems: Diagnostic[],
 ): Scope {
-  const whole = file.imports.flatMap((i) => (i.names ? [] : [resolvePath(path, i.path.value)]))
   const schedules = new Map<string, ReadonlyMap<string, OfKernel>>()
   for (const [name, d] of known) {
     if (d.kind !== 'kernel') continue
+    const declared = new Map<string, OfKernel[]>()
+    for (const from of new Set([...seenFrom(file, path, d), path]))
+      for (const s of attached.get(from)?.get(d) ?? [])
+        declared.set(s.name.name, [...(declared.get(s.name.name) ?? []), s])
     const own = new Map<string, OfKernel>()
-    for (const from of new Set([d.span.source, ...whole, path]))
-      for (const s of attached.get(from)?.get(d) ?? []) {
-        const first = own.get(s.name.name)
-        if (first) conflict(problems, s, first, path)
-        else own.set(s.name.name, s)
-      }
+    for (const [called, all] of declared) {
+      const [first, ...others] = extensions.latest(all)
+      for (const s of others) conflict(problems, s, first!, path)
+      own.set(called, first!)
+    }
     schedules.set(name, own)
   }
   const of = <D extends Named>(kind: D['kind']): ReadonlyMap<string, D> =>
@@ -188,5 +202,8 @@ function conflict(problems: Diagnostic[], second: OfKernel, first: OfKernel, pat
     `${second.kind === 'space' ? 'space' : 'schedule'} \`${second.kernel.name}.${second.name.name}\``,
     second.name,
     first.name,
+    first.kind === 'choice' && second.kind === 'choice' && first.span.source !== second.span.source
+      ? `to add to the imported choice: \`schedule ${second.kernel.name}.${second.name.name} extends { … }\``
+      : undefined,
   )
 }

@@ -1,6 +1,6 @@
 /** What the names of a program mean, over all its files. Built by `link`. */
 import { fail, type Source } from './diagnostic.ts'
-import type { Decl, File, Format, Ident, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
+import type { Choice, Decl, File, Format, Ident, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
 
 /**
  * The names one file can use: its own declarations, what it imports, and the schedules of its kernels. Names
@@ -27,6 +27,8 @@ export interface Program extends Scope {
   readonly files: ReadonlyMap<string, File>
   readonly sources: ReadonlyMap<string, Source>
   readonly scopes: ReadonlyMap<string, Scope>
+  /** The choice that each extension (`extends { … }`) stands for. */
+  readonly extended: ReadonlyMap<Choice, Choice>
 }
 
 /** The scope in which the names inside a declaration are resolved. */

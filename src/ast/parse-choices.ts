@@ -26,28 +26,44 @@ function branch(cond: ast.Expr | null, { calls, braces }: Called, span: Span): a
   return braces ? blockItem(node, braces, slotsOf(calls)) : item(node)
 }
 
+/** Of a choice, what stands before its branches. */
+type Head = Omit<ast.Choice, 'kind' | 'branches' | 'trivia'>
+
+function choice(list: Parameters<typeof all>[0], braces: Braces, head: Head): ast.Choice {
+  const branches = all<ast.Branch>(list)
+  const rest = branches.findIndex((b) => b.cond === null)
+  const late = rest < 0 ? undefined : branches[rest + 1]
+  if (late)
+    fail({
+      code: 'parse/after-otherwise',
+      message: 'nothing is left to choose after `otherwise`',
+      span: late.span,
+      labels: [{ span: branches[rest]!.span, text: 'this is for all others' }],
+      hint: 'move `otherwise` to the end',
+    })
+  return blockItem<ast.Choice>({ kind: 'choice', ...head, branches }, braces, slotsOf(branches))
+}
+
 export const choices: Actions = {
-  Choice(_, kernel, _dot, name, params, _choose, open, list, close) {
-    const branches = all<ast.Branch>(list)
-    const rest = branches.findIndex((b) => b.cond === null)
-    const late = rest < 0 ? undefined : branches[rest + 1]
-    if (late)
-      fail({
-        code: 'parse/after-otherwise',
-        message: 'nothing is left to choose after `otherwise`',
-        span: late.span,
-        labels: [{ span: branches[rest]!.span, text: 'this is for all others' }],
-        hint: 'move `otherwise` to the end',
-      })
-    const node: ast.Choice = {
-      kind: 'choice',
-      kernel: get(kernel),
-      name: get(name),
-      params: maybeList(params),
-      branches,
-      span: spanOf(this),
-    }
-    return blockItem(node, { open, close }, slotsOf(branches))
+  Choice_chosen(_, kernel, _dot, name, params, _choose, open, list, close) {
+    return choice(
+      list,
+      { open, close },
+      {
+        kernel: get(kernel),
+        name: get(name),
+        params: maybeList(params),
+        isExtension: false,
+        span: spanOf(this),
+      },
+    )
+  },
+  Choice_extended(_, kernel, _dot, name, _extends, open, list, close) {
+    return choice(
+      list,
+      { open, close },
+      { kernel: get(kernel), name: get(name), params: [], isExtension: true, span: spanOf(this) },
+    )
   },
   Branch: (node, _) => get(node),
   When(_, _open, cond, _close, called) {

@@ -6,7 +6,7 @@ import { exprDoc } from './print-expr.ts'
 import { optional, scheduleHead } from './print-parts.ts'
 
 export function printChoice(p: Printer, c: Choice): void {
-  p.block(c.trivia, true, [scheduleHead(c), ' choose'], () => {
+  p.block(c.trivia, true, [scheduleHead(c), c.isExtension ? ' extends' : ' choose'], () => {
     c.branches.forEach((b, k) => {
       const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
       if (b.isFastest) p.block(b.trivia, k === 0, [head, 'fastest'], () => printCalls(p, b))

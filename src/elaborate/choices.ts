@@ -3,56 +3,39 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printExpr } from '../ast/print.ts'
-import type { Expr } from '../ir/expr.ts'
-import { ChoiceNames, type DeviceQuestion, decidedParams, type Statistic } from './choice-names.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { ChoiceNames, decidedParams } from './choice-names.ts'
+import type { Branch, Choice, Condition } from './choice-types.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names, settled, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
 import { knownStatistics } from './live-coverage.ts'
+import { MAX_BRANCHES, together, type Way, waysOf } from './nested-choices.ts'
 import type { Resolve } from './resolve.ts'
-import { type ScheduleParam, wrongArgument } from './schedule-params.ts'
+import { wrongArgument } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
 
-/** A schedule that is decided when data are bound: the first branch whose conditions all hold. */
-export interface Choice {
-  readonly kernel: string
-  readonly name: string
-  readonly params: readonly ScheduleParam[]
-  readonly branches: readonly Branch[]
-  /** What the expressions of the branches ask of the data, by the names of the variables that stand for it. */
-  readonly statistics: ReadonlyMap<string, Statistic>
-  /** The same of the device. */
-  readonly device: ReadonlyMap<string, DeviceQuestion>
-  readonly span: Span
+/** A choice that is being elaborated. */
+interface Context {
+  readonly choice: Ast.Choice
+  /** Those that call it, itself last. */
+  readonly path: readonly Ast.Choice[]
+  readonly names: ChoiceNames
+  readonly params: readonly string[]
+  /** What it extends. */
+  readonly base: Choice | null
+  readonly r: Resolve
 }
 
-export interface Branch {
-  /** What stands between its `and`s; none for `otherwise`. */
-  readonly conditions: readonly Condition[]
-  /** One, or those of which the fastest is taken; not empty. */
-  readonly calls: readonly ScheduleCall[]
-  readonly span: Span
-}
-
-export interface ScheduleCall {
-  readonly schedule: Schedule
-  /** An integer for each parameter; `null`: its default. */
-  readonly args: readonly (Expr | null)[]
-  readonly span: Span
-}
-
-export interface Condition {
-  /** Over parameters, sizes, statistics and what is asked of the device. */
-  readonly expr: Expr
-  /** As written. */
-  readonly text: string
-  readonly span: Span
-}
-
-export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
+/** @param path choices that call this one */
+export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Choice[] = []): Choice | null {
   const { report, kernel } = r
   if (!kernel) return null
   const before = report.count
+  const inside = [...path, c]
+  const extended = r.extended(c)
+  const base = extended && r.choice(extended, inside)
+  if (extended && !base) return null
   if (c.branches.length === 0)
     report.error({
       code: 'check/empty-choice',
@@ -60,29 +43,47 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
       span: c.name.span,
       expected: '`when (…) schedule`, and `otherwise schedule` at the end',
     })
-  const params = decidedParams(c, kernel, report)
-  const names = new ChoiceNames(
-    kernel,
-    params.map((p) => p.name),
+  const params = base ? base.params : decidedParams(c, kernel, report)
+  const own = params.map((p) => p.name)
+  const context: Context = {
+    choice: c,
+    path: inside,
+    names: new ChoiceNames(kernel, own, r),
+    params: own,
+    base: base ?? null,
     r,
-  )
-  const branches = c.branches.map((b) => branchOf(c, b, names, r))
-  if (report.count > before || branches.some((b) => b === null)) return null
-  const schedules = branches.flatMap((b) => b!.calls.map((call) => call.schedule))
-  const statistics = knownStatistics(names.statistics, schedules, kernel, report)
+  }
+  const written = c.branches.map((b) => branchesOf(b, context))
+  if (report.count > before || written.some((b) => b === null)) return null
+  const branches = written.flatMap((b) => b!)
+  if (base && branches.every((b) => b.conditions.length > 0))
+    branches.push(...(branchesOf(allOthers(c), context) ?? []))
+  refuseMany(branches.length, c.name.span, context)
+  const schedules = branches.flatMap((b) => b.calls.map((call) => call.schedule))
+  const statistics = knownStatistics(context.names.statistics, schedules, kernel, report)
   if (report.count > before) return null
   return {
     kernel: c.kernel.name,
     name: c.name.name,
     params,
-    branches: branches as Branch[],
+    branches,
     statistics,
-    device: names.device,
+    device: context.names.device,
     span: c.name.span,
   }
 }
 
-function branchOf(c: Ast.Choice, b: Ast.Branch, names: ChoiceNames, r: Resolve): Branch | null {
+/** What an extension does where none of its branches holds: as the choice that it extends. */
+const allOthers = ({ name }: Ast.Choice): Ast.Branch => ({
+  cond: null,
+  isFastest: false,
+  calls: [{ schedule: name, args: [], span: name.span }],
+  span: name.span,
+})
+
+/** A branch, or several where it calls choices. */
+function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
+  const { names, r } = context
   const parts = b.cond ? conjuncts(b.cond) : []
   const conditions = parts.map((e): Condition | null => {
     const t = elaborateExpr(e, names, r.report)
@@ -98,32 +99,74 @@ function branchOf(c: Ast.Choice, b: Ast.Branch, names: ChoiceNames, r: Resolve):
     })
   // What goes wrong with the only one is said of all of the branch.
   const called = b.isFastest ? b.calls : b.calls.map((call) => ({ ...call, span: b.span }))
-  const calls = called.map((call) => callOf(c, call, names, r))
-  if ([...conditions, ...calls].some((x) => x === null)) return null
-  return { conditions: conditions as Condition[], calls: calls as ScheduleCall[], span: b.span }
+  const items = called.map((call) => calledWays(call, context))
+  if ([...conditions, ...items].some((x) => x === null)) return null
+  const ways = items as readonly (readonly Way[])[]
+  if (
+    refuseMany(
+      ways.reduce((n, w) => n * Math.max(1, w.length), 1),
+      b.span,
+      context,
+    )
+  )
+    return null
+  return together(ways).map((way) => ({
+    conditions: [...(conditions as Condition[]), ...way.conditions],
+    calls: way.calls,
+    span: b.span,
+  }))
 }
 
-function callOf(c: Ast.Choice, call: Ast.ScheduleCall, names: ChoiceNames, r: Resolve): ScheduleCall | null {
-  const schedule = chosenSchedule(c, call, r)
-  const args = schedule && argumentsOf(call, schedule, names, r.report)
-  return schedule && args && { schedule, args, span: call.span }
+function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r }: Context): boolean {
+  if (branches <= MAX_BRANCHES) return false
+  r.report.error({
+    code: 'check/choice-size',
+    message: `with the choices that it calls, ${kernel.name}.${name.name} has ${branches} branches`,
+    span,
+    expected: `at most ${MAX_BRANCHES}`,
+    hint: 'call one choice in each `fastest { … }`',
+  })
+  return true
+}
+
+/** A schedule with arguments, or the branches of a choice. */
+function calledWays(call: Ast.ScheduleCall, context: Context): readonly Way[] | null {
+  const { names, params, base, r } = context
+  const target = calledBy(call, context)
+  const args = target && argumentsOf(call, target, names, base === target ? params : [], r.report)
+  if (!args) return null
+  if ('branches' in target) return waysOf(target, args, call, names, params, r.report)
+  return [{ conditions: [], calls: [{ schedule: target, args, span: call.span }] }]
 }
 
 const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>
   e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
 
-function chosenSchedule(c: Ast.Choice, b: Ast.ScheduleCall, r: Resolve): Schedule | null {
+/** In an extension its own name means the choice that it extends. */
+function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): Schedule | Choice | null {
   const { name, span } = b.schedule
+  if (base && name === c.name.name) return base
   const known = r.scope.schedules.get(c.kernel.name)
   const decl = known?.get(name)
   if (decl?.kind === 'schedule') return r.schedule(decl, [])
+  if (decl?.kind === 'choice') {
+    if (!path.includes(decl)) return r.choice(decl, path)
+    return r.report.error({
+      code: 'check/choice-cycle',
+      message: `${name} is chosen from itself`,
+      span,
+      labels: [{ span: decl.name.span, text: 'the choice' }],
+      expected: 'schedules, or choices that do not lead back',
+      hint: `to change an imported choice, extend it: schedule ${c.kernel.name}.${name} extends { … }`,
+    })
+  }
   if (decl)
     return r.report.error({
-      code: 'check/choice-of-choice',
-      message: `${name} is a ${decl.kind}${decl.kind === 'choice' ? ' itself' : ''}`,
+      code: 'check/space-used',
+      message: `${name} is a space, which leaves open what its steps are`,
       span,
-      expected: 'a schedule with steps',
-      hint: `list what ${name} ${decl.kind === 'choice' ? 'chooses from' : 'is made of'} here`,
+      expected: 'a schedule with steps, or a choice',
+      hint: `list what ${name} is made of here`,
     })
   return r.report.error({
     code: 'check/unknown-schedule',
@@ -131,16 +174,20 @@ function chosenSchedule(c: Ast.Choice, b: Ast.ScheduleCall, r: Resolve): Schedul
     span,
     lookup: {
       name,
-      candidates: [...(known ?? [])].flatMap(([n, d]) => (d.kind === 'schedule' ? [n] : [])),
+      candidates: [...(known ?? [])].flatMap(([n, d]) => (d.kind === 'space' ? [] : [n])),
     },
   })
 }
 
-/** Values in the order of the parameters. */
+/**
+ * Values in the order of the parameters.
+ * @param passed parameters that have the caller's value where none is given
+ */
 function argumentsOf(
   b: Ast.ScheduleCall,
-  schedule: Schedule,
+  schedule: Pick<Schedule, 'name' | 'params'>,
   names: Names,
+  passed: readonly string[],
   report: Report,
 ): readonly (Expr | null)[] | null {
   const { params } = schedule
@@ -175,7 +222,7 @@ function argumentsOf(
   }
   const isComplete = report.count === before
   params.forEach((p, k) => {
-    if (isComplete && !given[k] && p.default === null)
+    if (isComplete && !given[k] && !passed.includes(p.name) && p.default === null)
       report.error({
         code: 'check/arguments',
         message: `${what} needs a value for ${p.name}`,
@@ -183,8 +230,9 @@ function argumentsOf(
         expected: `(${params.map((q) => q.name).join(', ')})`,
       })
   })
-  const values = given.map((a): Expr | null => {
-    const x = a ? settled(a.value, names, report) : null
+  const values = given.map((a, k): Expr | null => {
+    const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'i32', b.span) : null
+    const x = a ? settled(a.value, names, report) : own
     if (a && x && x.dtype !== 'i32') report.error(wrongArgument('an integer', x.dtype, a.value.span))
     return x
   })

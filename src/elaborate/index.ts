@@ -7,7 +7,8 @@ import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { Monoid } from '../ir/monoid.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { type Choice, elaborateChoice } from './choices.ts'
+import type { Choice } from './choice-types.ts'
+import { elaborateChoice } from './choices.ts'
 import { Report } from './diagnostics.ts'
 import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
@@ -25,7 +26,7 @@ import { elaborateSpace } from './spaces.ts'
 export { type Coverage, coverageText, withNumbers } from './choice-coverage.ts'
 export { FEATURE_WORDS, featureText } from './choice-features.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choice-names.ts'
-export type { Branch, Choice, Condition, ScheduleCall } from './choices.ts'
+export type { Branch, Choice, Condition, ScheduleCall } from './choice-types.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { ScheduleParam } from './schedule-params.ts'
@@ -200,6 +201,8 @@ export function elaborate(program: Program): Elaborated {
       format: formatIn(scope),
       schedule: scheduleOf,
       space: spaceOf,
+      choice: choiceOf,
+      extended: (c) => program.extended.get(c),
       memory: memoriesIn(scope, report),
       instr: (id) => {
         const found = declared((x) => x.instrs, 'instruction', scope, report)(id)
@@ -221,10 +224,7 @@ export function elaborate(program: Program): Elaborated {
   }
   const scheduleOf = once(elaborateSchedule)
   const spaceOf = once(elaborateSpace)
-  const choiceOf = (c: Ast.Choice): Choice | null => {
-    const r = around(c)
-    return r && elaborateChoice(c, r)
-  }
+  const choiceOf = once(elaborateChoice)
   const all = <D, V>(decls: ReadonlyMap<string, D>, make: (d: D) => V | null): Map<string, V> => {
     const out = new Map<string, V>()
     for (const [name, decl] of decls) {
@@ -241,7 +241,9 @@ export function elaborate(program: Program): Elaborated {
   const schedules = all(program.schedules, (own) =>
     all(own, (s) => (s.kind === 'schedule' ? scheduleOf(s, []) : null)),
   )
-  const choices = all(program.schedules, (own) => all(own, (s) => (s.kind === 'choice' ? choiceOf(s) : null)))
+  const choices = all(program.schedules, (own) =>
+    all(own, (s) => (s.kind === 'choice' ? choiceOf(s, []) : null)),
+  )
   const spaces = all(program.schedules, (own) =>
     all(own, (s) => (s.kind === 'space' ? spaceOf(s, []) : null)),
   )

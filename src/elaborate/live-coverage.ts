@@ -46,7 +46,7 @@ export function knownStatistics(
 }
 
 /** Whether it depends on arguments alone whether both are one: what is put together in place is made anew each time. */
-const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
+export const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
   a === b ||
   (a.kind === 'composition' &&
     b.kind === 'composition' &&

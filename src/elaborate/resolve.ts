@@ -3,6 +3,7 @@ import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import type { Choice } from './choice-types.ts'
 import type { Report } from './diagnostics.ts'
 import type { FindFormat } from './format-uses.ts'
 import type { Family } from './instances.ts'
@@ -22,6 +23,10 @@ export interface Resolve {
   readonly instr: (name: Ast.Ident) => Family<Instr> | null
   /** A schedule of the same kernel; `null` where it has errors or is being resolved. */
   readonly schedule: (s: Ast.Schedule, path: readonly OfSteps[]) => Schedule | null
+  /** A choice of the same kernel, likewise. */
+  readonly choice: (c: Ast.Choice, path: readonly Ast.Choice[]) => Choice | null
+  /** The imported choice that one with `extends` stands for. */
+  readonly extended: (c: Ast.Choice) => Ast.Choice | undefined
   /** A space of the same kernel, likewise. */
   readonly space: (s: Ast.Space, path: readonly Ast.Space[]) => Space | null
 }

@@ -560,7 +560,19 @@ const choice: Arb<ast.Choice> = fc
   .chain(([kernel, name, params, when, otherwise]) =>
     dressed(otherwise ? [...when, otherwise] : when, (b) =>
       b.isFastest ? { blocks: 1, filled: [b.calls.length > 0] } : plain(),
-    ).map((branches): ast.Choice => ({ kind: 'choice', kernel, name, params, branches, span })),
+    ).chain((branches) =>
+      fc.boolean().map(
+        (isExtension): ast.Choice => ({
+          kind: 'choice',
+          kernel,
+          name,
+          params: isExtension ? [] : params,
+          isExtension,
+          branches,
+          span,
+        }),
+      ),
+    ),
   )
 
 // Spaces -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ import { Folder } from '../cli/support.ts'
 import { blocksOf } from './chapter.ts'
 
 const page = readFileSync('docs/language.md', 'utf8')
-const examples = blocksOf(page).map((b) => b.text)
+const all = blocksOf(page).map((b) => b.text)
+/** Programs of their own import what they are about. */
+const examples = all.filter((text) => !text.startsWith('import'))
 const declared = examples.flatMap((text) =>
   [...text.matchAll(/^schedule (\w+)\.(\w+)(?:\([^)]*\))?( choose)?/gm)].map((m) => ({
     kernel: m[1]!,
@@ -43,11 +45,7 @@ const folder = new Folder()
 let program: SptProgram
 beforeAll(async () => {
   // What a file declares comes before what it imports as a whole.
-  const text = [
-    `import "${resolve('kernels/formats.spt')}"`,
-    PRODUCT,
-    ...examples.filter((e) => !e.startsWith('import')),
-  ]
+  const text = [`import "${resolve('kernels/formats.spt')}"`, PRODUCT, ...examples]
   program = await load(folder.file('page.spt', text.join('\n')))
 })
 afterAll(() => folder.remove())
@@ -68,6 +66,24 @@ test('has rows for the queries that are declared, and for no others', () => {
   expect(new Set(rows)).toEqual(new Set([...QUERY_WORDS.keys(), ...Object.keys(QUERIES)]))
 })
 
+test('extends a choice of the package', async () => {
+  const [text] = all.filter((t) => t.includes(' extends {'))
+  const kernel = (await load(text!)).kernel('spmm')
+  const A = coords(
+    [2, 2],
+    [
+      [0, 1],
+      [1, 0],
+    ],
+  )
+  const chosen = async (d: number) => (await kernel.choose('cpu', { tensors: { A }, params: { d } })).chosen
+  expect(await chosen(6)).toMatchObject({
+    choice: 'auto',
+    because: 'cpu and d % 3 == 0 and cpu and d > 0 and d <= 16',
+  })
+  expect(await chosen(8)).toMatchObject({ from: 'spmm.auto' })
+})
+
 test('has schedules', () => {
   expect(schedules).toContainEqual(['spmm', 'gpu'])
   expect(schedules.length).toBeGreaterThan(1)
@@ -84,6 +100,7 @@ test('has the choices that are tried below', () => {
     ['aggregate', 'auto'],
     ['aggregate', 'sized'],
     ['aggregate', 'expected'],
+    ['aggregate', 'mine'],
     ['aggregate', 'filled'],
     ['rectified', 'by_run'],
   ])

@@ -185,7 +185,6 @@ test('what texts can need, choices can ask for', async () => {
 describe('schedules', () => {
   test.each([
     ['otherwise missing', 'check/unknown-schedule: kernel mul has no schedule missing [missing]'],
-    ['otherwise other', 'check/choice-of-choice: other is a choice itself [other]'],
     ['otherwise tiles', 'check/arguments: schedule tiles needs a value for rows [otherwise tiles]'],
     [
       'otherwise tiles(1, 2, 3)',

@@ -140,7 +140,8 @@ function lines(rows: readonly Row[], indent: string, least: number): string {
 
 /** By which condition, and which model of what was measured, a schedule was chosen. */
 function chosenBy(chosen: Chosen, e: Explanation): string {
-  const { choice, because, expected, expectedBy } = chosen
+  const { choice, from, expected, expectedBy } = chosen
+  const because = from ? `${chosen.because}, of ${from}` : chosen.because
   const [first, ...others] = expected
   if (chosen.schedule === null) return notEvaluated(chosen)
   if (!first) return `${choice}: ${because}`

@@ -47,6 +47,7 @@ export function json(r: Report): string {
   const choice = r.choice && {
     name: r.choice.choice,
     because: r.choice.because,
+    ...(r.choice.from === null ? {} : { from: r.choice.from }),
     values: r.choice.values,
     ...(r.choice.expected.length > 0 ? { expected: r.choice.expected, expectedBy: r.choice.expectedBy } : {}),
   }
@@ -99,7 +100,7 @@ function verdict(v: Verification): string {
 }
 
 function why(chosen: Chosen, { device, deviceName }: Report): string {
-  const { choice, because, values, expected, expectedBy } = chosen
+  const { choice, because, from, values, expected, expectedBy } = chosen
   if (chosen.schedule === null) return notEvaluated(chosen)
   const known = Object.entries(values).filter(([, v]) => typeof v === 'number') as [string, number][]
   const with_ = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
@@ -107,7 +108,7 @@ function why(chosen: Chosen, { device, deviceName }: Report): string {
   const times = first
     ? `; ${first.milliseconds.toPrecision(3)} ms are expected${second ? `, of ${second.text} ${second.milliseconds.toPrecision(3)}` : ''}${byModel(expectedBy, device, deviceName)}`
     : ''
-  return `${choice}: ${because}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}${times}`
+  return `${choice}: ${because}${from ? `, of ${from}` : ''}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}${times}`
 }
 
 /** Too little to be a row, of those that are not in every run. */

@@ -1,0 +1,127 @@
+/** Choices that call choices: the branches of the inner one take the place of the call, with its parameters substituted. */
+import type * as Ast from '../ast/nodes.ts'
+import { type Expr, type Var, variable } from '../ir/expr.ts'
+import { freeVars, rewriteExpr } from '../ir/expr-tree.ts'
+import { printExpr1 } from '../ir/print-stage1.ts'
+import { type Coverage, coverageText } from './choice-coverage.ts'
+import type { ChoiceNames, Statistic } from './choice-names.ts'
+import type { Choice, Condition, ScheduleCall } from './choice-types.ts'
+import type { Report } from './diagnostics.ts'
+import { isAlike } from './live-coverage.ts'
+
+/** Branches of a choice at most, with those of the choices that it calls. */
+export const MAX_BRANCHES = 1000
+
+/** One way to a schedule: without conditions, all other cases. */
+export interface Way {
+  readonly conditions: readonly Condition[]
+  /** Empty where nothing of an inner choice holds: the next branch of the outer one is evaluated. */
+  readonly calls: readonly ScheduleCall[]
+}
+
+/**
+ * The ways that follow from taking one of each item together (`fastest { a; inner }`): conditions of each are joined, in an order in
+ * which the first that holds is the first of each item that holds.
+ */
+export function together(items: readonly (readonly Way[])[]): readonly Way[] {
+  const isOne = items.length === 1
+  return items
+    .map((ways) => (isOne || ways.some((w) => w.conditions.length === 0) ? ways : [...ways, NOTHING]))
+    .reduce<readonly Way[]>(
+      (before, ways) =>
+        before.flatMap((a) =>
+          ways.map((b) => ({
+            conditions: [...a.conditions, ...b.conditions],
+            calls: [...a.calls, ...b.calls],
+          })),
+        ),
+      [NOTHING],
+    )
+    .filter((w) => w.calls.length > 0)
+}
+
+const NOTHING: Way = { conditions: [], calls: [] }
+
+/**
+ * The branches of `inner`, called with `args` by place (`null`: its default), over the names of the caller.
+ * @param names of the caller: what `inner` evaluates is added
+ * @param own names of the caller's parameters: `covered` takes no others
+ */
+export function waysOf(
+  inner: Choice,
+  args: readonly (Expr | null)[],
+  call: Ast.ScheduleCall,
+  names: ChoiceNames,
+  own: readonly string[],
+  report: Report,
+): readonly Way[] | null {
+  const values = new Map<string, Expr>()
+  for (const [k, p] of inner.params.entries()) values.set(p.name, args[k] ?? substituted(p.default!, values))
+  const renamed = new Map<string, string>()
+  for (const [name, s] of inner.statistics) {
+    const of = s.kind === 'covered' ? coverageOver(s, values) : s
+    const now = of.kind === 'covered' ? coverageText(of) : name
+    if (of.kind === 'covered' && !isKnown(of, inner, call, names.statistics.get(now), own, report))
+      return null
+    renamed.set(name, now)
+    names.statistics.set(now, of)
+  }
+  for (const [name, question] of inner.device) names.device.set(name, question)
+  const over = (e: Expr): Expr =>
+    rewriteExpr(e, (x) => (x.kind === 'var' ? (values.get(x.name) ?? withName(x, renamed)) : undefined))
+  const from = `${inner.kernel}.${inner.name}`
+  return inner.branches.map((b) => ({
+    conditions: b.conditions.map((c): Condition => {
+      const expr = over(c.expr)
+      const isSame = [...freeVars(c.expr)].every((v) => !values.has(v) && (renamed.get(v) ?? v) === v)
+      return isSame ? c : { ...c, expr, text: printExpr1(expr) }
+    }),
+    calls: b.calls.map((c) => ({ ...c, args: c.args.map((a) => a && over(a)), from: c.from ?? from })),
+  }))
+}
+
+const withName = (x: Var, renamed: ReadonlyMap<string, string>): Expr | undefined => {
+  const now = renamed.get(x.name)
+  return now === undefined || now === x.name ? undefined : variable(now, x.dtype, x.span)
+}
+
+const substituted = (e: Expr, values: ReadonlyMap<string, Expr>): Expr =>
+  rewriteExpr(e, (x) => (x.kind === 'var' ? values.get(x.name) : undefined))
+
+const coverageOver = (c: Coverage, values: ReadonlyMap<string, Expr>): Coverage => ({
+  ...c,
+  args: c.args.map((a) => (typeof a === 'string' ? a : substituted(a, values))),
+})
+
+/** Whether arguments of a format are known before data are bound, and its text means one format. */
+function isKnown(
+  of: Coverage,
+  inner: Choice,
+  call: Ast.ScheduleCall,
+  before: Statistic | undefined,
+  own: readonly string[],
+  report: Report,
+): boolean {
+  const text = coverageText(of)
+  const asked = of.args
+    .flatMap((a) => (typeof a === 'string' ? [] : [...freeVars(a)]))
+    .find((v) => !own.includes(v))
+  if (asked !== undefined)
+    report.error({
+      code: 'check/choice-argument',
+      message: `${inner.name} evaluates ${text}, and ${asked} is not known before data are bound`,
+      span: call.span,
+      labels: [{ span: of.span, text: 'evaluated here' }],
+      expected: `numbers and parameters of the choice${own.length > 0 ? ` (${own.join(', ')})` : ''} as arguments of ${inner.name}`,
+    })
+  else if (before?.kind === 'covered' && !isAlike(before.format, of.format))
+    report.error({
+      code: 'check/ambiguous-format',
+      message: `${of.called} is another format in ${inner.kernel}.${inner.name}`,
+      span: call.span,
+      labels: [{ span: of.span, text: 'evaluated here' }],
+      hint: `rename the format of your file`,
+    })
+  else return true
+  return false
+}
