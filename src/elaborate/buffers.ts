@@ -2,18 +2,25 @@
 import type * as Ast from '../ast/nodes.ts'
 import { literalValue } from '../ast/nodes.ts'
 import { isDenseRoot, isStored, parentOf } from '../ir/axis.ts'
-import { DTYPE_BYTES, type Dtype, isFloat, isInt } from '../ir/dtype.ts'
+import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../ir/dtype.ts'
 import { constant } from '../ir/expr.ts'
+import { builtinMonoid, isBuiltinReducer, isSelection } from '../ir/monoid.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
 import { coerce } from './type-conversion.ts'
 
-export function declareBuffers(d: Declared, decls: readonly Ast.BufferDecl[]): void {
+/** `body`: the kernel's iterations, by whose reductions elements accumulate. */
+export function declareBuffers(
+  d: Declared,
+  decls: readonly Ast.BufferDecl[],
+  body: readonly Ast.Stmt[],
+): void {
+  const summed = summedIn(d, body)
   for (const b of decls) {
     const name = b.name.name
     if (!declare(d, b.name, 'buffer')) continue
     const axes = axesOf(d, b)
     const fill = fillOf(d, b)
-    const accumulate = accumulateOf(d, b)
+    const accumulate = accumulateOf(d, b, summed.has(name))
     if (axes === null || fill === null || accumulate === null) {
       d.broken.add(name)
       continue
@@ -114,10 +121,28 @@ function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
 const isFloatLiteral = (e: Ast.Expr): boolean =>
   e.kind === 'number' ? e.float : e.kind === 'unary' && isFloatLiteral(e.x)
 
-/** Sums may be wider than what is stored, in the same kind of number. */
-function accumulateOf(d: Declared, b: Ast.BufferDecl): Dtype | null {
+/** Buffers that reducers compute new values for. Those that select a value, such as `max`, are exact in any type. */
+function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>()): ReadonlySet<string> {
+  for (const s of body) {
+    if (s.kind === 'reduce') {
+      const { name } = s.reducer
+      const monoid = isBuiltinReducer(name) ? builtinMonoid(name, 'f32') : d.monoid(s.reducer)
+      for (const [k, t] of s.targets.entries())
+        if (monoid?.result[k] && !isSelection(monoid, k)) out.add(t.buffer.name)
+    }
+    if (s.kind === 'iterate') summedIn(d, s.body, out)
+    if (s.kind === 'if') summedIn(d, [...s.then, ...s.else], out)
+  }
+  return out
+}
+
+/**
+ * Sums may be wider than what is stored, in the same kind of number. By default those into types narrower than 32 bits have
+ * the type that arithmetic on them has, so that no schedule decides how often a sum is rounded.
+ */
+function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
   const dtype = b.type.name
-  const wide = b.accumulate?.name ?? dtype
+  const wide = b.accumulate?.name ?? (summed ? computeType(dtype) : dtype)
   const kind = (isFloat(dtype) && isFloat(wide)) || (isInt(dtype) && isInt(wide))
   if (wide === dtype || (kind && DTYPE_BYTES[wide] > DTYPE_BYTES[dtype])) return wide
   return d.report.error({

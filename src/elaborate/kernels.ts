@@ -45,7 +45,7 @@ export function elaborateKernel(
         span: claim.span,
         hint: 'formats claim what their axes hold',
       })
-  declareBuffers(d, k.members.filter(isBuffer))
+  declareBuffers(d, k.members.filter(isBuffer), k.members.filter(isIterate))
   checkGathered(d, axes)
   checkOwnedNames(d)
   const body = k.members

@@ -4,7 +4,7 @@
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { isBuiltinReducer, type Monoid, widened } from '../ir/monoid.ts'
+import { type Monoid, widened } from '../ir/monoid.ts'
 import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
 import { Threads } from './bound-threads.ts'
 import { type Cell, Expressions } from './expressions.ts'
@@ -109,8 +109,10 @@ class Interpreter {
         }
       }
       case 'store': {
-        const value = this.#exprs.of(s.value)
-        const write = this.#exprs.writer(s, s.value.dtype)
+        const { accumulate } = this.#exprs.cell(s.buffer).buffer
+        const whole = s.combined && s.value.kind === 'cast' ? s.value.x : undefined
+        const value = this.#exprs.of(whole ?? s.value)
+        const write = this.#exprs.writer(s, (whole ?? s.value).dtype, whole && accumulate)
         return this.#threads.statement(() => {
           this.#exprs.begin()
           write(value())
@@ -272,9 +274,13 @@ class Interpreter {
   }
 
   /** What combines, in the type that elements are kept in. */
-  #combining({ reducer, targets: [target] }: Reduce): Monoid {
-    const { dtype, accumulate } = this.#exprs.cell(target!.buffer).buffer
-    return accumulate !== dtype && isBuiltinReducer(reducer.name) ? widened(reducer, accumulate) : reducer
+  #combining({ reducer, targets }: Reduce): Monoid {
+    const buffers = targets.map((t) => this.#exprs.cell(t.buffer).buffer)
+    if (buffers.every((b) => b.accumulate === b.dtype)) return reducer
+    return widened(
+      reducer,
+      buffers.map((b) => b.accumulate),
+    )
   }
 
   #inRegisters(buffer: string): boolean {

@@ -1,7 +1,8 @@
 /** Reducers: an associative, commutative combine with an identity, over one value or a tuple. */
-import { InternalError, type Span } from '../ast/diagnostic.ts'
-import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
-import { binary, bool, constant, type Expr, type Var, variable } from './expr.ts'
+import type { Span } from '../ast/diagnostic.ts'
+import { type Dtype, INT_RANGE, isFloat, isHalf, join } from './dtype.ts'
+import { binary, bool, cast, constant, type Expr, type Var, variable } from './expr.ts'
+import { children, perExpr, withChildren } from './expr-tree.ts'
 
 export interface Monoid {
   readonly name: string
@@ -68,12 +69,48 @@ export function builtinMonoid(reducer: BuiltinReducer, dtype: Dtype): Monoid {
   }
 }
 
-/** A built-in reducer combining in a wider type; what nothing was reduced into is still the narrow identity. */
-export function widened(narrow: Monoid, dtype: Dtype): Monoid {
+/**
+ * A reducer combining in wider types, one for each component; what nothing was reduced into is still the narrow identity.
+ * Half floats in the combine of a declared monoid become f32, but where it casts to them.
+ */
+export function widened(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
   const { name } = narrow
-  if (!isBuiltinReducer(name)) throw new InternalError(`${name} has types of its own`)
+  const identity = narrow.identity.map((e, k) =>
+    e.kind === 'const' ? constant(e.value, dtypes[k]!) : cast(e, dtypes[k]!),
+  )
+  if (isBuiltinReducer(name)) return { ...builtinMonoid(name, dtypes[0]!), identity }
+  const [left, right] = [narrow.left, narrow.right].map((vars) =>
+    vars.map((v, k) => variable(v.name, dtypes[k]!)),
+  ) as [Var[], Var[]]
+  const operands = new Map([...left, ...right].map((v) => [v.name, v]))
+  const wide = perExpr<Expr>((e, of) => {
+    if (e.kind === 'var') return operands.get(e.name) ?? e
+    if (e.kind === 'const') return isHalf(e.dtype) ? constant(e.value, 'f32') : e
+    if (e.kind === 'cast') return cast(of(e.x), e.dtype)
+    const xs = children(e).map(of)
+    const values = e.kind === 'select' ? xs.slice(1) : xs
+    const dtype = values.map((x) => x.dtype).reduce((a, b) => (a === b ? a : join(a, b)))
+    return withChildren(
+      e,
+      xs.map((x) => (values.includes(x) ? cast(x, dtype) : x)),
+    )
+  })
   return {
-    ...builtinMonoid(name, dtype),
-    identity: narrow.identity.map((e) => (e.kind === 'const' ? constant(e.value, dtype) : e)),
+    ...narrow,
+    fields: narrow.fields.map((f, k) => ({ ...f, dtype: dtypes[k]! })),
+    identity,
+    left,
+    right,
+    result: narrow.result.map((e, k) => cast(wide(e), dtypes[k]!)),
   }
+}
+
+/** Whether each component of a combine is one of its operands, as for an argmax: exact in any type. */
+export function isSelection(m: Monoid, component: number): boolean {
+  const selects = (e: Expr): boolean => {
+    if (e.kind === 'select') return selects(e.then) && selects(e.else)
+    if (e.kind === 'binary') return (e.op === 'min' || e.op === 'max') && selects(e.a) && selects(e.b)
+    return e.kind === 'var' || e.kind === 'const'
+  }
+  return selects(m.result[component]!)
 }

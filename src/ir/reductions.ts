@@ -1,12 +1,11 @@
 /** Where reductions stand, and where their targets begin. */
 
 import { writesOf } from './accesses.ts'
-import type { Dtype } from './dtype.ts'
 import { cast, type Expr, int } from './expr.ts'
 import { freeVars, mentions, mentionsAny, readsAny, substitute } from './expr-tree.ts'
 import { boundTo } from './hardware-axes.ts'
-import type { Buffer, For, Reduce } from './loops.ts'
-import { isBuiltinReducer, widened } from './monoid.ts'
+import type { For, Reduce } from './loops.ts'
+import { widened } from './monoid.ts'
 import { type Body, bodiesOf, stmt } from './tree.ts'
 
 /** A reduction, and the loops around it from the innermost allocation of its targets inwards. */
@@ -88,18 +87,16 @@ export const isSingle = ({ extent }: Pick<For, 'extent'>): boolean =>
 export const atSingles = (e: Expr, loops: readonly For[]): Expr =>
   substitute(e, new Map(loops.filter(isSingle).map((l) => [l.var, int(0)])))
 
-/** The type of what is combined into a buffer until it is complete: by a built-in reducer, the one that the buffer asks for. */
-export const partialType = (b: Buffer, { reducer }: Reduce): Dtype =>
-  isBuiltinReducer(reducer.name) ? b.accumulate : b.dtype
-
 /** The reduction into other elements, combining in their type. */
 export function retargeted(reduce: Reduce, targets: Reduce['targets']): Reduce {
-  const dtype = targets[0]!.dtype
-  if (dtype === reduce.targets[0]!.dtype) return stmt({ ...reduce, targets })
+  if (targets.every((t, k) => t.dtype === reduce.targets[k]!.dtype)) return stmt({ ...reduce, targets })
   return stmt({
     ...reduce,
     targets,
-    reducer: widened(reduce.reducer, dtype),
-    values: reduce.values.map((v) => cast(v, dtype)),
+    reducer: widened(
+      reduce.reducer,
+      targets.map((t) => t.dtype),
+    ),
+    values: reduce.values.map((v, k) => cast(v, targets[k]!.dtype)),
   })
 }

@@ -6,13 +6,17 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Expr, Load } from './expr.ts'
 import type { Monoid } from './monoid.ts'
 
-/** `buffer[index] = value`. `unconditional`: into every thread's register, whatever conditions they disagree on. */
+/**
+ * `buffer[index] = value`. `unconditional`: into every thread's register, whatever conditions they disagree on. `combined`:
+ * the value is a sum, cast to the buffer's type; where other nests go on with it, it stays in the type it is combined in.
+ */
 export interface Store {
   readonly kind: 'store'
   readonly buffer: string
   readonly index: readonly Expr[]
   readonly value: Expr
   readonly unconditional?: true | undefined
+  readonly combined?: true | undefined
   readonly span?: Span | undefined
 }
 

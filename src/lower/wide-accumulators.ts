@@ -7,22 +7,25 @@
 import { renameBuffer } from '../ir/bindings.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { cast, constant, load } from '../ir/expr.ts'
-import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Buffer, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
+import { type FoundReduce, reductionsOf } from '../ir/reductions.ts'
 import { store, unflattened } from '../ir/statement-builders.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 
 export function accumulateWide(kernel: Kernel2): Kernel2 {
-  const reduced = new Set<string>()
-  walkStmts(kernel.body, (s) => {
-    if (s.kind === 'reduce') for (const t of s.targets) reduced.add(t.buffer)
-  })
-  const wide = kernel.buffers.filter((b) => reduced.has(b.name) && b.accumulate !== b.dtype)
-  if (wide.length === 0) return kernel
+  const narrow = new Set(kernel.buffers.filter((b) => b.accumulate !== b.dtype).map((b) => b.name))
+  const reductions = reductionsOf(kernel.body).filter(({ reduce }) =>
+    buffersOf(reduce).some((b) => narrow.has(b)),
+  )
+  if (reductions.length === 0) return kernel
+  const several = new Set(reductions.flatMap((r) => (combinesOnce(r) ? [] : buffersOf(r.reduce))))
+  const stored = reductions.flatMap(({ reduce }) => (several.has(buffersOf(reduce)[0]!) ? [] : [reduce]))
+  const wide = kernel.buffers.filter((b) => narrow.has(b.name) && several.has(b.name))
   const names = namesOf(kernel)
   const parallel = isParallel(kernel.body)
-  let body: Body = kernel.body
+  let body: Body = storeWhole(kernel.body, stored)
   const temporaries: Buffer[] = []
   for (const b of wide) {
     const name = names.fresh(`${b.name}_wide`)
@@ -34,10 +37,29 @@ export function accumulateWide(kernel: Kernel2): Kernel2 {
         const index = unflattened(p, b.shape)
         return store(to.name, index, load(from.name, index, from.dtype))
       })
-    body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, copy(b, temporary)]
+    // Nothing else reads a local buffer.
+    const back = b.role === 'local' ? [] : [copy(b, temporary)]
+    body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, ...back]
   }
   return { ...kernel, buffers: [...kernel.buffers, ...temporaries], body }
 }
+
+const buffersOf = (reduce: Reduce): readonly string[] => reduce.targets.map((t) => t.buffer)
+
+/** Whether a reduction starts each element that it combines into, and combines one value into it. */
+const combinesOnce = ({ reduce, path }: FoundReduce): boolean =>
+  reduce.init && !reduce.atomic && isBuiltinReducer(reduce.reducer.name) && path.every((l) => !l.reduce)
+
+const storeWhole = (body: Body, reductions: readonly Reduce[]): Body =>
+  reductions.length === 0
+    ? body
+    : rewriteStmts(body, {
+        stmt: (s) => {
+          if (s.kind !== 'reduce' || !reductions.includes(s)) return undefined
+          const [target] = s.targets
+          return store(target!.buffer, target!.index, cast(s.values[0]!, target!.dtype))
+        },
+      })
 
 /** What was renamed has the type of the temporary, and is combined in it; what is read of it is the buffer's value. */
 function retype(body: Body, to: Buffer): Body {
@@ -51,13 +73,17 @@ function retype(body: Body, to: Buffer): Body {
         const targets = s.targets.map((t) =>
           t.buffer === to.name ? load(to.name, t.index, to.dtype, t.span) : t,
         )
-        const { name } = s.reducer
         return stmt({
           ...s,
           targets,
-          reducer: isBuiltinReducer(name) ? widened(s.reducer, to.dtype) : s.reducer,
+          reducer: widened(
+            s.reducer,
+            targets.map((t) => t.dtype),
+          ),
         })
       }
+      if (s.kind === 'store' && s.combined && s.buffer === to.name && s.value.kind === 'cast')
+        return stmt({ ...s, value: s.value.x })
       if (s.kind === 'fill' && s.buffer === to.name && s.value.kind === 'const')
         return stmt({ ...s, value: constant(s.value.value, to.dtype) })
       return undefined

@@ -5,13 +5,13 @@
  */
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr, Load } from '../ir/expr.ts'
-import { rounding } from '../ir/rounding.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { binary, call, cast, known } from './bounded-operators.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
 import { errorAt, last, through } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
+import { stored } from './reference-buffers.ts'
 
 /** Whether every program computes the same value, whatever it does to get there: known from the text. */
 export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
@@ -94,7 +94,7 @@ function compileElement(e: Load, scope: Scope, ctx: Context): Thunk {
   const unsure = undecidedIndex(e, scope, ctx)
   const { data, bounds } = t
   const { fill, dtype, accumulate } = t.buffer
-  const round = rounding(dtype)
+  const round = stored(dtype)
   return () => {
     if (unsure?.()) {
       last.error = Number.POSITIVE_INFINITY

@@ -131,7 +131,7 @@ export function finished(t: Tensor): { values: Float64Array; errors: Float64Arra
   const { data, bounds, buffer } = t
   const errors = new Float64Array(data.length)
   if (!bounds) return { values: data, errors }
-  const round = rounding(buffer.dtype)
+  const round = stored(buffer.dtype)
   const values = new Float64Array(data.length)
   for (let a = 0; a < data.length; a++) {
     values[a] = round(data[a]!)

@@ -70,7 +70,7 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
     }
   }
   const op = ({ '+': 'add', '*': 'mul', min: 'min', max: 'max' } as const)[reducer]!
-  const f = arithmetic(op, t)
+  const f = arithmetic(op, isFloat(t) ? t : accumulate)
   return (a, v, e) => {
     const x = data[a]!
     const ex = error[a]!

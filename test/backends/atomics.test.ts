@@ -26,7 +26,7 @@ const text = (t: Dtype, reducer: string): string => `kernel columns(m: size, n: 
   axis j = sparse_variable(i, n)
   axis c = dense_fixed(n)
   buffer A: ${t}[i, j] in
-  buffer y: ${t}[c] out
+  buffer y: ${t}[c] out accumulate ${t}
   iterate body [i, j] as RR { y[j] ${reducer}= A[i, j] }
 }`
 

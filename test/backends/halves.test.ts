@@ -32,7 +32,7 @@ kernel columns(m: size, n: size) {
   axis j = sparse_variable(i, n)
   axis c = dense_fixed(n)
   buffer A: f16[i, j] in
-  buffer y: f16[c] out
+  buffer y: f16[c] out accumulate f16
   iterate body [i, j] as RR { y[j] += A[i, j] }
 }
 kernel tile(m: size) {

@@ -44,8 +44,8 @@ const CASES: readonly (readonly [type: string, more: string, body: string, regis
     // Narrow types accumulate as declared.
     ['u8', 'out', 'iterate p [i, j] as SR { Y[i] += u8(N[j]) }', []],
     ['i8', 'out', 'iterate p [i, j] as SR { Y[i] max= i8(N[j]) }', []],
-    ['f16', 'out', 'iterate p [i, j] as SR { Y[i] += f16(V[i]) }', []],
-    ['f16', 'out accumulate f32', 'iterate p [i, j] as SR { Y[i] += f16(V[i]) }', ['Y_wide']],
+    ['f16', 'out accumulate f16', 'iterate p [i, j] as SR { Y[i] += f16(V[i]) }', []],
+    ['f16', 'out', 'iterate p [i, j] as SR { Y[i] += f16(V[i]) }', ['Y_wide']],
     // Conditions around loops, and on what they combine.
     ['f32', 'out', 'iterate p [i, j] as SR where (V[i] > 0) { Y[i] += W[j] }', ['Y']],
     ['f32', 'out', 'iterate p [i, j] as SR where (W[j] > 0) { Y[i] += W[j] }', ['Y']],

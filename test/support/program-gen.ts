@@ -78,7 +78,8 @@ class Generator {
       ? c.pick(['or', 'and'])
       : c.pick(isHalf(this.#type) ? ['+', 'max', 'min'] : ['+', '+', 'max', 'min', '*', 'pair'])
     if (this.#reducer === 'pair' && this.#type !== 'f32' && this.#type !== 'i32') this.#reducer = '+'
-    this.#narrow = isHalf(this.#type) || (this.#reducer === '*' && isFloat(this.#type))
+    this.#narrow =
+      (isHalf(this.#type) && this.#reducer !== '+') || (this.#reducer === '*' && isFloat(this.#type))
     const b = c.pick([5, 33, 7, 1, 40])
     this.#sizes = { m: size(c), n: size(c), p: size(c), d: size(c), b }
     this.#size = {

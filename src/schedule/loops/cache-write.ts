@@ -8,7 +8,7 @@ import { type Found, replaceLoop } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import { mentionsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { partialType, retargeted } from '../../ir/reductions.ts'
+import { retargeted } from '../../ir/reductions.ts'
 import { alloc, store, when } from '../../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -97,7 +97,7 @@ export const cacheWrite = primitive({
 
     const locals = buffers.map((b, k): Buffer => {
       const named = step.into && (buffers.length === 1 ? step.into : `${step.into}_${b.name}`)
-      const dtype = writer.kind === 'reduce' ? partialType(b, writer) : b.dtype
+      const dtype = writer.kind === 'reduce' ? b.accumulate : b.dtype
       const name = named ? cx.claim(named) : cx.fresh(`${b.name}_${step.scope}`)
       return Object.freeze({
         ...b,
@@ -250,9 +250,10 @@ function copyBack(
   const value = (k: number, index: readonly Expr[]): Expr => load(locals[k]!.name, index, locals[k]!.dtype)
   if (writer.kind === 'store' || whole) {
     return buffers.map((b, k) =>
-      copyNest(cx, prints[k]!, locals[k]!.name, scope, (index, element) =>
-        store(b.name, prints[k]!.index.map(element), cast(value(k, index), b.dtype)),
-      ),
+      copyNest(cx, prints[k]!, locals[k]!.name, scope, (index, element) => {
+        const more = locals[k]!.dtype === b.dtype ? {} : ({ combined: true } as const)
+        return store(b.name, prints[k]!.index.map(element), cast(value(k, index), b.dtype), more)
+      }),
     )
   }
   return [

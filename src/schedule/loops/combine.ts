@@ -4,7 +4,7 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { elementChanges, initLoops, partialType, reductionsOf, retargeted } from '../../ir/reductions.ts'
+import { elementChanges, initLoops, reductionsOf, retargeted } from '../../ir/reductions.ts'
 import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkNamedOutside, checkUsedAlone, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
@@ -96,7 +96,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
     return Object.freeze({
       ...of,
       name: cx.fresh(`${of.name}_partial`),
-      dtype: partialType(of, reduce),
+      dtype: of.accumulate,
       role: 'local',
       shape: [
         ...through.map((l) => l.extent),

@@ -99,8 +99,11 @@ export function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]
 function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
   const s = access.stmt
   if (s.kind === 'reduce') return s.init && isPlain(s, s.reducer) ? s.reducer : undefined
-  if (s.kind !== 'store' || s.value.kind !== 'load') return undefined
-  const { buffer } = s.value
+  if (s.kind !== 'store') return undefined
+  // Registers of the type that the buffer accumulates in are rounded to the buffer's when they are stored.
+  const value = s.value.kind === 'cast' ? s.value.x : s.value
+  if (value.kind !== 'load') return undefined
+  const { buffer } = value
   const register = allocations([top]).get(buffer)?.scope === 'register'
   const [made, more] = accessesOf([top]).filter((a) => a.buffer === buffer && a.mode === 'write')
   const r = register && !more && made?.stmt.kind === 'reduce' ? made.stmt : undefined

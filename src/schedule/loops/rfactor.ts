@@ -5,14 +5,7 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentionsAny, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import {
-  closeOver,
-  elementChanges,
-  type FoundReduce,
-  partialType,
-  reductionsOf,
-  retargeted,
-} from '../../ir/reductions.ts'
+import { closeOver, elementChanges, type FoundReduce, reductionsOf, retargeted } from '../../ir/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import {
@@ -75,7 +68,7 @@ export const rfactor = primitive({
         role: 'local',
         shape: [...of.shape, loop.extent],
         fill: 0,
-        dtype: partialType(of, reduce),
+        dtype: of.accumulate,
       })
     })
     const targets = reduce.targets.map((t, k) =>
