@@ -27,7 +27,7 @@ export function misfit(where: string, value: number, dtype: Dtype): never {
     code: 'io/value-range',
     message: `${where}: the value ${value} does not fit ${dtype}`,
     expected: rangeOf(dtype),
-    hint: 'Read it as a wider type, such as f64.',
+    hint: "read it as a wider type, { dtype: 'f64' }, or declare its buffer with one, such as f64",
   })
 }
 

@@ -1,5 +1,6 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
-import type { Diagnostic } from '../ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import {
   checkReadable,
@@ -58,6 +59,23 @@ export function readTensor(path: string, options: ReadOptions = {}): Promise<Ten
   return withFile(split.path, (source) =>
     readTensorFrom(source, { ...options, address: split.address ?? options.address }),
   )
+}
+
+/**
+ * As `readTensor`, for a buffer of type `dtype`: integers that no default type holds are read as that. Throws as `readTensor`.
+ */
+export async function readTensorFor(
+  path: string,
+  dtype: Dtype | undefined,
+  options: ReadOptions = {},
+): Promise<Tensor> {
+  try {
+    return await readTensor(path, options)
+  } catch (error) {
+    const isWide = error instanceof SptError && error.diagnostics[0]!.code === 'io/value-range'
+    if (!isWide || dtype === undefined || options.dtype !== undefined) throw error
+    return readTensor(path, { ...options, dtype })
+  }
 }
 
 /** The tensors of a model's file, for reading again and again; nothing stays open. Throws `SptError` with codes `io/…`. */

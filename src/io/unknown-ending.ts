@@ -1,11 +1,66 @@
-/** Files whose names do not say what they are. */
+/** Files of other kinds: what to type so that there is one that can be read. */
 import { fail } from '../ast/diagnostic.ts'
+
+/** Commands in which FILE is the file and NEW its name without the ending; NAME is the user's to replace. */
+const CONVERSIONS: Readonly<Record<string, string>> = {
+  '.mat': py("import scipy.io as s; s.mmwrite('NEW.mtx', s.loadmat('FILE')['NAME'])"),
+  '.tns': py(
+    "import numpy as n; t = n.loadtxt('FILE', ndmin=2); i = t[:, :-1].T.astype(int); n.savez('NEW.npz', coords=i - 1, data=t[:, -1], shape=i.max(1), fill_value=0.)",
+  ),
+  '.pt': py(
+    "import torch, safetensors.torch as s; s.save_file(torch.load('FILE', weights_only=True), 'NEW.safetensors')",
+  ),
+  '.h5': py("import h5py, numpy as n; n.save('NEW.npy', h5py.File('FILE')['NAME'][()])"),
+  '.parquet': py("import pandas; pandas.read_parquet('FILE').to_csv('NEW.csv', index=False)"),
+  '.xlsx': py("import pandas; pandas.read_excel('FILE').to_csv('NEW.csv', index=False)"),
+  '.pkl': py("import pickle, scipy.sparse as s; s.save_npz('NEW.npz', pickle.load(open('FILE', 'rb')))"),
+  '.rb': py("import scipy.io as s; s.mmwrite('NEW.mtx', s.hb_read('FILE'))"),
+  '.tar.gz': 'tar xzf FILE',
+  '.tgz': 'tar xzf FILE',
+  '.gz': 'gunzip FILE',
+  '.bz2': 'bunzip2 FILE',
+  '.xz': 'unxz FILE',
+  '.zst': 'unzstd FILE',
+  '.zip': 'unzip FILE',
+}
+
+const ALIASES: Readonly<Record<string, string>> = {
+  '.pth': '.pt',
+  '.bin': '.pt',
+  '.hdf5': '.h5',
+  '.h5ad': '.h5',
+  '.pickle': '.pkl',
+  '.rsa': '.rb',
+  '.rua': '.rb',
+  '.hb': '.rb',
+}
+
+function py(code: string): string {
+  return `python3 -c "${code}"`
+}
+
+/** The command that makes a readable file of `name`; `undefined` if none is known. */
+function conversionOf(name: string): string | undefined {
+  const lower = name.toLowerCase()
+  const ending = [...Object.keys(CONVERSIONS), ...Object.keys(ALIASES)].find((e) => lower.endsWith(e))
+  if (ending === undefined) return undefined
+  // Names that mean something within quotes are not repeated.
+  const file = /^[\w ./@%+=:,-]+$/.test(name) ? name : `FILE${ending}`
+  const command = CONVERSIONS[ALIASES[ending] ?? ending]!
+  const quoted = command.startsWith('python3') ? file : /^[\w./-]+$/.test(file) ? file : `'${file}'`
+  return command.replaceAll('FILE', quoted).replaceAll('NEW', file.slice(0, -ending.length))
+}
 
 /** Throws `io/unknown-extension`. */
 export function unknownEnding(name: string, endings: readonly string[], action: string): never {
+  const command = action.startsWith('read') ? conversionOf(name) : undefined
   return fail({
     code: 'io/unknown-extension',
-    message: `cannot tell from '${name}' what kind of file to ${action}`,
+    message:
+      command === undefined
+        ? `cannot tell from '${name}' what kind of file to ${action}`
+        : `'${name}' is a kind of file that is not read`,
     expected: endings.join(' '),
+    ...(command === undefined ? {} : { hint: `convert it: ${command}` }),
   })
 }

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { SptFormat } from '../../api/format-values.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { escapedLine } from '../../ast/render.ts'
-import { ADDRESSES, READABLE, readTensor } from '../../io/index.ts'
+import { ADDRESSES, READABLE, readTensor, readTensorFor } from '../../io/index.ts'
 import { compressedBytes, lengthReport } from '../../pictures/format-figures.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { coordsOfDense } from '../../storage/stored-coords.ts'
@@ -59,12 +59,12 @@ export const format: CommandSpec = {
     const { name, path } = first!
     const label = name ?? basename(path)
     if (text === undefined) {
-      const tensor = asCoords(await readTensor(path))
+      const tensor = asCoords(await readTensorFor(path, 'f64'))
       return finish(call, plain(label, tensor), () => drawCoords(tensor, { name: label }))
     }
     const known = await knownFormats(call.many('from'), call)
     const written = withTexts(text, known, () => formatOf(text, known))
-    const tensor = await readTensor(path)
+    const tensor = await readTensorFor(path, 'f64')
     const chosen = withTexts(text, known, () => written.ofOrder(tensor.shape.length))
     checkNames(chosen, files.keys())
     const data = await readGiven(chosen, files)

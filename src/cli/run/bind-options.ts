@@ -3,13 +3,14 @@ import { bindingAmong, checkBound, takenBy, type Used } from '../../api/format-d
 import type { Kernel } from '../../api/kernel.ts'
 import { declaredOf } from '../../api/statistics.ts'
 import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
-import { type ReadOptions, readTensor, WRITABLE } from '../../io/index.ts'
+import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
+import type { Dtype } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { type Binding, bindingIn, bindingOf } from '../../run/bind/binding-names.ts'
 import { positionsOf, takesOffsets } from '../../run/bind/bound-offsets.ts'
-import { callerTensors } from '../../run/bind/caller-tensors.ts'
+import { callerTensor, callerTensors } from '../../run/bind/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { type Call, NUMBER } from '../command.ts'
 import { checkWritable } from '../paths.ts'
@@ -183,7 +184,8 @@ export async function readInputs(
     // Sets have what is in tiles: what is beside them is no part of these.
     const tiles = kind === 'set'
     const inLine = inOneLine(kernel, name, files)
-    tensors.push([name, await readBound(path, { ...(valid && { shape }), tiles }, inLine)])
+    const dtype = callerTensor(kernel, name)?.first.dtype
+    tensors.push([name, await readBound(path, { ...(valid && { shape }), tiles }, inLine, dtype)])
   }
   return Object.fromEntries(tensors)
 }
@@ -200,12 +202,17 @@ const inOneLine = (kernel: Kernel1, name: string, files: ReadonlyMap<string, str
   takesOffsets(kernel, name) || positionsOf(kernel, name, (a) => files.has(a)) !== null
 
 /** `shape` is that of all axes: a dense tensor of fewer dimensions is not held against it. */
-async function readBound(path: string, options: ReadOptions, inLine: boolean): Promise<Tensor> {
+async function readBound(
+  path: string,
+  options: ReadOptions,
+  inLine: boolean,
+  dtype: Dtype | undefined,
+): Promise<Tensor> {
   const { shape, ...rest } = options
-  if (shape && !inLine) return readTensor(path, options)
-  const tensor = await readTensor(path, rest)
+  if (shape && !inLine) return readTensorFor(path, dtype, options)
+  const tensor = await readTensorFor(path, dtype, rest)
   const isWhole = tensor.kind !== 'dense' || tensor.shape.length === shape?.length
-  return shape && isWhole ? readTensor(path, options) : tensor
+  return shape && isWhole ? readTensorFor(path, dtype, options) : tensor
 }
 
 /** How many zeros the blocks of each file have, which are padding and not bound. */

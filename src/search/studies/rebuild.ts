@@ -5,7 +5,9 @@ import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { isDeclared } from '../../api/statistics.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { readTensor } from '../../io/index.ts'
+import { readTensorFor } from '../../io/index.ts'
+import type { Dtype } from '../../ir/dtype.ts'
+import { callerTensor } from '../../run/bind/caller-tensors.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { dataFingerprint, kernelHash } from '../records/identity.ts'
@@ -45,7 +47,8 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   const tensors = Object.fromEntries(
     await Promise.all(
       Object.entries(shared.tensors).map(
-        async ([name, input]) => [name, await tensorOf(input, options, isList(kernel, name))] as const,
+        async ([name, input]) =>
+          [name, await tensorOf(input, options, isList(kernel, name), typeOf(kernel, name))] as const,
       ),
     ),
   )
@@ -64,10 +67,14 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
 const isList = (kernel: Kernel, name: string): boolean =>
   !isDeclared(kernel.source, name, kernel.takenData) && kernel.takenData.get(name)?.kind === 'list'
 
+const typeOf = (kernel: Kernel, name: string): Dtype | undefined =>
+  callerTensor(kernel.source, name)?.first.dtype
+
 async function tensorOf(
   input: SharedInput,
   { dataRoot, generate }: RebuildOptions,
   isList: boolean,
+  dtype: Dtype | undefined,
 ): Promise<Tensor> {
   if ('family' in input)
     return generate
@@ -84,7 +91,7 @@ async function tensorOf(
       expected: 'files of data in that folder',
       hint: 'put its data there',
     })
-  return readTensor(input.file, isList ? { dtype: 'i32' } : {})
+  return readTensorFor(input.file, dtype, isList ? { dtype: 'i32' } : {})
 }
 
 /** Where a path leads, after links. */
