@@ -16,6 +16,8 @@ export interface PruneChoices {
   readonly limits?: Limits
   /** How vectors and blocks of different sizes compare (default: root). */
   readonly normalise?: Normalise
+  /** The report names layers that keep a smaller share of their elements (default: a tenth of 1 − sparsity). */
+  readonly warnBelow?: number | undefined
   readonly onProgress?: (progress: PruneProgress) => void
 }
 
@@ -34,10 +36,14 @@ export interface Checked {
   readonly limits: readonly number[]
   readonly after: readonly Mask[] | undefined
   readonly normalise: Normalise
+  readonly warnBelow: number
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
-export const CHOICES = ['pattern', 'exclude', 'limits', 'normalise', 'onProgress'] as const
+export const CHOICES = ['pattern', 'exclude', 'limits', 'normalise', 'warnBelow', 'onProgress'] as const
+
+/** Of the share that all layers keep on average. */
+const WARN_BELOW = 0.1
 
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
 export function checked(layers: Layers, options: PruneOptions): Checked {
@@ -54,6 +60,8 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
     Object.keys(NORMS).join(' or '),
   )
   const sparsity = checkedSparsity(pattern, options.sparsity)
+  const { warnBelow = WARN_BELOW * (1 - sparsity) } = options
+  expectArgument(warnBelow >= 0 && warnBelow <= 1, 'warnBelow', warnBelow, 'a number from 0 to 1')
   if (after !== undefined) checkMasks('after', after, layers.shapes)
   checkCallback('onProgress', onProgress)
   const names = layers.shapes.map((s) => s.name)
@@ -73,6 +81,7 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
     limits: chosen.map((k) => limit[k]!),
     after,
     normalise,
+    warnBelow,
     onProgress,
   }
 }

@@ -8,7 +8,7 @@ import type { LayerMasks, LayerReport, Layers, Mask, Pruned, PruneReport } from 
 /** Reads every layer that was pruned once. */
 export async function reportOf(
   layers: Layers,
-  { pattern, sparsity, layers: chosen, normalise, onProgress }: Checked,
+  { pattern, sparsity, layers: chosen, normalise, warnBelow, onProgress }: Checked,
   { masks, rest, tiles }: Omit<Pruned, 'report'>,
 ): Promise<PruneReport> {
   const pruned = new Set(chosen)
@@ -51,8 +51,13 @@ export async function reportOf(
     sparsity: 1 - total.kept / total.elements,
     retainedNorm: ratio(squares),
     layers: out,
+    sparseLayers: out.filter((l) => !l.excluded && isSparse(l, warnBelow)).map((l) => l.name),
+    warnBelow,
   }
 }
+
+const isSparse = ({ rows, cols, kept }: LayerReport, least: number): boolean =>
+  rows * cols > 0 && kept < least * rows * cols
 
 function heldOf({ shape: { rows, cols }, kept: mask, rest }: LayerMasks) {
   const n = kept(mask) + (rest ? kept(rest) : 0)

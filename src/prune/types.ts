@@ -114,6 +114,9 @@ export interface PruneReport {
   readonly denseBytes: number
   readonly patternBytes: number
   readonly layers: readonly LayerReport[]
+  /** Names of layers that keep a smaller share of their elements than `warnBelow`. */
+  readonly sparseLayers: readonly string[]
+  readonly warnBelow: number
 }
 
 /** By layer, in the order of the shapes. */

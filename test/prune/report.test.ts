@@ -82,6 +82,35 @@ law.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(
   },
 )
 
+law.prop([drawn(), sparsities(), fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined })], {
+  numRuns: runs(30),
+})('layers that keep a smaller share are named', async ({ layers, exclude }, sparsity, warnBelow) => {
+  fc.pre(sparsity < 0.95)
+  const { report } = await prune(layers, { pattern: elementWise(), sparsity, exclude, warnBelow })
+  const least = warnBelow ?? 0.1 * (1 - sparsity)
+  expect(report.warnBelow).toBe(least)
+  expect(report.sparseLayers).toEqual(
+    report.layers.filter((l) => !l.excluded && l.kept / (l.rows * l.cols) < least).map((l) => l.name),
+  )
+})
+
+test('a layer of smaller weights, which keeps none of 6,144', async () => {
+  const layer = (name: string, scale: number) => ({
+    name,
+    rows: 96,
+    cols: 64,
+    weights: Float32Array.from({ length: 96 * 64 }, (_, i) => scale * (1 + (i % 13))),
+  })
+  const layers = layersOf([layer('large', 1), layer('small', 1e-3)])
+  const { report } = await prune(layers, { pattern: elementWise(), sparsity: 0.5 })
+  expect([report.layers[1]!.kept, report.sparseLayers]).toEqual([0, ['small']])
+  const none = await prune(layers, { pattern: elementWise(), sparsity: 0.5, warnBelow: 0 })
+  expect(none.report.sparseLayers).toEqual([])
+  await expect(prune(layers, { pattern: elementWise(), sparsity: 0.5, warnBelow: 2 })).rejects.toThrow(
+    'warnBelow',
+  )
+})
+
 describe('bytes in a pattern', () => {
   const weights = Float32Array.from({ length: 64 }, (_, i) => (i < 32 ? 100 + i : 1 + (i % 8)))
   const layers = layersOf([{ name: 'w', rows: 8, cols: 8, valueBytes: 2, weights }])

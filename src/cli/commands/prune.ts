@@ -11,7 +11,7 @@ import { checkGiven, withGiven } from '../prune/given.ts'
 import { checkNamed, givenMasks, type Model, masksAfter, openModel, partsOf } from '../prune/model.ts'
 import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
 import { PREDICT_OPTIONS, type PredictedReport, predicting } from '../prune/predict.ts'
-import { human } from '../prune/prune-report.ts'
+import { human, sparseLayerWarnings } from '../prune/prune-report.ts'
 
 const PICTURE = 'report.svg'
 /** All that a folder may have. */
@@ -38,6 +38,10 @@ export const prune: CommandSpec = {
     },
     { flags: '--exclude <GLOB>', about: 'Layers that stay as they are: *.embeddings.*', repeats: true },
     { flags: '--limit <GLOB=S>', about: 'The sparsity that a layer must not exceed', repeats: true },
+    {
+      flags: '--warn-below <SHARE>',
+      about: 'Warn of layers that keep a smaller share of their elements (default: a tenth of 1 − S)',
+    },
     { flags: '--after <DIR>', about: 'What an earlier call wrote: what it pruned counts as 0' },
     {
       flags: '--masks <FILE>',
@@ -64,6 +68,7 @@ export const prune: CommandSpec = {
     const chosen = patternOf(call)
     checkGiven(call, chosen)
     const sparsity = call.number('sparsity')
+    const warnBelow = call.decimal('warn-below', 0, 1)
     const normalise = call.choice('normalise', Object.keys(NORMS) as Normalise[])
     const options = {
       pattern: chosen.pattern,
@@ -71,6 +76,7 @@ export const prune: CommandSpec = {
       exclude: call.many('exclude'),
       ...(sparsity !== undefined && { sparsity }),
       ...(normalise && { normalise }),
+      ...(warnBelow !== undefined && { warnBelow }),
     }
     const predict = await predicting(call)
     const out = call.one('out')
@@ -81,6 +87,7 @@ export const prune: CommandSpec = {
     const report = predict ? await predict(made) : made.report
     if (folder) await write(call, folder, model, { ...made, report })
     call.io.progress?.('')
+    for (const text of sparseLayerWarnings(made.report)) call.io.err(text)
     call.io.out(
       call.flag('json')
         ? `${escaped(JSON.stringify(folder ? { ...report, out: folder.path } : report, plainNumbers))}\n`
@@ -105,7 +112,10 @@ async function masksFor(
   const onProgress = ({ pass, layer, done, of }: PruneProgress): void =>
     call.io.progress?.(`${pass}: ${done} of ${of}, ${escapedLine(layer)}`)
   const given = call.one('masks')
-  if (given !== undefined) return withGiven(model.layers, await givenMasks(given, model), chosen, onProgress)
+  if (given !== undefined) {
+    const { warnBelow } = options
+    return withGiven(model.layers, await givenMasks(given, model), chosen, { warnBelow, onProgress })
+  }
   const stage = call.one('after')
   const after = stage === undefined ? undefined : await masksAfter(stage, model)
   return pruned(model.layers, { ...options, ...(after && { after }), onProgress })

@@ -1,6 +1,6 @@
 /** Masks that somebody else chose: looked at, and told of as those that are made here. */
 import { checkMasks } from '../../prune/layers.ts'
-import { type Layers, type Mask, type Pruned, type PruneProgress, prune } from '../../prune.ts'
+import { type Layers, type Mask, type Pruned, type PruneOptions, prune } from '../../prune.ts'
 import type { Call } from '../command.ts'
 import { misused } from '../usage.ts'
 import { CHECKED, type ChosenPattern } from './patterns.ts'
@@ -32,7 +32,7 @@ export async function withGiven(
   { shapes, weights }: Layers,
   given: ReadonlyMap<string, Mask>,
   { pattern, check }: ChosenPattern,
-  onProgress: (progress: PruneProgress) => void,
+  report: Pick<PruneOptions, 'warnBelow' | 'onProgress'>,
 ): Promise<Pruned> {
   const places = shapes.flatMap((s, k) => (given.has(s.name) ? [k] : []))
   const chosen = places.map((k) => shapes[k]!)
@@ -44,7 +44,7 @@ export async function withGiven(
   })
   const elements = kept.reduce((n, m) => n + m.length, 0)
   const pruned = kept.reduce((n, m) => m.reduce((sum, x) => sum + 1 - x, n), 0)
-  const { report } = await prune(
+  const made = await prune(
     { shapes: chosen, weights: (k) => weights(places[k]!) },
     {
       pattern: {
@@ -58,8 +58,11 @@ export async function withGiven(
           return { kept, ...(tiles.length > 0 && { tiles }) }
         },
       },
-      onProgress,
+      ...report,
     },
   )
-  return { masks: shapes.map((s) => given.get(s.name) ?? new Uint8Array(s.rows * s.cols).fill(1)), report }
+  return {
+    masks: shapes.map((s) => given.get(s.name) ?? new Uint8Array(s.rows * s.cols).fill(1)),
+    report: made.report,
+  }
 }
