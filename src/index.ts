@@ -61,7 +61,15 @@ export type {
   TensorAttributes,
   ValueAtFill,
 } from './api/stepped-kernel.ts'
-export { type Bindable, coords, dense, packIndices, stored, unpackIndices } from './api/tensors.ts'
+export {
+  type Bindable,
+  coords,
+  dense,
+  type Integers,
+  packIndices,
+  stored,
+  unpackIndices,
+} from './api/tensors.ts'
 export { Workspace, type WorkspaceOptions } from './api/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
 export type { ModuleText } from './backends/emit.ts'

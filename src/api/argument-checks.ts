@@ -96,7 +96,8 @@ export function coordinatesOf(values: unknown, what: string): Int32Array {
   const array = values as ArrayLike<unknown>
   const out = new Int32Array(array.length)
   for (let e = 0; e < array.length; e++) {
-    const c = array[e]
+    const x = array[e]
+    const c = typeof x === 'bigint' ? Number(x) : x
     out[e] = typeof c === 'number' ? c : Number.NaN
     if (out[e] !== c)
       fail({

@@ -1,10 +1,11 @@
 /** Tensors from what callers have at hand: arrays, typed arrays, tensors. */
 
+import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { packFields, unpackFields } from '../ir/packed-fields.ts'
-import type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
+import type { CoordTensor, DenseTensor, Repair, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
 import { checkValueArray, convert } from '../storage/values.ts'
 import {
   checkDense,
@@ -14,8 +15,10 @@ import {
   checkWithin,
   coordinatesOf,
   expectArgument,
+  expectFlag,
   expectInt32s,
   expectLevels,
+  expectOptions,
   isTyped,
   numbersOf,
 } from './argument-checks.ts'
@@ -97,17 +100,60 @@ export function coords(
   return { kind: 'coords', shape, coords: list, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
 
-/** Ready-made arrays of an axis tree, such as a CSR's: used as they are, after validation. */
+/** Whole numbers from 0 to 2^31 - 1. */
+export type Integers =
+  | Int32Array
+  | Uint32Array
+  | Int16Array
+  | Uint16Array
+  | Int8Array
+  | Uint8Array
+  | BigInt64Array
+  | BigUint64Array
+  | readonly number[]
+
+/**
+ * Ready-made arrays of an axis tree, such as a CSR's: used as they are, after validation; integers of other types are copied.
+ * `sort`: segments may be in any order. `sum`: indices may repeat, and their values add up. Either makes a copy when the
+ * tensor is bound.
+ * @throws SptError `tensor/…`, `api/argument`
+ */
 export function stored(
   shape: readonly number[],
-  arrays: StoredTensor['arrays'],
+  arrays: Readonly<Record<string, { readonly [A in keyof StoredTensor['arrays'][string]]?: Integers }>>,
   values: ValueArray | null = null,
   dtype?: Dtype,
+  repair: Repair = {},
 ): StoredTensor {
   checkShape(shape)
   expectLevels('the arrays', arrays, (axis) => `the arrays of axis ${axis}`)
+  expectOptions('stored', repair, ['sort', 'sum'])
+  for (const [name, is] of Object.entries(repair)) expectFlag(name, is)
+  const own = byName(
+    Object.entries(arrays).map(([axis, of]) => [
+      axis,
+      byName(
+        Object.entries(of).flatMap(([name, a]) =>
+          a === undefined ? [] : [[name, integersOf(a, name, axis)] as const],
+        ),
+      ),
+    ]),
+  )
   const array = values === null ? null : typed(values, 'a stored tensor', dtype)
-  return { kind: 'stored', shape, arrays, ...(array ? element(array, dtype) : pattern(dtype)) }
+  return {
+    kind: 'stored',
+    shape,
+    arrays: own,
+    ...(array ? element(array, dtype) : pattern(dtype)),
+    ...((repair.sort || repair.sum) && { repair }),
+  }
+}
+
+/** Masks are words of 32 bits, whatever their sign. */
+function integersOf(array: unknown, name: string, axis: string): Int32Array {
+  if (name === 'mask' && array instanceof Uint32Array)
+    return new Int32Array(array.buffer, array.byteOffset, array.length)
+  return coordinatesOf(array, `${name} of axis ${axis}`)
 }
 
 /**

@@ -42,6 +42,15 @@ export interface StoredTensor {
   >
   readonly values: ValueArray | null
   readonly dtype: Dtype
+  /** What may be wrong with the indices, and is put right in a copy when they are bound. */
+  readonly repair?: Repair | undefined
+}
+
+export interface Repair {
+  /** Sort segments whose indices do not ascend. */
+  readonly sort?: boolean | undefined
+  /** Add values up whose coordinates are equal. */
+  readonly sum?: boolean | undefined
 }
 
 export type Tensor = CoordTensor | DenseTensor | StoredTensor

@@ -208,7 +208,7 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'coords below the shape': () => api.coords([2, 2], [[-1], [0]], [1]),
   'coords of a fraction': () => api.coords([2, 2], [[0], [0.5]], [1]),
   'coords over 32 bits': () => api.coords([2, 2], [[0], [4e9]], [1]),
-  'coords of 64-bit integers': () => loose.coords([2, 2], [[0], new BigInt64Array(1)]),
+  'coords of 64-bit integers': () => loose.coords([2, 2], [[0], BigInt64Array.of(1n << 40n)]),
   'coords of one value too many': () => api.coords([2, 2], [[0], [0]], [1, 2]),
   'stored()': () => loose.stored(),
   "read('Z')": ({ run }) => run.read('Z'),

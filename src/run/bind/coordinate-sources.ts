@@ -3,7 +3,7 @@ import { invariant } from '../../ast/diagnostic.ts'
 import { allocate, ascending, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { chainTo, hasWidth, isStored } from '../../ir/axis.ts'
+import { chainTo, hasWidth, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -13,7 +13,7 @@ import { elementsOf } from '../../storage/ready/elements.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { keepsApart, type Storage } from '../../storage/storage.ts'
 import { coordsOfDense } from '../../storage/stored-coords.ts'
-import type { Tensor } from '../../storage/tensor.ts'
+import type { Repair, Tensor } from '../../storage/tensor.ts'
 import { axesOfBinding } from './binding-names.ts'
 import {
   allAxesOf,
@@ -66,11 +66,21 @@ export function sourceOf(
     const t = coordsOfDense(tensor, fill)
     return { name, axes, columns: t.coords, tensor: t }
   }
-  const stored = axes.map((a) => storedAxis(all, a))
+  const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
   const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name, fill })
   const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
   return { name, axes, columns: t.coords, tensor: t }
 }
+
+/** The axis as the arrays are allowed to be: what is unsorted or repeated is put right as coordinates are. */
+const relaxed = (axis: StoredAxis, repair: Repair = {}): StoredAxis =>
+  'ordered' in axis
+    ? {
+        ...axis,
+        ordered: axis.ordered && !repair.sort,
+        unique: axis.unique && !repair.sum,
+      }
+    : axis
 
 /** Structure and values for the inputs that nobody bound. */
 export function randomSources(

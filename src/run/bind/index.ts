@@ -219,7 +219,7 @@ function sort(
     if (tensor instanceof DenseOnDevice) checkOnDevice(kernel, name, tensor, t)
     const structured = !t || t.axes.some((a) => isStructured(axes, a))
     if (t && input && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
-    else if (t && asDeclared(t) && tensor.kind === 'stored') ready.set(name, tensor)
+    else if (t && asDeclared(t) && tensor.kind === 'stored' && !tensor.repair) ready.set(name, tensor)
     else sources.push(sourceOf(kernel, name, tensor, params))
   }
   return { dense, ready, sources }

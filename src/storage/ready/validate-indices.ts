@@ -47,14 +47,14 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
           code: 'bind/unsorted',
           message: `indices of axis ${axis.name} fall from ${before} to ${c} at position ${q}`,
           expected: 'ascending coordinates in each segment',
-          hint: `sort the segments, or declare ${axis.name} unordered`,
+          hint: `stored(shape, arrays, values, dtype, { sort: true }) sorts them; or declare ${axis.name} unordered`,
         })
       if (axis.unique && (axis.ordered ? q > lo && c === before : seen!(c, p) === p))
         fail({
           code: 'bind/duplicate',
           message: `indices of axis ${axis.name} hold ${c} again at position ${q}`,
           expected: 'each coordinate once in a segment',
-          hint: `add the duplicates up, or declare ${axis.name} nonunique`,
+          hint: `stored(shape, arrays, values, dtype, { sum: true }) adds them up; or declare ${axis.name} nonunique`,
         })
     }
   }
