@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Kernel, load } from '../../src/node.ts'
-import { runs } from '../support/cases.ts'
+import { runs, scaled } from '../support/cases.ts'
 import { kernel, program } from './support.ts'
 
 let k: Kernel
@@ -115,7 +115,7 @@ describe('laws', () => {
       }),
       { numRuns: runs(20) },
     )
-    expect(steps).toBeGreaterThan(8)
+    expect(steps).toBeGreaterThan(scaled(8))
   })
 
   test('a trace names what handles mean as the language does', async () => {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { load } from '../../src/node.ts'
-import { runs } from '../support/cases.ts'
+import { runs, scaled } from '../support/cases.ts'
 
 const NESTS = ['one', 'two', 'three']
 const TEXT = `kernel k(m: size, n: size, d: size) {
@@ -68,5 +68,5 @@ test('handles and names', async () => {
     }),
     { numRuns: runs(150) },
   )
-  expect(done).toBeGreaterThan(20)
+  expect(done).toBeGreaterThan(scaled(20))
 })

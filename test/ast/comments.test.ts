@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { scan } from '../../src/ast/lexical-scan.ts'
 import { print } from '../../src/ast/print.ts'
-import { runs } from '../support/cases.ts'
+import { runs, scaled } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { bare, read } from './support.ts'
 
@@ -44,7 +44,7 @@ describe('fmt', () => {
       }),
       { numRuns: runs(60) },
     )
-    expect(seen).toBeGreaterThan(50)
+    expect(seen).toBeGreaterThan(scaled(50))
   })
 
   test('leaves comments where they were', () => {

@@ -10,7 +10,7 @@ import { keyOf } from '../../src/ir/structural-equality.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
-import { runs } from '../support/cases.ts'
+import { runs, scaled } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import {
   bitmap,
@@ -418,7 +418,7 @@ describe('random descriptions', () => {
       }),
       { numRuns: runs(125) },
     )
-    expect(refused).toBeGreaterThan(20)
+    expect(refused).toBeGreaterThan(scaled(20))
   })
 
   it('with a map out of range are refused with the coordinate', () => {

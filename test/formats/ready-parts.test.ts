@@ -3,7 +3,7 @@ import { test as law } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coords, devices, load, SptError, stored } from '../../src/node.ts'
-import { runs } from '../support/cases.ts'
+import { runs, scaled } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
 const program = await load(`import "sparsetile/kernels/formats.spt"
@@ -147,5 +147,5 @@ law.prop([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries], { 
 )
 
 test('and there were such', () => {
-  expect(seen.size).toBeGreaterThan(3)
+  expect(seen.size).toBeGreaterThan(scaled(3))
 })

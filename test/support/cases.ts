@@ -26,3 +26,9 @@ export function sample<T>(all: readonly T[], usual: number): readonly T[] {
     .sort((a, b) => a - b)
     .map((k) => all[k]!)
 }
+
+/**
+ * A lower bound for a count over all cases of a property: `usual` if `SPT_RUNS` is 1. For fewer cases half of its share,
+ * since small counts vary more from seed to seed.
+ */
+export const scaled = (usual: number): number => (TIMES >= 1 ? usual : Math.floor((usual * TIMES) / 2))

@@ -12,6 +12,7 @@ import { referenceInputs } from '../../../src/run/bind/reference-inputs.ts'
 import type { CoordStep } from '../../../src/schedule/coords/steps.ts'
 import { agreeOnStages } from '../../laws/agree.ts'
 import { parameters } from '../../laws/law.ts'
+import { scaled } from '../../support/cases.ts'
 import { Choices, choiceNumbers } from '../../support/choices.ts'
 
 const KINDS = ['sparse_variable(P, N)', 'sparse_fixed(P, N, 2)', 'dense_fixed(P, N)'] as const
@@ -113,6 +114,6 @@ test('every iterator stays under the one that it stood under', () => {
     }),
     parameters(64),
   )
-  expect(done.reorder).toBeGreaterThan(20)
+  expect(done.reorder).toBeGreaterThan(scaled(20))
   expect(done.fuse).toBeGreaterThan(0)
 })
