@@ -2,6 +2,8 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
+import { remembered } from '../ir/remembered.ts'
 import { withoutDivisionByZero } from './division-by-zero.ts'
 import type { NumberDecision, Space } from './space-types.ts'
 
@@ -69,6 +71,12 @@ export function partialValue(e: Expr, known: Known): number | undefined {
   }
 }
 
+const isLazy = (e: Expr): boolean =>
+  e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
+
+/** Whether an expression has no value where one of its names has none. */
+export const isStrict = remembered((e: Expr): boolean => !someExpr(e, isLazy))
+
 function orNothing<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -76,6 +84,12 @@ function orNothing<T>(work: () => T): T | undefined {
     return undefined
   }
 }
+
+/** The latest list of each range: most are the same at every point. */
+const ranges = new WeakMap<
+  object,
+  { readonly from: number; readonly to: number; readonly by: number; readonly list: readonly number[] }
+>()
 
 /**
  * The values of a number, ascending as written; nothing where they depend on what is not known. `a .. b` doubles from a
@@ -98,7 +112,11 @@ export function numbersOf(
     if (by <= 0) endless(`${name} goes from ${from} to ${to} by ${by}`, span, 'a step that is positive')
     const many = Math.max(0, Math.floor((to - from) / by) + 1)
     if (many > MAX_VALUES) tooMany(name, many, span)
-    return Array.from({ length: many }, (_, k) => from + k * by)
+    const before = ranges.get(values)
+    if (before?.from === from && before.to === to && before.by === by) return before.list
+    const list = Array.from({ length: many }, (_, k) => from + k * by)
+    ranges.set(values, { from, to, by, list })
+    return list
   }
   const out = new Set<number>()
   let last: number | undefined

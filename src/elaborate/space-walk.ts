@@ -17,6 +17,7 @@ import {
   type SpaceStep,
 } from './space-types.ts'
 import {
+  isStrict,
   type Known,
   numbersOf,
   type OpenValues,
@@ -170,13 +171,15 @@ export class Walk {
     const next = active.find((n) => !n.isFixed && this.#numbers.get(n.name) === undefined)
     if (!next) return
     const all = numbersOf(next, this.#known)
-    const isAsked = this.#applicable.some((c) => c.numbers.includes(next.name))
+    // Of conditions that wait for other numbers too, no value is told apart.
+    const decidable = this.#applicable.filter((c) => !this.#waits(c, next.name))
+    const isAsked = decidable.some((c) => c.numbers.includes(next.name))
     const isPossible = isAsked || this.#isPossible()
     // Where no condition mentions it, what holds of one value holds of all.
     const values = isAsked
       ? all?.filter((v) => {
           this.#numbers.set(next.name, v)
-          return this.#isPossible()
+          return this.#hold(decidable)
         })
       : isPossible
         ? all
@@ -212,7 +215,25 @@ export class Walk {
 
   /** Whether no condition is known to be broken: those so far, and `more`. */
   #isPossible(more: readonly SpaceCondition[] = []): boolean {
-    return [...this.#applicable, ...more].every((c) => partialValue(c.expr, this.#known) !== 0)
+    return this.#hold([...this.#applicable, ...more])
+  }
+
+  #hold(conditions: readonly SpaceCondition[]): boolean {
+    return conditions.every((c) => partialValue(c.expr, this.#known) !== 0)
+  }
+
+  /** Whether a condition stays open whatever a number is, since another that it needs is open. */
+  #waits({ expr, numbers }: SpaceCondition, next: string): boolean {
+    return isStrict(expr) && numbers.some((n) => n !== next && this.#isOpen(n))
+  }
+
+  /** Names for numbers follow from those that they mention. */
+  #isOpen(name: string): boolean {
+    return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !this.#isNameFor(name)
+  }
+
+  #isNameFor(name: string): boolean {
+    return this.#use.space.numbers.some((n) => n.isFixed && n.name === name)
   }
 
   get #applicable(): readonly SpaceCondition[] {

@@ -1,6 +1,7 @@
 /** What `spt show --space` says of spaces whose points are rare: what a search would. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { spaceReport } from '../../src/cli/run/space-report.ts'
+import { load } from '../../src/node.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
 
 const NAMES = ['u', 'v', 'w', 'x']
@@ -41,4 +42,76 @@ test('where a search finds none, that is what is said', () => {
   expect(() => spaceReport(space(41 * 37 * 31 * 29), 'rare', 'cpu', 5)).toThrow(
     expect.objectContaining({ diagnostics: [expect.objectContaining({ code: 'search/dead-ends' })] }),
   )
+})
+
+describe('decisions with thousands of values', () => {
+  const counting = () => {
+    let tried = 0
+    const wide: KernelSpace<unknown> = {
+      name: 'wide',
+      next(partial: Point) {
+        const k = Object.keys(partial).length
+        const values = Array.from({ length: 4001 }, (_, v) => v)
+        return k < 12 ? { name: 'abcdefghijkl'[k]!, values, ordered: true, considered: 0 } : null
+      },
+      rest: (partial: Point) => String(Object.keys(partial).length),
+      kernel(point) {
+        tried++
+        return point
+      },
+    }
+    return { wide, tried: () => tried }
+  }
+
+  test('fewer points are tried, which is said, and the number that is asked for', () => {
+    const some = counting()
+    const text = spaceReport(some.wide, 'wide', 'cpu', undefined)
+    expect(some.tried()).toBeLessThan(100)
+    expect(text).toMatch(
+      new RegExp(
+        `^legal +${some.tried()} of ${some.tried()} that were drawn \\(fewer than 100: .*--survey 100\\)$`,
+        'm',
+      ),
+    )
+    const all = counting()
+    expect(spaceReport(all.wide, 'wide', 'cpu', 30)).toMatch(/^legal +30 of 30 that were drawn$/m)
+    expect(all.tried()).toBe(30)
+  })
+
+  test('a terminal shows what is being done', () => {
+    const lines: string[] = []
+    spaceReport(counting().wide, 'wide', 'cpu', undefined, (line) => lines.push(line))
+    expect(lines).toEqual(['counting points …', 'trying points …', ''])
+  })
+
+  test('conditions that wait for later numbers are evaluated for the last of them alone', async () => {
+    const names = ['a', 'b', 'c', 'd']
+    const program = await load(`kernel q(n: size) {
+  axis i = dense_fixed(n)
+  buffer C: f32[i] inout
+  iterate t [i] as S { C[i] = C[i] + 1 }
+}
+schedule q.s(${names.join(', ')}) { split t.i by 1 + a }
+space q.sum {
+  ${names.map((n) => `${n} from 0 to 4000`).join('\n  ')}
+  only where ((a + b + c + d) % 7 == 0)
+  use s(${names.join(', ')})
+}`)
+    const space = await program
+      .kernel()
+      .space('sum')
+      .on('cpu', { params: { n: 8 } })
+    const opens = names.map((_, k) => space.next(Object.fromEntries(names.slice(0, k).map((n) => [n, 3]))))
+    expect(opens.map((o) => [o!.considered, o!.values.length])).toEqual([
+      [0, 4001],
+      [0, 4001],
+      [0, 4001],
+      [4001, 571],
+    ])
+    // The list of a range that says the same everywhere is one.
+    expect(opens[0]!.values).toBe(space.next({})!.values)
+    const text = spaceReport(space, 'sum', 'cpu', 0)
+    expect(text).toMatch(/^points +about [\d,]+, estimated from a sample$/m)
+    expect(text).toMatch(/^a +0, 1, .* 4000 \(4001 values\); the sample has points with \d+ of them$/m)
+  })
 })

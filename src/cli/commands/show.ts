@@ -11,7 +11,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import { checkNames, given, readInputs } from '../run/bind-options.ts'
-import { SPACE, spaceName, spaceOf } from '../run/space-option.ts'
+import { SPACE, spaceName, spaceOf, USUAL_SURVEY } from '../run/space-option.ts'
 import { argumentsOf, type ScheduleCall, scheduleCall } from '../schedule-call.ts'
 import {
   checkDeciding,
@@ -27,7 +27,6 @@ import { misused } from '../usage.ts'
 
 type Stage = 1 | 2 | 3
 
-const USUAL_SURVEY = 100
 const MOST_SURVEYED = 1_000_000
 
 /** Passes by the stage that their result is at. */
@@ -121,7 +120,7 @@ export const show: CommandSpec = {
         const tile = call.numbers('tile', 'N')
         return permutationReport(kernel, call.one('iteration'), tile, placesIn(program.sources))
       }
-      if (surveyed !== undefined) return spaceText(call, kernel, device, files, surveyed)
+      if (surveyed !== null) return spaceText(call, kernel, device, files, surveyed)
       const sizes = sizesFor(call, kernel, device)
       if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
       const choice =
@@ -174,8 +173,8 @@ function checkAnalyses(call: Call): Analysis | undefined {
   })
 }
 
-/** How many points are tried; `undefined`: no space is asked for. @throws UsageError where options say nothing together */
-function checkSpace(call: Call): number | undefined {
+/** How many points are tried, `undefined` where nobody says; `null`: no space is asked for. @throws UsageError where options say nothing together */
+function checkSpace(call: Call): number | undefined | null {
   const { command } = call
   const isSpace = call.one('space') !== undefined
   const wrong = (isSpace ? ['schedule', 'stage', 'after'] : ['bind', 'survey']).find((o) => call.flag(o))
@@ -186,7 +185,7 @@ function checkSpace(call: Call): number | undefined {
       expected: isSpace ? `--space, or --${wrong}` : `--space NAME --${wrong} …`,
     })
   const tried = call.integer('survey', 0, MOST_SURVEYED)
-  return isSpace ? (tried ?? USUAL_SURVEY) : undefined
+  return isSpace ? tried : null
 }
 
 async function spaceText(
@@ -194,7 +193,7 @@ async function spaceText(
   kernel: Kernel,
   device: Device['kind'],
   files: ReadonlyMap<string, string>,
-  surveyed: number,
+  surveyed: number | undefined,
 ): Promise<string> {
   const known = sizesFor(call, kernel, device)
   checkNames(kernel.source, files.keys(), [], kernel.usedData())
@@ -202,7 +201,8 @@ async function spaceText(
   const tensors = await readInputs(kernel.source, files, sizes, kernel.usedData())
   const space = await spaceOf(call, kernel, device, { ...known, tensors })
   const { spaceReport } = await import('../run/space-report.ts')
-  return spaceReport(space, spaceName(kernel, space), device, surveyed)
+  const named = spaceName(kernel, space)
+  return spaceReport(space, named, device, surveyed, (line) => call.io.progress?.(line))
 }
 
 function firstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Kernel {

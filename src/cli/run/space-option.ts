@@ -7,6 +7,8 @@ import { argumentsOf, scheduleCall } from '../schedule-call.ts'
 import { misused } from '../usage.ts'
 
 const SKETCHES = 'sketches'
+/** Points whose steps `spt show --space` applies where nobody gives a number. */
+export const USUAL_SURVEY = 100
 
 export const SPACE: OptionSpec = {
   flags: '--space <NAME>',

@@ -6,6 +6,7 @@ import { anyPoint } from '../../search/strategies/unseen.ts'
 import { refusalOf, survey } from '../../search/survey.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { count } from '../figures.ts'
+import { USUAL_SURVEY } from './space-option.ts'
 import { byFrequency } from './tuned.ts'
 
 /** Numbers on a line. */
@@ -20,9 +21,24 @@ const SEED = 1
 
 type Row = readonly [string, string]
 
-/** @param tried points whose steps are applied at most; 0: none */
-export function spaceReport(space: KernelSpace<unknown>, name: string, on: string, tried: number): string {
+/** Fewer where decisions have thousands of values: drawing asks each of them, about a second's worth in all. */
+const SURVEYED_VALUES = 1_000_000
+const FEWEST = 10
+
+/**
+ * @param tried points whose steps are applied at most; 0: none; `undefined`: as many as take about a second
+ * @param progress what is being done, for a terminal
+ */
+export function spaceReport(
+  space: KernelSpace<unknown>,
+  name: string,
+  on: string,
+  tried: number | undefined,
+  progress: (line: string) => void = () => {},
+): string {
+  progress('counting points …')
   const found = outline(space)
+  progress('trying points …')
   const generator = new Random(SEED)
   const random = (): number => generator.next()
   const head: Row[] = [
@@ -32,6 +48,7 @@ export function spaceReport(space: KernelSpace<unknown>, name: string, on: strin
       ? rarePoint(space, random)
       : surveyRows(space, found, tried, random)),
   ]
+  progress('')
   const width = Math.max(
     ...[...head.map(([n]) => n), ...found.decisions.map((d) => d.name)].map((n) => n.length),
   )
@@ -57,16 +74,23 @@ function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
 
 function surveyRows(
   space: KernelSpace<unknown>,
-  { isExact, points }: Outline,
-  tried: number,
+  { decisions, isExact, points }: Outline,
+  asked: number | undefined,
   random: () => number,
 ): Row[] {
-  if (tried === 0) return []
+  if (asked === 0) return []
+  const values = decisions.reduce((n, d) => n + d.values.length + d.unsure.length, 0)
+  const affordable = Math.max(FEWEST, Math.floor(SURVEYED_VALUES / Math.max(values, 1)))
+  const tried = asked ?? Math.min(USUAL_SURVEY, affordable)
   const isAll = isExact && points <= tried
   const { legal, rejected } = survey(space, { limit: tried, ...(isAll ? {} : { random }) })
   const all = [...rejected.values()].reduce((n, x) => n + x, legal)
+  const isScaled = asked === undefined && tried < USUAL_SURVEY && !isAll
+  const more = isScaled
+    ? ` (fewer than ${USUAL_SURVEY}: each has ${count(values)} values to draw from; --survey ${USUAL_SURVEY})`
+    : ''
   return [
-    ['legal', `${count(legal)} of ${isAll ? `all ${count(all)}` : `${count(all)} that were drawn`}`],
+    ['legal', `${count(legal)} of ${isAll ? `all ${count(all)}` : `${count(all)} that were drawn`}${more}`],
     ...(rejected.size > 0 ? [['rejected', byFrequency(Object.fromEntries(rejected))] as const] : []),
   ]
 }
@@ -77,6 +101,11 @@ function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number
   const tail = after.length > 0 ? `, with ${after.join(' and ')}` : ''
   const head = d.name.padEnd(width)
   if ([...d.values, ...d.unsure].every((v) => typeof v === 'number')) {
+    // A sample of thousands finds points with a few of them.
+    if (d.unsure.length > SHOWN) {
+      const all = [...d.values, ...d.unsure].sort((a, b) => Number(a) - Number(b))
+      return `${head}  ${numbersText(all)}${tail}; the sample has points with ${count(d.values.length)} of them\n`
+    }
     const found = d.values.length > 0 ? `${numbersText(d.values)}${tail}` : ''
     const unsure = d.unsure.length > 0 ? `no point was found with ${numbersText(d.unsure)}` : ''
     return `${head}  ${[found, unsure].filter((text) => text).join('; ')}\n`

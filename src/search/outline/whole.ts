@@ -91,13 +91,23 @@ function outlined(root: Node, nodes: readonly Node[]): Outline {
     const one = asked.get(name) ?? { ...noWays(), ordered, points: new Map() }
     asked.set(name, one)
     addWays(one, here, here.always!)
+    const decided = new Set([...here.always!, name])
+    const after = new Map<Node, DecisionValue[]>()
     for (const value of values) {
       const next = node.next.get(value)!
       if (below.get(next) === 0) continue
       one.points.set(value, (one.points.get(value) ?? 0) + here.count * below.get(next)!)
-      const after = ways.get(next)!
-      addWays(after, here, new Set([...here.always!, name]))
-      after.values.set(name, (after.values.get(name) ?? new Set()).add(value))
+      const same = after.get(next)
+      if (same) same.push(value)
+      else after.set(next, [value])
+    }
+    // Once for all values that lead to one node: thousands of them have one set of earlier values.
+    for (const [next, same] of after) {
+      const to = ways.get(next)!
+      addWays(to, here, decided, same.length)
+      const known = to.values.get(name) ?? new Set()
+      to.values.set(name, known)
+      for (const value of same) known.add(value)
     }
   }
   return {
@@ -107,15 +117,15 @@ function outlined(root: Node, nodes: readonly Node[]): Outline {
   }
 }
 
-/** @param decided on all ways from there */
-function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>): void {
+/** @param decided on all ways from there, of which there are `times` as many */
+function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>, times = 1): void {
   for (const [name, values] of from.values) {
     const known = to.values.get(name) ?? new Set()
     to.values.set(name, known)
     for (const v of values) known.add(v)
   }
   to.always = to.always ? new Set([...to.always].filter((n) => decided.has(n))) : decided
-  to.count += from.count
+  to.count += times * from.count
 }
 
 function decision(name: string, one: Asked, all: ReadonlyMap<string, Asked>): OutlinedDecision {
