@@ -24,3 +24,10 @@ export { type TuneReportOptions, tuneReport } from './notebook/report/index.ts'
 export { best, type ConvergenceOptions, convergence, outcomes, predictions } from './notebook/studies.ts'
 export { type Row, type TableOptions, table } from './notebook/table.ts'
 export { code, emitted, stage, steps, type TextOptions } from './notebook/texts.ts'
+export {
+  importance,
+  type ParetoMeasure,
+  type ParetoOptions,
+  pareto,
+  paretoFront,
+} from './notebook/tradeoffs.ts'

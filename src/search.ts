@@ -14,6 +14,7 @@ export {
 } from './search/cost-model.ts'
 export { count, type PointCount } from './search/count.ts'
 export { type Decisions, type Make, space } from './search/function-space.ts'
+export { type Importance, importanceOf } from './search/importance.ts'
 export {
   type AbsentLibrary,
   type LibraryRoutine,

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { cacheFolder, cacheKey, makeFolder } from '../cache/disk-cache.ts'
 import { guarded, writeFile } from './node-files.ts'
 import { version } from './package.ts'
+import { processorKey } from './processor-key.ts'
 
 /** A device as far as what was measured of it holds for it. */
 export interface Chip {
@@ -13,7 +14,7 @@ export interface Chip {
   readonly driver: string
 }
 
-/** Of a device; all of a host's processors are one. */
+/** Of a device; all of a host's processors are one, which differ between hosts in more than their name. */
 export function chipOf(device: {
   readonly kind: string
   readonly name?: string | undefined
@@ -23,7 +24,7 @@ export function chipOf(device: {
   if (kind !== 'cpu') return { kind, name, driver: driver ?? '' }
   return {
     kind,
-    name: cpus()[0]?.model.trim() || name,
+    name: `${cpus()[0]?.model.trim() || name} (${processorKey()})`,
     driver: `Node ${process.versions.node}, V8 ${process.versions.v8}`,
   }
 }

@@ -50,28 +50,28 @@ function digitsOf(times: readonly number[]): number {
   return 3 + Math.max(0, (sizes[sizes.length >> 1] ?? 0) - (sizes[0] ?? 0))
 }
 
-const checkTrials = (trials: readonly Trial[]): void =>
+export const checkTrials = (trials: readonly Trial[]): void =>
   expectArgument(Array.isArray(trials), 'trials', trials, 'a list of trials: those of a search')
 
 type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
-/** A trial; of results of `tune`, with the seconds after which it was done. */
-type StudyTrial = Trial & { readonly seconds?: number | undefined }
+/** A trial; of results of `tune`, with the seconds after which it was done, and when, since 1970. */
+type StudyTrial = Trial & { readonly seconds?: number | undefined; readonly time?: number | undefined }
 const isList = (studies: Studies): studies is readonly StudyTrial[] => Array.isArray(studies)
 
 export interface ConvergenceOptions {
-  /** Along the axis: the number of the trial, or the seconds after which it was done; `trials`. */
-  readonly by?: 'trials' | 'seconds' | undefined
+  /** Along the axis: the number of the trial, the seconds of its search, or the minutes since the first of all; `trials`. */
+  readonly by?: 'trials' | 'seconds' | 'minutes' | undefined
   /** Milliseconds that a line across shows, by name. */
   readonly levels?: Readonly<Record<string, number>> | undefined
   /** Pixels; 720. */
   readonly width?: number | undefined
 }
 
-const PALE = '#b9c4d0'
+export const PALE = '#b9c4d0'
 
 /**
  * The best time so far after each trial; refused trials count. Of one study all times are there as dots; several studies of one
- * space are told apart by name. By seconds, trials of which these are not known are left out.
+ * space are told apart by name. By seconds or minutes, trials of which these are not known are left out.
  * @throws SptError `notebook/no-rows` where nothing was measured
  */
 export function convergence(studies: Studies, options: ConvergenceOptions = {}): Figure {
@@ -96,7 +96,7 @@ export function convergence(studies: Studies, options: ConvergenceOptions = {}):
     fromZero: true,
     title: `Best so far, by ${by}`,
     width,
-    labels: { x: by === 'trials' ? 'trials' : 'seconds of the search', y: 'milliseconds' },
+    labels: { x: ALONG[by], y: 'milliseconds' },
   })
 }
 
@@ -108,11 +108,23 @@ interface Time {
   readonly y: number
 }
 
-const timesOf = (trials: readonly StudyTrial[], by: 'trials' | 'seconds'): readonly Time[] =>
-  trials.flatMap(({ outcome, seconds }, k) => {
-    const x = by === 'trials' ? k + 1 : seconds
+const ALONG = {
+  trials: 'trials',
+  seconds: 'seconds of the search',
+  minutes: 'minutes since the first trial',
+} as const
+const MINUTE_MS = 60_000
+
+function timesOf(trials: readonly StudyTrial[], by: keyof typeof ALONG): readonly Time[] {
+  const start = trials.reduce((least, { time = least }) => Math.min(least, time), Number.POSITIVE_INFINITY)
+  const all = trials.flatMap(({ outcome, seconds, time }, k) => {
+    const since = time === undefined ? undefined : (time - start) / MINUTE_MS
+    const x = { trials: k + 1, seconds, minutes: since }[by]
     return outcome.status === 'measured' && x !== undefined ? [{ x, y: outcome.timing.median }] : []
   })
+  // Trials of several searches come in any order.
+  return by === 'minutes' ? all.toSorted((a, b) => a.x - b.x) : all
+}
 
 /** More dots hide each other, and make a page slow. */
 const MOST_DOTS = 3000

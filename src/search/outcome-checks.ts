@@ -11,7 +11,8 @@ import type { Outcome, Point, Timing } from './types.ts'
 export function properOutcomes(
   asked: readonly { readonly point: Point }[],
   given: unknown,
-): readonly Outcome[] {
+  mayBeNull = false,
+): readonly (Outcome | null)[] {
   const isList = Array.isArray(given)
   if (!isList || given.length !== asked.length)
     return fail({
@@ -20,6 +21,7 @@ export function properOutcomes(
       expected: 'a list with an outcome for each point, in their order',
     })
   return given.map((outcome, k) => {
+    if (outcome === null && mayBeNull) return null
     const fault = faultOf(outcome)
     if (fault === null) return outcome
     const { what, expected, isTime } = fault

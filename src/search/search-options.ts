@@ -25,9 +25,14 @@ export interface SearchOptions {
   readonly strategy: string | StrategyOf | Strategy
   /**
    * What comes of some points, in their order. What a point is to blame for is an outcome; a rejection ends the search with
-   * that error, but for one after `signal` aborted.
+   * that error, but for one after `signal` aborted. `null`: others are at it, who tell of it (`others`).
    */
-  readonly evaluate: (asked: readonly Asked[], context: EvaluateContext) => Promise<readonly Outcome[]>
+  readonly evaluate: (
+    asked: readonly Asked[],
+    context: EvaluateContext,
+  ) => Promise<readonly (Outcome | null)[]>
+  /** Trials that others did since it was called last: told before each ask, and part of the result. They count in no budget. */
+  readonly others?: (() => Promise<readonly Trial[]>) | undefined
   /** Whole measurements at most: a trial with a share counts as that much. */
   readonly trials?: number | undefined
   readonly seconds?: number | undefined
@@ -79,6 +84,7 @@ export function checkOptions(options: SearchOptions): void {
     'seed',
     'prior',
     'known',
+    'others',
     'signal',
     'onProgress',
     'now',
@@ -100,7 +106,7 @@ export function checkOptions(options: SearchOptions): void {
   expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
   if (grace !== undefined && !(typeof grace === 'number' && grace >= 0))
     failBudget('grace', grace, 'seconds, from 0 on')
-  expectValues(options, { onProgress: FUNCTION, now: FUNCTION, known: LIST })
+  expectValues(options, { others: FUNCTION, onProgress: FUNCTION, now: FUNCTION, known: LIST })
 }
 
 /** @throws SptError `search/budget` */

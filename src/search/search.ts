@@ -74,6 +74,7 @@ class Run {
       for (;;) {
         const stoppedBy = this.#stops() ?? (await this.#round(strategy))
         if (!stoppedBy) continue
+        await this.#hearOthers(strategy)
         const { found, trials, wrong } = this.#tally
         return { ...found, trials, wrong, seconds: this.#seconds, stoppedBy }
       }
@@ -95,8 +96,20 @@ class Run {
     return strategy
   }
 
+  /** What others did meanwhile, told as what is known. */
+  async #hearOthers(strategy: Strategy): Promise<void> {
+    const { others } = this.#options
+    const heard = others && (await this.#ending.unlessAborted(others))
+    if (!heard || heard.length === 0) return
+    const { sinceBest } = this.#tally
+    this.#tally.add(heard)
+    this.#tally.sinceBest = sinceBest
+    await this.#inTime(telling(strategy, heard))
+  }
+
   /** Asks, has tried and tells once; what ends the search, if anything does. */
   async #round(strategy: Strategy): Promise<StoppedBy | null> {
+    await this.#hearOthers(strategy)
     const asked = await this.#inTime(this.#asking(strategy))
     if (!asked) return null
     if (asked.length === 0) return this.#tally.found.left === 0 ? 'exhausted' : 'strategy'
@@ -120,7 +133,7 @@ class Run {
     const { signal } = this.#ending
     const settled = new Map<number, Outcome>()
     const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
-    let given: readonly Outcome[] | undefined
+    let given: readonly (Outcome | null)[] | undefined
     try {
       given = await this.#ending.unlessAborted(() => evaluate(asked, { signal, settle }))
     } catch (e) {
@@ -142,13 +155,14 @@ class Run {
   }
 
   #add(tried: readonly Asked[], given: unknown): readonly Trial[] {
-    const outcomes = properOutcomes(tried, given)
-    const told = tried.map(({ point, share }, k): Trial => {
-      const outcome = outcomes[k]!
-      return share === 1 ? { point, outcome } : { point, outcome, share }
+    const outcomes = properOutcomes(tried, given, this.#options.others !== undefined)
+    const told = tried.flatMap(({ point, share }, k): Trial[] => {
+      const outcome = outcomes[k]
+      if (!outcome) return []
+      this.#spent += share
+      return [share === 1 ? { point, outcome } : { point, outcome, share }]
     })
     this.#done += told.length
-    this.#spent += tried.reduce((sum, { share }) => sum + share, 0)
     this.#tally.add(told)
     this.#report(told)
     return told

@@ -2,13 +2,14 @@
 import { SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { draw, points, type Random } from './points.ts'
+import type { Found } from './tally.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 /** How many points are legal, and how often which refusal came, by its code. */
 export interface Survey {
   readonly legal: number
-  /** By the codes of diagnostics, most frequent first. */
-  readonly rejected: ReadonlyMap<string, number>
+  /** By the codes of diagnostics, most frequent first; as of a search. */
+  readonly rejectedByCode: Found['rejectedByCode']
   /** Whether all points of the space were tried. */
   readonly isWhole: boolean
 }
@@ -38,7 +39,8 @@ export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {})
     if (code === null) legal++
     else rejected.set(code, (rejected.get(code) ?? 0) + 1)
   }
-  return { legal, rejected: new Map([...rejected].sort(([, a], [, b]) => b - a)), isWhole }
+  const rejectedByCode = Object.fromEntries([...rejected].sort(([, a], [, b]) => b - a))
+  return { legal, rejectedByCode, isWhole }
 }
 
 /** The code of the first diagnostic with which a step refuses a point; `null` where it is legal. */

@@ -59,9 +59,9 @@ describe('a function', () => {
     const kernel8 = own.kernel({ rows: 8, cols: 1, steps: 'tiled' })
     expect(kernel8.trace).toEqual(kernel.schedule('tiled', 8, 1).trace)
     // `f` is split where the schedule is applied, and has no constant extent where it is not.
-    const { legal, rejected, isWhole } = survey(own)
+    const { legal, rejectedByCode, isWhole } = survey(own)
     const refused = { 'schedule/consumed-loop': 3, 'schedule/extent-not-constant': 3 }
-    expect([legal, Object.fromEntries(rejected), isWhole]).toEqual([8, refused, true])
+    expect([legal, rejectedByCode, isWhole]).toEqual([8, refused, true])
     expect(survey(own, { limit: 5 }).isWhole).toBe(false)
     expect(survey(own, { limit: 30, random: Math.random }).isWhole).toBe(false)
   })
@@ -109,8 +109,8 @@ describe('a function', () => {
       }
     })
     expect(listed(throwing)).toEqual([{ by: 1 }, { by: 2 }, { by: 4 }])
-    const { legal, rejected } = survey(throwing, { limit: 9 })
-    expect([legal, Object.fromEntries(rejected)]).toEqual([1, { 'space/thrown': 2 }])
+    const { legal, rejectedByCode } = survey(throwing, { limit: 9 })
+    expect([legal, rejectedByCode]).toEqual([1, { 'space/thrown': 2 }])
     expect(refusal(() => throwing.kernel({ by: 2 })).message).toBe(
       'the function of the space throwing throws at by = 2: no lanes',
     )

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
 
@@ -5,7 +6,7 @@ import { type Call, type CommandSpec, longName } from '../command.ts'
 import { BIND, DEVICE, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkWritable, checkWritableFolder } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'
-import { checkImportable } from '../run/out-file.ts'
+import { checkImportable, checkWhole } from '../run/out-file.ts'
 import { SPACE } from '../run/space-option.ts'
 import { casesOf } from '../run/tune-cases.ts'
 import { tuneOne } from '../run/tune-one.ts'
@@ -52,7 +53,11 @@ export const tune: CommandSpec = {
       about:
         "On one matrix, on cuda: leave out the routines of the vendor's libraries that compute the kernel",
     },
-    { flags: '--db <FILE>', about: 'Keep trials in this file of records', file: 'update' },
+    {
+      flags: '--db <FILE>',
+      about: 'Keep trials in this file of records; its folder is made if it is missing',
+      file: 'update',
+    },
     {
       flags: '--resume',
       about:
@@ -63,6 +68,7 @@ export const tune: CommandSpec = {
       about: 'Write the fastest schedule, or the choice, as a program (.spt) that imports the kernel',
       file: 'write',
     },
+    { flags: '--whole', about: 'With --out: a file that needs no other, with the text of FILE' },
     {
       flags: '--html <FILE>',
       about: 'On one matrix: write what was found as a page with charts, which needs no network',
@@ -70,7 +76,7 @@ export const tune: CommandSpec = {
     },
     {
       flags: '--bugs <FOLDER>',
-      about: 'Where results that differ from the reference are written (default: .)',
+      about: 'Where results that differ from the reference are written; made if it is missing (default: .)',
     },
     {
       flags: '--queue <URL>',
@@ -111,7 +117,8 @@ export const tune: CommandSpec = {
     await checkWritten(call, cases.length)
     const parsed = await parseFile(call.args[0]!, call)
     const out = call.one('out')
-    if (out !== undefined) checkImportable(call, parsed, out)
+    if (out !== undefined && call.flag('whole')) checkWhole(call, parsed)
+    else if (out !== undefined) checkImportable(call, parsed, out)
     const program = await programFrom(parsed, call)
     return within(program, () => {
       const kernel = chosenKernel(program, call)
@@ -162,5 +169,5 @@ async function checkWritten(call: Call, cases: number): Promise<void> {
     })
   for (const path of [out, html]) if (path !== undefined) await checkWritable(path)
   const bugs = call.one('bugs')
-  if (bugs !== undefined) await checkWritableFolder(bugs, 'spt-bug.json')
+  if (bugs !== undefined && existsSync(bugs)) await checkWritableFolder(bugs, 'spt-bug.json')
 }

@@ -59,6 +59,27 @@ export function outFile(program: Program, kernel: string, schedules: string, pat
   ].join('')
 }
 
+const ownFiles = ({ sources }: Pick<Program, 'sources'>): readonly string[] =>
+  [...sources.keys()].filter((file) => !inPackage(file))
+
+/** That a program can be written as one file, before that is searched for. @throws UsageError */
+export function checkWhole(call: Call, program: Program): void {
+  const own = ownFiles(program)
+  if (own.length > 1)
+    misused({
+      command: call.command,
+      message: `--whole takes a program of one file, and this one has ${own.length}: ${own.join(', ')}`,
+      expected: 'a program that imports from the package alone',
+      hint: 'leave out --whole: the file that is written then imports the kernel',
+    })
+}
+
+/** A file that needs no other but those of the package: the text of the program, and schedules of its kernel. */
+export function wholeFile(program: Program, kernel: string, schedules: string, path: string): string {
+  if (ownFiles(program).length === 0) return outFile(program, kernel, schedules, path)
+  return `${program.sources.get(program.entry)!.text.trimEnd()}\n\n${schedules}`
+}
+
 /** Files besides the kernel's own that declare schedules of it that are named: those come with whole files alone. */
 function schedulesFrom(
   program: Program,

@@ -83,15 +83,16 @@ function surveyRows(
   const affordable = Math.max(FEWEST, Math.floor(SURVEYED_VALUES / Math.max(values, 1)))
   const tried = asked ?? Math.min(USUAL_SURVEY, affordable)
   const isAll = isExact && points <= tried
-  const { legal, rejected } = survey(space, { limit: tried, ...(isAll ? {} : { random }) })
-  const all = [...rejected.values()].reduce((n, x) => n + x, legal)
+  const { legal, rejectedByCode } = survey(space, { limit: tried, ...(isAll ? {} : { random }) })
+  const rejected = byFrequency(rejectedByCode)
+  const all = Object.values(rejectedByCode).reduce((n, x) => n + x, legal)
   const isScaled = asked === undefined && tried < USUAL_SURVEY && !isAll
   const more = isScaled
     ? ` (fewer than ${USUAL_SURVEY}: each has ${count(values)} values to draw from; --survey ${USUAL_SURVEY})`
     : ''
   return [
     ['legal', `${count(legal)} of ${isAll ? `all ${count(all)}` : `${count(all)} that were drawn`}${more}`],
-    ...(rejected.size > 0 ? [['rejected', byFrequency(Object.fromEntries(rejected))] as const] : []),
+    ...(rejected === '' ? [] : [['rejected', rejected] as const]),
   ]
 }
 

@@ -1,9 +1,14 @@
 /** `spt tune --worker`: trials of studies that others published, one after the other, on this device. */
 import type { DeviceKind } from '../../backends/target.ts'
 import { devices } from '../../node.ts'
+import type { SharedReport } from '../../search/studies/types.ts'
+import type { Point } from '../../search/types.ts'
 import type { Call } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { misused } from '../usage.ts'
+import { ms } from './tuned.ts'
+
+type Reported = Pick<SharedReport, 'outcome' | 'duration'>
 
 /** What a worker is told besides the server; the rest comes with the studies. */
 const OWN = ['worker', 'device', 'idle', 'data-root', 'no-instr']
@@ -51,10 +56,9 @@ export async function work(
       signal: stop.signal,
       idleSeconds,
       onNote: (line) => call.io.err(`${line}\n`),
-      onTrial: ({ kernel }, _, { outcome }) =>
-        call.io.progress?.(`${++done} done, the last of ${kernel}: ${outcome.status}`),
+      onTrial: ({ kernel }, { point }, report) =>
+        call.io.err(`${new Date().toISOString()} ${++done}: ${trialText(kernel, point, report)}\n`),
     })
-    call.io.progress?.('')
     call.io.out(`${count} trials done\n`)
     return EXIT.ok
   } finally {
@@ -62,6 +66,20 @@ export async function work(
     process.off('SIGTERM', end)
     await trials.close()?.dispose()
   }
+}
+
+/** A line of a worker's log. */
+export function trialText(kernel: string, point: Point, { outcome: o, duration }: Reported): string {
+  const what =
+    o.status === 'measured'
+      ? ms(o.timing.median)
+      : o.status === 'bounded'
+        ? `at most ${ms(o.atMost)}`
+        : 'code' in o
+          ? `${o.status} ${o.code}`
+          : o.status
+  const took = duration === undefined ? '' : `, took ${(duration / 1000).toFixed(1)} s`
+  return `${kernel} ${JSON.stringify(point)}: ${what}${took}`
 }
 
 const MOST_SECONDS = 10_000_000

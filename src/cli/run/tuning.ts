@@ -20,7 +20,7 @@ import type { Call } from '../command.ts'
 import { outputAt } from '../outputs.ts'
 import { writeNew } from '../paths.ts'
 import { readInputs, seedOf } from './bind-options.ts'
-import { outFile } from './out-file.ts'
+import { outFile, wholeFile } from './out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { idleOf } from './tune-worker.ts'
 import { foundUntilThen } from './tuned.ts'
@@ -78,9 +78,10 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
   try {
     if (call.one('db') !== undefined || call.flag('resume')) {
       const { openRecords, usualPath } = await import('../../search/records/index.ts')
-      const usual = usualPath(call.io.env)
-      if (call.one('db') === undefined) await makeFolder(dirname(usual)).catch(() => undefined)
-      records = await openRecords(call.one('db') ?? usual)
+      const path = call.one('db') ?? usualPath(call.io.env)
+      // What is wrong with the folder is said of the file.
+      await makeFolder(dirname(path)).catch(() => undefined)
+      records = await openRecords(path)
     }
     const options = {
       ...budget,
@@ -163,7 +164,9 @@ export async function reportWrong(
   { call, kernel, kind }: Given,
   wrong: readonly (WrongResult & { readonly case?: string })[],
 ): Promise<void> {
-  const pathOf = (n: number): string => join(call.one('bugs') ?? '.', `spt-bug-${kernel.name}-${n}.json`)
+  const folder = call.one('bugs') ?? '.'
+  if (wrong.length > 0) await makeFolder(folder).catch(() => undefined)
+  const pathOf = (n: number): string => join(folder, `spt-bug-${kernel.name}-${n}.json`)
   // Those of other runs stay: without records they are all that is left of a bug.
   let last = 0
   for (const bug of wrong) {
@@ -214,7 +217,8 @@ export async function toldUntilThen<T>(
 export async function writeOut({ call, parsed, kernel }: Given, text: string | undefined): Promise<void> {
   const out = call.one('out')
   if (out === undefined || text === undefined) return
-  await call.write(out, outFile(parsed, kernel.name, text, out))
+  const written = call.flag('whole') ? wholeFile : outFile
+  await call.write(out, written(parsed, kernel.name, text, out))
   const name = outputAt(out) === null ? scheduleFound(text) : undefined
   if (name !== undefined && !call.flag('json'))
     call.io.out(`\n// Written to ${out}: spt run ${out} --schedule ${name}\n`)

@@ -2,6 +2,7 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { fastestTrials } from '../../search/fastest.ts'
+import { importanceOf } from '../../search/importance.ts'
 import { typescriptText } from '../../search/text.ts'
 import { endText, finalText, nothingText, ratioText } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
@@ -9,6 +10,7 @@ import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
 import { best, convergence, outcomes, predictions } from '../studies.ts'
 import { code } from '../texts.ts'
+import { importance, pareto } from '../tradeoffs.ts'
 import { capital, comparisonOf, finalName, times } from './finals.ts'
 import { storedTensors } from './formats.ts'
 import { beside, facts, page, paragraph, type Section, wide } from './page.ts'
@@ -48,6 +50,7 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
       { title: 'The fastest against what runs unasked', content: comparisonOf(result) },
       convergenceOf(result),
       ...predictionsOf(result),
+      ...tradeoffsOf(result),
       { title: 'Roofline', content: rooflineOf(result) },
       {
         title: 'What became of the trials',
@@ -123,7 +126,27 @@ function convergenceOf({ trials, standard }: TuneResult): Section {
   const bySeconds = trials.some(isTimed)
     ? convergence(trials, { by: 'seconds', levels, width: HALF }).html()
     : paragraph('All trials are from the records: when they were done in a search is not known.', 'note')
-  return { title, content: [beside(byTrials, bySeconds)] }
+  // Where several searches had a part in it, they have no clock in common but the calendar.
+  const isResumed = trials.some((t) => isTimed(t)) && trials.some((t) => !isTimed(t) && t.time !== undefined)
+  const byMinutes = isResumed ? [wide(convergence(trials, { by: 'minutes', levels }).html())] : []
+  return { title, content: [beside(byTrials, bySeconds), ...byMinutes] }
+}
+
+/** Trials below which a forest says nothing of decisions. */
+const LEAST_MEASURED = 8
+
+function tradeoffsOf({ trials }: TuneResult): Section[] {
+  const timed = trials.filter((t) => t.outcome.status === 'measured')
+  const weighed = timed.filter((t) => t.bytes !== undefined)
+  const matters = timed.length >= LEAST_MEASURED && importanceOf(timed).some((i) => i.share > 0)
+  return [
+    ...(weighed.length > 1
+      ? [{ title: 'Time against memory', content: [pareto(weighed, { width: 620 }).html()] }]
+      : []),
+    ...(matters
+      ? [{ title: 'Which decisions matter', content: [importance(timed, { width: 620 }).html()] }]
+      : []),
+  ]
 }
 
 /** Of one point, nothing is ranked. */

@@ -43,6 +43,7 @@ const FILTER: Readonly<Record<keyof RecordFilter, ValueKind>> = {
   compiler: TEXT,
   fingerprint: TEXT,
   trace: TRACE,
+  since: { ...NUMBER, expected: 'milliseconds since 1970: Date.now()' },
   status: either(STATUS, listOf(STATUS, 'a list of these')),
   limit: COUNT,
 }

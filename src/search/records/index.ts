@@ -74,6 +74,8 @@ const ADD_TRIAL = `INSERT INTO trials (${TRIAL_COLUMNS.join(', ')}) VALUES (${pl
   ON CONFLICT (id) DO UPDATE SET ${TRIAL_COLUMNS.slice(1)
     .map((c) => `${c} = excluded.${c}`)
     .join(', ')} WHERE ${KEPT}`
+/** Milliseconds after which a search that did not add a trial counts as gone. */
+const CLAIM_MS = 600_000
 const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
 
 /** Milliseconds everywhere. Every call may throw `records/busy`, `records/corrupt`, `records/io`, and `records/closed`. */
@@ -109,11 +111,37 @@ export class Records {
         const known = db.prepare('SELECT 1 FROM studies WHERE id = ?')
         const insert = db.prepare(ADD_TRIAL)
         let kept = 0
+        const unclaim = db.prepare('DELETE FROM claims WHERE trial = ?')
         for (const t of trials) {
           if (!known.get(t.study)) unknownStudy(t.study, this.path)
-          kept += insert.run(...bindable(trialRow(t))).changes
+          const row = trialRow(t)
+          kept += insert.run(...bindable(row)).changes
+          unclaim.run(row[0])
         }
         return kept
+      }),
+    )
+  }
+
+  /**
+   * Claims points for a search, so that others on the file try other points; a claim ends with `add`, or after some minutes.
+   * @param search what tells it from others @param since a trial that ended since then is done: its point is not claimed
+   * @returns for each point whether the search has it
+   */
+  claim(study: string, points: readonly Point[], search: string, since: number): readonly boolean[] {
+    return this.#run((db) =>
+      transaction(db, () => {
+        const now = Date.now()
+        db.prepare('DELETE FROM claims WHERE until < ?').run(now)
+        const done = db.prepare("SELECT 1 FROM trials WHERE id = ? AND time >= ? AND status <> 'bounded'")
+        const claim = db.prepare('INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (trial) DO NOTHING')
+        const holder = db.prepare('SELECT search FROM claims WHERE trial = ?').raw()
+        return points.map((p) => {
+          const id = trialId(study, p)
+          if (done.get(id, since)) return false
+          claim.run(id, search, now + CLAIM_MS)
+          return (holder.get(id) as readonly string[])[0] === search
+        })
       }),
     )
   }
@@ -198,8 +226,8 @@ export class Records {
     const trials = this.query(filter)
     const used = new Set(trials.map((t) => t.study))
     // A study that has no trials is picked by its own properties alone.
-    const { id, status, trace, limit, ...own } = filter
-    const narrowed = id !== undefined || status !== undefined || trace !== undefined || limit !== undefined
+    const { id, status, trace, limit, since, ...own } = filter
+    const narrowed = [id, status, trace, limit, since].some((f) => f !== undefined)
     const studies = this.studies(own).filter((s) => !narrowed || used.has(s.id))
     return exported(format, studies, trials)
   }

@@ -26,6 +26,7 @@ export function where(f: RecordFilter, trials: boolean): Where {
   if (f.fingerprint !== undefined) conditions.push(['s.fingerprint = ?', f.fingerprint])
   // In the order of characters all that begin so are neighbours, and an id has none after `f`.
   if (trials && f.id !== undefined) conditions.push(['t.id >= ? AND t.id < ?', f.id, `${f.id}g`])
+  if (trials && f.since !== undefined) conditions.push(['t.time >= ?', f.since])
   if (trials && f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
   if (trials && f.status !== undefined)
     conditions.push(among('t.status', typeof f.status === 'string' ? [f.status] : f.status))

@@ -88,6 +88,12 @@ export const MIGRATIONS: readonly string[] = [
       AND study IN (SELECT id FROM studies WHERE device_kind = 'cpu');
   CREATE INDEX trials_of_studies ON trials (study, status, median);
   CREATE INDEX trials_of_traces ON trials (trace_hash);`,
+  // Trials that a search is at, so that others on the file try other points.
+  `CREATE TABLE claims (
+    trial TEXT PRIMARY KEY,
+    search TEXT NOT NULL,
+    until INTEGER NOT NULL -- milliseconds since 1970
+  ) STRICT;`,
 ]
 
 /** @throws SptError `records/not-records`, `records/newer-schema`: nothing is written */

@@ -108,6 +108,8 @@ export interface RecordFilter {
   /** Under any space, these steps and no others. */
   readonly trace?: readonly TraceStep[] | undefined
   readonly status?: Status | readonly Status[] | undefined
+  /** Trials that ended then or later, in milliseconds since 1970. */
+  readonly since?: number | undefined
   /** At most so many. */
   readonly limit?: number | undefined
 }

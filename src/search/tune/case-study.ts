@@ -146,7 +146,8 @@ export class CaseStudy {
       const { best: _, ...found } = await search({
         space,
         strategy: named ?? (prior ? 'model' : 'surrogate'),
-        evaluate: session.evaluate,
+        evaluate: session.evaluateBesides,
+        others: session.others,
         seed,
         batch: batch ?? (await session.batch()),
         known,

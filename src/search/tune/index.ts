@@ -78,6 +78,8 @@ export interface TuneProgress extends SearchProgress {
 export interface TunedTrial extends Trial, Partial<Tried> {
   /** Since the search began; none of those that the records had. */
   readonly seconds?: number | undefined
+  /** When it was done, in milliseconds since 1970. */
+  readonly time?: number | undefined
 }
 
 export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judged {
@@ -142,7 +144,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   if (strategy === 'model') expected?.begin()
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
-  const told = new Map<Trial, number>()
+  const told = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
   let progress: TuneProgress | undefined
   try {
     const subject = subjectOf(kernel, evaluator.bench.data.given, device, { space, strategy, seed })
@@ -159,7 +161,8 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       grace: Number.POSITIVE_INFINITY,
       space,
       strategy,
-      evaluate: session.evaluate,
+      evaluate: session.evaluateBesides,
+      others: session.others,
       seed,
       batch: options.batch ?? (await session.batch()),
       known,
@@ -169,8 +172,8 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       prior: expected?.prior,
       signal,
       onProgress(p) {
-        for (const t of p.last) told.set(t, p.seconds)
-        progress = { ...p, known: known.length, library: fastest[0] }
+        for (const t of p.last) told.set(t, { seconds: p.seconds, time: Date.now() })
+        progress = { ...p, known: known.length + session.heard, library: fastest[0] }
         options.onProgress?.(progress)
       },
     })
@@ -191,9 +194,9 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
         ...t,
         ...(expected && { predicted: signal?.aborted ? expected.known(t.point) : expected.of(t.point) }),
         ...session.tried(t.point),
-        ...(told.has(t) && { seconds: told.get(t) }),
+        ...told.get(t),
       })),
-      known: known.length,
+      known: known.length + session.heard,
       study: session.study,
       sampled: evaluator.bench.isSampled,
     }

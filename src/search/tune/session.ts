@@ -1,4 +1,5 @@
 /** One kernel on one set of inputs: points of a space are tried, by this process or by workers, and kept. */
+import { randomUUID } from 'node:crypto'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { checkBound } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
@@ -52,6 +53,9 @@ export interface SessionOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Milliseconds between the end of a trial and its record, at most. */
+const LATE_MS = 10_000
+
 export class Session {
   readonly kernel: Kernel
   readonly options: SessionOptions
@@ -62,6 +66,12 @@ export class Session {
   /** Trials of its points that the records had. */
   readonly known: readonly StoredTrial[]
   readonly #remote: RemoteEvaluator | null
+  readonly #name = randomUUID()
+  readonly #begun = Date.now()
+  /** Points that it tried, and ids of trials of others that it told of. */
+  readonly #own = new Set<string>()
+  readonly #heard: Set<string>
+  #heardUntil = this.#begun
 
   private constructor(
     kernel: Kernel,
@@ -77,6 +87,7 @@ export class Session {
     this.#remote = remote
     this.study = options.records && study ? study.id : null
     this.known = known
+    this.#heard = new Set(known.map((t) => t.id))
   }
 
   /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` where there is a queue */
@@ -135,9 +146,51 @@ export class Session {
     return outcomes
   }
 
+  /**
+   * The same for a search beside others on the records: a point that another one has or is at is left to it (`null`), and
+   * comes with `others`.
+   */
+  readonly evaluateBesides = async (
+    asked: readonly Asked[],
+    context: Partial<EvaluateContext> = {},
+  ): Promise<readonly (Outcome | null)[]> => {
+    const { study, options } = this
+    if (!study || this.#remote) return this.evaluate(asked, context)
+    const points = asked.map((a) => a.point)
+    // Those of its own are asked again for a greater share.
+    const has = options.records!.claim(study, points, this.#name, this.#begun)
+    const places = [...asked.keys()].filter((k) => has[k] || this.#own.has(pointKey(points[k]!)))
+    const some = places.map((k) => asked[k]!)
+    const settle = (n: number, outcome: Outcome): void => context.settle?.(places[n]!, outcome)
+    const outcomes = await this.evaluate(some, { ...context, settle })
+    const out: (Outcome | null)[] = asked.map(() => null)
+    for (const [n, k] of places.entries()) out[k] = outcomes[n]!
+    return out
+  }
+
+  /** How many trials of others it told of besides `known`. */
+  get heard(): number {
+    return this.#heard.size - this.known.length
+  }
+
+  /** Trials that other searches added to the records since this was called last. */
+  readonly others = async (): Promise<readonly StoredTrial[]> => {
+    const { study, options } = this
+    if (!study || this.#remote) return []
+    const since = this.#heardUntil
+    // Trials are added some time after they ended.
+    this.#heardUntil = Date.now() - LATE_MS
+    const all = options.records!.query({ studies: [study], since })
+    const open = all.filter((t) => isKnown(t) && !this.#own.has(pointKey(t.point)) && !this.#heard.has(t.id))
+    const heard = await within(options.space, open, options.signal)
+    for (const t of heard) this.#heard.add(t.id)
+    return heard
+  }
+
   #keep(trials: readonly (readonly [Asked, Outcome])[]): void {
     const { study } = this
     if (!study || trials.length === 0) return
+    for (const [{ point }] of trials) this.#own.add(pointKey(point))
     this.options.records!.add(
       ...trials.map(([{ point, share }, outcome]) => {
         const predicted = this.options.expected?.of(point)

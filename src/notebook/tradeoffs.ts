@@ -1,0 +1,106 @@
+/** Trials by two of time, memory and error, and the decisions that account for their times. */
+import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { colorOf } from '../pictures/picture/svg.ts'
+import { importanceOf } from '../search/importance.ts'
+import type { Trial } from '../search/types.ts'
+import { expectRows } from './chart/channels.ts'
+import { bars } from './chart/index.ts'
+import { layered } from './chart/layers.ts'
+import type { Figure } from './figure.ts'
+import { checkTrials, PALE } from './studies.ts'
+
+/** Of `tune`, and of records. */
+export type WeighedTrial = Trial & {
+  readonly bytes?: number | undefined
+  readonly relativeError?: number | undefined
+}
+
+type Measure = (trial: WeighedTrial) => number | undefined
+const MEASURES = {
+  ms: (t) => (t.outcome.status === 'measured' ? t.outcome.timing.median : undefined),
+  bytes: (t) => t.bytes,
+  relativeError: (t) => t.relativeError,
+} as const satisfies Readonly<Record<string, Measure>>
+const LABELS = { ms: 'milliseconds', bytes: 'bytes on the device', relativeError: 'relative error' } as const
+
+export type ParetoMeasure = keyof typeof MEASURES
+type Both = readonly [ParetoMeasure, ParetoMeasure]
+
+export interface ParetoOptions {
+  /** What is to be small, to the right and up; `['ms', 'bytes']`. */
+  readonly by?: Both | undefined
+  /** Pixels; 720. */
+  readonly width?: number | undefined
+}
+
+interface Weighed<T> {
+  readonly trial: T
+  readonly x: number
+  readonly y: number
+}
+
+function weighed<T extends WeighedTrial>(trials: readonly T[], [along, up]: Both): readonly Weighed<T>[] {
+  return trials.flatMap((trial) => {
+    const [x, y] = [MEASURES[along](trial), MEASURES[up](trial)]
+    return trial.outcome.status !== 'measured' || x === undefined || y === undefined ? [] : [{ trial, x, y }]
+  })
+}
+
+/** Those than which none is as small in both and smaller in one. */
+function frontOf<T>(all: readonly Weighed<T>[]): readonly Weighed<T>[] {
+  const front: Weighed<T>[] = []
+  for (const w of all.toSorted((a, b) => a.x - b.x || a.y - b.y))
+    if (w.y < (front.at(-1)?.y ?? Number.POSITIVE_INFINITY)) front.push(w)
+  return front
+}
+
+/** The measured trials than which none is as good in both and better in one, by the first of `by`. */
+export const paretoFront = <T extends WeighedTrial>(
+  trials: readonly T[],
+  by: Both = ['ms', 'bytes'],
+): readonly T[] => frontOf(weighed(trials, by)).map((w) => w.trial)
+
+/**
+ * Measured trials by two measures, with their Pareto front.
+ * @throws SptError `notebook/no-rows` where no trial has both
+ */
+export function pareto(trials: readonly WeighedTrial[], options: ParetoOptions = {}): Figure {
+  expectOptions('pareto', options, ['by', 'width'])
+  checkTrials(trials)
+  const { by = ['ms', 'bytes'], width } = options
+  const isBy = Array.isArray(by) && by.length === 2 && by.every((b) => Object.hasOwn(MEASURES, b))
+  expectArgument(isBy, 'by', by, `two of ${Object.keys(MEASURES).join(', ')}`)
+  const all = weighed(trials, by)
+  expectRows(all)
+  const front = frontOf(all)
+  const log = `${all.every((w) => w.x > 0) ? 'x' : ''}${all.every((w) => w.y > 0) ? 'y' : ''}`
+  const [x, y] = by.map((b) => LABELS[b]) as [string, string]
+  return layered(
+    [
+      { shape: 'dots', points: all, color: PALE, name: 'trials', radius: 2.5, opacity: 1 },
+      { shape: 'steps', points: front, color: colorOf(0), name: 'Pareto front' },
+      { shape: 'dots', points: front, color: colorOf(0) },
+    ],
+    {
+      log: log === '' ? undefined : (log as 'xy'),
+      title: `Trials by ${x} and ${y}`,
+      labels: { x, y },
+      width,
+    },
+  )
+}
+
+/**
+ * How much of the differences in time each decision accounts for: by how much worse a forest predicts log times if the values of
+ * the decision are exchanged between trials, as a share of all decisions.
+ * @throws SptError `notebook/no-rows` where nothing was measured
+ */
+export function importance(
+  trials: readonly Trial[],
+  { width }: { readonly width?: number | undefined } = {},
+): Figure {
+  checkTrials(trials)
+  const rows = importanceOf(trials).map((r) => ({ ...r }))
+  const labels = { x: 'share of the differences in time' }
+  return bars(rows, { x: 'share', y: 'decision', labels, title: 'Importance of decisions', width })
+}

@@ -1,0 +1,86 @@
+/** Time against memory, and the decisions that account for times. */
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
+import { convergence, importance, pareto, paretoFront } from '../../src/notebook.ts'
+import { importanceOf } from '../../src/search/importance.ts'
+import type { Trial } from '../../src/search/types.ts'
+
+const timing = (median: number) => ({ median, interval: null, samples: [median] })
+const trialOf = (ms: number, bytes: number | undefined, point = {}) => ({
+  point,
+  bytes,
+  outcome: { status: 'measured' as const, timing: timing(ms) },
+})
+const number = fc.integer({ min: 1, max: 12 })
+const trials = fc.array(
+  fc.tuple(number, fc.option(number, { nil: undefined })).map(([ms, bytes]) => trialOf(ms, bytes)),
+  { maxLength: 20 },
+)
+const bounded = { point: {}, bytes: 1, outcome: { status: 'bounded' as const, atMost: 0 } }
+
+law.prop([trials])(
+  'the front has what no other trial is better than, and all else is worse than one of it',
+  (all) => {
+    const front = paretoFront([bounded, ...all])
+    const of = (t: (typeof front)[number]) =>
+      [t.outcome.status === 'measured' ? t.outcome.timing.median : Number.NaN, t.bytes!] as const
+    const isBetter = (a: readonly number[], b: readonly number[]): boolean =>
+      a[0]! <= b[0]! && a[1]! <= b[1]! && (a[0]! < b[0]! || a[1]! < b[1]!)
+    const known = all.filter((t) => t.bytes !== undefined)
+    for (const f of front) expect(known.some((t) => isBetter(of(t), of(f)))).toBe(false)
+    for (const t of known)
+      expect(front.some((f) => isBetter(of(f), of(t)) || `${of(f)}` === `${of(t)}`)).toBe(true)
+    expect(front).not.toContain(bounded)
+  },
+)
+
+law.prop([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 1000 })], { numRuns: 20 })(
+  'the decision that times depend on accounts for most of them',
+  (which, seed) => {
+    const all = Array.from({ length: 64 }, (_, k): Trial => {
+      const point = { a: k % 4, b: Math.floor(k / 4) % 4, format: `f${Math.floor(k / 16)}` }
+      return {
+        point,
+        outcome: {
+          status: 'measured',
+          timing: timing(2 ** Number(`${point[which as 'a']}`.replace('f', ''))),
+        },
+      }
+    })
+    const [first, ...others] = importanceOf(all, seed)
+    expect(first!.decision).toBe(which)
+    expect(first!.share).toBeGreaterThan(0.8)
+    expect(others.reduce((sum, o) => sum + o.share, first!.share)).toBeCloseTo(1, 9)
+  },
+)
+
+describe('the figures', () => {
+  const all = [trialOf(1, 400, { by: 1 }), trialOf(2, 100, { by: 2 }), trialOf(3, 300, { by: 3 }), bounded]
+
+  test('have trials and the front, and the decisions', () => {
+    const { svg } = pareto(all)
+    expect(svg).toContain('Pareto front')
+    expect(svg).toContain('bytes on the device')
+    expect(pareto(all, { by: ['bytes', 'ms'] }).svg).not.toBe(svg)
+    expect(importance(all).svg).toContain('by')
+  })
+
+  test('over time, of several searches, are in its order', () => {
+    const resumed = all.map((t, k) => ({ ...t, time: 60_000 * [7, 5, 6, 9][k]! }))
+    expect(convergence(resumed, { by: 'minutes' }).svg).toContain('minutes since the first trial')
+  })
+
+  test('of nothing are refused, and so is what is no measure', () => {
+    const code = (f: () => unknown): string => {
+      try {
+        f()
+        return ''
+      } catch (e) {
+        return (e as { diagnostics: readonly { code: string }[] }).diagnostics[0]!.code
+      }
+    }
+    expect(code(() => pareto([]))).toBe('notebook/no-rows')
+    expect(code(() => importance([bounded]))).toBe('notebook/no-rows')
+    expect(code(() => pareto(all, { by: ['ms', 'size'] as never }))).toBe('api/argument')
+  })
+})
