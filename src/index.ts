@@ -79,6 +79,7 @@ export type { Instr, Memory } from './ir/instr.ts'
 export type { PartReport, TensorReport } from './pictures/format-figures.ts'
 export type { PictureOptions } from './pictures/picture/index.ts'
 export type { PartFormat, TensorFormat } from './run/bind/index.ts'
+export type { Coverage } from './run/compare-outputs.ts'
 export type {
   ClearExplanation,
   ExplainOptions,

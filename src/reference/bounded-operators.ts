@@ -4,7 +4,7 @@ import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import type { Thunk } from './cells.ts'
-import { last, settled, through, throughBoth, UNDECIDED, UNIT } from './error.ts'
+import { isExactProduct, last, settled, through, throughBoth, UNDECIDED, UNIT } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
 
 /** A bound that is no number says nothing. */
@@ -59,7 +59,10 @@ const FLOAT_ERROR: Readonly<Record<Exclude<Binary['op'], 'and' | 'or' | keyof ty
   add: (_x, ex, _y, ey, v, t) => settled(v, ex + ey, t),
   sub: (_x, ex, _y, ey, v, t) => settled(v, ex + ey, t),
   mul: (x, ex, y, ey, v, t) => {
-    if (ex === 0 && ey === 0) return settled(v, 0, t)
+    if (ex === 0 && ey === 0)
+      return t === 'f64' && Number.isFinite(v) && !isExactProduct(x, y, v)
+        ? UNIT.f64 * Math.abs(v)
+        : settled(v, 0, t)
     if (!Number.isFinite(v) && !(Math.abs(x) > ex && Math.abs(y) > ey)) return UNDECIDED
     return settled(v, Number.isFinite(v) ? Math.abs(x) * ey + Math.abs(y) * ex + ex * ey : ex + ey, t)
   },

@@ -9,12 +9,15 @@ import { rounding } from '../ir/rounding.ts'
 
 export const UNDECIDED = Number.POSITIVE_INFINITY
 
-/** Half the distance of neighbouring numbers at 1; 0 where arithmetic is exact. */
+/**
+ * The unit roundoff u: the distance of neighbouring numbers at 1, twice what rounding to nearest takes, since tensor cores
+ * round sums toward zero, and in f64 the reference rounds as well. 0 where arithmetic is exact.
+ */
 export const UNIT: Readonly<Record<Dtype, number>> = {
-  f64: 2 ** -53,
-  f32: 2 ** -24,
-  f16: 2 ** -11,
-  bf16: 2 ** -8,
+  f64: 2 ** -52,
+  f32: 2 ** -23,
+  f16: 2 ** -10,
+  bf16: 2 ** -7,
   i32: 0,
   u32: 0,
   i8: 0,
@@ -62,7 +65,7 @@ export const throughBoth = (
 
 /**
  * The error of a result v in type t, when it comes from operands that bring `error` along: one more rounding, of
- * `units` half distances. An exact result of exact operands, where the type has it, is neither
+ * `units` roundoffs. An exact result of exact operands, where the type has it, is neither
  * rounded nor, unless it is subnormal, taken for 0.
  */
 export function settled(v: number, error: number, t: Dtype, units = 1): number {
@@ -74,6 +77,19 @@ export function settled(v: number, error: number, t: Dtype, units = 1): number {
   return !(largest === undefined || Math.abs(v) + e <= largest) || Number.isNaN(e)
     ? Number.POSITIVE_INFINITY
     : e
+}
+
+/** 2^27 + 1, by which a double is split into two halves of its digits. */
+const SPLIT = 134217729
+
+/**
+ * Whether v is the product of x and y and not the nearest double to it (Dekker, Numerische Mathematik 18, 1971). Where it is not,
+ * compilers that contract `x * y + z` into one instruction compute another sum.
+ */
+export function isExactProduct(x: number, y: number, v: number): boolean {
+  const [hx, hy] = [SPLIT * x - (SPLIT * x - x), SPLIT * y - (SPLIT * y - y)]
+  const [lx, ly] = [x - hx, y - hy]
+  return hx * hy - v + hx * ly + lx * hy + lx * ly === 0
 }
 
 /** What is known of the elements of a buffer that a kernel writes. */
@@ -93,7 +109,7 @@ export function errorAt(b: Bounds, a: number, t: Dtype, combined: Dtype): number
   const terms = b.sums ? b.sums.terms[a]! : 0
   if (!b.sums || terms === 0) return error
   const magnitude = b.sums.magnitude[a]!
-  const exact = error === 0 && b.sums.fractional[a] === 0 && magnitude * UNIT[t] <= 1
+  const exact = error === 0 && b.sums.fractional[a] === 0 && magnitude * UNIT[t] <= 2
   if (exact || Number.isNaN(magnitude) || magnitude === Number.POSITIVE_INFINITY) return error
   // Sums of several iterations meet in the type that is stored.
   const stored = t === combined ? 0 : UNIT[t]

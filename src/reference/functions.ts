@@ -12,8 +12,8 @@ export interface ErrorRow {
     | 'undecided'
     | ((x: number, ex: number, y: number, ey: number, v: number) => number)
   /**
-   * Errors of devices for a result v: half units in the last place, and what is added to that in f32 (WGSL, section
-   * 15.7.4). `null`: none, every program that has the operands has the result.
+   * Errors of devices for a result v: half units in the last place (of which `settled` allows twice as many), and what is
+   * added to that in f32 (WGSL, section 15.7.4). `null`: none, every program that has the operands has the result.
    */
   readonly own: null | ((x: number, y: number, v: number) => readonly [units: number, absolute: number])
 }

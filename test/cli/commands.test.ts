@@ -609,7 +609,17 @@ describe('spt run', () => {
     expect(r.peak).toBeGreaterThan(1e6)
     for (const t of Object.values(time)) expect(t).toBeGreaterThanOrEqual(0)
     const verify = r.verify as Record<string, unknown>
-    expect(Object.keys(verify)).toEqual(['ok', 'maxRelativeError', 'maxAbsoluteError'])
+    expect(verify).toEqual({
+      ok: true,
+      verdict: 'agrees',
+      maxRelativeError: expect.any(Number),
+      maxAbsoluteError: expect.any(Number),
+      elements: 9,
+      compared: 9,
+      undecided: 0,
+      weak: 0,
+      sampled: null,
+    })
     // 4 values and 4 indices, 4 row starts, 4 × 3 of B and 3 × 3 of C.
     expect(r.bytes).toBe(4 * (4 + 4 + 4 + 12 + 9))
     expect((await json()).verify).toBe(null)
@@ -847,10 +857,15 @@ describe('a wrong result', () => {
   test('exits 1 and says where', async () => {
     const verify = vi.spyOn(PreparedKernel.prototype, 'verify').mockResolvedValueOnce({
       ok: false,
+      verdict: 'differs',
       maxRelativeError: Number.POSITIVE_INFINITY,
       maxAbsoluteError: 2,
       problems: ['C[1, 2] is 5, the reference has 7'],
+      warnings: [],
+      elements: 9,
+      compared: 9,
       undecided: 0,
+      weak: 0,
       reducerFault: null,
       sampled: null,
       runTime: 1,
@@ -860,11 +875,45 @@ describe('a wrong result', () => {
     expect(code).toBe(1)
     expect(err).toContain('error[run/wrong-result]')
     expect(err).toContain('C[1, 2] is 5, the reference has 7')
-    expect((JSON.parse(out) as { verify: unknown }).verify).toEqual({
+    expect((JSON.parse(out) as { verify: unknown }).verify).toMatchObject({
       ok: false,
       maxRelativeError: 'Infinity',
       maxAbsoluteError: 2,
     })
+  })
+
+  test('nothing is verified where no element can be compared, and little where most cannot', async () => {
+    const path = folder.file(
+      'undecided.spt',
+      `kernel undecided(n: size, c: f32) {
+        axis i = dense_fixed(n)
+        buffer A: f32[i] in
+        buffer Y: f32[i] out
+        iterate use [i] as S { Y[i] = select(i < 3, 1.0, floor(A[i] / (c * 3.0 - c - c - c))) }
+      }`,
+    )
+    const run = (n: number) => spt(['run', path, '--size', `n=${n}`, '--size', 'c=0.1', '--verify', '--json'])
+    const part = await run(5)
+    expect([part.code, part.err]).toEqual([
+      0,
+      'warning[run/little-compared]: 40 % of the elements are decided by rounding, and not compared\n',
+    ])
+    expect(JSON.parse(part.out)).toMatchObject({
+      verify: { ok: true, verdict: 'agrees', elements: 5, compared: 3, undecided: 2 },
+    })
+    const nothing = `kernel nothing(n: size) {
+      axis i = dense_fixed(n)
+      buffer A: f32[i] in
+      buffer S: f32[] local
+      buffer Y: f32[i] out
+      iterate sum [i] as R { S[] += A[i] - A[i] * 1.0001 }
+      iterate use [i] as S { Y[i] = floor(A[i] / (S[] - S[])) }
+    }`
+    const all = await spt(['run', folder.file('nothing.spt', nothing), '--size', 'n=4', '--verify'])
+    expect(all.code).toBe(1)
+    expect(all.err).toContain('error[run/nothing-compared]: the results cannot be verified')
+    expect(all.err).toContain('no element was compared: all 4 are decided by rounding')
+    expect(all.out).toMatch(/^verify {4}NOTHING COMPARED: 0 of 4 elements; 4 are decided by rounding/m)
   })
 
   test('a large problem is verified on a sample, and the table says so', async () => {
@@ -881,7 +930,7 @@ describe('a wrong result', () => {
     const args = ['--size', 'm=2000', '--size', 'd=8500', '--verify', '--repeat', '1']
     const { code, out } = await spt(['run', folder.file('first.spt', text), ...args])
     expect(code).toBe(0)
-    expect(out).toMatch(/^verify {4}agrees .*, on 1,000 coordinates of i$/m)
+    expect(out).toMatch(/^verify {4}agrees .*, on 1,000 coordinates of i: 1,000 of 2,000 elements$/m)
   })
 })
 

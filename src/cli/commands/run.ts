@@ -203,9 +203,14 @@ function lower(kernel: Kernel, kind: DeviceKind): Kernel {
 }
 
 function verdict(call: Call, v: Verification | null): number {
+  for (const w of v?.warnings ?? []) call.io.err(`warning[run/little-compared]: ${w}\n`)
   if (v === null || v.ok) return EXIT.ok
   const lines = v.problems.map((p) => `  = ${p}\n`).join('')
-  call.io.err(`error[run/wrong-result]: the results differ from the reference\n${lines}`)
+  call.io.err(
+    v.verdict === 'undecided'
+      ? `error[run/nothing-compared]: the results cannot be verified\n${lines}`
+      : `error[run/wrong-result]: the results differ from the reference\n${lines}`,
+  )
   return EXIT.failed
 }
 

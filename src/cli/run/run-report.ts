@@ -1,5 +1,6 @@
 /** What a run says: a table for people, one object for programs. */
 import type { Chosen } from '../../api/choice-conditions.ts'
+import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
@@ -55,7 +56,17 @@ export function json(r: Report): string {
   const verify =
     v === null
       ? null
-      : { ok: v.ok, maxRelativeError: v.maxRelativeError, maxAbsoluteError: v.maxAbsoluteError }
+      : {
+          ok: v.ok,
+          verdict: v.verdict,
+          maxRelativeError: v.maxRelativeError,
+          maxAbsoluteError: v.maxAbsoluteError,
+          elements: v.elements,
+          compared: v.compared,
+          undecided: v.undecided,
+          weak: v.weak,
+          sampled: v.sampled && { axis: v.sampled.axis, coordinates: v.sampled.coordinates.length },
+        }
   const said = {
     kernel,
     device,
@@ -94,9 +105,14 @@ function sparse(r: Report): string {
 function verdict(v: Verification): string {
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
   const part = v.sampled ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}` : ''
-  const open =
-    v.undecided > 0 ? `; ${count(v.undecided)} elements are decided by rounding, and not compared` : ''
-  return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}${open}`
+  switch (v.verdict) {
+    case 'empty':
+      return 'nothing to compare: the outputs have no elements'
+    case 'undecided':
+      return `NOTHING COMPARED${part}: ${coverageText(v)}`
+    default:
+      return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}: ${coverageText(v)}`
+  }
 }
 
 function why(chosen: Chosen, { device, deviceName }: Report): string {

@@ -5,6 +5,7 @@ import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
   alikeFastest,
+  comparedText,
   confirmationText,
   endText,
   finalText,
@@ -91,7 +92,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...reducerFaults([...r.trials, ...r.finals].map((t) => t.outcome)),
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
-    ...(r.sampled ? ['compared  a sample of the results'] : []),
+    ...(r.coverage ? [`compared  ${comparedText(r)}`] : []),
     ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
     ...(isEnded ? [] : ['', ...comparison(r)]),

@@ -4,7 +4,7 @@ import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argume
 import { fastestTrials } from '../../search/fastest.ts'
 import { importanceOf } from '../../search/importance.ts'
 import { typescriptText } from '../../search/text.ts'
-import { endText, finalText, nothingText, ratioText } from '../../search/tune/final-text.ts'
+import { comparedText, endText, finalText, nothingText, ratioText } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
@@ -95,7 +95,7 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
     ['search', endText(r)],
     ['date', s.started],
     ...(r.study === null ? [] : [['study', r.study] as const]),
-    ...(r.sampled ? [['compared', 'a sample of the results, with the reference'] as const] : []),
+    ...(r.coverage ? [['compared', comparedText(r)] as const] : []),
   ]
 }
 

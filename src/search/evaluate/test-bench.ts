@@ -3,6 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { Workspace } from '../../api/workspace.ts'
+import type { Coverage } from '../../run/compare-outputs.ts'
 import type { Device } from '../../runtime/device.ts'
 import { atFullClock } from '../../runtime/full-clock.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
@@ -59,6 +60,7 @@ export class TestBench {
   readonly #seed: number | undefined
   readonly #threads: EvaluationThreads
   #extent: Extent | undefined
+  #coverage: Coverage | null = null
   #reference: PreparedKernel | undefined
   #rounds = 0
   #fastest = Number.POSITIVE_INFINITY
@@ -101,6 +103,11 @@ export class TestBench {
     return this.#extent?.sample !== undefined
   }
 
+  /** How much of the results the latest candidate was compared on; `null` before the first. */
+  get coverage(): Coverage | null {
+    return this.#coverage
+  }
+
   /**
    * Brings a kernel to the device, and compares it with the reference, once for the same steps (`key`).
    * @throws SptError as `prepare` and `run`; what `signal` aborts with
@@ -134,13 +141,17 @@ export class TestBench {
     signal: AbortSignal | undefined,
   ): Promise<Compared | Outcome> {
     const verified = await prepared.verifyAgainst(this.data.expected(await this.extent(signal)))
-    const { ok, problems, reducerFault, maxRelativeError, sampled } = verified
+    const { ok, verdict, problems, reducerFault, maxRelativeError, sampled } = verified
+    const { elements, compared, undecided, weak } = verified
+    this.#coverage = { elements, compared, undecided, weak }
     this.#ran.set(prepared, verified.runTime)
     if (!ok) {
       const message = problems.join('; ')
       const outcome: Outcome = reducerFault
         ? { status: 'rejected', code: 'check/monoid-law', message: reducerFault }
-        : { status: 'wrong', message, trace: key, seed: this.#seed }
+        : verdict === 'undecided'
+          ? { status: 'rejected', code: 'search/nothing-compared', message }
+          : { status: 'wrong', message, trace: key, seed: this.#seed }
       this.#wrong.set(key, outcome)
       return outcome
     }

@@ -1,4 +1,6 @@
 /** A kernel of the last comparison as text, or why there is none. */
+
+import { coverageText } from '../../run/compare-outputs.ts'
 import { choiceText } from '../choice/text.ts'
 import { fastestOf } from '../fastest.ts'
 import type { StoppedBy } from '../search.ts'
@@ -70,3 +72,7 @@ export function nothingText({ trials, stoppedBy }: Pick<TuneResult, 'trials' | '
     return 'Its time was over before the first trial: give it more.'
   return 'Nothing could be measured.'
 }
+
+/** How much of the results was compared with the reference; empty where nothing was. */
+export const comparedText = ({ coverage, sampled }: Pick<TuneResult, 'coverage' | 'sampled'>): string =>
+  coverage ? `${sampled ? 'a sample of the results: ' : ''}${coverageText(coverage)}` : ''

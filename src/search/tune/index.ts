@@ -3,6 +3,7 @@
 import { expectArgument, expectOptions, isRecord } from '../../api/argument-checks.ts'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import type { Coverage } from '../../run/compare-outputs.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tried } from '../evaluate/evaluator.ts'
@@ -98,6 +99,8 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judge
   readonly study: string | null
   /** Whether the reference computed a sample of the results. */
   readonly sampled: boolean
+  /** How much of the results was compared; `null` where nothing was. */
+  readonly coverage: Coverage | null
 }
 
 export const TUNE_OPTIONS = [
@@ -199,6 +202,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       known: known.length + session.heard,
       study: session.study,
       sampled: evaluator.bench.isSampled,
+      coverage: evaluator.bench.coverage,
     }
   } finally {
     if (expected) expected.onRanked = undefined

@@ -1,0 +1,148 @@
+/** One output against the reference: each element within the error bound that the reference states for it. */
+
+import { coordinatesAt } from '../ir/arrays.ts'
+import type { RefResult, RefSample } from '../reference/index.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { decoder } from '../storage/values.ts'
+
+/** How many elements were compared, and how much a comparison says. */
+export interface Coverage {
+  /** Of all outputs. */
+  readonly elements: number
+  /** Compared with the reference; the rest is undecided, or outside of the sample. */
+  readonly compared: number
+  /**
+   * Elements that were not compared: a comparison, `floor` or cast on the way had operands within their rounding errors of
+   * the jump, so that correct programs differ.
+   */
+  readonly undecided: number
+  /** Compared, but the allowed error is at least the value: 0 would have passed. */
+  readonly weak: number
+}
+
+/** For people: `9 of 12 elements; 3 are decided by rounding, and not compared`. */
+export function coverageText({ elements, compared, undecided, weak }: Coverage): string {
+  const text = (n: number): string => n.toLocaleString('en-US')
+  return [
+    compared === elements
+      ? `all ${text(elements)} elements`
+      : `${text(compared)} of ${text(elements)} elements`,
+    ...(undecided > 0 ? [`${text(undecided)} are decided by rounding, and not compared`] : []),
+    ...(weak > 0 ? [`of ${text(weak)} the allowed error is as large as the value`] : []),
+  ].join('; ')
+}
+
+export interface Comparison extends Coverage {
+  readonly relative: number
+  readonly absolute: number
+  readonly problem: string | null
+  /** Which differs most. */
+  readonly element?: number
+  /** One of the two is finite where they differ most, and the other not. */
+  readonly strange?: boolean
+}
+
+/** Bounds below it come from numbers that devices may flush to 0. */
+const NOTICED = 2 ** -100
+
+/** `sampled`: which coordinates the reference computed; `null`: all. */
+export function compareOutput(
+  name: string,
+  got: Tensor,
+  want: RefResult,
+  sampled: RefSample | null,
+): Comparison {
+  const values = got.values!
+  const nothing = { elements: want.values.length, compared: 0, undecided: 0, weak: 0 }
+  const wrong = (problem: string): Comparison => ({
+    ...nothing,
+    relative: Number.POSITIVE_INFINITY,
+    absolute: Number.POSITIVE_INFINITY,
+    problem: `${name}: ${problem}`,
+  })
+  if (values.length !== want.values.length)
+    return wrong(`${values.length} values, the reference has ${want.values.length}`)
+  if (want.kind === 'sparse' && got.kind === 'coords')
+    for (const [d, column] of want.coords.entries()) {
+      const at = column.findIndex((c, e) => c !== got.coords[d]![e])
+      if (at >= 0)
+        return wrong(
+          `entry ${at} is at ${got.coords.map((c) => c[at]).join(', ')}, the reference has ${want.coords.map((c) => c[at]).join(', ')}`,
+        )
+    }
+  const elements = computedElements(name, want, sampled)
+  const read = decoder(got.dtype)
+  const scale = rootMeanSquare(want.values, elements)
+  const count = elements?.length ?? values.length
+  let [relative, absolute, undecided, weak] = [0, 0, 0, 0]
+  let worst = { at: -1, beyond: 0, allowed: 0 }
+  for (let k = 0; k < count; k++) {
+    const e = elements ? elements[k]! : k
+    const allowed = want.errors[e]!
+    if (allowed === Number.POSITIVE_INFINITY) {
+      undecided++
+      continue
+    }
+    const x = read ? read(values[e]!) : values[e]!
+    const r = want.values[e]!
+    if (allowed >= Math.abs(r) && allowed > NOTICED) weak++
+    if (x === r || (Number.isNaN(x) && Number.isNaN(r))) continue
+    const error = Math.abs(x - r)
+    if (Number.isFinite(error)) {
+      absolute = Math.max(absolute, error)
+      relative = Math.max(relative, error / Math.max(Math.abs(r), scale, Number.MIN_VALUE))
+    }
+    if (error <= allowed) continue
+    if (!Number.isFinite(error)) relative = Number.POSITIVE_INFINITY
+    const beyond = Number.isFinite(error)
+      ? error / Math.max(allowed, Number.MIN_VALUE)
+      : Number.POSITIVE_INFINITY
+    if (worst.at < 0 || beyond > worst.beyond) worst = { at: e, beyond, allowed }
+  }
+  const found = { ...nothing, compared: count - undecided, undecided, weak, relative, absolute }
+  if (worst.at < 0) return { ...found, problem: null }
+  const at =
+    want.kind === 'sparse'
+      ? want.coords.map((c) => c[worst.at]).join(', ')
+      : coordinatesAt(worst.at, want.shape).join(', ')
+  const value = read ? read(values[worst.at]!) : values[worst.at]
+  return {
+    ...found,
+    strange: !Number.isFinite(relative),
+    element: worst.at,
+    problem: `${name}[${at}] is ${value}, the reference has ${want.values[worst.at]} (allowed error ${worst.allowed.toExponential(2)})`,
+  }
+}
+
+/** Which elements of an output the reference computed, in order; `null`: all of them. */
+function computedElements(name: string, want: RefResult, sampled: RefSample | null): Float64Array | null {
+  const dim = sampled && Object.hasOwn(sampled.dims, name) ? sampled.dims[name] : undefined
+  if (!sampled || dim === undefined) return null
+  const extent = want.shape[dim]!
+  const computed = new Uint8Array(extent)
+  for (const c of sampled.coordinates) computed[c] = 1
+  const out: number[] = []
+  if (want.kind === 'sparse') {
+    const column = want.coords[dim]!
+    for (let e = 0; e < column.length; e++) if (computed[column[e]!]) out.push(e)
+    return Float64Array.from(out)
+  }
+  const stride = want.shape.slice(dim + 1).reduce((a, b) => a * b, 1)
+  for (let first = 0, line = 0; first < want.values.length; first += stride, line++)
+    if (computed[line % extent]) for (let e = first; e < first + stride; e++) out.push(e)
+  return Float64Array.from(out)
+}
+
+/** Of the finite values: reported errors are relative to it where a value is smaller, such as where terms cancel. */
+function rootMeanSquare(values: Float64Array, elements: Float64Array | null): number {
+  let square = 0
+  let finite = 0
+  const count = elements?.length ?? values.length
+  for (let k = 0; k < count; k++) {
+    const r = values[elements ? elements[k]! : k]!
+    if (!Number.isFinite(r)) continue
+    square += r * r
+    finite++
+  }
+  return finite > 0 ? Math.sqrt(square / finite) : 0
+}

@@ -1,0 +1,110 @@
+/** The tolerance is of each element, and in proportion to its own terms: no element hides behind another. */
+import { fc, test as law } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
+import { type RefDenseResult, reference } from '../../src/reference/index.ts'
+import { compareOutput } from '../../src/run/compare-outputs.ts'
+import { kernelOf } from '../elaborate/support.ts'
+import { runs } from '../support/cases.ts'
+
+const kernel = kernelOf(`kernel sums(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis k = dense_fixed(n)
+  buffer A: f32[i, k] in
+  buffer X: f32[k] in
+  buffer Y: f32[i] out
+  iterate sum [i, k] as SR { Y[i] += A[i, k] * X[k] }
+}`)
+
+interface Data {
+  readonly rows: readonly (readonly number[])[]
+  readonly x: readonly number[]
+}
+
+const expectedOf = ({ rows, x }: Data): RefDenseResult => {
+  const inputs = {
+    params: { m: rows.length, n: x.length },
+    buffers: { A: rows.flat().map(Math.fround), X: x.map(Math.fround) },
+  }
+  return reference(kernel, inputs).buffers.Y as RefDenseResult
+}
+
+/** The row in f32, its terms in the order of `keys`, without those that are `dropped`. */
+function rowOf(
+  { rows, x }: Data,
+  row: number,
+  keys: readonly number[],
+  dropped: number | null = null,
+): number {
+  const order = x.map((_, k) => k).sort((a, b) => keys[a]! - keys[b]!)
+  return order.reduce(
+    (sum, k) =>
+      k === dropped ? sum : Math.fround(sum + Math.fround(Math.fround(rows[row]![k]!) * Math.fround(x[k]!))),
+    0,
+  )
+}
+
+const compare = (values: readonly number[], want: RefDenseResult) =>
+  compareOutput(
+    'Y',
+    { kind: 'dense', shape: want.shape, values: Float32Array.from(values), dtype: 'f32' },
+    want,
+    null,
+  )
+
+/** Between 0.1 and 1 or -0.1 and -1, times a scale of each row. */
+const term = fc
+  .tuple(fc.double({ min: 0.1, max: 1, noNaN: true }), fc.boolean())
+  .map(([v, s]) => (s ? v : -v))
+const data = fc
+  .record({ m: fc.integer({ min: 1, max: 6 }), n: fc.integer({ min: 1, max: 60 }) })
+  .chain(({ m, n }) =>
+    fc.record({
+      rows: fc.array(
+        fc
+          .tuple(fc.array(term, { minLength: n, maxLength: n }), fc.integer({ min: -30, max: 30 }))
+          .map(([row, scale]) => row.map((v) => v * 2 ** scale)),
+        { minLength: m, maxLength: m },
+      ),
+      x: fc.array(term, { minLength: n, maxLength: n }),
+      keys: fc.array(fc.double({ noNaN: true }), { minLength: n, maxLength: n }),
+      row: fc.nat({ max: m - 1 }),
+      dropped: fc.nat({ max: n - 1 }),
+    }),
+  )
+
+law.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
+  const values = d.rows.map((_, r) => rowOf(d, r, d.keys))
+  expect(compare(values, expectedOf(d))).toMatchObject({
+    problem: null,
+    compared: d.rows.length,
+    undecided: 0,
+  })
+})
+
+law.prop([data], { numRuns: runs(200) })('one term less is found, however large other elements are', (d) => {
+  const values = d.rows.map((_, r) => rowOf(d, r, d.keys, r === d.row ? d.dropped : null))
+  expect(compare(values, expectedOf(d)).problem).toMatch(`Y[${d.row}] is `)
+})
+
+test('zeros next to one large element are found', () => {
+  const rows = Array.from({ length: 1000 }, (_, i) => [i === 7 ? 1e9 : 1])
+  const want = expectedOf({ rows, x: [0.1] })
+  const zeros = rows.map((_, i) => (i === 7 ? want.values[7]! : 0))
+  expect(compare([...want.values], want).problem).toBe(null)
+  expect(compare(zeros, want).problem).toMatch('is 0, the reference has 0.1')
+})
+
+test('elements that 0 would pass for are counted', () => {
+  const half = kernelOf(`kernel sums(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis k = dense_fixed(n)
+    buffer A: f16[i, k] in
+    buffer Y: f16[i] out accumulate f16
+    iterate sum [i, k] as SR { Y[i] += A[i, k] }
+  }`)
+  const [m, n] = [3, 4096]
+  const A = Array.from({ length: m * n }, (_, e) => (e < n ? 1 : e < 2 * n ? 0 : e % 2 === 0 ? 0.5 : -0.25))
+  const want = reference(half, { params: { m, n }, buffers: { A } }).buffers.Y as RefDenseResult
+  const got = { kind: 'dense', shape: [m], values: new Uint16Array(m), dtype: 'f16' } as const
+  expect(compareOutput('Y', got, want, null)).toMatchObject({ compared: 3, weak: 2, problem: null })
+})
