@@ -20,6 +20,7 @@ import { type Device, devices, type Kernel, load, type SptProgram } from '../src
 import type { RefOutputs } from '../src/reference/index.ts'
 import type { Bound } from '../src/run/bind/index.ts'
 import { expectedOf } from '../src/run/bind/reference-inputs.ts'
+import { precisionOf } from '../src/run/instruction-precision.ts'
 import { verifyAgainst } from '../src/run/verify.ts'
 import { readData } from './verify-all/data.ts'
 import { type Feed, feedsOf } from './verify-all/feeds.ts'
@@ -119,12 +120,13 @@ async function present(): Promise<Device[]> {
 /** What is the same for all schedules and devices on one data set. */
 interface Shared {
   readonly feed: Feed
-  expected: RefOutputs | undefined
+  /** By the precision of a schedule's products. */
+  readonly expected: Map<string, RefOutputs>
   /** By the steps on coordinates: those decide what is stored. */
   readonly bound: Map<string, Bound>
 }
 
-const sharedOf = (feed: Feed): Shared => ({ feed, expected: undefined, bound: new Map() })
+const sharedOf = (feed: Feed): Shared => ({ feed, expected: new Map(), bound: new Map() })
 
 /** Drops what was built for a schedule. */
 function forget(data: readonly Shared[]): void {
@@ -145,14 +147,15 @@ async function runCase(
   const building = performance.now() - before
   shared.bound.set(stored, bound)
   const { work } = shared.feed
-  shared.expected ??= expectedOf(
-    kernel.compilation.source,
-    bound,
-    work > SAMPLE_BEYOND ? { sample: { fraction: SAMPLE_BEYOND / work, seed: 1 } } : {},
-  )
+  const sample = work > SAMPLE_BEYOND ? { sample: { fraction: SAMPLE_BEYOND / work, seed: 1 } } : {}
   const prepared = await compiled.prepare(bound)
   try {
-    const v = await verifyAgainst(kernel.compilation.source, prepared.executable, shared.expected)
+    const precision = precisionOf(prepared.executable.program.plan)
+    const key = JSON.stringify(precision)
+    const expected =
+      shared.expected.get(key) ?? expectedOf(kernel.compilation.source, bound, { ...sample, ...precision })
+    shared.expected.set(key, expected)
+    const v = await verifyAgainst(kernel.compilation.source, prepared.executable, expected)
     // A first run on WebGPU compiles the pipeline.
     const again = v.runTime > OVERHEAD && compiled.device.kind === 'webgpu' ? await prepared.time(1) : []
     return {

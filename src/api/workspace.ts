@@ -10,6 +10,7 @@ import { expectedOf, referenceInputs } from '../run/bind/reference-inputs.ts'
 import { byteLength } from '../run/buffer-layout.ts'
 import { Executable } from '../run/execute.ts'
 import { formatKey } from '../run/format-key.ts'
+import { precisionOf } from '../run/instruction-precision.ts'
 import { toldIn } from '../run/launch-commands.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Verification } from '../run/verify.ts'
@@ -286,6 +287,8 @@ export class Workspace extends Sourced {
   /** As `PreparedKernel.verify`, with the results of the reference that all kernels are compared with. */
   async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
-    return prepared.verifyAgainst(this.expected(options))
+    return prepared.verifyAgainst(
+      this.expected({ ...options, ...precisionOf(prepared.executable.program.plan) }),
+    )
   }
 }

@@ -104,7 +104,12 @@ export interface Mapped {
   /** Bytes. */
   readonly swizzle: Expr | null
 }
-export type InstrItem = Iterate | InstrText | Limit | Examples
+export type InstrItem = Iterate | InstrText | Limit | Examples | Precision
+/** `precision 10 bits`: factors of products keep so many bits of their fraction. */
+export interface Precision extends Item {
+  readonly kind: 'precision'
+  readonly bits: Expr
+}
 /** What a text of an asynchronous instruction is for, besides doing it. */
 export const INSTR_TEXTS = [
   'commit',

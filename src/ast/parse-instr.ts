@@ -143,6 +143,9 @@ export const instructions: Actions = {
     }
   },
   InstrItem: (node, _) => get(node),
+  Precision(_, bits, _bits) {
+    return item<ast.Precision>({ kind: 'precision', bits: get(bits), span: spanOf(this) })
+  },
   InstrText(what, target, _from, version, needs, code) {
     const kind = what.children[0]?.sourceString
     const from = version.children[0]?.sourceString

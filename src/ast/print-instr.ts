@@ -12,6 +12,7 @@ import type {
   MemoryItem,
   Need,
   Operand,
+  Precision,
   TileParam,
 } from './nodes.ts'
 import type { Printer } from './print-blocks.ts'
@@ -23,6 +24,8 @@ const paramText = ({ name, types }: TileParam): string =>
 
 /** `tile(f16, 64)`. */
 export const instanceDoc = ({ name, args }: Instance): Doc => [name.name, optional(exprs(args))]
+
+const precisionDoc = ({ bits }: Precision): Doc => ['precision ', exprDoc(bits), ' bits']
 
 const ofParams = (x: Limit | Examples): Doc =>
   x.kind === 'limit'
@@ -73,6 +76,7 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
   p.block(s.trivia, true, head, () => {
     s.items.forEach((x, k) => {
       if (x.kind === 'iterate') iterate(x, k === 0)
+      else if (x.kind === 'precision') p.item(x.trivia, k === 0, precisionDoc(x))
       else p.item(x.trivia, k === 0, x.kind === 'text' ? textDoc(x) : ofParams(x))
     })
   })

@@ -7,7 +7,7 @@ import type { Report } from './diagnostics.ts'
 import type { Values } from './instances.ts'
 import { BodyOf } from './instr-body.ts'
 import { type Texts, textsOf } from './instr-texts.ts'
-import { constantOf, threadsOf } from './memories.ts'
+import { constantOf, precisionOf, threadsOf } from './memories.ts'
 import { boxesFit, boxOf } from './tensor-map-operands.ts'
 
 /** The texts that asynchronous instructions have. */
@@ -77,6 +77,7 @@ export function elaborateInstr(
             : `hold ${o.name} in a memory \`in register of ${threads} threads\``,
       })
   }
+  const precision = precisionOf(s, report)
   const words = s.words.map((w) => w.name)
   const instr = { name: s.name.name, operands: list, threads, iters: body.iters, body: body.stmt }
   const texts = textsOf(s, list, threads, values, report)
@@ -149,6 +150,7 @@ export function elaborateInstr(
     atomic,
     body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
     texts: texts.run,
+    ...(precision === undefined ? {} : { precision }),
     ...(texts.filled.length > 0 ? { filled: texts.filled } : {}),
     ...(texts.multicast.length > 0 ? { multicast: { texts: texts.multicast, release: texts.release } } : {}),
     ...(asynchronous

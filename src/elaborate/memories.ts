@@ -213,3 +213,24 @@ export function integerOver(
   const t = elaborateExpr(e, scope, report)
   return t && coerce(t, 'i32', 'this', e.span, report)
 }
+
+/** The bits of `precision`; undefined where there is none, or an error was reported. */
+export function precisionOf(s: Ast.Instr, report: Report): number | undefined {
+  const [first, second] = s.items.filter((x) => x.kind === 'precision')
+  const bits = first && constantOf(first.bits, 'a precision', report)
+  if (second)
+    report.error({
+      code: 'check/duplicate',
+      message: `instruction ${s.name.name} has two precisions`,
+      span: second.span,
+      hint: 'delete one of them',
+    })
+  else if (first && bits !== null && !(bits! >= 1 && bits! <= 23))
+    report.error({
+      code: 'check/instr-precision',
+      message: `instruction ${s.name.name} has a precision of ${bits} bits`,
+      span: first.span,
+      expected: 'the bits of the fraction of a factor, from 1 to 23',
+    })
+  return bits ?? undefined
+}

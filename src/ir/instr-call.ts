@@ -41,6 +41,8 @@ export interface InstrCall {
   readonly instr: string
   /** The threads that arrive together. */
   readonly threads: number
+  /** Bits that are kept of the fraction of a factor. */
+  readonly precision?: number | undefined
   /** One thread of the block does it. */
   readonly once?: boolean | undefined
   /** What it writes in registers stays there until it is waited for. */

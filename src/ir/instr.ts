@@ -159,6 +159,8 @@ export interface Instr {
   /** Over operands, whose index is iterators, or sums whose digits are iterators and elements of operands; the only statement. */
   readonly body: Store | Reduce
   readonly texts: readonly InstrText[]
+  /** Bits that it keeps of the fraction of a factor: 10 of tf32. All, where nothing is said. */
+  readonly precision?: number | undefined
   /**
    * Of a copy from global to shared memory: makes it where a condition holds, and writes zeros in its place elsewhere. What it reads
    * begins at the array's first element then.

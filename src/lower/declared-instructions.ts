@@ -202,6 +202,7 @@ class Lowering {
       instr: instr.name,
       threads: instr.threads,
       ...(instr.asynchronous ? { asynchronous: true } : {}),
+      ...(instr.precision === undefined ? {} : { precision: instr.precision }),
       texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
       span: instr.span,
     })

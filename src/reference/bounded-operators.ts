@@ -10,7 +10,8 @@ import { FUNCTION_ERRORS } from './functions.ts'
 /** A bound that is no number says nothing. */
 export const known = (error: number): number => (Number.isNaN(error) ? UNDECIDED : error)
 
-export function binary(e: Binary, a: Thunk, b: Thunk): Thunk {
+/** `precision`: bits that are kept of the fraction of a factor in f32. */
+export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk {
   const { op } = e
   if (op === 'and' || op === 'or') {
     const decides = op === 'and' ? 0 : 1
@@ -37,7 +38,9 @@ export function binary(e: Binary, a: Thunk, b: Thunk): Thunk {
   }
   const f = arithmetic(op, e.dtype)
   const t = computeType(e.dtype)
-  const errorOf = isFloat(e.dtype) || op === 'min' || op === 'max' ? FLOAT_ERROR[op] : intError(e)
+  const exact = isFloat(e.dtype) || op === 'min' || op === 'max' ? FLOAT_ERROR[op] : intError(e)
+  const errorOf =
+    op === 'mul' && e.dtype === 'f32' && precision !== undefined ? truncated(exact, precision) : exact
   return () => {
     const x = a()
     const ex = last.error
@@ -49,6 +52,23 @@ export function binary(e: Binary, a: Thunk, b: Thunk): Thunk {
 }
 
 type ErrorOf = (x: number, ex: number, y: number, ey: number, v: number, t: Expr['dtype']) => number
+
+const single = new Float32Array(1)
+const word = new Uint32Array(single.buffer)
+
+/** Of products whose factors are cut off after so many bits of their fraction. */
+function truncated(errorOf: ErrorOf, bits: number): ErrorOf {
+  const rest = (1 << (23 - bits)) - 1
+  const loses = (x: number, ex: number): number => {
+    single[0] = x
+    return ex === 0 && (word[0]! & rest) === 0 ? 0 : 2 ** -bits
+  }
+  return (x, ex, y, ey, v, t) => {
+    const lost = loses(x, ex) + loses(y, ey)
+    const error = errorOf(x, ex, y, ey, v, t)
+    return lost === 0 || !Number.isFinite(v) ? error : error + lost * (1 + lost) * (Math.abs(v) + error)
+  }
+}
 
 const extreme =
   (f: (a: number, b: number) => number): ErrorOf =>

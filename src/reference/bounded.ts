@@ -60,7 +60,7 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
       return e.op === 'not' ? () => (x() === 0 ? 1 : 0) : () => -x()
     }
     case 'binary':
-      return binary(e, go(e.a), go(e.b))
+      return binary(e, go(e.a), go(e.b), ctx.precision)
     case 'select': {
       const [cond, a, b] = [go(e.cond), go(e.then), go(e.else)]
       return () => {

@@ -47,6 +47,8 @@ export interface Context {
   readonly doubt: Cell
   /** How many coordinates may still be visited; without it, all. */
   readonly visits?: Cell
+  /** As of `RefOptions`. */
+  readonly precision?: number | undefined
   readonly onReduce?: OnReduce
 }
 

@@ -60,10 +60,14 @@ export function reductions(
 }
 
 /** Gives what it was restricted to. */
-function run(kernel: Kernel1, bound: Bound, { visits }: Pick<RefOptions, 'visits'>): RefSample | null {
+function run(
+  kernel: Kernel1,
+  bound: Bound,
+  { visits, precision }: Pick<RefOptions, 'visits' | 'precision'>,
+): RefSample | null {
   initialise(kernel, bound)
   const { restriction, sampled } = restrict(bound)
-  const ctx = visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: visits } }
+  const ctx = { ...bound.ctx, precision, ...(visits === undefined ? {} : { visits: { v: visits } }) }
   compileBody(kernel.body, bound.scope, ctx, restriction)()
   return sampled
 }

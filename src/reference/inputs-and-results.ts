@@ -50,6 +50,11 @@ export interface RefOptions {
    * or a count; `seed`: which ones, 0.
    */
   readonly sample?: { readonly fraction?: number; readonly count?: number; readonly seed?: number }
+  /**
+   * Bits that the program under test keeps of the fraction of a factor in f32 (10: tf32). Bounds grow by what the products may
+   * lose; values do not change.
+   */
+  readonly precision?: number | undefined
   /** Ends with the error `reference/too-long` where loops would visit more coordinates than that, all counted. */
   readonly visits?: number
 }

@@ -11,6 +11,7 @@ import { factorsNotFinite } from './bind/padding-factors.ts'
 import { expectedOf } from './bind/reference-inputs.ts'
 import { type Coverage, compareOutput } from './compare-outputs.ts'
 import type { Executable } from './execute.ts'
+import { precisionOf } from './instruction-precision.ts'
 import { type Place, reducerFault } from './reducer-faults.ts'
 
 export interface Verification extends Coverage {
@@ -46,7 +47,8 @@ export async function verify(
   options: RefOptions = {},
 ): Promise<Verification> {
   const bound = await executable.whole()
-  return verifyAgainst(source, executable, expectedOf(source, bound, options), bound)
+  const precise = { ...options, ...precisionOf(executable.program.plan) }
+  return verifyAgainst(source, executable, expectedOf(source, bound, precise), bound)
 }
 
 /** The same with results of the reference at hand, and what they were computed from. */

@@ -1,8 +1,10 @@
 /** The tolerance is of each element, and in proportion to its own terms: no element hides behind another. */
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { type RefDenseResult, reference } from '../../src/reference/index.ts'
+import { load } from '../../src/node.ts'
+import { type RefDenseResult, type RefOptions, reference } from '../../src/reference/index.ts'
 import { compareOutput } from '../../src/run/compare-outputs.ts'
+import { precisionOf } from '../../src/run/instruction-precision.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { runs } from '../support/cases.ts'
 
@@ -20,12 +22,12 @@ interface Data {
   readonly x: readonly number[]
 }
 
-const expectedOf = ({ rows, x }: Data): RefDenseResult => {
+const expectedOf = ({ rows, x }: Data, options: RefOptions = {}): RefDenseResult => {
   const inputs = {
     params: { m: rows.length, n: x.length },
     buffers: { A: rows.flat().map(Math.fround), X: x.map(Math.fround) },
   }
-  return reference(kernel, inputs).buffers.Y as RefDenseResult
+  return reference(kernel, inputs, options).buffers.Y as RefDenseResult
 }
 
 /** The row in f32, its terms in the order of `keys`, without those that are `dropped`. */
@@ -84,6 +86,38 @@ law.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
 law.prop([data], { numRuns: runs(200) })('one term less is found, however large other elements are', (d) => {
   const values = d.rows.map((_, r) => rowOf(d, r, d.keys, r === d.row ? d.dropped : null))
   expect(compare(values, expectedOf(d)).problem).toMatch(`Y[${d.row}] is `)
+})
+
+/** Cut off, as tensor cores take factors. */
+const tf32 = (x: number): number => {
+  const word = new Uint32Array(Float32Array.of(x).buffer)
+  word[0]! &= 0xffffe000
+  return new Float32Array(word.buffer)[0]!
+}
+
+law.prop([data], { numRuns: runs(200) })('factors of fewer bits pass where an instruction has them', (d) => {
+  const cut = {
+    ...d,
+    rows: d.rows.map((row) => row.map((v) => tf32(Math.fround(v)))),
+    x: d.x.map((v) => tf32(v)),
+  }
+  const values = d.rows.map((_, r) => rowOf(cut, r, d.keys))
+  expect(compare(values, expectedOf(d, { precision: 10 }))).toMatchObject({ problem: null, undecided: 0 })
+})
+
+test('factors of fewer bits are found where no instruction has them', () => {
+  const d = { rows: [[0.7]], x: [0.3] }
+  const values = [tf32(0.7) * tf32(0.3)]
+  expect(compare(values, expectedOf(d)).problem).toMatch('Y[0] is ')
+  expect(compare(values, expectedOf(d, { precision: 10 })).problem).toBe(null)
+  const exact = { rows: [[0.75]], x: [3] }
+  expect([...expectedOf(exact, { precision: 10 }).errors]).toEqual([...expectedOf(exact).errors])
+})
+
+test('the precision of a plan is that of its least precise instruction', async () => {
+  const kernel = (await load('kernels/gemm-tf32.spt')).kernel('gemm_tf32')
+  expect(precisionOf(kernel.schedule('mma').compilation.plan)).toEqual({ precision: 10 })
+  expect(precisionOf(kernel.schedule('gpu').compilation.plan)).toEqual({})
 })
 
 test('zeros next to one large element are found', () => {

@@ -723,6 +723,7 @@ const instrText: Arb<ast.InstrText> = fc
     code,
   })
   .map((t) => ({ kind: 'text', ...t, span }))
+const precision: Arb<ast.Precision> = expr.map((bits) => ({ kind: 'precision', bits, span }))
 const instr: Arb<ast.Instr> = tileParams
   .chain((params) =>
     fc.record({
@@ -748,7 +749,7 @@ const instr: Arb<ast.Instr> = tileParams
         .subarray(['asynchronous', 'ordered', 'counted', 'atomic'])
         .map((ws) => ws.map((name) => ({ name, span }))),
       items: fc
-        .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText, ofParams), { maxLength: 3 })
+        .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText, precision, ofParams), { maxLength: 3 })
         .chain((list) => dressed(list, (x) => (x.kind === 'iterate' ? stmtPlace(x) : plain()))),
     }),
   )

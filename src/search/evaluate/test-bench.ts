@@ -4,6 +4,7 @@ import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { Workspace } from '../../api/workspace.ts'
 import type { Coverage } from '../../run/compare-outputs.ts'
+import { precisionOf } from '../../run/instruction-precision.ts'
 import type { Device } from '../../runtime/device.ts'
 import { atFullClock } from '../../runtime/full-clock.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
@@ -140,7 +141,10 @@ export class TestBench {
     key: string,
     signal: AbortSignal | undefined,
   ): Promise<Compared | Outcome> {
-    const verified = await prepared.verifyAgainst(this.data.expected(await this.extent(signal)))
+    const precision = precisionOf(prepared.executable.program.plan)
+    const verified = await prepared.verifyAgainst(
+      this.data.expected({ ...(await this.extent(signal)), ...precision }),
+    )
     const { ok, verdict, problems, reducerFault, maxRelativeError, sampled } = verified
     const { elements, compared, undecided, weak } = verified
     this.#coverage = { elements, compared, undecided, weak }
