@@ -20,7 +20,8 @@ const freeze = <T extends Expr>(node: T): T => Object.freeze(remembering(node))
 /** The number of the type that is nearest to `value`; integers must be such (a literal's whose type is open, need not). */
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
   invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
-  return freeze({ kind: 'const', value: rounding(dtype)(value), dtype, span })
+  // Integers have one zero: as a float, -0 would be another number.
+  return freeze({ kind: 'const', value: isFloat(dtype) ? rounding(dtype)(value) : value + 0, dtype, span })
 }
 export const int = (value: number): Const => constant(value, 'i32')
 export const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
