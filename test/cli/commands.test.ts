@@ -588,7 +588,7 @@ describe('spt run', () => {
       verify: { ok: true },
     })
     const time = r.time as Record<string, number>
-    const { run: median, total, ...phases } = time
+    const { run: median, first, total, ...phases } = time
     const named = [
       'parse',
       'read',
@@ -606,6 +606,7 @@ describe('spt run', () => {
     // Every moment is in some row.
     expect(Object.values(phases).reduce((a, b) => a + b, 0)).toBeCloseTo(total!, 6)
     expect(median).toBeLessThanOrEqual(time.runs!)
+    expect(first).toBeLessThanOrEqual(time.runs!)
     expect(r.peak).toBeGreaterThan(1e6)
     for (const t of Object.values(time)) expect(t).toBeGreaterThanOrEqual(0)
     const verify = r.verify as Record<string, unknown>

@@ -31,6 +31,7 @@ import {
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
 import { sparseSizes } from '../run/sparse.ts'
+import { warmUp } from '../run/warm-up.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
   chosen,
@@ -61,7 +62,7 @@ export const run: CommandSpec = {
     SIZE,
     DEVICE,
     { flags: '--verify', about: 'Compare every output with the reference; exit 1 where they differ' },
-    { flags: '--repeat <N>', about: `Timed runs, after one that is not (default: ${DEFAULT_REPEAT})` },
+    { flags: '--repeat <N>', about: `Timed runs, after others that warm up (default: ${DEFAULT_REPEAT})` },
     SEED,
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
     { flags: '--json', about: 'One JSON object instead of the table; times in milliseconds' },
@@ -127,7 +128,7 @@ export const run: CommandSpec = {
         laps.begin('upload')
         const prepared = await compiled.prepare(bound)
         laps.begin('runs')
-        await prepared.run()
+        const { first, runs } = await warmUp(() => prepared.run())
         const times = await prepared.time(repeat)
         laps.begin('verify')
         const verification = call.flag('verify')
@@ -163,7 +164,9 @@ export const run: CommandSpec = {
             random: bound.randomTime,
             build: spent.build - bound.randomTime,
             run: median(times),
+            first,
           },
+          runs: runs + repeat,
           repeat,
           random: randomNames(stage1, bound.random),
           seed,

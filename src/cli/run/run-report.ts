@@ -30,11 +30,13 @@ export interface Report {
   /** The most memory that this process has had. */
   readonly peak: number
   /**
-   * Milliseconds. `run` is the median of the timed runs; all others are phases, and add up to `total`: `choose` is 0
+   * Milliseconds. `run` is the median of the timed runs, which are warm, and `first` the first run; all others are phases, and add up to `total`: `choose` is 0
    * without a choice, `verify` and `write` where nothing is compared or written.
    */
-  readonly time: Readonly<Record<Phase | 'random' | 'run' | 'total', number>>
+  readonly time: Readonly<Record<Phase | 'random' | 'run' | 'first' | 'total', number>>
   readonly repeat: number
+  /** Of phase `runs`: the first, those that warm up, and those that are timed. */
+  readonly runs: number
   readonly seed: number
   /** What is random: tensors, axes (`axis j`: its coordinates), lists and sets. */
   readonly random: readonly string[]
@@ -145,6 +147,10 @@ function phases(time: Report['time']): (readonly [string, number])[] {
 /** Phases whose names are those of other rows. */
 const ROWS = { random: 'generate', verify: 'reference' } as const
 
+/** The phase has more than the time of a run. */
+const runsText = ({ runs, time }: Report): string =>
+  ` (${count(runs)} in all, the first ${ms(time.first)} with what is compiled then)`
+
 export function human(r: Report): string {
   const rows: readonly (readonly [string, string])[] = [
     ['kernel', r.kernel],
@@ -161,8 +167,8 @@ export function human(r: Report): string {
     ],
     ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
     ['memory', `${size(r.bytes)} on the device; at most ${size(r.peak)} in this process`],
-    ['run', `${ms(r.time.run)}${r.repeat > 1 ? ` (median of ${r.repeat})` : ''}`],
-    ...phases(r.time).map(([name, t]) => [name, ms(t)] as const),
+    ['run', `${ms(r.time.run)} (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
+    ...phases(r.time).map(([name, t]) => [name, `${ms(t)}${name === 'runs' ? runsText(r) : ''}`] as const),
     ['total', ms(r.time.total)],
     ['verify', r.verification === null ? '' : verdict(r.verification)],
     ...r.written.map(([name, path]) => ['wrote', `${name} to ${path}`] as const),
