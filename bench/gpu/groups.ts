@@ -1,8 +1,9 @@
 /**
  * Groups of pairs with a matrix of weights for each group: relations of graphs and kernel maps of sparse convolutions from
- * files of a data folder, and members of families, of which those of the usual size are always there.
+ * `.npz` files of a data folder, which are recognised by their arrays, and members of families, of which those of the usual
+ * size are always there.
  */
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../../src/ast/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
@@ -24,70 +25,110 @@ export interface Groups {
 
 export const pairsOf = (G: Groups): number => G.values.length
 
+/** Arrays that make an archive one of groups, and how they are read. */
+interface Layout {
+  readonly kind: GroupKind
+  readonly arrays: readonly string[]
+  read(path: string, members: ReadonlySet<string>): Promise<GroupPattern>
+}
+
+const LAYOUTS: readonly Layout[] = [
+  { kind: 'relations', arrays: ['src', 'rel', 'dst'], read: triples },
+  { kind: 'offsets', arrays: ['knnz', 'imap', 'omap'], read: kernelMap },
+]
+
 interface GroupFile {
-  readonly file: string
-  read(path: string): Promise<GroupPattern>
+  readonly kind: GroupKind
+  read(): Promise<GroupPattern>
 }
 
-const FILES: Readonly<Record<GroupKind, readonly GroupFile[]>> = {
-  relations: ['fb15k-237.npz', 'aifb.npz'].map((file) => ({ file, read: triples })),
-  offsets: [{ file: 'minkunet-layer.npz', read: kernelMap }],
-  experts: [],
+const NPZ = /\.npz$/
+
+/** Files of a folder that hold groups, and so no matrix, by name without the ending. */
+export function groupFiles(folder: string): ReadonlyMap<string, GroupFile> {
+  const files = existsSync(folder) ? readdirSync(folder).filter((f) => NPZ.test(f)) : []
+  return new Map(
+    files.sort().flatMap((file) => {
+      const path = join(folder, file)
+      const members = membersOf(path)
+      const layout = LAYOUTS.find((l) => l.arrays.every((a) => members.has(a)))
+      return layout
+        ? [[file.replace(NPZ, ''), { kind: layout.kind, read: () => layout.read(path, members) }] as const]
+        : []
+    }),
+  )
 }
 
-/** Files that hold groups, and so no matrix. */
-export const GROUP_FILES: readonly string[] = Object.values(FILES).flatMap((all) => all.map((f) => f.file))
+/** Of a directory of a zip archive; an archive of groups has few members. */
+const DIRECTORY_BYTES = 1 << 16
+const ENTRY = { signature: 'PK\x01\x02', nameLength: 28, name: 46 }
+
+/** Names of arrays, of which nothing is read; none of what is no archive. */
+function membersOf(path: string): ReadonlySet<string> {
+  const file = openSync(path, 'r')
+  try {
+    const about = fstatSync(file)
+    const size = about.isFile() ? about.size : 0
+    const end = Buffer.alloc(Math.min(size, DIRECTORY_BYTES))
+    readSync(file, end, 0, end.length, size - end.length)
+    const names = new Set<string>()
+    for (let at = end.indexOf(ENTRY.signature); at >= 0; at = end.indexOf(ENTRY.signature, at + 1)) {
+      if (at + ENTRY.name > end.length) break
+      const from = at + ENTRY.name
+      const name = end.toString('latin1', from, from + end.readUInt16LE(at + ENTRY.nameLength))
+      names.add(name.replace(/\.npy$/, ''))
+    }
+    return names
+  } finally {
+    closeSync(file)
+  }
+}
 
 const KINDS = Object.keys(GROUP_FAMILIES) as GroupKind[]
 
-const nameOf = ({ file }: GroupFile): string => file.replace('.npz', '')
-
-const namesOf = (kind: GroupKind): string[] => [
-  ...FILES[kind].map(nameOf),
-  ...Object.keys(GROUP_FAMILIES[kind]),
+/** Names of files of a folder, and of families. */
+export const groupNames = (folder: string): readonly string[] => [
+  ...groupFiles(folder).keys(),
+  ...KINDS.flatMap((kind) => Object.keys(GROUP_FAMILIES[kind])),
 ]
 
-/** Names of files and families. */
-export const groupNames = (): readonly string[] => KINDS.flatMap(namesOf)
-
-/** What a name of `--matrices` is of, where it names groups: a file or a member of a family. */
-export const groupKind = (name: string): GroupKind | undefined =>
-  KINDS.find((kind) => namesOf(kind).includes(name) || name.split(':')[0]! in GROUP_FAMILIES[kind])
+/** The kind of groups that a name of `--matrices` has: of a file, or of a member of a family. */
+export const groupKind = (name: string, folder: string): GroupKind | undefined =>
+  groupFiles(folder).get(name)?.kind ?? KINDS.find((kind) => name.split(':')[0]! in GROUP_FAMILIES[kind])
 
 export interface GroupSource {
   readonly name: string
   read(): Promise<Groups>
 }
 
-/** Groups of a kind: those that are asked for, or all; what of the files is not there is named in `missing`. */
+/** Groups of a kind: those that are asked for, in that order, or all. `missing`: the arrays that no file has. */
 export function groupSources(
   kind: GroupKind,
   folder: string,
   asked: readonly string[],
   quick: boolean,
 ): { readonly found: readonly GroupSource[]; readonly missing: readonly string[] } {
-  const mine = asked.filter((name) => groupKind(name) === kind)
-  const found: GroupSource[] = []
-  const missing: string[] = []
-  for (const f of FILES[kind]) {
-    const [name, path] = [nameOf(f), join(folder, f.file)]
-    if (asked.length > 0 && !mine.includes(name)) continue
-    if (!existsSync(path)) missing.push(name)
-    else found.push({ name, read: async () => grouped(name, kind, await f.read(path)) })
-  }
-  const files = FILES[kind].map(nameOf)
+  const files = groupFiles(folder)
+  const own = [...files].flatMap(([name, f]) => (f.kind === kind ? [name] : []))
   const families = Object.keys(GROUP_FAMILIES[kind])
-  const members =
-    asked.length > 0 ? mine.filter((name) => !files.includes(name)) : families.slice(0, quick ? 1 : undefined)
-  for (const name of members)
-    found.push({
+  const names =
+    asked.length > 0
+      ? asked.filter((name) => groupKind(name, folder) === kind)
+      : [...own, ...families.filter((f) => !files.has(f)).slice(0, quick ? 1 : undefined)]
+  const layout = LAYOUTS.find((l) => l.kind === kind)
+  return {
+    found: names.map((name) => ({
       name,
       async read() {
-        const pattern = drawn(GROUP_FAMILIES[kind], name)
+        const pattern = (await files.get(name)?.read()) ?? drawn(GROUP_FAMILIES[kind], name)
         return pattern ? grouped(name, kind, pattern) : noMember(name)
       },
-    })
-  return { found, missing }
+    })),
+    missing:
+      layout && asked.length === 0 && own.length === 0
+        ? [`a .npz with the arrays ${layout.arrays.join(', ')}`]
+        : [],
+  }
 }
 
 /** @throws SptError `bench/no-matrix` */
@@ -132,9 +173,11 @@ export function tensorOf(G: Groups, axes: number): CoordTensor {
  * A graph's triples (source, relation, target), of which the target's row gets the source's. Where edges do not lie both ways,
  * the inverse relations are added.
  */
-async function triples(path: string): Promise<GroupPattern> {
-  const [relations, nodes] = [await scalar(path, 'num_relations'), await scalar(path, 'num_nodes')]
-  const [r, i, j] = await columns(path, ['rel', 'dst', 'src'], [relations, nodes, nodes])
+async function triples(path: string, members: ReadonlySet<string>): Promise<GroupPattern> {
+  const given = async (name: string): Promise<number> => (members.has(name) ? scalar(path, name) : 0)
+  const [r, i, j] = await columns(path, ['rel', 'dst', 'src'])
+  const relations = Math.max(await given('num_relations'), 1 + largest(r))
+  const nodes = Math.max(await given('num_nodes'), 1 + largest(i), 1 + largest(j))
   if (bothWays(i, j, nodes)) return { shape: [relations, nodes, nodes], coords: [r, i, j] }
   const inverse = r.map((relation) => relations + relation)
   return {
@@ -166,21 +209,23 @@ async function kernelMap(path: string): Promise<GroupPattern> {
     g.fill(k, from, to)
     from = to
   }
-  const voxels =
-    1 +
-    i.reduce(
-      (a, b) => Math.max(a, b),
-      j.reduce((a, b) => Math.max(a, b), -1),
-    )
+  if (from !== i.length)
+    fail({
+      code: 'bench/no-matrix',
+      message: `'${path}': knnz counts ${from} pairs, and there are ${i.length}`,
+      expected: 'how many pairs of imap and omap each offset has',
+    })
+  const voxels = 1 + Math.max(largest(i), largest(j))
   return { shape: [sizes.length, voxels, voxels], coords: [g, i, j] }
 }
+
+const largest = (values: Int32Array): number => values.reduce((a, b) => Math.max(a, b), -1)
 
 async function columns(
   path: string,
   names: readonly string[],
-  shape?: readonly number[],
 ): Promise<[Int32Array, Int32Array, Int32Array]> {
-  const t = await readTensor(`${path}#${names.join(',')}`, { shape })
+  const t = await readTensor(`${path}#${names.join(',')}`)
   if (t.kind !== 'coords') throw new Error(`'${path}' holds no coordinates`)
   return [...t.coords] as [Int32Array, Int32Array, Int32Array]
 }

@@ -93,6 +93,11 @@ export async function bench(names: readonly string[], options: Options): Promise
     for (const name of suites) {
       const suite = SUITES[name]
       if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
+      session.suite = name
+      if (session.late()) {
+        session.leave('')
+        continue
+      }
       try {
         // First of all: data of a suite take up to a minute to make.
         const isWeb = suite === webgpu || (TAKEN_BY.device.includes(name) && options.layers?.on === 'webgpu')
@@ -115,7 +120,10 @@ export async function bench(names: readonly string[], options: Options): Promise
       return goOn(options.again, state) === 0
     }
     if (lost) session.say(`${lost.culprit} ended the device: ${lost.message}`)
-    if (session.late()) session.say(`out of time after ${options.minutes} minutes`)
+    if (session.late()) {
+      const rest = session.unmeasured.length > 0 ? `; not measured: ${session.unmeasured.join(', ')}` : ''
+      session.say(`out of time after ${options.minutes} minutes${rest}`)
+    }
     await print(session)
     await session.write()
   } finally {

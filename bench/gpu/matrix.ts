@@ -9,7 +9,7 @@ import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { readTensor } from '../../src/node.ts'
 import { FAMILIES, member } from '../families.ts'
 import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
-import { GROUP_FILES, groupNames } from './groups.ts'
+import { groupFiles, groupNames } from './groups.ts'
 import { fillNormal } from './random.ts'
 
 /** A matrix by rows, columns ascending; values are random normal ones. */
@@ -67,12 +67,16 @@ function namesOf(files: readonly string[]): ReadonlyMap<string, string> {
   )
 }
 
-const filesOf = (folder: string): string[] =>
-  existsSync(folder) ? readdirSync(folder).filter((f) => MATRIX.test(f) && !GROUP_FILES.includes(f)) : []
+function filesOf(folder: string): string[] {
+  const groups = groupFiles(folder)
+  const isMatrix = (f: string): boolean =>
+    MATRIX.test(f) && !(f.endsWith('.npz') && groups.has(f.replace(MATRIX, '')))
+  return existsSync(folder) ? readdirSync(folder).filter(isMatrix) : []
+}
 
 /**
- * The matrices there are, by name if asked for, without reading them yet: those of the tables, then all others of the
- * folder. What is missing of the tables is named in `missing`.
+ * The matrices there are, without reading them yet: those that are asked for, in that order, or those of the tables and then
+ * all others of the folder. What is missing of the tables is named in `missing`.
  * @throws SptError `bench/no-matrix`
  */
 export function sources(
@@ -105,7 +109,12 @@ export function sources(
   const files = new Set(names.values())
   const drawn = asked.filter((a) => a.split(':')[0]! in FAMILIES && !files.has(a))
   for (const name of drawn) found.push({ name, read: async () => fromPattern(name) })
-  const candidates = [...names.values(), ...Object.keys(SYNTHETIC), ...Object.keys(FAMILIES), ...groupNames()]
+  const candidates = [
+    ...names.values(),
+    ...Object.keys(SYNTHETIC),
+    ...Object.keys(FAMILIES),
+    ...groupNames(folder),
+  ]
   const known = [...FILES.map(nameOf), ...candidates, ...drawn]
   const [absent] = found.length === 0 ? asked : asked.filter((a) => !known.includes(a))
   if (absent !== undefined || found.length === 0)
@@ -122,7 +131,9 @@ export function sources(
       ...(absent === undefined ? {} : { lookup: { name: absent, candidates } }),
       hint: 'name the folder with --data FOLDER, its matrices with --matrices',
     })
-  return { found, missing }
+  if (asked.length === 0) return { found, missing }
+  const byName = new Map(found.map((s) => [s.name, s]))
+  return { found: asked.flatMap((name) => byName.get(name) ?? []), missing }
 }
 
 /** @throws SptError `bench/no-matrix` */

@@ -13,16 +13,16 @@ export const BLOCK_SIZE = /^b=(\d+)$/
 export const LAYER_SIZE = /^([1-9]\d{0,5})x([1-9]\d{0,5})(?:x([1-9]\d{0,6}))?$/
 
 /** Some sizes are of layers and of tiles. */
-function kindsOf(name: string): readonly DataKind[] {
+function kindsOf(name: string, folder: string): readonly DataKind[] {
   if (BLOCK_SIZE.test(name)) return ['blocks']
-  if (!LAYER_SIZE.test(name)) return [groupKind(name) ?? 'matrices']
+  if (!LAYER_SIZE.test(name)) return [groupKind(name, folder) ?? 'matrices']
   if (TILES.some((t) => tileName(t) === name)) return ['tiles', 'layers']
   return tileName(ELEMENT) === name ? ['elements', 'layers'] : ['layers']
 }
 
 /** Of what was asked for, the names that can be matrices. */
-export const matricesOf = (asked: readonly string[]): readonly string[] =>
-  asked.filter((name) => kindsOf(name).includes('matrices'))
+export const matricesOf = (asked: readonly string[], folder: string): readonly string[] =>
+  asked.filter((name) => kindsOf(name, folder).includes('matrices'))
 
 /**
  * Whether there is what was asked for, and a suite that takes it; `takes` says what data suites have, `suites` which of them
@@ -36,10 +36,10 @@ export function checkData(
   suites: readonly string[],
   takes: Readonly<Record<string, readonly DataKind[]>>,
 ): void {
-  const matrices = matricesOf(asked)
+  const matrices = matricesOf(asked, folder)
   if (matrices.length > 0) sources(folder, matrices, quick)
   for (const name of asked) {
-    const kinds = kindsOf(name)
+    const kinds = kindsOf(name, folder)
     const has = (suite: string): boolean => takes[suite]?.some((kind) => kinds.includes(kind)) ?? false
     if (suites.some(has)) continue
     fail({

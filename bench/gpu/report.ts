@@ -8,6 +8,8 @@ import { comparable } from './timing.ts'
 export interface Facts {
   readonly chip: string
   readonly libraries: Readonly<Record<string, string>>
+  /** Cases and suites that there was no time for. */
+  readonly unmeasured: readonly string[]
 }
 
 interface Worst {

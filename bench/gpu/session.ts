@@ -135,6 +135,15 @@ export class Session {
     return this.#chip
   }
 
+  /** The suite that runs, and cases that there was no time for: `spmm cora`. */
+  suite = ''
+  readonly unmeasured: string[] = []
+
+  /** Notes what there is no time for. */
+  leave(what: string): void {
+    this.unmeasured.push(`${this.suite} ${what}`.trim())
+  }
+
   /** Whether the time is up. */
   readonly late = (): boolean => performance.now() - this.#start > 60_000 * this.options.minutes
 
@@ -145,14 +154,17 @@ export class Session {
    */
   async *matrices(only?: string): AsyncGenerator<Csr> {
     const { data, matrices, quick } = this.options
-    const asked = matricesOf(matrices)
+    const asked = matricesOf(matrices, data)
     if (matrices.length > 0 && asked.length === 0) return
     const { found, missing } = sources(data, asked, quick)
     if (missing.length > 0) this.say(`not in ${data}: ${missing.join(', ')}`)
     const wanted = found.filter((s) => only === undefined || s.name === only)
     let some = wanted.length === 0
-    for (const source of wanted) {
-      if (this.late()) return
+    for (const [k, source] of wanted.entries()) {
+      if (this.late()) {
+        for (const { name } of wanted.slice(k)) this.leave(name)
+        return
+      }
       const A = await this.#read(source)
       if (!A) continue
       some = true
@@ -198,7 +210,8 @@ export class Session {
   }
 
   async write(): Promise<void> {
-    const facts = { chip: this.#chip, libraries: this.libraries }
+    const { libraries, unmeasured } = this
+    const facts = { chip: this.#chip, libraries, unmeasured }
     const preparations = await this.preparations()
     const { json } = this.options
     if (json !== undefined) await writeFile(json, progressText(facts, this.cases, preparations))

@@ -8,6 +8,7 @@ import { PRECISION } from '../../bench/gpu/expected.ts'
 import { ExpectedGroups, type Layer, normalsOf, Weights } from '../../bench/gpu/expected-groups.ts'
 import { type Groups, grouped, groupKind, groupSources, pairsOf } from '../../bench/gpu/groups.ts'
 import { bench } from '../../bench/gpu/index.ts'
+import { sources as matrixSources } from '../../bench/gpu/matrix.ts'
 import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
 import type { Session } from '../../bench/gpu/session.ts'
 import { GROUPED, overGroups } from '../../bench/gpu/suites/grouped.ts'
@@ -23,7 +24,7 @@ const families = Object.entries(GROUP_FAMILIES).flatMap(([kind, all]) =>
   Object.keys(all).map((name) => [name, kind as GroupKind] as const),
 )
 const drawnAs = async (name: string): Promise<Groups> => {
-  const kind = groupKind(name)!
+  const kind = groupKind(name, folder.path)!
   return groupSources(kind, folder.path, [name], false).found[0]!.read()
 }
 const triplesOf = (G: Groups): string[] => Array.from(G.values, (_, e) => G.coords.map((c) => c[e]).join())
@@ -60,7 +61,7 @@ test('relations have inverse ones, offsets opposite ones, tokens as many experts
 
 test('what is no member, and data of other suites', async () => {
   await expect(drawnAs('routing:x')).rejects.toThrow('bench/no-matrix')
-  expect(groupKind('rooting:7')).toBeUndefined()
+  expect(groupKind('rooting:7', folder.path)).toBeUndefined()
   const said: string[] = []
   const say = (text: string): void => void said.push(text)
   const asking = (suite: string, matrices: string[]): Promise<boolean> =>
@@ -96,21 +97,38 @@ const npz = (name: string, arrays: Readonly<Record<string, readonly number[] | n
   folder.file(name, Buffer.concat([...npzChunks(Object.fromEntries(named))]))
 }
 
-test('files: inverse relations are added where there are none; offsets lie one after the other', async () => {
-  npz('fb15k-237.npz', { src: [0, 1, 1], rel: [1, 0, 0], dst: [2, 1, 1], num_nodes: 4, num_relations: 2 })
-  npz('aifb.npz', { src: [0, 2], rel: [1, 0], dst: [2, 0], num_nodes: 3, num_relations: 2 })
-  npz('minkunet-layer.npz', { knnz: [2, 0, 1], imap: [0, 1, 3], omap: [1, 0, 2] })
+test('files, whatever they are called: inverse relations are added where there are none', async () => {
+  npz('mine.npz', { src: [0, 1, 1], rel: [1, 0, 0], dst: [2, 1, 1], num_nodes: 4, num_relations: 2 })
+  npz('a graph.npz', { src: [0, 2], rel: [1, 0], dst: [2, 0], weight: [1, 1] })
+  npz('layer.npz', { knnz: [2, 0, 1], kpos: [0, 2, 2], imap: [0, 1, 3], omap: [1, 0, 2] })
+  npz('matrix.npz', { indptr: [0, 1], indices: [0], shape: [1, 1] })
+  folder.file('src,rel,dst.npz', 'src.npy rel.npy dst.npy')
   // Rows are those of targets; the same edge twice is one.
-  const graph = await drawnAs('fb15k-237')
+  const graph = await drawnAs('mine')
   expect([graph.groups, graph.rows, triplesOf(graph)]).toEqual([4, 4, ['0,1,1', '1,2,0', '2,1,1', '3,0,2']])
-  const both = await drawnAs('aifb')
-  expect([both.groups, triplesOf(both)]).toEqual([2, ['0,0,2', '1,2,0']])
-  const map = await drawnAs('minkunet-layer')
+  // Without counts of relations and nodes: as many as there are.
+  const both = await drawnAs('a graph')
+  expect([both.groups, both.rows, triplesOf(both)]).toEqual([2, 3, ['0,0,2', '1,2,0']])
+  const map = await drawnAs('layer')
   expect([map.groups, map.rows, triplesOf(map)]).toEqual([3, 4, ['0,0,1', '0,1,0', '2,2,3']])
-  const { found, missing } = groupSources('relations', folder.at('nowhere'), [], false)
-  expect([found.map((s) => s.name), missing]).toEqual([
-    Object.keys(GROUP_FAMILIES.relations),
-    ['fb15k-237', 'aifb'],
+  npz('bad.npz', { knnz: [9], imap: [0], omap: [0] })
+  await expect(drawnAs('bad')).rejects.toThrow('knnz counts 9 pairs, and there are 1')
+  // All of them, and none is a matrix.
+  const relations = Object.keys(GROUP_FAMILIES.relations)
+  const names = (asked: string[]) =>
+    groupSources('relations', folder.path, asked, false).found.map((s) => s.name)
+  expect(names([])).toEqual(['a graph', 'mine', ...relations])
+  expect(names(['relations:30', 'mine', 'layer', 'a graph'])).toEqual(['relations:30', 'mine', 'a graph'])
+  expect(matrixSources(folder.path, [], false).found.map((s) => s.name)).toEqual([
+    'matrix',
+    'src,rel,dst',
+    'arxiv-like',
+    'reddit-like',
+  ])
+  const nowhere = groupSources('relations', folder.at('nowhere'), [], false)
+  expect([nowhere.found.map((s) => s.name), nowhere.missing]).toEqual([
+    relations,
+    ['a .npz with the arrays src, rel, dst'],
   ])
 })
 
@@ -252,6 +270,29 @@ describe('suites', () => {
     )
     for (const e of own) if (e.name.includes('.gpu(')) expect(e.facts).toHaveProperty('build ms')
     expect(own.every((e) => e.facts?.types?.toString().startsWith('f32 × '))).toBe(true)
+    await device.close()
+  })
+
+  test('out of time: what was measured is reported, in the order asked for, and what was not', async () => {
+    const device = new Untimed(await devices.cpu())
+    const done: string[] = []
+    const left: string[] = []
+    const asked = ['relations-few:30', 'relations-few:20', 'relations-few:10']
+    const session = {
+      cuda: async () => device,
+      options: { data: folder.at('nowhere'), matrices: asked, quick: true, schedules: SCHEDULES.f32 },
+      ceilings: undefined,
+      culprits: new Map(),
+      late: () => done.length >= 3,
+      has: () => false,
+      say: () => {},
+      leave: (what: string) => void left.push(what),
+      done: async (c: Case) => void done.push(`${c.data} ${c.at}`),
+    } as unknown as Session
+    const layers = [4, 8].map((inputs): Layer => ({ inputs, outputs: 4, type: 'f32' }))
+    await overGroups({ suite: 'relational', kind: 'relations', layers })(session)
+    const first = (name: string): string[] => ['4 → 4, f32', '8 → 4, f32'].map((at) => `${name} ${at}`)
+    expect([...done, ...left]).toEqual([...first(asked[0]!), ...first(asked[1]!), asked[2]])
     await device.close()
   })
 

@@ -66,7 +66,9 @@ test('of two files with one name the second has its ending', () => {
   const names = (asked: string[]) => sources(both.path, asked, false).found.map((s) => s.name)
   const others = ['arxiv-like.mtx', 'b', 'b.mtx', 'cora.npz']
   expect(names([])).toEqual(['cora', ...others, 'arxiv-like', 'reddit-like'])
-  expect(names(['b.mtx', 'cora'])).toEqual(['cora', 'b.mtx'])
+  // In the order that they are asked for.
+  expect(names(['b.mtx', 'cora'])).toEqual(['b.mtx', 'cora'])
+  expect(names(['reddit-like', 'cora', 'b'])).toEqual(['reddit-like', 'cora', 'b'])
   expect(() => names(['nope'])).toThrow(
     expect.objectContaining({
       diagnostics: [
@@ -108,6 +110,23 @@ test('files without a sparse matrix are left out, once; only such files are an e
     ),
   ])
   mine.remove()
+})
+
+test('what there is no time for is named', async () => {
+  const two = new Folder()
+  for (const name of ['z.mtx', 'a.mtx', 'm.mtx']) two.file(name, MATRIX)
+  const options = { ...asking(two.path), matrices: ['z', 'a', 'm'] }
+  const session = new Session(options, undefined)
+  session.suite = 'spmv'
+  const seen: string[] = []
+  const late = vi.spyOn(session, 'late').mockImplementation(() => seen.length > 0)
+  for await (const A of session.matrices()) seen.push(A.name)
+  expect([seen, session.unmeasured]).toEqual([['z'], ['spmv a', 'spmv m']])
+  late.mockRestore()
+  // A suite that does not even begin.
+  expect(await bench(['spmv', 'gemm'], { ...options, minutes: 0 })).toBe(false)
+  expect(options.said).toContain('out of time after 0 minutes; not measured: spmv, gemm')
+  two.remove()
 })
 
 const made = vi.hoisted(() => vi.fn())

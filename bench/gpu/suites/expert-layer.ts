@@ -31,8 +31,8 @@ const TOPS = [1, 2]
 const SAMPLED = 24
 
 export async function expertLayers(s: Session): Promise<void> {
-  const { quick, matrices } = s.options
-  const asked = matrices.filter((name) => groupKind(name) === 'experts')
+  const { quick, matrices, data } = s.options
+  const asked = matrices.filter((name) => groupKind(name, data) === 'experts')
   const cases = (quick ? EXPERTS.slice(0, 1) : EXPERTS).flatMap((experts) =>
     (asked.length > 0 ? asked : ['routing']).flatMap((name) =>
       (quick ? TOPS.slice(0, 1) : TOPS).map((top) => new Routing(name, experts, top)),

@@ -56,21 +56,23 @@ export const overGroups =
     const { data, matrices, quick } = s.options
     const { found, missing } = groupSources(g.kind, data, matrices, quick)
     if (missing.length > 0) s.say(`not in ${data}: ${missing.join(', ')}`)
-    const cases: { readonly G: Groups; readonly layers: readonly Layer[] }[] = []
+    const weights = remembered()
     for (const source of found) {
       const layers = g.layers.filter((l) => !s.has(g.suite, source.name, atOf(l)))
-      if (layers.length > 0) cases.push({ G: await source.read(), layers })
-    }
-    const python = await peers(s, cases)
-    const weights = remembered()
-    for (const { G, layers } of cases) {
+      if (layers.length === 0) continue
+      if (s.late()) {
+        s.leave(source.name)
+        continue
+      }
+      // One after the other: what there is no time for costs the others nothing.
+      const G = await source.read()
+      const python = await peers(s, G, layers)
       s.say(describeGroups(G))
       const formats = new Formats()
       try {
-        for (const l of layers) {
-          if (s.late()) return
-          await one(s, g.suite, G, weights(G.groups, l), formats, python)
-        }
+        for (const l of layers)
+          if (s.late()) s.leave(`${G.name} ${atOf(l)}`)
+          else await one(s, g.suite, G, weights(G.groups, l), formats, python)
       } finally {
         await formats.free()
       }
@@ -87,21 +89,16 @@ function remembered(): (groups: number, layer: Layer) => Weights {
   }
 }
 
-/** All cases in one process: it takes seconds to start. */
-const peers = (
-  s: Session,
-  cases: readonly { readonly G: Groups; readonly layers: readonly Layer[] }[],
-): Promise<readonly PythonResult[]> =>
-  pythonPeers('grouped.py', s, (folder) =>
-    cases.flatMap(({ G, layers }, k): GroupCase[] => {
-      const file = join(folder, String(k))
-      for (const [d, part] of ['groups', 'rows', 'columns'].entries())
-        writeFileSync(`${file}-${part}`, G.coords[d]!)
-      writeFileSync(`${file}-values`, G.values)
-      const { kind, groups, rows, columns } = G
-      return layers.map((l) => ({ id: idOf(G, l), file, kind, groups, rows, columns, ...l }))
-    }),
-  )
+/** All layers of a file in one process: it takes seconds to start. */
+const peers = (s: Session, G: Groups, layers: readonly Layer[]): Promise<readonly PythonResult[]> =>
+  pythonPeers('grouped.py', s, (folder): readonly GroupCase[] => {
+    const file = join(folder, 'groups')
+    for (const [d, part] of ['groups', 'rows', 'columns'].entries())
+      writeFileSync(`${file}-${part}`, G.coords[d]!)
+    writeFileSync(`${file}-values`, G.values)
+    const { kind, groups, rows, columns } = G
+    return layers.map((l) => ({ id: idOf(G, l), file, kind, groups, rows, columns, ...l }))
+  })
 
 async function one(
   s: Session,

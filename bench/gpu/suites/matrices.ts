@@ -59,7 +59,10 @@ export async function overWidths(
   try {
     for (const width of widths) {
       const at = `${operation.letter} = ${width}`
-      if (s.late()) break
+      if (s.late()) {
+        s.leave(`${A.name} ${at}`)
+        continue
+      }
       if (s.has(suite, A.name, at)) continue
       const field = fieldOf(suite, s.options.schedules, widthValues(width))
       const operands = operation.of(A, width)
