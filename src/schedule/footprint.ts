@@ -23,7 +23,7 @@ import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
 
 /** Elements of one cached buffer beyond which no thread or block can hold it. */
-const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }
+export const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }
 
 export interface Footprint {
   /** Thread-bound loops around, each a dimension of a shared copy. */

@@ -72,11 +72,6 @@ const written = kernel(
   }`,
 )
 
-const summed = kernel(
-  'buffer t: i32[c] local\n  buffer z: i32[i] out',
-  `iterate make [i, j] as RS { t[j] += A[i, j] }
-  iterate use [i, c] as SR { z[i] += t[c] }`,
-)
 /** A tensor with the same structure, whose axes stand apart. */
 const apart = kernel(
   'buffer W: i32[i, four, j] out',
@@ -162,12 +157,6 @@ export const ILLEGAL: readonly Illegal[] = [
   { code: 'written-too', wrong: 'values', kernel: written, steps: 'cache_read z at i in register' },
   { code: 'not-complete', wrong: 'values', kernel: made('i'), steps: 'compute_at use at make.j' },
   { code: 'starts-in-reduction', wrong: 'values', kernel: scalar, steps: 'compute_at make at use.i' },
-  {
-    code: 'computed-again',
-    wrong: 'values',
-    kernel: summed,
-    steps: 'compute_at make at use.i',
-  },
   {
     code: 'output-needed',
     wrong: 'values',

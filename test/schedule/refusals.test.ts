@@ -205,6 +205,8 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['order-matters', chain, [bind('i', 'block.x')]],
   ['order-matters', diagonals, [bind('i', 'block.x')]],
   ['order-matters', ahead, [{ kind: 'fission', loop: 'i', after: 1 }]],
+  ['not-a-producer', twoNests, [{ kind: 'compute_at', nest: 'consume', at: 'produce.i', recompute: true }]],
+  ['too-large', twoNests, [{ kind: 'compute_at', nest: 'produce', at: 'consume.i', scope: 'register' }]],
   ['nothing-to-separate', rowSums, [split('i', 1), { kind: 'peel', loop: 'ii' }]],
   ['not-serial', rowSums, [bind('i', 'block.x'), { kind: 'peel', loop: 'i' }]],
   ['bad-factor', rowSums, [serpentine('i', 0)]],

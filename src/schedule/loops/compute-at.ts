@@ -1,62 +1,76 @@
 /** Producer-consumer fusion: a nest is computed inside of a loop of the nest that reads it (`compute_at`). */
 
-import { loopMap } from '../../analysis/integers/linear.ts'
 import { writtenIn } from '../../analysis/loop-writes.ts'
-import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
-import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
-import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
-import { allocations, type Found, loopsOf } from '../../ir/definitions.ts'
-import { type Expr, lt } from '../../ir/expr.ts'
-import { freeVars, mentionsAny } from '../../ir/expr-tree.ts'
+import { expectFlag } from '../../ast/expect-argument.ts'
+import { accessesOf, writesOf } from '../../ir/accesses.ts'
+import { allocations, type Found, findLoop, loopsOf } from '../../ir/definitions.ts'
+import { dividesByAny, freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
-import { when } from '../../ir/statement-builders.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, replaceStmt, someStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, someStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
-import { checkOneNest, overParams } from '../checks.ts'
+import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
-import { gone, primitive } from '../primitive.ts'
+import { type Gone, gone, primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
 import { consumeAt, findConsumer } from './epilogue.ts'
+import { inPrivate, type Place } from './private-region.ts'
+import { restrict, type Windows, windowsOf } from './producer-region.ts'
 
 /**
  * `compute_at produce at i`: the nest `produce` moves to the start of the body of `i`, a loop of a later nest,
- * and there computes only what the iteration reads. Loops of the producer whose variable names the element in
- * the same way as an index that is fixed inside of `i` disappear. A nest that stands after that of `i` moves to the end
- * of the body instead, and consumes what the iteration has produced (`epilogue.ts`).
+ * and there computes only what the iteration reads: loops of the producer whose variable names the element run over the
+ * interval that indices have inside of `i`, or disappear where that is one value. A nest that stands after that of `i` moves to
+ * the end of the body instead, and consumes what the iteration has produced (`epilogue.ts`).
  *
- * Refused where the buffers produced are read elsewhere or leave the kernel, where different iterations would
- * compute the same elements, and where something in between writes what the producer reads.
+ * Refused where the buffers produced are read elsewhere or leave the kernel, and where something in between writes what the
+ * producer reads. Elements that several iterations read are computed again only by `recompute`, in memory of the iteration's own;
+ * `in shared` keeps them in such memory in any case.
  */
 export const computeAt = primitive({
   word: 'compute_at',
-  takes: [arg.nest('nest'), 'at', arg.loop('at')],
-  given: (nest: string, at: LoopRef) => ({ nest, at }),
+  takes: [arg.nest('nest'), 'at', arg.loop('at'), arg.flag('recompute'), arg.optional('in', arg.memory)],
+  given: (
+    nest: string,
+    at: LoopRef,
+    how?: { readonly recompute?: boolean; readonly place?: arg.MemoryScope },
+  ) => ({ nest, at, ...asked(how) }),
   apply(cx, step) {
     const at = cx.loop(step.at)
     checkOneNest(cx, at.loop, 'compute_at')
     const later = findConsumer(cx, step.nest, at)
-    if (later) return consumeAt(cx, at, later)
+    if (later) {
+      checkNotAsked(cx, step, at.loop, later.consumer)
+      return consumeAt(cx, at, later)
+    }
     const { list, producer, consumer } = findProducer(cx, step.nest, at)
     const produced = checkProducts(cx, producer, at.loop)
     checkBetween(cx, list, producer, consumer, at.loop)
     checkStarts(cx, producer, consumer, at)
-    const fixed = matchLoops(cx, producer, at.loop, produced)
-    const moved = restrict(cx, producer, fixed)
-    const shrunk = replaceStmt(cx.kernel.body, producer, () => [])
-    const loop = findByVar(shrunk, at.loop.var)
-    const body = replaceStmt(shrunk, loop, (l) =>
-      stmt<For>({ ...(l as For), body: [...moved, ...(l as For).body] }),
-    )
-    checkPrivate(cx, body, at, produced)
+    const windows = windowsOf(cx, producer, at, produced)
+    if (windows.size > 0 || step.scope || step.recompute) checkUnseen(cx, producer, at.loop, produced)
+    const inside = [...restrict(cx, producer, at, windows), ...at.loop.body]
+    const within = (body: Body, without: Body = cx.kernel.body): Body => {
+      const shrunk = replaceStmt(without, producer, () => [])
+      const loop = findLoop(shrunk, at.loop.var)!.loop
+      return replaceStmt(shrunk, loop, (l) => stmt<For>({ ...(l as For), body }))
+    }
+    const gone = goneInto(producer, windows, at.loop)
+    const body = within(inside)
+    const clash = clashOf(cx, body, at, produced)
+    if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
+    if (!clash && !step.scope) return { body, gone }
+    const own = inPrivate(cx, at, inside, { produced, windows, place: step })
     return {
-      body,
-      gone: loopsOf([producer])
-        .filter((l) => fixed.has(l.var))
-        .map((l) => gone(l, 'merged', [at.loop.name])),
+      body: within(
+        own.inside,
+        cx.kernel.body.filter((s) => s.kind !== 'fill' || !produced.has(s.buffer)),
+      ),
+      buffers: own.buffers,
+      unused: [...produced],
+      gone,
     }
   },
   example: {
@@ -71,7 +85,16 @@ for i2 (consume.i) in 0..m
   },
 })
 
-const findByVar = (body: Body, name: string): For => loopsOf(body).find((l) => l.var === name)!
+function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
+  const { recompute, place } = arg.options('compute_at', how, ['recompute', 'place'])
+  expectFlag('recompute', recompute)
+  return { ...(recompute ? { recompute } : {}), ...(place === undefined ? {} : { place }) }
+}
+
+const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =>
+  loopsOf([producer])
+    .filter((l) => windows.get(l.var)?.width === null)
+    .map((l) => gone(l, 'merged', [loop.name]))
 
 const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
 
@@ -171,120 +194,107 @@ function checkStarts(cx: Context, producer: For, consumer: Stmt, at: Found): voi
   })
 }
 
-/** Loops of the producer that a fixed index of the consumer replaces. */
-function matchLoops(
+/** A nest that comes after has its region from what is produced there. */
+function checkNotAsked(
   cx: Context,
-  producer: For,
+  step: Place & { readonly recompute?: boolean | undefined },
   loop: For,
-  produced: ReadonlySet<string>,
-): ReadonlyMap<string, Expr> {
-  const moving = boundVarsOf(loop.body)
-  const [indptr, inside] = [offsetsIn(cx.kernel.buffers), (l: For): Space['inner'] => loopMap(loopsOf([l]))]
-  const reads = accessesOf(loop.body).filter((a) => produced.has(a.buffer))
-  const writes = accessesOf([producer]).filter((a) => produced.has(a.buffer))
-  const out = new Map<string, Expr>()
-  for (const l of loopsOf([producer])) {
-    if (l.reduce || l.mode.kind !== 'serial') continue
-    const values = [...produced].map((buffer) =>
-      fixedValue(
-        l.var,
-        reads.filter((a) => a.buffer === buffer).map((a) => anchors(a, { inner: inside(loop), indptr })),
-        writes.filter((a) => a.buffer === buffer).map((a) => anchors(a, { inner: inside(producer), indptr })),
-      ),
-    )
-    const value = values.find((v) => v !== null)
-    if (!value || mentionsAny(value, moving)) continue
-    if (values.every((v) => v === null || (v !== undefined && keyOf(v) === keyOf(value))))
-      out.set(l.var, value)
-  }
-  return out
+  nest: For,
+): void {
+  if (!step.recompute && !step.scope) return
+  cx.refuse({
+    code: 'not-a-producer',
+    message: `${nest.nest} comes after ${loop.name} and consumes what it has written`,
+    loops: [loop, nest],
+    hint: `compute_at ${nest.nest} at ${loop.name}`,
+  })
 }
 
-/** What names the part of a dimension that an access stays in: the index itself, or the row of its segment. */
-interface Anchor {
-  readonly kind: string
-  readonly expr: Expr
+/** Iterations of a loop that reach an element of a buffer that is produced in each of them. */
+interface Clash {
+  readonly loop: For
+  readonly buffer: string
 }
 
-const anchors = (a: BufferAccess, space: Space): readonly Anchor[] =>
-  a.whole
-    ? []
-    : a.index.map((e) => {
-        const segment = segmentOf(e, space)
-        return segment ? { kind: segment.buffer, expr: segment.start } : { kind: 'index', expr: e }
-      })
-
-/**
- * The value that all reads have in the dimension that the producer writes by the loop `v`; `null` for a buffer
- * that nothing reads there.
- */
-function fixedValue(
-  v: string,
-  reads: readonly (readonly Anchor[])[],
-  writes: readonly (readonly Anchor[])[],
-): Expr | null | undefined {
-  const isVar = (a: Anchor | undefined): boolean => a?.expr.kind === 'var' && a.expr.name === v
-  const d = writes[0]!.findIndex(isVar)
-  const kind = writes[0]![d]?.kind
-  if (d < 0 || writes.some((w) => !isVar(w[d]) || w[d]!.kind !== kind)) return undefined
-  if (reads.length === 0) return null
-  const value = reads[0]![d]
-  const same = (r: Anchor | undefined): boolean =>
-    r !== undefined && value !== undefined && r.kind === kind && keyOf(r.expr) === keyOf(value.expr)
-  return reads.every((r) => same(r[d])) ? value?.expr : undefined
-}
-
-/** The producer at one value of each fixed loop; where that value may be out of the loop, under a condition. */
-function restrict(cx: Context, producer: For, fixed: ReadonlyMap<string, Expr>): Body {
-  const go = (body: Body, reducing: boolean): Body =>
-    body.flatMap((s): Body => {
-      const value = s.kind === 'for' ? fixed.get(s.var) : undefined
-      if (s.kind !== 'for' || !value) {
-        const bodies = bodiesOf(s).map((b) => go(b, reducing || (s.kind === 'for' && s.reduce)))
-        return [withBodies(s, bodies)]
-      }
-      const conditions = [lt(value, s.extent), ...s.guards]
-      const inner = go(s.body, reducing)
-      if (withinExtent(cx, value, s.extent) && s.guards.length === 0) return inner
-      if (reducing)
-        cx.refuse({
-          code: 'condition-in-reduction',
-          message: `whether ${printExpr(value)} is in the range of ${s.name} is only known inside of a reduction`,
-          loops: [producer, s],
-          hint: `reorder ${s.name} outside of the reduction loops first`,
-        })
-      return [conditions.reduceRight<Body>((then, cond): Body => [when(cond, then)], inner)[0]!]
-    })
-  return substituteStmts(go([producer], false), fixed)
-}
-
-/** The value is a loop variable with this very extent, or a guard of the kernel says that it is below it. */
-function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {
-  if (!overParams(cx, extent)) return false
-  const loops = loopsOf(cx.kernel.body)
-  const used = freeVars(value)
-  if (value.kind === 'var') {
-    const l = loops.find((x) => x.var === value.name)
-    if (l && sameExpr(l.extent, extent)) return true
-  }
-  const key = keyOf(lt(value, extent))
-  return loops.some((l) => used.has(l.var) && l.guards.some((g) => keyOf(g) === key))
-}
-
-/** Each iteration of the loops around computes elements of its own. */
-function checkPrivate(cx: Context, body: Body, at: Found, produced: ReadonlySet<string>): void {
+/** The first loop whose iterations are not known to compute elements of their own. */
+function clashOf(cx: Context, body: Body, at: Found, produced: ReadonlySet<string>): Clash | undefined {
   const kernel = { ...cx.kernel, body }
   for (const l of [...at.path, at.loop]) {
-    const now = findByVar(body, l.var)
-    const clash = writtenIn(kernel, now).find((w) => produced.has(w.buffer) && !w.disjoint)
-    if (!clash) continue
-    const before = writtenIn(cx.kernel, l).some((w) => w.buffer === clash.buffer)
-    cx.refuse({
-      code: before ? 'order-matters' : 'computed-again',
-      message: `iterations of ${l.name} would compute the same elements of ${clash.buffer}`,
-      loops: [l, at.loop],
-      expected: `${clash.buffer} indexed by ${l.name} where ${at.loop.name} reads it`,
-      hint: 'choose a loop further out, or a consumer that names the element by its own loop',
-    })
+    const shared = writtenIn(kernel, findLoop(body, l.var)!.loop).find(
+      (w) => produced.has(w.buffer) && !w.disjoint,
+    )
+    if (shared) return { loop: l, buffer: shared.buffer }
   }
+  return undefined
+}
+
+/** Elements that several iterations read are computed by each of them where the step says so. */
+function checkAgain(
+  cx: Context,
+  { loop, buffer }: Clash,
+  at: Found,
+  { producer, windows, recompute }: { producer: For; windows: Windows; recompute: boolean },
+): void {
+  const { name, body } = at.loop
+  if (writesOf(body).has(buffer))
+    cx.refuse({
+      code: 'order-matters',
+      message: `iterations of ${loop.name} write ${buffer} as well, and others read it`,
+      loops: [loop, at.loop],
+      hint: 'choose a loop further out',
+    })
+  if (recompute) return
+  const arranged = loopsOf([producer]).filter(
+    (l) => !l.reduce && !windows.has(l.var) && isArranged(l, producer),
+  )
+  const names = arranged.map((l) => l.name).join(', ')
+  cx.refuse({
+    code: 'computed-again',
+    message:
+      arranged.length > 0
+        ? `every iteration of ${loop.name} would compute all of ${buffer} that ${names} run over`
+        : `each iteration of ${loop.name} would compute what it reads of ${buffer}, and several may read the same elements`,
+    loops: [loop, at.loop, ...arranged],
+    expected:
+      arranged.length > 0
+        ? `loops of ${producer.nest} as they are before split, fuse and bind`
+        : 'iterations that read elements of their own, or recompute',
+    hint:
+      arranged.length > 0
+        ? `take compute_at before the steps on ${names}`
+        : `compute_at ${producer.nest} at ${name} recompute: each iteration computes them, in memory of its own`,
+  })
+}
+
+/** Steps have made of a loop of the producer what is not looked through: threads, or digits of an index. */
+const isArranged = (l: For, producer: For): boolean =>
+  l.mode.kind !== 'serial' ||
+  accessesOf([producer]).some(
+    (a) =>
+      a.mode === 'write' &&
+      a.index.some((e) => mentions(e, l.var) && !readsMemory(e) && (freeVars(e).size > 1 || dividesByAny(e))),
+  )
+
+/** Nobody but the consumer sees what is computed, or that it is not. */
+function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
+  const { capacities = [], found = [] } = cx.kernel
+  const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
+  const counted = counts.find((b) => produced.has(b))
+  if (counted !== undefined)
+    cx.refuse({
+      code: 'used-elsewhere',
+      message: `${counted} is read after the kernel has run`,
+      loops: [producer, loop],
+      hint: `leave ${producer.nest} a nest of its own`,
+    })
+  walkStmts([producer], (s) => {
+    if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return
+    cx.refuse({
+      code: 'lost-writes',
+      message: `${producer.nest} may write elements that ${s.absent} does not have, which is an error of the run`,
+      loops: [producer, loop],
+      expected: 'writes that all find an element',
+      hint: `iterate ${producer.nest} … where (${printExpr(s.cond)})`,
+    })
+  })
 }

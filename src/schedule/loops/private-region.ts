@@ -1,0 +1,161 @@
+/**
+ * Storage folding of a producer that runs again in each iteration of the consumer's loop: what an iteration computes has memory of
+ * its own, as large as the region that it reads.
+ */
+
+import { linear, minus } from '../../analysis/integers/linear.ts'
+import { type Found, loopsOf } from '../../ir/definitions.ts'
+import { cast, type Expr, int, load, sub, variable } from '../../ir/expr.ts'
+import { boundTo } from '../../ir/hardware-axes.ts'
+import type { Memory } from '../../ir/instr.ts'
+import type { Buffer, For, Stmt } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { partialType, reductionsOf, retargeted } from '../../ir/reductions.ts'
+import { alloc, forLoop, store } from '../../ir/statement-builders.ts'
+import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import type { CacheScope } from '../arguments.ts'
+import { overParams } from '../checks.ts'
+import type { Context } from '../context.ts'
+import { inMemory } from '../declared-memory-copies.ts'
+import { SIZE_LIMIT } from '../footprint.ts'
+import { sumText, type Windows } from './producer-region.ts'
+
+/** Where the step asks the region to be. */
+export interface Place {
+  readonly scope?: CacheScope | undefined
+  readonly memory?: Memory | undefined
+}
+
+/** The memory of a region: its own dimensions come after those of iterations that have one each. */
+interface Region {
+  readonly of: Buffer
+  readonly buffer: Buffer
+  readonly iterations: readonly Expr[]
+  /** Which of its elements an element of the buffer is. */
+  readonly element: (index: readonly Expr[]) => readonly Expr[]
+}
+
+/**
+ * The body `inside` of the loop, the producer's iterations included, with memory of its own for all that they produce: registers,
+ * or shared memory where threads run inside of the loop. Where its size is no such constant, it is a part of a global buffer, which
+ * has one for each iteration of the loops around.
+ */
+export function inPrivate(
+  cx: Context,
+  at: Found,
+  inside: Body,
+  { produced, windows, place }: { produced: ReadonlySet<string>; windows: Windows; place: Place },
+): { readonly inside: Body; readonly buffers: readonly Buffer[] } {
+  const regions = [...produced].map((name) => {
+    const of = cx.buffer(name)
+    const reduce = reductionsOf(inside).find((r) => r.reduce.targets.some((t) => t.buffer === name))?.reduce
+    const dtype = reduce ? partialType(of, reduce) : of.dtype
+    return regionOf(cx, at, { ...of, dtype }, windows, place)
+  })
+  const local = regions.filter((r) => r.buffer.scope !== 'global')
+  return {
+    inside: [
+      ...local.map((r) => alloc(r.buffer)),
+      ...regions.flatMap((r) => filled(cx, r)),
+      ...regions.reduce(relocated, inside),
+    ],
+    buffers: regions.filter((r) => !local.includes(r)).map((r) => r.buffer),
+  }
+}
+
+function regionOf(cx: Context, at: Found, of: Buffer, windows: Windows, place: Place): Region {
+  const around = [...at.path, at.loop]
+  const window = new Map(
+    [...windows.values()].flatMap((w) => {
+      const d = w.dimensions.get(of.name)
+      return d === undefined ? [] : [[d.d, { width: w.width, low: d.low }] as const]
+    }),
+  )
+  const kept = [...of.shape.keys()].filter((d) => window.get(d)?.width !== null)
+  const shape = kept.map((d) => window.get(d)?.width ?? of.shape[d]!)
+  const element = (index: readonly Expr[]): readonly Expr[] =>
+    kept.map((d) => {
+      const from = window.get(d)?.low
+      return from ? distance(from, index[d]!) : index[d]!
+    })
+  const threads = loopsOf(at.loop.body).some((l) => boundTo(l, 'thread'))
+  const scope = place.scope ?? (threads ? 'shared' : 'register')
+  const owners = scope === 'shared' ? around.filter((l) => boundTo(l, 'thread')) : []
+  const sizes = [...owners.map((l) => l.extent), ...shape].map((e) =>
+    e.kind === 'const' ? e.value : Number.NaN,
+  )
+  const total = sizes.reduce((n, m) => n * m, 1)
+  const iterations = (loops: readonly For[]): readonly Expr[] => loops.map((l) => variable(l.var))
+  if (total >= 1 && total <= SIZE_LIMIT[scope]) {
+    const name = cx.fresh(`${of.name}_${scope}`)
+    const copy = { name, dtype: of.dtype }
+    const dims = sizes.length > 0 ? sizes : [1]
+    const memory = inMemory(cx, at.loop, place.memory, copy, dims)
+    const own = {
+      ...of,
+      ...copy,
+      accumulate: of.dtype,
+      scope,
+      shape: dims.map(int),
+      fill: 0,
+      memory: undefined,
+    }
+    return {
+      of,
+      buffer: Object.freeze({ ...own, ...memory }),
+      iterations: iterations(owners),
+      element: sizes.length > 0 ? element : () => [int(0)],
+    }
+  }
+  if (place.scope || ![...around.map((l) => l.extent), ...shape].every((e) => overParams(cx, e)))
+    cx.refuse({
+      code: 'too-large',
+      message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,
+      loops: [at.loop],
+      expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
+      hint: 'split the loops, and compute at a loop further inside',
+    })
+  const name = cx.fresh(`${of.name}_${at.loop.name}`)
+  const extents = around.map((l) => l.extent)
+  return {
+    of,
+    buffer: Object.freeze({ ...cx.buffer(of.name), name, shape: [...extents, ...shape] }),
+    iterations: iterations(around),
+    element,
+  }
+}
+
+function distance(from: Expr, to: Expr): Expr {
+  const sum = minus(linear(to), linear(from))
+  return [...sum.terms.values()].every((t) => t.coefficient > 0) ? sumText(sum) : sub(to, from)
+}
+
+/** The value that the kernel fills the buffer with before all nests, in the region alone. */
+function filled(cx: Context, { of, buffer, iterations }: Region): Body {
+  const fill = cx.kernel.body.find((s) => s.kind === 'fill' && s.buffer === of.name)
+  if (fill?.kind !== 'fill') return []
+  const own = buffer.shape.slice(iterations.length)
+  const vars = own.map(() => cx.fresh('e'))
+  const index = [...iterations, ...vars.map((v) => variable(v))]
+  const write: Stmt = store(buffer.name, index, cast(fill.value, buffer.dtype))
+  return [own.reduceRight<Stmt>((body, n, k) => forLoop(vars[k]!, n, [body], { nest: buffer.name }), write)]
+}
+
+/** Every access to the buffer, in the region instead. */
+function relocated(body: Body, { of, buffer, iterations, element }: Region): Body {
+  const at = (index: readonly Expr[]): readonly Expr[] => [...iterations, ...element(index)]
+  const isMine = (x: { readonly buffer: string }): boolean => x.buffer === of.name
+  return rewriteStmts(body, {
+    expr: (e) =>
+      e.kind === 'load' && isMine(e)
+        ? cast(load(buffer.name, at(e.index), buffer.dtype), e.dtype)
+        : undefined,
+    stmt: (s) => {
+      if (s.kind === 'store' && isMine(s))
+        return store(buffer.name, at(s.index), cast(s.value, buffer.dtype), { span: s.span })
+      if (s.kind !== 'reduce' || !s.targets.some(isMine)) return undefined
+      const targets = s.targets.map((t) => (isMine(t) ? load(buffer.name, at(t.index), buffer.dtype) : t))
+      return retargeted({ ...s, atomic: s.atomic && buffer.scope !== 'register' }, targets)
+    },
+  })
+}

@@ -1,0 +1,263 @@
+/**
+ * Bounds inference of a producer: which iterations of its loops compute what one iteration of the consumer's loop reads, and the
+ * producer with these iterations alone.
+ */
+
+import {
+  isAtMost,
+  type Moving,
+  premisesIn,
+  spanOf,
+  widthOf,
+} from '../../analysis/integers/ends-over-loops.ts'
+import {
+  constantSum,
+  type Linear,
+  linear,
+  loopMap,
+  minus,
+  plus,
+  sameSum,
+  shift,
+  sumExpr,
+} from '../../analysis/integers/linear.ts'
+import type { Premises } from '../../analysis/integers/non-negative.ts'
+import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
+import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/accesses.ts'
+import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
+import { type Found, loopsOf } from '../../ir/definitions.ts'
+import { add, type Expr, ge, int, isZero, lt, sub, variable } from '../../ir/expr.ts'
+import { freeVars, mentions, mentionsAny, readsAny, substitute } from '../../ir/expr-tree.ts'
+import type { For } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { when } from '../../ir/statement-builders.ts'
+import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'
+import { overParams } from '../checks.ts'
+import type { Context } from '../context.ts'
+
+/** The iterations of a producer's loop that one iteration of the consumer's loop needs: `low .. low + width`. */
+export interface Window {
+  readonly low: Expr
+  /** `null`: one, which is known to be there by its name alone. */
+  readonly width: Expr | null
+  /** By buffer, the dimension that the loop runs over, and the index there that the window begins with. */
+  readonly dimensions: ReadonlyMap<string, { readonly d: number; readonly low: Expr }>
+}
+
+/** By the variable of the producer's loop. */
+export type Windows = ReadonlyMap<string, Window>
+
+const premisesAt = (cx: Context, { loop, path }: Found, windows: readonly For[] = []): Premises =>
+  premisesIn(
+    [...path, loop, ...windows],
+    cx.kernel.buffers,
+    new Set(cx.kernel.params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))),
+  )
+
+/** Windows of the producer's loops; a loop without one runs whole. */
+export function windowsOf(cx: Context, producer: For, at: Found, produced: ReadonlySet<string>): Windows {
+  const { body } = at.loop
+  const inner = loopMap(loopsOf(body))
+  const [bound, written] = [boundVarsOf(body), writesOf([producer, ...body])]
+  const moving: Moving = {
+    loop: (name) => inner.get(name),
+    changes: (e) => mentionsAny(e, bound) || readsAny(e, written),
+  }
+  const premises = premisesAt(cx, at)
+  const indptr = offsetsIn(cx.kernel.buffers)
+  const ofProducer = loopMap(loopsOf([producer]))
+  const reads = anchored(accessesOf(body), { inner, indptr }, produced)
+  const own = anchored(accessesOf([producer]), { inner: ofProducer, indptr }, produced)
+  const out = new Map<string, Window>()
+  for (const l of ofProducer.values()) {
+    if (l.reduce || l.mode.kind !== 'serial') continue
+    const named = dimensionsOf(l, own)
+    const values = named && valuesRead(named, reads)
+    if (!values || values.length === 0) continue
+    const window = windowOver(values, moving, premises)
+    if (!window || isWhole(window, l)) continue
+    const dimensions = new Map(
+      [...named].flatMap(([b, { d, kind, offset }]) =>
+        kind === 'index' ? [[b, { d, low: add(window.low, int(offset)) }] as const] : [],
+      ),
+    )
+    out.set(l.var, { ...window, dimensions })
+  }
+  return out
+}
+
+/** What names the part of a dimension that an access stays in: the index itself, or the row of its segment. */
+interface Anchor {
+  readonly kind: string
+  readonly expr: Expr
+}
+
+interface Anchored extends BufferAccess {
+  readonly anchors: readonly Anchor[]
+}
+
+const anchored = (
+  accesses: readonly BufferAccess[],
+  space: Space,
+  produced: ReadonlySet<string>,
+): readonly Anchored[] =>
+  accesses
+    .filter((a) => produced.has(a.buffer))
+    .map((a) => ({
+      ...a,
+      anchors: a.whole
+        ? []
+        : a.index.map((e): Anchor => {
+            const segment = segmentOf(e, space)
+            return segment ? { kind: segment.buffer, expr: segment.start } : { kind: 'index', expr: e }
+          }),
+    }))
+
+/** The dimension of a buffer that a loop runs over. */
+interface Dimension {
+  readonly d: number
+  readonly kind: string
+  /** The loop's variable is so much less than the index. */
+  readonly offset: number
+}
+
+/**
+ * The dimension of each buffer written inside of a producer's loop that the loop's variable names, in all accesses of the
+ * producer; `undefined` where it does not: leaving out iterations would then leave out more than elements of their own.
+ */
+function dimensionsOf(l: For, own: readonly Anchored[]): ReadonlyMap<string, Dimension> | undefined {
+  const inside = own.filter((a) => a.path.includes(l))
+  const out = new Map<string, Dimension>()
+  for (const { buffer, anchors, mode } of inside) {
+    if (mode === 'read' || out.has(buffer)) continue
+    const d = anchors.findIndex((a) => offsetFrom(l, a) !== undefined)
+    const [kind, offset] = [anchors[d]?.kind, offsetFrom(l, anchors[d])]
+    const isNamed = ({ anchors: of }: Anchored): boolean =>
+      of[d]?.kind === kind && offsetFrom(l, of[d]) === offset
+    if (kind === undefined || !own.every((a) => a.buffer !== buffer || isNamed(a))) return undefined
+    out.set(buffer, { d, kind, offset: offset! })
+  }
+  return out.size > 0 ? out : undefined
+}
+
+/** The constant that an anchor is beside the loop's variable; `undefined`: it is another expression. */
+function offsetFrom(l: For, anchor: Anchor | undefined): number | undefined {
+  if (!anchor || !mentions(anchor.expr, l.var)) return undefined
+  const { terms, constant } = minus(linear(anchor.expr), linear(variable(l.var)))
+  return terms.size === 0 ? constant : undefined
+}
+
+/** Where the loop's variable would be for all reads in these dimensions; `undefined` where one is of another kind. */
+function valuesRead(
+  named: ReadonlyMap<string, Dimension>,
+  reads: readonly Anchored[],
+): readonly Expr[] | undefined {
+  const of = reads.filter((r) => r.mode === 'read' && named.has(r.buffer))
+  const values = of.map((r) => {
+    const { d, kind, offset } = named.get(r.buffer)!
+    const anchor = r.anchors[d]
+    return anchor?.kind === kind ? sub(anchor.expr, int(offset)) : undefined
+  })
+  return values.every((v) => v !== undefined) ? values : undefined
+}
+
+/** One value where all are the same, as it is written; otherwise the interval of all. */
+function windowOver(
+  values: readonly Expr[],
+  moving: Moving,
+  premises: Premises,
+): Pick<Window, 'low' | 'width'> | undefined {
+  const [first] = values
+  if (!moving.changes(first!) && values.every((v) => keyOf(v) === keyOf(first!)))
+    return { low: first!, width: null }
+  const span = spanOf(values, moving, premises)
+  if (!span) return undefined
+  const width = widthOf(span, premises)
+  const low = sumText(span.low)
+  return { low, width: width.kind === 'const' && width.value === 1 ? null : width }
+}
+
+/** The expression of a sum, its constant last. */
+export const sumText = ({ terms, constant }: Linear): Expr => {
+  const rest = sumExpr({ terms, constant: 0 })
+  return constant < 0 && terms.size > 0 ? sub(rest, int(-constant)) : add(rest, int(constant))
+}
+
+const isWhole = ({ low, width }: Pick<Window, 'low' | 'width'>, l: For): boolean =>
+  isZero(low) && width !== null && sameSum(width, l.extent)
+
+/** The producer's iterations of the windows; where they may be out of the loop, under conditions. */
+export function restrict(cx: Context, producer: For, at: Found, windows: Windows): Body {
+  const shifted = new Map<string, Expr>()
+  const loops: For[] = []
+  for (const l of loopsOf([producer])) {
+    const window = windows.get(l.var)
+    if (!window) continue
+    const { low, width } = window
+    shifted.set(l.var, width ? sumText(plus(linear(low), linear(variable(l.var)))) : low)
+    if (width) loops.push({ ...l, extent: width, guards: [] })
+  }
+  const premises = premisesAt(cx, at, loops)
+  // Over the variable as it was, in whose place its value comes afterwards.
+  const range = (l: For): readonly Expr[] => {
+    const [value, extent] = [shifted.get(l.var)!, substitute(l.extent, shifted)]
+    const sum = linear(value)
+    const named = windows.get(l.var)!.width === null && withinExtent(cx, value, extent)
+    const isBelow = named || isAtMost(sum, shift(linear(extent), -1), premises)
+    const v = variable(l.var)
+    return [
+      ...(isAtMost(constantSum(0), sum, premises) ? [] : [ge(v, int(0))]),
+      ...(isBelow ? [] : [lt(v, l.extent)]),
+    ]
+  }
+  const go = (body: Body, reducing: boolean): Body =>
+    body.flatMap((s): Body => {
+      const window = s.kind === 'for' ? windows.get(s.var) : undefined
+      if (s.kind !== 'for' || !window) {
+        const bodies = bodiesOf(s).map((b) => go(b, reducing || (s.kind === 'for' && s.reduce)))
+        return [withBodies(s, bodies)]
+      }
+      const inner = go(s.body, reducing)
+      return window.width
+        ? [windowLoop(s, window.width, range(s), inner)]
+        : atValue(cx, producer, s, window.low, [...range(s), ...s.guards], inner, reducing)
+    })
+  return substituteStmts(go([producer], false), shifted)
+}
+
+const windowLoop = (l: For, width: Expr, range: readonly Expr[], body: Body): For =>
+  stmt<For>({ ...l, extent: width, guards: [...range, ...l.guards], body })
+
+function atValue(
+  cx: Context,
+  producer: For,
+  l: For,
+  value: Expr,
+  conditions: readonly Expr[],
+  inner: Body,
+  reducing: boolean,
+): Body {
+  if (conditions.length === 0) return inner
+  if (reducing)
+    cx.refuse({
+      code: 'condition-in-reduction',
+      message: `whether ${printExpr(value)} is in the range of ${l.name} is only known inside of a reduction`,
+      loops: [producer, l],
+      hint: `reorder ${l.name} outside of the reduction loops first`,
+    })
+  return conditions.reduceRight<Body>((then, cond) => [when(cond, then)], inner)
+}
+
+/** The value is a loop variable with this very extent, or a guard of the kernel says that it is below it. */
+function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {
+  if (!overParams(cx, extent)) return false
+  const loops = loopsOf(cx.kernel.body)
+  const used = freeVars(value)
+  if (value.kind === 'var') {
+    const l = loops.find((x) => x.var === value.name)
+    if (l && sameExpr(l.extent, extent)) return true
+  }
+  const key = keyOf(lt(value, extent))
+  return loops.some((l) => used.has(l.var) && l.guards.some((g) => keyOf(g) === key))
+}
