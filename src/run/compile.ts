@@ -2,7 +2,7 @@
  * The driver: interleaves steps and lowering. Steps on coordinates, Stage I → II, steps on loops, Stage II → III.
  * Values are immutable; lowering is done when somebody asks for what it gives, once.
  */
-import { fail, inPass } from '../ast/diagnostic.ts'
+import { inPass, orRefused, SptError } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
@@ -11,7 +11,13 @@ import { sharedLoops } from '../ir/shared-loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type LowerOptions, PASSES } from '../lower/passes.ts'
 import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../lower/pipeline.ts'
-import { applyCoordStep, type CoordStep } from '../schedule/coords/steps.ts'
+import {
+  applyCoordStep,
+  type CoordStep,
+  isLoopStep,
+  isOfOtherAxes,
+  refuseLate,
+} from '../schedule/coords/steps.ts'
 import { alone, automatic } from '../schedule/default-schedule.ts'
 import { checkNewNames } from '../schedule/fresh-names.ts'
 import { withApart } from '../schedule/nest-dependence.ts'
@@ -211,18 +217,15 @@ export class Compilation {
   }
 
   onCoords(s: CoordStep, which?: StepOf): Compilation {
-    // The loops would have to be made anew, and the steps on them would be lost.
-    if (!this.onCoordinates)
-      fail({
-        code: 'schedule/too-late',
-        message: `${s.kind} acts on coordinates and comes after a step on loops`,
-        ...(s.span ? { span: s.span } : {}),
-        expected: `${s.kind} before the first step on loops`,
-        hint: 'move it to the front',
-      })
+    if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s)
     checkNewNames(s)
     // Callers without types may give what is no step, which is refused where steps are checked.
-    const next = inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s))
+    const next = orRefused(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
+    if (next instanceof SptError) {
+      const fused = isOfOtherAxes(next) && isLoopStep(s) ? orRefused(() => this.onLoop(s, which)) : next
+      if (fused instanceof SptError) throw next
+      return fused
+    }
     const steps = [...this.coordSteps, s]
     const made = new Compilation(this.#after(which), steps, [...this.#kernels, next], null, this.#early)
     made.#tellStep(next, s, which)

@@ -42,7 +42,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
           ? `axis ${axis.name} is under ${parent}: fuse that too`
           : counted.length > 0
             ? `${axis.name} is counted for each of ${counted.join(', ')}: fuse (${[...counted, axis.name].join(', ')})`
-            : 'to fuse independent loops, put the step after the first step on loops',
+            : 'loops over axes of their own have to stand directly inside of each other: reorder them first',
       })
   })
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))

@@ -1,8 +1,10 @@
 /** Steps on coordinates (Stage I) as plain data; iterators are named as loops are. */
+import { fail, type SptError } from '../../ast/diagnostic.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { StepIn } from '../primitive.ts'
 import { checkStep, stepText } from '../step-data.ts'
+import type { LoopStep } from '../steps.ts'
 import type { CoordPrimitive } from './primitive.ts'
 import { COORD_STEPS } from './primitives.ts'
 
@@ -38,3 +40,21 @@ const numberOf = remembered((_: object): number => formats++)
 
 /** A step as the language writes it; of formats, those that are declared. */
 export const printCoordStep = (step: CoordStep): string => stepText(COORD_STEPS[step.kind], step)
+
+/** Whether a step on coordinates has the word and the fields of one on loops. */
+export const isLoopStep = (s: CoordStep | LoopStep): s is LoopStep =>
+  s?.kind === 'fuse' || s?.kind === 'reorder'
+
+/** Loops over such axes may be fused all the same, as loops. */
+export const isOfOtherAxes = ({ diagnostics }: SptError): boolean =>
+  diagnostics[0]?.code === 'schedule/not-a-chain'
+
+/** The loops would have to be made anew, and the steps on them would be lost. */
+export const refuseLate = (s: CoordStep): never =>
+  fail({
+    code: 'schedule/too-late',
+    message: `${s.kind} acts on coordinates and comes after a step on loops`,
+    ...(s.span ? { span: s.span } : {}),
+    expected: `${s.kind} before the first step on loops`,
+    hint: 'move it to the front',
+  })

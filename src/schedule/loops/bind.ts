@@ -2,8 +2,9 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
+import { isReadOnly } from '../../ir/accesses.ts'
 import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'
-import { type Expr, lt, type ThreadAxis, variable } from '../../ir/expr.ts'
+import { add, div, type Expr, lt, max, min, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For, Reduce } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -64,7 +65,8 @@ function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
 function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
   checkSerial(cx, loop, 'bind')
   checkAxisFree(cx, loop, path, to)
-  const most = levelOf(to) === 'block' ? mostOf(cx, loop.extent) : undefined
+  const known = overParams(cx, loop.extent) || levelOf(to) === 'thread'
+  const most = known ? undefined : mostOf(cx, loop.extent)
   if (levelOf(to) === 'thread') checkConstantExtent(cx, loop, `${to} needs a constant extent`)
   else if (!most) checkBlockExtent(cx, loop, to)
   const plain = checkOrderFree(cx, loop, 'bind').filter((r) => !r.atomic)
@@ -78,11 +80,34 @@ function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
   )
 }
 
-/** How many positions there can be, of those that the kernel counts in all: blocks beyond end at once. */
+/**
+ * The greatest value of an extent that rises with what the kernel counts in a run, over parameters: capacities in place of counts.
+ * `undefined`: there is none. What extents are made of, sizes and counts, is not negative.
+ */
 function mostOf(cx: Context, extent: Expr): Expr | undefined {
-  return extent.kind === 'load'
-    ? cx.kernel.buffers.find((b) => b.name === extent.buffer)?.positions
-    : undefined
+  if (overParams(cx, extent)) return extent
+  if (extent.kind === 'load') return capacityOf(cx, extent.buffer)
+  if (extent.kind !== 'binary') return undefined
+  const { op, b } = extent
+  const isConstant = b.kind === 'const' && b.value > 0
+  const most = mostOf(cx, extent.a)
+  const other = mostOf(cx, b)
+  if (op === 'min') return most && other ? min(most, other) : (most ?? other)
+  if (!most || (op !== 'sub' && !other)) return undefined
+  if (op === 'sub') return overParams(cx, b) ? sub(most, b) : most
+  if (op === 'div') return isConstant ? div(most, b) : undefined
+  if (op === 'mul') return isNatural(extent.a) && isNatural(b) ? mul(most, other!) : undefined
+  return op === 'add' || op === 'max' ? { add, max }[op](most, other!) : undefined
+}
+
+const isNatural = (e: Expr): boolean => e.kind !== 'const' || e.value >= 0
+
+/** How many positions there can be of those that the kernel counts, in all or of a list. */
+function capacityOf(cx: Context, name: string): Expr | undefined {
+  const counts = cx.kernel.buffers.find((b) => b.name === name)
+  if (!counts || isReadOnly(counts)) return undefined
+  const parts = cx.kernel.found?.flatMap((f) => f.parts) ?? []
+  return counts.positions ?? parts.find((p) => p.counts === name)?.extent
 }
 
 /** One loop an axis on every path from the outside in. */
