@@ -10,7 +10,7 @@ import { KnownValues } from './sparsity/known-values.ts'
 import { type Facts, factsOf, type MaskRefusal, maskOf, notComplete } from './sparsity/maskable-iterations.ts'
 import { type Need, NeededElements } from './sparsity/needed-elements.ts'
 import { withoutIteration } from './sparsity/needless-iterations.ts'
-import { masksOf, waysInto } from './sparsity/writes.ts'
+import { masksOf, sparseInputsOf, waysInto } from './sparsity/writes.ts'
 
 /** Where a mask is at its fill, or is not. */
 export interface AtMask {
@@ -67,6 +67,10 @@ export interface SparsityAttributes {
 
 export function sparsityAttributes(kernel: Kernel1): SparsityAttributes {
   const facts = masksOf(kernel).map((mask) => factsOf(kernel, mask))
+  const fills = [
+    ...facts,
+    ...sparseInputsOf(kernel).map((mask) => ({ mask, known: new KnownValues(kernel, mask, false) })),
+  ]
   const values = new Map(new KnownValues(kernel, null, false).all.map((v) => [v.tensor, v.value]))
   const unread = new Set(
     new NeededElements(kernel, null, new KnownValues(kernel, null, true)).all.map((x) => x.tensor),
@@ -75,7 +79,7 @@ export function sparsityAttributes(kernel: Kernel1): SparsityAttributes {
     tensors: frozen(
       kernel.buffers
         .filter((b) => !b.table)
-        .map((b) => tensorAttributes(b, values.get(b.name), unread, facts)),
+        .map((b) => tensorAttributes(b, values.get(b.name), unread, { facts, fills })),
     ),
     iterations: frozen(iterationsOf(kernel.body).map((it) => iterationAttributes(kernel, it, unread, facts))),
   })
@@ -88,9 +92,9 @@ function tensorAttributes(
   b: Buffer1,
   constant: number | undefined,
   unread: ReadonlySet<string>,
-  facts: readonly Facts[],
+  { facts, fills }: { facts: readonly Facts[]; fills: readonly Pick<Facts, 'mask' | 'known'>[] },
 ): TensorAttributes {
-  const at = ({ mask }: Facts, by: readonly number[]): AtMask => ({
+  const at = ({ mask }: Pick<Facts, 'mask'>, by: readonly number[]): AtMask => ({
     mask: mask.name,
     dimensions: frozen(by.map((dimension) => ({ dimension, axis: b.axes[dimension]! }))),
   })
@@ -106,7 +110,7 @@ function tensorAttributes(
     // What holds everywhere is not said of each mask.
     atFill: frozen(
       constant === undefined
-        ? facts.flatMap((f) =>
+        ? fills.flatMap((f) =>
             own(f.known.all).map(({ by, value }) => ({ ...at(f, by), value, zero: value === b.fill })),
           )
         : [],

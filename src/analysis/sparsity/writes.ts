@@ -91,9 +91,28 @@ export const masksOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
   })
 })
 
-/** The ways in which dimensions of a mask are dimensions of a tensor, all of them and each another: those as long. */
+/** Sparse tensors that come in: no masks of iterations, but temporaries over their axes may be at their fill where they are. */
+export const sparseInputsOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
+  const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
+  return kernel.buffers.filter(
+    (b) => b.role === 'in' && !b.table && read.has(b.name) && isNamed(b) && !isAllDense(kernel, b),
+  )
+})
+
+const isNamed = ({ axes }: Buffer1): boolean =>
+  axes.length <= MOST_DIMENSIONS && new Set(axes).size === axes.length
+
+/**
+ * The ways in which dimensions of a mask are dimensions of a tensor, all of them and each another: those as long. Of tensors over
+ * sparse axes, those that are over the same.
+ */
 export function waysInto(kernel: Kernel1, mask: Buffer1, b: Buffer1): readonly (readonly number[])[] {
-  if (b.axes.length > MOST_DIMENSIONS || !isAllDense(kernel, b)) return []
+  if (b.axes.length > MOST_DIMENSIONS) return []
+  if (!isAllDense(kernel, mask)) {
+    const own = mask.axes.map((axis) => b.axes.indexOf(axis))
+    return isNamed(b) && own.every((d) => d >= 0) ? [own] : []
+  }
+  if (!isAllDense(kernel, b)) return []
   const extents = extentsOf(kernel)
   let ways: readonly (readonly number[])[] = [[]]
   for (const axis of mask.axes)

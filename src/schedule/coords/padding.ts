@@ -4,6 +4,8 @@
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../analysis/fill-folding.ts'
+import { KnownValues } from '../../analysis/sparsity/known-values.ts'
+import { sparseInputsOf } from '../../analysis/sparsity/writes.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isAttached, isDense, isPadded, isRagged } from '../../ir/axis.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
@@ -49,9 +51,13 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
   const searched = searchedIn(kernel, split)
   const hasMask = !out && padded.every((p) => p.mask !== undefined)
   const clean = hasMask ? cleanBuffers(kernel, split, searched) : new Set<string>()
+  // With a mask results do not depend on factors that are not finite.
+  const zeros = hasMask ? new Set<string>() : atFillBuffers(kernel, changed)
   const fills = new Map(
     changed.flatMap((b) =>
-      b.role === 'in' || clean.has(b.name) ? [[b.name, constant(b.fill, b.dtype)] as const] : [],
+      b.role === 'in' || clean.has(b.name) || zeros.has(b.name)
+        ? [[b.name, constant(b.fill, b.dtype)] as const]
+        : [],
     ),
   )
   // Tensors of the format that hold anything where they have no coordinate.
@@ -73,12 +79,13 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
     let asked: string | undefined
     s.targets.forEach((t, k) => {
       const each = given.flatMap((g) => g[k] ?? [])
-      if (each.every((g) => g.isIdentity)) {
+      const b = split.buffers.get(t.buffer)?.buffer
+      const own = !out && b !== undefined && isOwn(t, split, iters)
+      const isFill = own && zeros.has(b.name) && ways.length === 1
+      if (isFill || each.every((g) => g.isIdentity)) {
         factors.push(...each.flatMap((g) => g.factors.map((factor) => ({ factor, iters }))))
         return
       }
-      const b = split.buffers.get(t.buffer)?.buffer
-      const own = !out && b !== undefined && isOwn(t, split, iters)
       if (own && clean.has(b.name)) restored.set(k, fillOf(b, s.values[k]!))
       else if (own) scribbled.add(t.buffer)
       else asked = t.buffer
@@ -138,6 +145,17 @@ function cleanBuffers(kernel: Kernel1, split: Split, searched: ReadonlySet<strin
   })
   return out
 }
+
+/** What the kernel computes that is at its fill wherever a tensor of the format that comes in is. */
+const atFillBuffers = (kernel: Kernel1, changed: readonly Buffer1[]): ReadonlySet<string> =>
+  new Set(
+    sparseInputsOf(kernel)
+      .filter((mask) => changed.some((b) => b.name === mask.name))
+      .flatMap((mask) => new KnownValues(kernel, mask, false).all)
+      .flatMap(({ tensor, value }) =>
+        changed.some((b) => b.name === tensor && b.role !== 'in' && b.fill === value) ? [tensor] : [],
+      ),
+  )
 
 /** What a fill value of 0 is multiplied by, under these iterators. */
 export interface Factor {
