@@ -2,15 +2,16 @@
  * Packing of buffers into arenas, for binding limits. Stage III → Stage III for devices that bind few buffers to one launch.
  * Invariant reached: no launch uses more than `limit` buffers, as far as arrays that are only read can be brought together:
  * such arrays of one element type lie one after the other in an arena, each reached from a base offset that is a parameter
- * of the plan.
+ * of the plan. Launches that write too many are taken apart first.
  */
 import { readsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { namesOf } from '../ir/bound-names.ts'
+import { namesOf, unusedName } from '../ir/bound-names.ts'
 import { add, ceildiv, type Expr, int, load, mul, variable } from '../ir/expr.ts'
-import type { Buffer, Fact, Launch, Plan } from '../ir/loops.ts'
+import type { Buffer, Fact, Launch, Plan, PlanStep } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
+import { slicesOf } from './launch-slicing.ts'
 
 /** An array inside an arena. */
 export interface Member {
@@ -42,7 +43,8 @@ export function buffersOf(plan: Plan, launch: Launch): readonly Buffer[] {
  * Packs as few arrays as bring every launch down to `limit` buffers, index arrays first. A launch that stays
  * above it is left for the caller to refuse; a plan that fits comes back as it is.
  */
-export function packBuffers(plan: Plan, limit: number): PackedPlan {
+export function packBuffers(whole: Plan, limit: number): PackedPlan {
+  const plan = withSlices(whole, limit)
   const launches = plan.steps.filter((s) => s.kind === 'launch').map((s) => buffersOf(plan, s))
   if (launches.every((l) => l.length <= limit)) return { plan, arenas: [] }
   const chosen = choose(launches, limit)
@@ -52,6 +54,28 @@ export function packBuffers(plan: Plan, limit: number): PackedPlan {
     .filter((members) => members.length > 1)
     .map((members) => arenaOf(members, names))
   return { plan: withArenas(plan, arenas), arenas }
+}
+
+/** The plan with launches that no packing would bring down to the limit taken apart. */
+function withSlices(plan: Plan, limit: number): Plan {
+  const fits = (launch: Launch): boolean => {
+    const used = buffersOf(plan, launch)
+    const readOnly = used.filter((b) => RANK[b.role] !== undefined)
+    return used.length - readOnly.length + byDtype(readOnly).length <= limit
+  }
+  if (plan.steps.every((s) => s.kind !== 'launch' || fits(s))) return plan
+  const taken = new Set(plan.steps.flatMap((s) => (s.kind === 'launch' ? [s.name] : [])))
+  const nameOf = (base: string): string => {
+    const name = unusedName(base, (x) => taken.has(x))
+    taken.add(name)
+    return name
+  }
+  return {
+    ...plan,
+    steps: plan.steps.flatMap((s): readonly PlanStep[] =>
+      s.kind === 'launch' ? slicesOf(plan, s, fits, nameOf) : [s],
+    ),
+  }
 }
 
 /** Arrays the kernel only reads, those the compiler itself put there first. */

@@ -60,8 +60,8 @@ function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
     fail({
       code: 'plan/too-many-buffers',
       message: `${launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
-      expected: `at most ${limit}, arrays of one type that are only read counting as one`,
-      hint: 'split the kernel into iterations that write fewer tensors, or run it on cpu or cuda',
+      expected: `at most ${limit}, arrays of one type that are only read counting as one, and statements that depend on each other`,
+      hint: 'give a statement an iteration of its own, for example one that reads what another statement writes, or run on cpu or cuda',
     })
 }
 

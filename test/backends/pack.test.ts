@@ -52,6 +52,31 @@ const inputs = (operands: readonly Matrix[]) => ({
   params: { m: M, n: N },
 })
 
+/** What is written to the output of a number, and to the next one. */
+const STATEMENTS = [
+  (y: string) => `${y}[i] = z`,
+  (y: string) => `${y}[i] = Z[i] * 3 - z`,
+  (y: string) => `if (z > 0) { ${y}[i] = z } else { ${y}[i] = 7 }`,
+  (y: string) => `iterate sum${y} [p] as R { ${y}[i] += X[i, p] }`,
+  (y: string) => `iterate most${y} [p] as R { ${y}[i] max= X[i, p] * z }`,
+  (y: string) => `${y}[i] = 2`,
+] as const
+const outputs = (statements: readonly ((y: string) => string)[], steps: string): string => `
+kernel outputs(n: size, m: size) {
+  axis i = dense_fixed(n)
+  axis p = dense_fixed(m)
+  buffer X: i32[i, p] in
+  buffer Z: i32[i] in
+${statements.map((_, k) => `  buffer y${k}: i32[i] out`).join('\n')}
+  buffer last: i32[i] out
+  iterate e [i] as S {
+    let z = Z[i] * 2
+    ${statements.map((s, k) => s(`y${k}`)).join('\n    ')}
+    iterate ends [p] as R { last[i] += X[i, p] }
+  }
+}
+schedule outputs.s { ${steps} }`
+
 /** One after the other, each from a multiple of four elements on. */
 const padded = (arrays: readonly (readonly number[])[]): number[] =>
   arrays.flatMap((a) => [...a, ...new Array<number>((4 - (a.length % 4)) % 4).fill(0)])
@@ -137,16 +162,48 @@ describe('packing', () => {
   test('what cannot be brought together is refused, with the names', async () => {
     const writes = `kernel outputs(n: size) {
   axis i = dense_fixed(n)
-  buffer x: f32[i] in
-${[0, 1, 2, 3].map((k) => `  buffer y${k}: f32[i] out`).join('\n')}
-  iterate all [i] as S { ${[0, 1, 2, 3].map((k) => `y${k}[i] = ${k} * x[i]`).join('\n')} }
+${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i] inout`).join('\n')}
+  iterate all [i] as S { ${[0, 1, 2, 3].map((k) => `y${k}[i] = y${k + 1}[i] * 2`).join('\n')} }
 }`
     const kernel = (await load(writes)).kernel()
     const failed = await kernel.compile(limited(await devices.cpu(), 4)).catch((e: unknown) => e)
     expect(failed).toBeInstanceOf(SptError)
     const [d] = (failed as SptError).diagnostics
     expect(d!.code).toBe('plan/too-many-buffers')
-    expect(d!.message).toContain('x, y0, y1, y2, y3')
+    expect(d!.message).toContain('y0, y1, y2, y3, y4')
+    expect(d!.hint).toContain('one that reads what another statement writes')
+  })
+
+  law.prop(
+    [
+      fc.array(fc.constantFrom(...STATEMENTS), { minLength: 4, maxLength: 9 }),
+      fc.integer({ min: 3, max: 6 }),
+      fc.constantFrom('', 'split e.i by 4 -> (a, b)  bind a to block.x, b to thread.x', 'unroll e.i by 2'),
+    ],
+    { numRuns: runs(30) },
+  )('launches that write too many buffers are several', async (statements, limit, steps) => {
+    const text = outputs(statements, steps)
+    const kernel = (await load(text)).kernel().schedule('s')
+    const X = dense(
+      [7, 5],
+      Int32Array.from({ length: 35 }, (_, e) => (e % 11) - 5),
+    )
+    const Z = dense([7], Int32Array.of(1, -2, 3, 0, 5, -6, 7))
+    const run = async (device: Device) => {
+      const prepared = await (await kernel.compileAsIs(device)).prepare({ tensors: { X, Z } })
+      await prepared.run()
+      return Promise.all(statements.map(async (_, k) => [...(await prepared.read(`y${k}`)).values!]))
+    }
+    const cpu = await devices.cpu()
+    const want = await run(cpu)
+    try {
+      expect(await run(limited(cpu, limit))).toEqual(want)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      expect(e.diagnostics[0]!.code).toBe('plan/too-many-buffers')
+      // Two inputs, and at most two outputs that depend on each other.
+      expect(limit).toBeLessThan(4)
+    }
   })
 
   test('new values of a packed input reach their place and no other', async () => {
