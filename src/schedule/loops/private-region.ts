@@ -10,9 +10,9 @@ import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Memory } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { partialType, reductionsOf, retargeted } from '../../ir/reductions.ts'
+import { reductionsOf, retargeted } from '../../ir/reductions.ts'
 import { alloc, forLoop, store } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
 import type { CacheScope } from '../arguments.ts'
 import { overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
@@ -48,8 +48,8 @@ export function inPrivate(
 ): { readonly inside: Body; readonly buffers: readonly Buffer[] } {
   const regions = [...produced].map((name) => {
     const of = cx.buffer(name)
-    const reduce = reductionsOf(inside).find((r) => r.reduce.targets.some((t) => t.buffer === name))?.reduce
-    const dtype = reduce ? partialType(of, reduce) : of.dtype
+    const isReduced = reductionsOf(inside).some((r) => r.reduce.targets.some((t) => t.buffer === name))
+    const dtype = isReduced ? of.accumulate : of.dtype
     return regionOf(cx, at, { ...of, dtype }, windows, place)
   })
   const local = regions.filter((r) => r.buffer.scope !== 'global')
@@ -151,8 +151,10 @@ function relocated(body: Body, { of, buffer, iterations, element }: Region): Bod
         ? cast(load(buffer.name, at(e.index), buffer.dtype), e.dtype)
         : undefined,
     stmt: (s) => {
-      if (s.kind === 'store' && isMine(s))
-        return store(buffer.name, at(s.index), cast(s.value, buffer.dtype), { span: s.span })
+      if (s.kind === 'store' && isMine(s)) {
+        const value = s.combined && s.value.kind === 'cast' ? s.value.x : s.value
+        return stmt({ ...s, buffer: buffer.name, index: at(s.index), value: cast(value, buffer.dtype) })
+      }
       if (s.kind !== 'reduce' || !s.targets.some(isMine)) return undefined
       const targets = s.targets.map((t) => (isMine(t) ? load(buffer.name, at(t.index), buffer.dtype) : t))
       return retargeted({ ...s, atomic: s.atomic && buffer.scope !== 'register' }, targets)
