@@ -119,9 +119,10 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
       if (is(b, 0)) return a
       if (b.kind === 'binary' && b.op === 'sub' && sameExpr(b.b, a)) return b.a
       if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
-      // Constants come last, so that neighbouring elements share the rest of their address.
+      // Constants come last, so that neighbouring elements share the rest of their address. A sum of a value, which may wrap,
+      // and a position, as `v + 1` for an iterator, may wrap at each step.
       if (b.kind === 'binary' && b.op === 'add' && b.b.kind === 'const' && a.kind !== 'const')
-        return binary('add', binary('add', a, b.a, b.span), b.b, span)
+        return binary('add', binary('add', a, b.a, b.span ?? span), b.b, span ?? b.span)
       if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const') {
         const both = a.b.value + b.value
         if (isValue(both, dtype)) return binary('add', a.a, constant(both, dtype), span ?? a.span)
