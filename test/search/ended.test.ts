@@ -224,6 +224,24 @@ describe('a candidate', async () => {
     expect(Math.max(...timing!.samples)).toBe(7.1)
   })
 
+  test('that is soon out of the rounds is known by its warm runs too', async () => {
+    let ms = 4
+    const device = await toldDevice(
+      () => undefined,
+      () => ms,
+    )
+    // Its time is over after the first round.
+    const e = new Evaluator({ space: candidates, kernel, inputs, device, seconds: 1e-9 })
+    open.push(e)
+    const checked = await e.bench.checked(await e.compiled(kernel), 'one')
+    if (!('prepared' in checked)) throw new Error('not right')
+    expect(await e.bench.hopeless(checked.prepared)).toBe(null)
+    ms = 90
+    const [outcome] = await e.bench.measured([checked.prepared], 1)
+    expect(outcome).toMatchObject({ timing: { median: 4, samples: expect.arrayContaining([90, 4]) } })
+    checked.prepared.free()
+  })
+
   test('that took seconds when it was compared is not run again, and its time is a bound', async () => {
     expect(await benched(6000, [5000])).toEqual({ outcome: { status: 'bounded', atMost: 6000 }, runs: 0 })
     expect(await benched(600, [5000])).toMatchObject({ outcome: { timing: { samples: [5000, 5000] } } })
