@@ -42,7 +42,7 @@ export function checkRebuildable({ residents, chained, program }: Executable, de
     fail({
       code: 'run/other-device',
       message: `kernel ${program.plan.name} was prepared for ${program.device.kind}, and this device is ${device.kind}`,
-      expected: `a device of ${program.device.kind}`,
+      expected: `a ${program.device.kind} device`,
       hint: 'compile the kernel for the other kind: kernel.compile(device)',
     })
 }

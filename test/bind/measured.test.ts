@@ -81,3 +81,17 @@ test('a width that only an expression has', async () => {
   expect((await prepared.verify()).problems).toEqual([])
   prepared.free()
 })
+
+test('a size without a value names the inputs whose shapes have it', async () => {
+  const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm').schedule('cpu')
+  const compiled = await kernel.compile(await devices.cpu())
+  const hint = (tensors: object) =>
+    compiled.run({ tensors: { ...tensors } }).catch((e) => e.diagnostics.map((d: { hint: string }) => d.hint))
+  const A = coords([2, 3], [[0], [1]], [1])
+  expect(await hint({ A })).toEqual(['bind B, or give d a number'])
+  expect(await hint({})).toEqual([
+    'bind A, or give m a number',
+    'bind A, or bind B, or give n a number',
+    'bind B, or give d a number',
+  ])
+})

@@ -13,7 +13,7 @@ import { isFill } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
 import { bindingOf, type Dimension } from './binding-names.ts'
-import { allAxesOf } from './caller-tensors.ts'
+import { allAxesOf, callerTensors } from './caller-tensors.ts'
 import { checkGroupWidths } from './group-widths.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
@@ -181,8 +181,21 @@ const missingParam = (kernel: Kernel1, p: Param): Diagnostic => ({
   message: `${p.kind} ${p.name} of kernel ${kernel.name} has no value`,
   ...(p.span ? { span: p.span } : {}),
   expected: p.kind === 'size' ? 'a value, or a tensor whose shape gives it' : `a value of type ${p.dtype}`,
-  hint: `give ${p.name} a number`,
+  hint: [...givers(kernel, p).map((name) => `bind ${name}`), `give ${p.name} a number`].join(', or '),
 })
+
+/** Inputs whose shapes have the size, none of which is bound then. */
+function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
+  const axes = allAxesOf(kernel)
+  const isExtent = (axis: string): boolean => {
+    const a = axes.get(axis)
+    return !!a && 'extent' in a && a.extent.kind === 'var' && a.extent.name === name
+  }
+  if (kind !== 'size') return []
+  return callerTensors(kernel).flatMap((t) =>
+    t.first.role !== 'out' && t.first.role !== 'local' && t.axes.some(isExtent) ? [t.name] : [],
+  )
+}
 
 /** The dimensions of a bound tensor with the extents they are declared with. */
 function measured(
