@@ -6,6 +6,7 @@
 
 import { drawn } from './families/drawn.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
+import { arrow, kmer, prunedWide, shortWide, supernodes, userItem } from './families/extremes.ts'
 import {
   citations,
   communities,
@@ -178,6 +179,12 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   triangular: triangular(0.1),
   documents: documents(40, 1.2),
   constraints: constraints(16, 24),
+  arrow,
+  'k-mer': kmer,
+  'user-item': userItem(15, 25),
+  pruned: prunedWide(0.1),
+  'short-wide': shortWide(470, 0.02),
+  supernodes: supernodes(5, 40, 24),
 }
 
 /**

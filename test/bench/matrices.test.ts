@@ -33,7 +33,7 @@ test('any file of a matrix, whatever it is called', async () => {
 })
 
 /** Nothing of them is drawn. */
-const REGULAR: ReadonlySet<string> = new Set(['finite-elements', 'mixed-radix', 'stencil'])
+const REGULAR: ReadonlySet<string> = new Set(['arrow', 'finite-elements', 'mixed-radix', 'stencil'])
 
 test('members of families, of any size and by a seed', async () => {
   for (const name of Object.keys(FAMILIES)) {

@@ -10,15 +10,18 @@ import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
 import { operands } from '../declared.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import type { Csr } from '../matrix.ts'
+import { type Shape, shapesAsked } from '../named.ts'
 import type { OurDevice } from '../ours.ts'
 import { normals } from '../random.ts'
 import type { Session } from '../session.ts'
 
-type Shape = readonly [m: number, n: number, k: number]
-
+/** Multiples of every tile, few columns, multiples of 8, primes, and few rows. */
 const SHAPES: readonly Shape[] = [
   [4096, 4096, 4096],
   [4096, 512, 4096],
+  [1000, 3000, 5000],
+  [1009, 3001, 5003],
+  [16, 4096, 4096],
 ]
 
 const CASES = [
@@ -39,7 +42,8 @@ export interface Operands {
 }
 
 export async function gemm(s: Session): Promise<void> {
-  for (const shape of s.options.quick ? SHAPES.slice(0, 1) : SHAPES) await productsOf(s, shape)
+  const shapes = shapesAsked(s.options.matrices, SHAPES)
+  for (const shape of s.options.quick ? shapes.slice(0, 1) : shapes) await productsOf(s, shape)
 }
 
 /** One shape in all types. */

@@ -18,7 +18,7 @@ export const bench: CommandSpec = {
       about:
         'Only these, by name, with commas between them; families too (road, voxels, road:100000:7), sizes of layers (3072x768) and of tiles (32x1)',
     },
-    { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 32,128,512)' },
+    { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 17,32,50,128,512)' },
     {
       flags: '--sparsities <NUMBERS>',
       about: 'Shares of zeros (tile-wise, default: 0.75,0.875), also of what has them in runs',
@@ -68,7 +68,7 @@ export const bench: CommandSpec = {
           lookup: { name, candidates: suiteNames() },
           expected: suiteNames().join(', '),
         })
-    const widths = words(call.one('widths') ?? '32,128,512').map(Number)
+    const widths = words(call.one('widths') ?? '17,32,50,128,512').map(Number)
     if (widths.length === 0 || widths.some((w) => !Number.isInteger(w) || w < 1))
       misused({
         command: call.command,
