@@ -15,7 +15,7 @@ test.each([
   const program = await load(new URL(`../../kernels/${file}.spt`, import.meta.url).pathname)
   const k = program.kernel(kernel)
   expect(k.schedule(schedule).emit('cuda')[0]!.text).toContain('fence.proxy.async')
-  const plain = k.steps(schedule).filter((s) => !JSON.stringify(s).includes('"name":"cp_async_fenced'))
+  const plain = k.steps(schedule).filter((s) => !JSON.stringify(s).includes('"name":"cp_async_by_fenced'))
   const said = refusal(() => k.apply(plain).emit('cuda'))
   expect(said.code).toBe('schedule/unfenced')
   expect(said.message).toMatch(/^wgmma\(.* through the async proxy, and (As|Bs) fills (As|Bs) without/)

@@ -1,0 +1,157 @@
+/**
+ * Every size on tensor cores: whatever sizes a kernel of 16-bit floats or tf32 has on a GPU, `auto` takes a schedule whose text has
+ * their instructions. Nothing runs: the choice is asked with the figures of an H200 and of an A100.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { choiceUse, decide } from '../../src/api/choice-conditions.ts'
+import { elaborate } from '../../src/elaborate/index.ts'
+import { type Kernel, load } from '../../src/node.ts'
+import { loadProgram } from '../../src/schedule/language.ts'
+import { sample } from '../support/cases.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
+
+/** Sizes that no tile divides: multiples of 8, which asynchronous copies take as they are, and primes. */
+const CLASSES = {
+  'multiples of 8': [1000, 3000, 5000, 1064],
+  'multiples of 2': [1002, 3002, 5002, 1066],
+  primes: [1009, 3001, 5003, 1069],
+} as const
+type Class = keyof typeof CLASSES
+
+/** Sizes that are no extent of a product: of blocks, features of a head, experts. */
+const FIXED: Readonly<Record<string, number>> = { b: 64, d: 64, e: 64, experts: 64, groups: 27, heads: 8 }
+const D_IS_WIDTH = new Set(['block_spmm_f16', 'block_sddmm_f16', 'spmm_half'])
+
+/** What has no such schedule for some sizes yet. */
+const NOT_YET: Readonly<Record<string, readonly Class[]>> = {
+  // Weights of all experts are one tensor, whose boxes have no edge within.
+  expert_layer_f16: ['multiples of 8', 'multiples of 2', 'primes'],
+  expert_layer_ordered_f16: ['multiples of 8', 'multiples of 2', 'primes'],
+  // Both operands are boxes.
+  masked_training_f16: ['multiples of 2', 'primes'],
+  rectified_layer_f16: ['multiples of 2', 'primes'],
+  rectified_layer_rows_f16: ['multiples of 2', 'primes'],
+  masked_pieces_matmul_f16: ['multiples of 2', 'primes'],
+  // Rows of activations come by copies of 16 bytes.
+  pruned_linear_f16: ['multiples of 2', 'primes'],
+}
+/** Moves data, and multiplies nothing. */
+const NO_PRODUCT = new Set(['transpose_f16'])
+
+const INSTRUCTIONS = /\b(?:wgmma\.mma_async|mma\.sync|mma\.sp)/
+
+const files = readdirSync('kernels').filter((f) => f.endsWith('.spt'))
+
+interface Open {
+  readonly kernel: Kernel
+  readonly choice: Parameters<typeof choiceUse>[0]
+}
+
+/** The kernels of `file` that products on tensor cores are for, with their choices. */
+async function kernelsOf(file: string): Promise<readonly Open[]> {
+  const path = `kernels/${file}`
+  const source = readFileSync(path, 'utf8')
+  const names = [...source.matchAll(/^schedule (\w+)\.auto\b/gm)].map((m) => m[1]!)
+  if (names.length === 0) return []
+  const { choices } = elaborate(await loadProgram(path, async (p) => readFileSync(p, 'utf8')))
+  const program = await load(path)
+  return names
+    .map((name) => ({ kernel: program.kernel(name), choice: choices.get(name)!.get('auto')! }))
+    .filter(({ kernel }) => !NO_PRODUCT.has(kernel.name) && isForTensorCores(kernel))
+}
+
+const isForTensorCores = ({ name, compilation }: Kernel): boolean =>
+  name.endsWith('_tf32') ||
+  [...compilation.source.buffers.values()].some(
+    (b) => b.role === 'in' && (b.dtype === 'f16' || b.dtype === 'bf16'),
+  )
+
+/** What `auto` takes, as `schedule(arguments)`, for sizes of a class on a chip. */
+function chosen({ kernel, choice }: Open, of: Class, capability: number, covered: number): readonly string[] {
+  const sizes = kernel.compilation.source.params.filter((p) => p.kind === 'size').map((p) => p.name)
+  const known = new Map<string, number>()
+  for (const [k, name] of sizes.entries()) {
+    const fixed = name === 'd' && D_IS_WIDTH.has(kernel.name) ? undefined : FIXED[name]
+    known.set(name, fixed ?? CLASSES[of][k % 4]!)
+  }
+  const decisions = decide(
+    choiceUse(
+      choice,
+      choice.params.map(() => 64),
+    ),
+    (v) => {
+      const asked = choice.device.get(v.name)
+      if (asked?.kind === 'is') return asked.device === 'cuda' ? 1 : 0
+      if (v.name === 'capability') return capability
+      if (v.name === 'processors') return 132
+      if (v.name.startsWith('covered(')) return covered
+      if (v.name.startsWith('has(') || v.name === 'cost_model') return 0
+      return known.get(v.name) ?? 100
+    },
+  )
+  return decisions.map(({ chosen: { schedule, args } }) => `${schedule}(${args.join(', ')})`)
+}
+
+const emitted = new Map<string, readonly string[]>()
+
+function textsOf(kernel: Kernel, text: string): readonly string[] {
+  const key = `${kernel.name}.${text}`
+  const [, name = '', list = ''] = /^(\w+)\((.*)\)$/.exec(text)!
+  const args = list === '' ? [] : list.split(', ').map(Number)
+  const known =
+    emitted.get(key) ??
+    kernel
+      .schedule(name, ...args)
+      .emit('cuda')
+      .map((t) => t.text)
+  emitted.set(key, known)
+  return known
+}
+
+const opened = (await Promise.all(files.map(kernelsOf))).flat()
+
+test('the kernels are found', () => {
+  const names = opened.map((o) => o.kernel.name)
+  expect(names).toEqual(expect.arrayContaining(['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16']))
+  expect(names).toEqual(expect.arrayContaining(Object.keys(NOT_YET)))
+})
+
+describe.each(opened.map((o) => [o.kernel.name, o] as const))('%s', (name, open) => {
+  test.each(Object.keys(CLASSES) as Class[])(
+    '%s',
+    (of) => {
+      const late = NOT_YET[name]?.includes(of) ?? false
+      for (const covered of [0.01, 0.3, 1]) {
+        const texts = chosen(open, of, 9, covered)
+        for (const text of texts)
+          expect(
+            textsOf(open.kernel, text).some((t) => INSTRUCTIONS.test(t)),
+            `${text}, of which ${covered} is covered`,
+          ).toBe(!late)
+      }
+    },
+    120_000,
+  )
+})
+
+test('before Hopper, too', () => {
+  for (const name of ['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16'])
+    for (const of of Object.keys(CLASSES) as Class[]) {
+      const open = opened.find((o) => o.kernel.name === name)!
+      for (const text of chosen(open, of, 8, 1))
+        expect(
+          textsOf(open.kernel, text).some((t) => INSTRUCTIONS.test(t)),
+          `${name} ${of}: ${text}`,
+        ).toBe(true)
+    }
+}, 120_000)
+
+test.skipIf(noNvcc !== null)(
+  'nvcc takes them',
+  () => {
+    const texts = sample([...new Set([...emitted.values()].flat())], 6)
+    expect(compileTogether(texts)).toBe('')
+  },
+  300_000,
+)
