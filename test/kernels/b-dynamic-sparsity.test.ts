@@ -30,7 +30,7 @@ const matrix = (rows: number, columns: number, values: Float32Array, half: boole
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',
-  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis', 'dealt', 'dense_wgmma'],
+  onlyCuda: ['wgmma', 'narrow', 'blocks', 'm_axis', 'm_axis_any', 'dealt', 'dense_wgmma', 'dense_any'],
   alsoWith: [
     ['masked_matmul', 'cpu', 3, 5],
     ['masked_matmul', 'gpu', 8, 4, 8, 2, 4],
@@ -88,6 +88,12 @@ test.each(
       ['masked_rows_matmul_f16', 'dealt', [64, 2, 2], 150, 64, 192, 'scattered'],
       ['masked_rows_matmul_f16', 'dealt', [64, 3, 3], 72, 128, 64, 'columns of panels'],
       ['masked_rows_matmul_f16', 'dense_wgmma', [64, 64, 2, 8, 64], 72, 64, 128, 'scattered'],
+      ['masked_matmul_f16', 'narrow', [32, 64, 2, 1, 1], 37, 71, 67, 'scattered'],
+      ['masked_matmul_f16', 'wgmma', [64, 64, 2, 1, 1], 71, 37, 67, 'columns of panels'],
+      ['masked_matmul_f16', 'dense_any', [64, 64, 2, 1, 1, 8], 71, 73, 67, 'scattered'],
+      ['rectified_matmul_f16', 'dense_any', [64, 64, 2, 2, 1, 8], 70, 73, 67, 'scattered'],
+      ['masked_rows_matmul_f16', 'dense_any', [64, 64, 2, 1, 2, 8], 71, 73, 66, 'scattered'],
+      ['masked_rows_matmul_f16', 'm_axis_any', [64, 1, 1], 71, 73, 131, 'columns of panels'],
     ] as const,
     2,
   ),

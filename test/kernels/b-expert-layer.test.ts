@@ -57,7 +57,7 @@ const SIZES = [
 
 kernelSuite({
   file: 'kernels/expert-layer.spt',
-  onlyCuda: ['wgmma'],
+  onlyCuda: ['wgmma', 'any'],
   alsoWith: [
     ['expert_layer_f16', 'cpu', 5],
     ['expert_layer_f16', 'gpu', 8, 8, 4, 3],
@@ -90,17 +90,25 @@ test.each(
     2,
   ),
 )(
-  '%s.wgmma, top %d, every step of it interpreted',
+  '%s on tensor cores, top %d, every step of it interpreted',
   async (kernel, top) => {
-    const [experts, tokens, k, h, n] = [3, 70, 64, 64, 64]
+    const [experts, tokens] = [3, 70]
     const program = await load('kernels/expert-layer.spt')
-    const { tensors } = inputs(experts, tokens, [k, h, n], top, 'spread')
-    const given = { tensors, params: { experts, tokens, k, h, n, top } }
-    const run = (schedule: string, ...args: number[]) =>
-      Array.from(interpreted(program.kernel(kernel).schedule(schedule, ...args), given).get('Y')!, Number)
-    const got = run('wgmma', 64, 64, 2, 2)
-    expect(got).toEqual(run('cpu'))
-    expect(got.some((x) => x !== 0)).toBe(true)
+    // `any` has other arguments before the widths of its copies.
+    const widths = kernel === 'expert_layer_f16' ? [64, 2, 1, 1] : [2, 1, 1]
+    for (const [schedule, sizes, ...more] of [
+      ['wgmma', [64, 64, 64]],
+      ['any', [66, 37, 71], 2, ...widths],
+    ] as [string, [number, number, number], ...number[]][]) {
+      const [k, h, n] = sizes
+      const { tensors } = inputs(experts, tokens, sizes, top, 'spread')
+      const given = { tensors, params: { experts, tokens, k, h, n, top } }
+      const run = (name: string, ...args: number[]) =>
+        Array.from(interpreted(program.kernel(kernel).schedule(name, ...args), given).get('Y')!, Number)
+      const got = run(schedule, 64, 64, 2, 2, ...more)
+      expect(got).toEqual(run('cpu'))
+      expect(got.some((x) => x !== 0)).toBe(true)
+    }
   },
   300_000,
 )

@@ -282,7 +282,8 @@ test('where tiles hold most weights, they are taken as they are', async () => {
   expect(await before(128, 128, 8.0)).toBe('mma')
   expect(await before(8, 100, 8.9)).toBe('mma(m_by = 8, n_by = 1)')
   expect(await before(8, 100, 7.5)).toBe('gpu')
-  expect(await before(4, 128, 8.0)).toBe('gpu')
+  expect(await before(4, 128, 8.0)).toBe('mma(m_by = 2, n_by = 1)')
+  expect(await before(5, 128, 8.0)).toBe('mma(m_by = 1, n_by = 1)')
   // Sizes that are no whole blocks: nobody looks at the weights.
   expect(await taken(1, 128, 32)).toEqual(['wgmma', undefined])
 })

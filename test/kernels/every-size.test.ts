@@ -25,16 +25,10 @@ const D_IS_WIDTH = new Set(['block_spmm_f16', 'block_sddmm_f16', 'spmm_half'])
 
 /** What has no such schedule for some sizes yet. */
 const NOT_YET: Readonly<Record<string, readonly Class[]>> = {
-  // Weights of all experts are one tensor, whose boxes have no edge within.
-  expert_layer_f16: ['multiples of 8', 'multiples of 2', 'primes'],
-  expert_layer_ordered_f16: ['multiples of 8', 'multiples of 2', 'primes'],
   // Both operands are boxes.
   masked_training_f16: ['multiples of 2', 'primes'],
   rectified_layer_f16: ['multiples of 2', 'primes'],
   rectified_layer_rows_f16: ['multiples of 2', 'primes'],
-  masked_pieces_matmul_f16: ['multiples of 2', 'primes'],
-  // Rows of activations come by copies of 16 bytes.
-  pruned_linear_f16: ['multiples of 2', 'primes'],
 }
 /** Moves data, and multiplies nothing. */
 const NO_PRODUCT = new Set(['transpose_f16'])
