@@ -1,0 +1,58 @@
+/** Read-backs one at a time: what comes while one is under way is read after it, the latest of several alone. */
+import { expect, test } from 'vitest'
+import { Readings } from '../../src/api/selection-readings.ts'
+
+/** A read-back that ends when it is told to. */
+function held(name: string, log: string[]) {
+  let end = (): void => {}
+  let fail = (_: Error): void => {}
+  const read = (): Promise<void> => {
+    log.push(name)
+    return new Promise<void>((resolve, reject) => {
+      end = resolve
+      fail = reject
+    })
+  }
+  return { read, end: () => end(), fail: () => fail(new Error(name)) }
+}
+
+test('a reading that comes meanwhile is made after the one in flight', async () => {
+  const log: string[] = []
+  const readings = new Readings()
+  const [a, b, c] = ['a', 'b', 'c'].map((n) => held(n, log)) as [
+    ReturnType<typeof held>,
+    ReturnType<typeof held>,
+    ReturnType<typeof held>,
+  ]
+  readings.later(a.read)
+  readings.later(b.read)
+  readings.later(c.read)
+  expect(log).toEqual(['a'])
+  let known = false
+  const waits = readings.known().then(() => {
+    known = true
+  })
+  a.end()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(log).toEqual(['a', 'c'])
+  expect(known).toBe(false)
+  c.end()
+  await waits
+  readings.later(b.read)
+  expect(log).toEqual(['a', 'c', 'b'])
+  b.end()
+  await readings.known()
+})
+
+test('one that fails does not keep the next one from being made', async () => {
+  const log: string[] = []
+  const readings = new Readings()
+  const [a, b] = [held('a', log), held('b', log)]
+  readings.later(a.read)
+  readings.later(b.read)
+  a.fail()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(log).toEqual(['a', 'b'])
+  b.end()
+  await readings.known()
+})

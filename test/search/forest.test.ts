@@ -1,0 +1,43 @@
+/** The forest reports how uncertain it is: between its trees, and within their leaves. */
+import { expect, test } from 'vitest'
+import { Forest } from '../../src/search/strategies/forest.ts'
+
+/** A generator with a fixed seed (mulberry32). */
+function random(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+test('rows that no column tells apart keep the variance of their targets', () => {
+  const targets = Array.from({ length: 200 }, (_, k) => (k % 2 === 0 ? -5 : 5))
+  const { mean, deviation } = Forest.fit(
+    targets.map(() => [1]),
+    targets,
+    random(1),
+  ).predict([1])
+  // Trees differ by their samples alone, some 5 / sqrt(200): the rest of the deviation is within the leaves.
+  expect(Math.abs(mean)).toBeLessThan(1)
+  expect(deviation).toBeGreaterThan(4.8)
+  expect(deviation).toBeLessThan(5.2)
+})
+
+test('trees that disagree are uncertain where each leaf is sure', () => {
+  const rows = Array.from({ length: 8 }, (_, k) => [k])
+  const forest = Forest.fit(
+    rows,
+    rows.map(([x]) => x! * 10),
+    random(2),
+  )
+  const none = Forest.fit(
+    rows,
+    rows.map(() => 3),
+    random(2),
+  )
+  expect(forest.predict([3.4]).deviation).toBeGreaterThan(1)
+  expect(none.predict([3.4])).toEqual({ mean: 3, deviation: 0 })
+})
