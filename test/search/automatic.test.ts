@@ -265,6 +265,19 @@ test('the form is the same however data are bound: of the host, of a workspace, 
   compiled.release()
 })
 
+test('what was bound before a release is rejected after it, and nothing is compiled for it', async () => {
+  const kernel = await kernelOf('rows')
+  const cpu = await devices.cpu()
+  const compiled = await kernel.compile(cpu)
+  const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, params: { d: 33 }, seed: 1 }
+  const bound = compiled.bind(inputs)
+  compiled.release()
+  for (const late of [bound, inputs])
+    await expect(compiled.prepare(late)).rejects.toMatchObject({
+      diagnostics: [{ code: 'device/released-module' }],
+    })
+})
+
 test('on cpu sizes say how wide tiles are', async () => {
   const kernel = await kernelOf('rows')
   const compiled = await kernel.compile(await devices.cpu())
