@@ -19,6 +19,8 @@ import {
   type ValueArray,
   writeTensor,
 } from '../../src/node.ts'
+import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
+import { space } from '../../src/search/function-space.ts'
 import { runs } from '../support/cases.ts'
 
 const cpu = await devices.cpu()
@@ -139,5 +141,35 @@ test.each(['f16', 'bf16', 'f32'] as const)('values of files, into %s', async (to
   } finally {
     compiled.release()
     await rm(folder, { recursive: true })
+  }
+})
+
+test('a search measures f16 kernels on f32 weights', async () => {
+  const text = `kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis d = dense_fixed(n)
+    buffer W: f16[i, d] in
+    buffer Y: f32[i] out
+    iterate sum [i, d] as SR { Y[i] += f32(W[i, d]) }
+  }`
+  const kernel = (await load(text)).kernel()
+  const weights = Float32Array.from({ length: m * n }, (_, e) => Math.sin(e + 1))
+  const evaluator = new Evaluator({
+    space: space('splits', kernel, (p) => {
+      const by = p.number('by', [2, 3])
+      return (k) => k.split('sum.d', by)
+    }),
+    kernel,
+    inputs: { tensors: { W: dense([m, n], weights) } },
+    device: cpu,
+    rounds: 3,
+    seconds: 0.01,
+  })
+  try {
+    const found = await evaluator.evaluate([2, 3].map((by) => ({ point: { by }, share: 1 })))
+    expect(found.map((o) => o.status)).toEqual(['measured', 'measured'])
+    expect(evaluator.bench.coverage).toEqual({ elements: m, compared: m, undecided: 0, weak: 0 })
+  } finally {
+    evaluator.close()
   }
 })
