@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import type { Kernel } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
@@ -10,6 +10,7 @@ import { agreeOnAll } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
 import { refusal } from '../support/refusal.ts'
+import { standard } from '../support/standard-formats.ts'
 
 /** Pointwise, a sum, beside its own index, with elements that nothing writes, and in two steps. */
 const PRODUCERS = [
@@ -247,6 +248,45 @@ test('a write that may find no element is not left out', () => {
     code: 'schedule/lost-writes',
     hint: 'iterate d … where (i + 1 < n)',
   })
+})
+
+const SCORES = `${standard('ell', 'bsr', 'dcsr')}
+kernel score(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis k  = dense_fixed(d)
+  buffer S: i32[i, j] in
+  buffer X: i32[i, k] in
+  buffer Y: i32[jd, k] in
+  buffer P: i32[i, j] local
+  buffer R: i32[i] out
+  iterate dot [i, j, k] as SSR { P[i, j] += S[i, j] * X[i, k] * Y[j, k] }
+  iterate rows [i, j] as SR { R[i] += max(P[i, j], 0) }
+}`
+
+test.each([
+  'split rows.i by 4 -> (o, t)  compute_at dot at o',
+  'S as ell  split rows.io by 3 -> (o, t)  compute_at dot at o  bind o to block.x, t to thread.x',
+  'S as bsr(2)  split rows.io by 2 -> (o, t)  compute_at dot at o',
+  'S as dcsr  split rows.io by 2 -> (o, t)  compute_at dot at t',
+])('rows of sparse producers: %s', async (steps) => {
+  const k = parseProgram(`${SCORES}\nschedule score.s { ${steps} }`).kernel().schedule('s')
+  const at = Array.from({ length: 63 }, (_, e) => e).filter((e) => (e * 5) % 7 < 3 && e % 9 !== 4)
+  const S = coords(
+    [7, 9],
+    [at.map((e) => Math.floor(e / 9)), at.map((e) => e % 9)],
+    Int32Array.from(at, (e) => (e % 5) - 2),
+  )
+  const X = dense(
+    [7, 3],
+    Int32Array.from({ length: 21 }, (_, e) => (e % 7) - 3),
+  )
+  const Y = dense(
+    [9, 3],
+    Int32Array.from({ length: 27 }, (_, e) => (e % 4) - 1),
+  )
+  await agreeOnAll(k.compilation, { tensors: { S, X, Y }, params: { m: 7, n: 9, d: 3 } })
 })
 
 test('calls from TypeScript are the steps of texts', () => {

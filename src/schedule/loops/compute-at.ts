@@ -4,7 +4,6 @@ import { writtenIn } from '../../analysis/loop-writes.ts'
 import { expectFlag } from '../../ast/expect-argument.ts'
 import { accessesOf, writesOf } from '../../ir/accesses.ts'
 import { allocations, type Found, findLoop, loopsOf } from '../../ir/definitions.ts'
-import { dividesByAny, freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
@@ -244,9 +243,7 @@ function checkAgain(
       hint: 'choose a loop further out',
     })
   if (recompute) return
-  const arranged = loopsOf([producer]).filter(
-    (l) => !l.reduce && !windows.has(l.var) && isArranged(l, producer),
-  )
+  const arranged = loopsOf([producer]).filter((l) => !l.reduce && !windows.has(l.var) && isArranged(cx, l))
   const names = arranged.map((l) => l.name).join(', ')
   cx.refuse({
     code: 'computed-again',
@@ -266,14 +263,9 @@ function checkAgain(
   })
 }
 
-/** Steps have made of a loop of the producer what is not looked through: threads, or digits of an index. */
-const isArranged = (l: For, producer: For): boolean =>
-  l.mode.kind !== 'serial' ||
-  accessesOf([producer]).some(
-    (a) =>
-      a.mode === 'write' &&
-      a.index.some((e) => mentions(e, l.var) && !readsMemory(e) && (freeVars(e).size > 1 || dividesByAny(e))),
-  )
+/** Whether steps have bound a loop of the producer, or made it of others: its variable is no index then. */
+const isArranged = (cx: Context, l: For): boolean =>
+  l.mode.kind !== 'serial' || cx.consumed.some((c) => c.nest === l.nest && c.into.includes(l.name))
 
 /** Nobody but the consumer sees what is computed, or that it is not. */
 function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {

@@ -110,9 +110,24 @@ const anchored = (
         ? []
         : a.index.map((e): Anchor => {
             const segment = segmentOf(e, space)
-            return segment ? { kind: segment.buffer, expr: segment.start } : { kind: 'index', expr: e }
+            if (segment) return { kind: segment.buffer, expr: segment.start }
+            return rowOf(e, space) ?? { kind: 'index', expr: e }
           }),
     }))
+
+/** The row of `row * width + column`, where a loop runs over all columns. */
+function rowOf(e: Expr, { inner }: Space): Anchor | undefined {
+  const sum = linear(e)
+  const [product, column, ...others] = [...sum.terms.values()].toSorted(
+    (a, b) => Number(a.term.kind === 'var') - Number(b.term.kind === 'var'),
+  )
+  if (!product || !column || others.length > 0 || sum.constant !== 0) return undefined
+  const { term } = product
+  const loop = column.term.kind === 'var' ? inner.get(column.term.name) : undefined
+  if (!loop || column.coefficient !== 1 || product.coefficient !== 1) return undefined
+  if (term.kind !== 'binary' || term.op !== 'mul' || !sameExpr(term.b, loop.extent)) return undefined
+  return { kind: `rows of ${keyOf(term.b)}`, expr: term.a }
+}
 
 /** The dimension of a buffer that a loop runs over. */
 interface Dimension {
