@@ -1,14 +1,16 @@
 // The notebooks in notebooks/:
 //   normalise [NAME…]  writes each as it is kept (after an editor has saved it)
 //   execute [NAME…]    runs them, and stores their outputs
-//   check              refuses stored outputs that are not of the present text, failed cells, and mistakes of types
+//   check              refuses stored outputs that are not of the present text, failed cells, mistakes of types, and outputs that
+//                      the present package does not give: cells without the tag `measured` run again in Node
 //   compare [NAME…]    runs them, and refuses outputs that differ from what is stored, but for cells tagged `measured`
 import { readFileSync, writeFileSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import { complaints } from './notebooks/check.mjs'
-import { differences } from './notebooks/compare.mjs'
+import { differences, unlike } from './notebooks/compare.mjs'
 import { normalised, notebooksIn, printed, readNotebook, textHash } from './notebooks/document.mjs'
 import { executed, missing } from './notebooks/execute.mjs'
+import { replayed } from './notebooks/replay.mjs'
 import { typeErrors } from './notebooks/types.mjs'
 
 const root = resolve(import.meta.dirname, '..')
@@ -22,6 +24,18 @@ const say = (what) =>
 function refuse(lines) {
   for (const line of lines) console.error(line)
   if (lines.length > 0) process.exitCode = 1
+}
+
+/** Cells whose stored outputs the present package does not give. */
+async function stale(path) {
+  const stored = readNotebook(path)
+  try {
+    return unlike(stored, normalised(await replayed(path, stored))).map((why) => `${path}: ${why}`)
+  } catch (e) {
+    return [
+      `${path}: a cell without the tag \`measured\` fails, or uses what a measured one declares: ${e.stderr ?? e}`,
+    ]
+  }
 }
 
 const COMMANDS = {
@@ -40,12 +54,14 @@ const COMMANDS = {
       say(path)
     }
   },
-  check() {
+  async check() {
     const lines = paths.flatMap((p) =>
       complaints(readFileSync(p, 'utf8'), version).map((why) => `${p}: ${why}`),
     )
     refuse([...lines, ...typeErrors(paths)])
-    if (!process.exitCode) say(`${paths.length} are of the present text, and of sound types`)
+    if (process.exitCode) return
+    refuse((await Promise.all(paths.map(stale))).flat())
+    if (!process.exitCode) say(`${paths.length} are of the present text and of the present package`)
   },
   compare() {
     const why = missing()
@@ -60,5 +76,5 @@ const COMMANDS = {
   },
 }
 const run = COMMANDS[command]
-if (run) run()
+if (run) await run()
 else refuse([`usage: node scripts/notebooks.mjs ${Object.keys(COMMANDS).join(' | ')} [NAME…]`])

@@ -1,6 +1,14 @@
 // Whether running a notebook again gives what is stored.
 import { codeCells, isMeasured, textOf } from './document.mjs'
 
+/** The same of the cells that are not measured, where the others were not run. */
+export function unlike(stored, ran) {
+  const unmeasured = (notebook) => ({
+    cells: notebook.cells.map((c) => (isMeasured(c) ? { ...c, outputs: [] } : c)),
+  })
+  return differences(unmeasured(stored), unmeasured(ran))
+}
+
 /** Cells whose outputs differ, with the first line that does. Of measured cells, only what kinds of outputs there are. */
 export function differences(stored, ran) {
   const cells = codeCells(ran)

@@ -10,7 +10,7 @@ from nbclient import NotebookClient
 # Seconds without a message, after which a cell that says it is done has said all.
 QUIET = 0.5
 # Seconds that a cell may take.
-CELL_TIMEOUT = 120
+CELL_TIMEOUT = 400
 
 
 async def run(path, out):

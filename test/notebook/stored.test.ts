@@ -2,8 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { complaints } from '../../scripts/notebooks/check.mjs'
-import { differences } from '../../scripts/notebooks/compare.mjs'
+import { differences, unlike } from '../../scripts/notebooks/compare.mjs'
 import { normalised, notebooksIn, printed, textHash } from '../../scripts/notebooks/document.mjs'
+
+import { replayed } from '../../scripts/notebooks/replay.mjs'
 
 const VERSION = '1.2.3'
 const chunk = (name: string, length: number): Buffer => {
@@ -104,4 +106,41 @@ test('running again must give what is stored, but for times', () => {
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 test.each(notebooksIn('notebooks'))('%s is of the present text', (path) => {
   expect(complaints(readFileSync(path, 'utf8'), version)).toEqual([])
+})
+
+describe('cells that are not measured run again in Node', () => {
+  test('give the outputs that are stored, and measured ones none', async () => {
+    const stored = notebook()
+    const ran = normalised(await replayed('some.ipynb', stored))
+    expect(unlike(stored, ran)).toEqual([])
+    const other = notebook()
+    other.cells[1].outputs[0].data['text/plain'] = ['3']
+    expect(unlike(other, ran)[0]).toMatch(/^cell 1 gives something else/)
+  })
+
+  test('show what `display` is given, and the last value, over lines and templates', async () => {
+    const n = notebook()
+    n.cells[1].source = [
+      'const text = `a\n',
+      'b)`\n',
+      'const some = [\n',
+      '  1,\n',
+      ']\n',
+      'some\n',
+      '  .concat(2)\n',
+      '  .join(text)',
+    ]
+    expect((await replayed('some.ipynb', n)).cells[1].outputs[0].data).toEqual({ 'text/plain': '1a\nb)2' })
+    n.cells[1].source = [
+      "import { display, table } from 'sparsetile/notebook'\n",
+      'await display(table([{ a: 1 }]), table([{ a: 2 }]))',
+    ]
+    expect((await replayed('some.ipynb', n)).cells[1].outputs).toHaveLength(2)
+  })
+
+  test('fail with what the cell said', async () => {
+    const n = notebook()
+    n.cells[1].source = ['absent + 1']
+    await expect(replayed('some.ipynb', n)).rejects.toThrow('absent is not defined')
+  })
 })
