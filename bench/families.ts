@@ -4,6 +4,7 @@
  * without elements, shape). Nothing here is read from a file, so that figures can be made again anywhere.
  */
 
+import { permutation as shuffled } from '../src/run/bind/random-tensors.ts'
 import { drawn } from './families/drawn.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
 import { arrow, kmer, prunedWide, shortWide, supernodes, userItem } from './families/extremes.ts'
@@ -18,7 +19,6 @@ import {
   smallWorld,
 } from './families/graphs.ts'
 import { constraints, documents, stencil, triangular } from './families/tables.ts'
-import { shuffled } from './power-law.ts'
 
 const uniform = (degree: number): Family => ({
   about: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,

@@ -2,7 +2,7 @@
  * A synthetic power-law graph as a CSR pattern: node i has weight (i + i0)^-alpha, both ends of each of M edges are
  * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002).
  */
-import { Random } from '../src/run/bind/random-tensors.ts'
+import { permutation, Random } from '../src/run/bind/random-tensors.ts'
 import type { StoredTensor } from '../src/storage/tensor.ts'
 
 export interface PowerLaw {
@@ -35,7 +35,7 @@ export const REDDIT_LIKE: PowerLaw = {
 export function powerLaw(options: PowerLaw, column: string): StoredTensor {
   const { nodes: n, edges, alpha, offset, seed } = options
   const random = new Random(seed)
-  const ids = shuffled(n, random)
+  const ids = permutation(n, random)
   const below = cumulative(options)
   const total = below[n]!
   // The integral of the weights is close to their sum and can be inverted: a guess, from which the node is near.
@@ -71,18 +71,6 @@ export function powerLaw(options: PowerLaw, column: string): StoredTensor {
     values: null,
     dtype: 'f32',
   }
-}
-
-/** Numbers 0 … n - 1 in a random order (Fisher and Yates). */
-export function shuffled(n: number, random: Random): Int32Array {
-  const ids = Int32Array.from({ length: n }, (_, k) => k)
-  for (let k = n - 1; k > 0; k--) {
-    const other = random.below(k + 1)
-    const id = ids[k]!
-    ids[k] = ids[other]!
-    ids[other] = id
-  }
-  return ids
 }
 
 /** `below[k]` is the weight of the nodes before k. */

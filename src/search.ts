@@ -4,6 +4,7 @@
  */
 export type { OpenSpace, Space } from './api/space.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
+export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
 export {
   costModel,
   costPrior,

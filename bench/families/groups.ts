@@ -3,7 +3,7 @@
  * convolution, experts that tokens are routed to.
  */
 import type { Random } from '../../src/run/bind/random-tensors.ts'
-import { shuffled } from '../power-law.ts'
+import { permutation as shuffled } from '../../src/run/bind/random-tensors.ts'
 import type { Drawn } from './drawn.ts'
 import { skewed } from './edges.ts'
 

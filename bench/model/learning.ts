@@ -1,10 +1,11 @@
 /** Learning of the cost model: what a device does at most, and the correction that trees learn. */
+
 import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
+import { type Boosting, boosted, USUAL } from '../../src/search/model/boosting.ts'
 import { FEATURE_NAMES, featuresOf } from '../../src/search/model/features.ts'
 import type { CostModel } from '../../src/search/model/trained.ts'
 import { type Trees, treesAt } from '../../src/search/model/trees.ts'
 import { together } from '../support.ts'
-import { type Boosting, boosted, USUAL } from './boosting.ts'
 import { coefficientsOf } from './coefficients.ts'
 import { caseOf, familyOf, isDrawn, type Sample } from './dataset.ts'
 import type { Measured } from './records.ts'

@@ -16,7 +16,7 @@ import type { Device, DeviceKind } from '../runtime/device.ts'
 import { readStored } from './calibrate/stored.ts'
 import { priorOf } from './expected.ts'
 import { sentData } from './model/data-between-threads.ts'
-import { modelDataOf, sparseTensors } from './model/prediction.ts'
+import { type ModelData, modelDataOf, sparseTensors } from './model/prediction.ts'
 import { type CostModel, costModel, expectModel } from './model/trained.ts'
 import { counting } from './point-walks.ts'
 import { LEAST, Ranking } from './ranking/index.ts'
@@ -63,23 +63,29 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
       hint: 'calibrate it (spt calibrate), search without a prior, or give a `model`',
     })
   const { source } = kernel
-  expectInputs(inputs)
-  const { tensors = {} } = inputs
-  const used = kernel.takenData
-  checkBound(kernel.compilation.kernel, Object.keys(tensors), used)
-  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
-  const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
-  const data = {
-    ...modelDataOf(sparseTensors(source, values.tensors)),
-    beside: besideDeclared(source, tensors, used),
-    params,
-  }
+  const data = modelInputs(kernel, inputs)
   const predict = predictBy(model, kind, data)
   sentBy(predict, () => {
     const sent = sentData(source, data)
     return sent && { kind, model, data: sent }
   })
   return predict
+}
+
+/** What of inputs is predicted from, looked at once. @throws SptError as `predictor` */
+export function modelInputs(kernel: Kernel, inputs: RunInputs): ModelData {
+  const { source } = kernel
+  expectInputs(inputs)
+  const { tensors = {} } = inputs
+  const used = kernel.takenData
+  checkBound(kernel.compilation.kernel, Object.keys(tensors), used)
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
+  const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
+  return {
+    ...modelDataOf(sparseTensors(source, values.tensors)),
+    beside: besideDeclared(source, tensors, used),
+    params,
+  }
 }
 
 export interface PriorOptions {

@@ -1,8 +1,8 @@
 /** The cost model: statistics by brute force, sums of trees, finite predictions for all schedules, and its order as a prior. */
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { boosted, USUAL } from '../../bench/model/boosting.ts'
 import { coords, load, useCostModel } from '../../src/node.ts'
+import { boosted, USUAL } from '../../src/search/model/boosting.ts'
 import { FEATURE_NAMES } from '../../src/search/model/features.ts'
 import { waitingFor } from '../../src/search/model/groups.ts'
 import { recurrenceOf, reuseWithin, weightedRecurrence } from '../../src/search/model/recurrence.ts'

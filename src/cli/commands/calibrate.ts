@@ -2,7 +2,9 @@ import { escapedLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
 import { devices } from '../../node.ts'
+import type { Device } from '../../runtime/device.ts'
 import type { Calibration } from '../../search/calibrate/index.ts'
+import type { TrainedModel } from '../../search/calibrate/train.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { count, percent } from '../figures.ts'
@@ -27,14 +29,27 @@ export const calibrate: CommandSpec = {
       about: "Write the model to this file, and not into the user's cache folder",
       file: 'write',
     },
+    { flags: '--train', about: 'Train the model of a calibrated device on the records of its searches' },
+    {
+      flags: '--db <FILE>',
+      about: "With --train: the file of records (default: records.db in the user's cache folder)",
+      file: 'read',
+    },
     { flags: '--json', about: 'One JSON object: the model, with how well it tells what was measured' },
   ],
   notes: [
     'Small kernels are measured against each other, and the coefficients of the cost model fitted to their times. Choices\n(fastest { … }) and searches on this device, under this driver, then go by them, unless the package has a model of the\nsame chip; spt explain knows its ceilings. Other processes that measure on the device are waited for.',
   ],
-  examples: ['spt calibrate', 'spt calibrate --device webgpu --seconds 60', 'spt calibrate --out model.json'],
+  examples: [
+    'spt calibrate',
+    'spt calibrate --train --db study.db',
+    'spt calibrate --device webgpu --seconds 60',
+    'spt calibrate --out model.json',
+  ],
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
+    const isTraining = call.flag('train')
+    refuseMixed(call, isTraining)
     const seconds = call.integer('seconds', LEAST_SECONDS, MOST_SECONDS)
     const out = call.one('out')
     if (out !== undefined) await checkWritable(out)
@@ -46,12 +61,7 @@ export const calibrate: CommandSpec = {
         await makeCalibrationFolder(path)
         await checkWritable(path)
       }
-      const { calibrate: measured } = await import('../../search/calibrate/index.ts')
-      const result = await measured(device, {
-        seconds,
-        onProgress: (share) => call.io.progress?.(`${percent(share)} of the time; ${kind}`),
-      })
-      call.io.progress?.('')
+      const result = isTraining ? await trained(device, call) : await measured(device, seconds, call)
       if (outputAt(path) === null) await writeCalibration(path, result)
       else await call.write(path, `${JSON.stringify(result)}\n`)
       tell(call, result, path)
@@ -60,6 +70,39 @@ export const calibrate: CommandSpec = {
       await device.dispose()
     }
   },
+}
+
+function refuseMixed(call: Call, isTraining: boolean): void {
+  const option = isTraining ? 'seconds' : 'db'
+  if (call.one(option) === undefined) return
+  misused({
+    command: 'calibrate',
+    message: isTraining
+      ? '--train measures nothing, so --seconds has no meaning'
+      : '--db has a meaning with --train only',
+    expected: isTraining ? 'calibrate --train [--db FILE]' : 'calibrate --train --db FILE',
+  })
+}
+
+async function measured(device: Device, seconds: number | undefined, call: Call): Promise<Calibration> {
+  const { calibrate: measure } = await import('../../search/calibrate/index.ts')
+  const result = await measure(device, {
+    seconds,
+    onProgress: (share) => call.io.progress?.(`${percent(share)} of the time; ${device.kind}`),
+  })
+  call.io.progress?.('')
+  return result
+}
+
+async function trained(device: Device, call: Call): Promise<Calibration> {
+  const { openRecords, usualPath } = await import('../../search/records/index.ts')
+  const { trainOnRecords } = await import('../../search/calibrate/train.ts')
+  const records = await openRecords(call.one('db') ?? usualPath(call.io.env), { readonly: true })
+  try {
+    return trainOnRecords(device, records, call.io.env)
+  } finally {
+    records.close()
+  }
 }
 
 /** What was measured, and on the other output what is doubtful of it. */
@@ -84,6 +127,16 @@ const cacheIsOff = (): never =>
     expected: '--out FILE, or a cache folder',
   })
 
+function trainingRows(c: Calibration & Partial<TrainedModel>): (readonly [string, string])[] {
+  if (!c.trained) return []
+  const { samples, studies, before, after } = c.trained
+  const off = (error: number): string => percent(Math.exp(error) - 1)
+  return [
+    ['trained on', `${count(samples)} trials of ${count(studies)} studies`],
+    ['left out', `${off(after)} off on trials that it has not seen; ${off(before)} before`],
+  ]
+}
+
 /** An amount a millisecond. */
 const rate = (n: number): string => `${count(Math.round(n * 1000))} a second`
 
@@ -100,6 +153,7 @@ function text(c: Calibration, path: string): string {
     ],
     ['f32', `${(f32 / 1e9).toPrecision(3)} GFLOP/s at most`],
     ['model', `${off(c.error)} on average`],
+    ...trainingRows(c),
     ...c.kernels.map((k) => [`  ${k.name}`, `${off(k.error)} (${k.samples} measured)`] as const),
     ['kept in', path],
   ]

@@ -134,3 +134,15 @@ function children(
   while (chosen.size < wanted) chosen.add(random.below(extent))
   return [...chosen].sort((a, b) => a - b)
 }
+
+/** The integers below `n` in random order. */
+export function permutation(n: number, random: Random): Int32Array {
+  const ids = Int32Array.from({ length: n }, (_, k) => k)
+  for (let k = n - 1; k > 0; k--) {
+    const other = random.below(k + 1)
+    const id = ids[k]!
+    ids[k] = ids[other]!
+    ids[other] = id
+  }
+  return ids
+}

@@ -2,9 +2,8 @@
  * Gradient boosting of regression trees for squared errors (Friedman, 2001), over features in quantile bins; rows and
  * features are drawn for each tree.
  */
-import { Random } from '../../src/run/bind/random-tensors.ts'
-import type { Trees } from '../../src/search/model/trees.ts'
-import { shuffled } from '../power-law.ts'
+import { permutation, Random } from '../../run/bind/random-tensors.ts'
+import type { Trees } from './trees.ts'
 
 export interface Boosting {
   readonly trees: number
@@ -76,9 +75,9 @@ export function boosted(
   const out = { roots: [] as number[], feature: [] as number[], value: [] as number[], right: [] as number[] }
   const residual = Float64Array.from(targets)
   for (let t = 0; t < o.trees; t++) {
-    const all = shuffled(rows.length, random)
+    const all = permutation(rows.length, random)
     const drawn = all.slice(0, Math.ceil(rows.length * o.rowShare))
-    const chosen = shuffled(features, random).slice(0, Math.ceil(features * o.featureShare))
+    const chosen = permutation(features, random).slice(0, Math.ceil(features * o.featureShare))
     out.roots.push(out.feature.length)
     grow(data, residual, weights, drawn, all, chosen, o.depth, o, out)
   }

@@ -129,7 +129,7 @@ export function checkTrial(t: TrialRecord): void {
     steps: TEXTS,
     trace: TRACE,
     worker: TEXT,
-    terms: recordOf(NUMBER, 'milliseconds by term'),
+    terms: recordOf(NUMBER, 'numbers by term'),
   })
   if (o.status === 'bounded') {
     expectValue('the bound of an outcome', o.atMost, MS)

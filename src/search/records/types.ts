@@ -67,7 +67,7 @@ export interface TrialRecord extends Trial {
   /** Largest |x - r| / max(|r|, scale of r) of its outputs, and whether a sample of them was compared or all. */
   readonly relativeError?: number | undefined
   readonly sampled?: boolean | undefined
-  /** What the prediction is made of, milliseconds by term. */
+  /** Expected work of its kernel on the data, by the terms of the cost model (`spt calibrate --train`). */
   readonly terms?: Readonly<Record<string, number>> | undefined
   /** Milliseconds that it took, with all that was done before it was measured. */
   readonly duration?: number | undefined

@@ -20,6 +20,7 @@ import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
 import { RemoteEvaluator } from './remote-evaluator.ts'
+import { trialTerms } from './trial-terms.ts'
 
 /** Workers do the trials, which they find on a server. */
 export interface QueueOptions {
@@ -66,6 +67,7 @@ export class Session {
   /** Trials of its points that the records had. */
   readonly known: readonly StoredTrial[]
   readonly #remote: RemoteEvaluator | null
+  readonly #terms: ReturnType<typeof trialTerms>
   readonly #name = randomUUID()
   readonly #begun = Date.now()
   /** Points that it tried, and ids of trials of others that it told of. */
@@ -85,6 +87,7 @@ export class Session {
     this.options = options
     this.evaluator = evaluator
     this.#remote = remote
+    this.#terms = trialTerms(kernel, options.device.kind)
     this.study = options.records && study ? study.id : null
     this.known = known
     this.#heard = new Set(known.map((t) => t.id))
@@ -189,12 +192,17 @@ export class Session {
 
   #keep(trials: readonly (readonly [Asked, Outcome])[]): void {
     const { study } = this
+    const { space } = this.options
     if (!study || trials.length === 0) return
     for (const [{ point }] of trials) this.#own.add(pointKey(point))
     this.options.records!.add(
       ...trials.map(([{ point, share }, outcome]) => {
         const predicted = this.options.expected?.of(point)
-        return { ...this.tried(point), study, point, outcome, share, predicted }
+        const terms =
+          outcome.status === 'measured'
+            ? this.#terms(() => space.kernel(point), this.evaluator.bench.data.given)
+            : undefined
+        return { ...this.tried(point), study, point, outcome, share, predicted, ...(terms && { terms }) }
       }),
     )
   }

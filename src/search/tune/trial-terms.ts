@@ -1,0 +1,24 @@
+/** Terms of the cost model of trials, kept so that a model can be trained on them (`calibrate/train.ts`). */
+import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { runOn } from '../../run/default-schedules.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import { modelInputs } from '../cost-model.ts'
+import { type ModelData, termsOn } from '../model/prediction.ts'
+import type { Terms } from '../model/terms.ts'
+
+/** What gives the terms of a scheduled kernel on some inputs, which it looks at once; none where the model has no number. */
+export function trialTerms(
+  kernel: Kernel,
+  kind: DeviceKind,
+): (make: () => Kernel, inputs: RunInputs) => Terms | undefined {
+  let data: ModelData | undefined
+  return (make, inputs) => {
+    const found = orRefused(() => {
+      data ??= modelInputs(kernel, inputs)
+      return termsOn(runOn(make(), kind).compilation, data)
+    })
+    return found instanceof SptError ? undefined : found
+  }
+}
