@@ -10,6 +10,7 @@ import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'
 import { scan, TextParser } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import type { Numbers } from './number.ts'
+import { conversionOf } from './unknown-ending.ts'
 
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */
@@ -150,12 +151,19 @@ class Parser extends TextParser<EdgeOptions> {
         })
       }
       this.weights.push(this.encode(w, this.line))
-      if (this.separator(n)) this.fail('io/columns', `unexpected '${n.token()}'`, { expected: COLUMNS })
+      if (this.separator(n))
+        this.fail('io/columns', `unexpected '${n.token()}'`, { expected: COLUMNS, ...this.ifDense() })
     }
     this.sources.push(source)
     this.targets.push(target)
     if (source > this.largest) this.largest = source
     if (target > this.largest) this.largest = target
+  }
+
+  /** A table of numbers may be a dense matrix. */
+  private ifDense(): { readonly hint?: string } {
+    const command = this.options.table ? conversionOf(this.name) : undefined
+    return command === undefined ? {} : { hint: `if the table is a dense matrix: ${command}` }
   }
 
   /** Skips blanks and at most one comma; true where the line goes on. */
@@ -174,7 +182,7 @@ class Parser extends TextParser<EdgeOptions> {
       if (token === '') this.fail('io/missing-number', `the ${what} is missing`, { expected: COLUMNS })
       this.fail('io/not-a-number', `'${token}' is not a node's number`, {
         expected: 'a whole number from 0 on',
-        ...this.advice(token),
+        ...(Number.isFinite(Number(token)) ? this.ifDense() : this.advice(token)),
       })
     }
     const size = this.options.shape?.[dimension] ?? MAX_ID + 1

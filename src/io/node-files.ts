@@ -45,7 +45,9 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
           code: 'io/permission',
           message: `no permission to write a file into '${dirname(path)}'`,
           expected: 'a folder that you may write to',
-          hint: 'a file is replaced by a new one: write into another folder, and copy the file',
+          ...(existsSync(path) && {
+            hint: 'files are replaced, not changed: write into another folder, and copy',
+          }),
         }
       return {
         code: 'io/permission',

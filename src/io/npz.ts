@@ -1,5 +1,5 @@
 /** Reads `.npz`: a zip archive with one `.npy` entry an array. Arrays are read when asked for. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import type { ByteSource } from './byte-source.ts'
@@ -23,6 +23,8 @@ export interface Npz {
   integers(array: string): Promise<Int32Array>
   /** As `integers`, of numbers up to 2^53. */
   wideIntegers(array: string): Promise<Float64Array>
+  /** As `integers`, in two dimensions. */
+  integerRows(array: string): Promise<DenseTensor>
   /** ASCII or UTF-32 text, padding dropped. Throws `io/unsupported` for numbers. */
   text(array: string): Promise<string>
 }
@@ -64,17 +66,23 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
       ...options,
     })
   }
-  const integers = async (array: string, dtype: Dtype): Promise<ValueArray> => {
+  const integers = async (array: string, dtype: Dtype, rank = 1): Promise<DenseTensor> => {
     const label = `${source.name}#${array}`
-    const found = await read(array, { dtype })
-    if (found.dtype === null || !/^[iu]/.test(found.type.code))
-      return fail({
+    const { type, header } = await readNpyHeader(zipBytes(source, entryOf(array)), label)
+    if (!/^[iu]/.test(type.code))
+      fail({
         code: 'io/not-integers',
-        message: `${label} holds '${found.header.descriptor}'`,
+        message: `${label} holds '${header.descriptor}'`,
         expected: 'integers',
       })
-    if (found.header.shape.length !== 1) wrongRank(label, found.header.shape, 1)
-    return found.values
+    if (header.shape.length !== rank) wrongRank(label, header.shape, rank)
+    try {
+      return denseOf(await read(array, { dtype }), label)
+    } catch (error) {
+      if (!(error instanceof SptError) || error.diagnostics[0]!.code !== 'io/value-range') throw error
+      const hint = 'sizes and indices are 32-bit integers here: split the tensor'
+      throw new SptError(error.diagnostics.map((d) => ({ ...d, hint })))
+    }
   }
   return {
     name: source.name,
@@ -93,8 +101,9 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
         : found.bytes
     },
     dense: async (array, dtype) => denseOf(await read(array, { dtype }), `${source.name}#${array}`),
-    integers: async (array) => (await integers(array, 'i32')) as Int32Array,
-    wideIntegers: async (array) => (await integers(array, 'f64')) as Float64Array,
+    integers: async (array) => (await integers(array, 'i32')).values as Int32Array,
+    wideIntegers: async (array) => (await integers(array, 'f64')).values as Float64Array,
+    integerRows: (array) => integers(array, 'i32', 2),
     async text(array) {
       const found = await read(array)
       if (found.dtype !== null)

@@ -45,8 +45,13 @@ async function shapeOf(npz: Npz, prefix: string): Promise<number[]> {
 async function coordinates(npz: Npz, prefix: string, rank: number): Promise<Int32Array[]> {
   if (!npz.has(`${prefix}coords`))
     return Promise.all(['row', 'col'].map((name) => npz.integers(prefix + name)))
-  const { shape, values } = await npz.dense(`${prefix}coords`, 'i32')
-  if (shape.length !== 2 || shape[0] !== rank) wrongRank(`${npz.name}#${prefix}coords`, shape, 2)
+  const { shape, values } = await npz.integerRows(`${prefix}coords`)
+  if (shape[0] !== rank)
+    fail({
+      code: 'io/shape',
+      message: `${npz.name}#${prefix}coords has ${shape[0]} rows for ${rank} dimensions`,
+      expected: `${rank} rows, one for each dimension`,
+    })
   const n = shape[1]!
   return Array.from({ length: rank }, (_, k) => (values as Int32Array).subarray(k * n, (k + 1) * n))
 }
@@ -98,6 +103,8 @@ async function matrixIn(
   const shape = await shapeOf(npz, prefix)
   const label = prefix === '' ? npz.name : `${npz.name}#${prefix.replace(/_$/, '')}`
   const kind = COMPRESSED.find((k) => k === format)
+  // A csr array of one dimension is one row.
+  const isLine = format === 'csr' && shape.length === 1
   if (!kind && format !== 'coo' && format !== 'gcxs')
     return fail({
       code: 'io/unsupported',
@@ -124,12 +131,12 @@ async function matrixIn(
     return checkCompressed({ kind, shape: [m, n], block: [r, c], indptr, indices, values, dtype }, label)
   }
   if (npz.has(data)) ({ values, dtype } = await vector(npz, data, options.dtype))
-  if (kind) {
+  if (kind && !isLine) {
     const [indptr, indices] = await structure(npz, prefix)
     return checkCompressed({ kind, shape: pair(shape, label), indptr, indices, values, dtype }, label)
   }
   const coords =
-    format === 'gcxs'
+    format === 'gcxs' || isLine
       ? await gcxsCoordinates(npz, prefix, shape, label)
       : await coordinates(npz, prefix, shape.length)
   if (coords.length !== shape.length) wrongRank(label, shape, coords.length)

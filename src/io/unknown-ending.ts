@@ -15,6 +15,9 @@ const CONVERSIONS: Readonly<Record<string, string>> = {
   '.xlsx': py("import pandas; pandas.read_excel('FILE').to_csv('NEW.csv', index=False)"),
   '.pkl': py("import pickle, scipy.sparse as s; s.save_npz('NEW.npz', pickle.load(open('FILE', 'rb')))"),
   '.rb': py("import scipy.io as s; s.mmwrite('NEW.mtx', s.hb_read('FILE'))"),
+  // Of numbers that are no edges.
+  '.csv': py("import numpy as n; n.save('NEW.npy', n.loadtxt('FILE', delimiter=',', ndmin=2))"),
+  '.tsv': py("import numpy as n; n.save('NEW.npy', n.loadtxt('FILE', ndmin=2))"),
   '.tar.gz': 'tar xzf FILE',
   '.tgz': 'tar xzf FILE',
   '.gz': 'gunzip FILE',
@@ -40,7 +43,7 @@ function py(code: string): string {
 }
 
 /** The command that makes a readable file of `name`; `undefined` if none is known. */
-function conversionOf(name: string): string | undefined {
+export function conversionOf(name: string): string | undefined {
   const lower = name.toLowerCase()
   const ending = [...Object.keys(CONVERSIONS), ...Object.keys(ALIASES)].find((e) => lower.endsWith(e))
   if (ending === undefined) return undefined

@@ -76,3 +76,13 @@ test('the command for .npy.gz', async () => {
   writeFileSync(join(folder, 'v.npy.gz'), gzipSync(Buffer.concat([header, value])))
   expect(await converted('v.npy.gz', 'v.npy')).toMatchObject({ values: Float64Array.of(3) })
 })
+
+test('a table that is a dense matrix', async () => {
+  for (const text of ['1,2,3,4\n5,6,7,8\n', '0.5,2\n']) {
+    writeFileSync(join(folder, 'd.csv'), text)
+    const error = (await readTensor(join(folder, 'd.csv')).catch((e) => e)) as SptError
+    expect(error.diagnostics[0]!.hint).toMatch(
+      /^if the table is a dense matrix: python3 -c ".*d\.npy.*d\.csv/,
+    )
+  }
+})

@@ -199,6 +199,24 @@ test('files of pydata/sparse: unsigned indices, one dimension', async () => {
   expect(elements(await read({ ...line, compressed_axes: i32([]) }))).toEqual(['2=2', '4=1'])
 })
 
+test('indices and sizes that are none say so, and a row is read', async () => {
+  const csr = { indptr: i32([0, 1, 2]), indices: i32([2, 0]), data: numbered(2), shape: i32([2, 3]) }
+  const failure = async (change: Arrays, of: Arrays = csr) =>
+    (await read({ ...of, ...change }).catch((e) => e)) as SptError
+  const nan = f64([Number.NaN, 0])
+  expect((await failure({ indices: nan })).message).toBe("io/not-integers: a.npz#indices holds '<f8'")
+  expect((await failure({ coords: f64([0, 1, 2, 0], [2, 2]) }, coo)).message).toContain('io/not-integers')
+  expect((await failure({ coords: i32([0, 1, 2, 0], [4, 1]) }, coo)).message).toBe(
+    'io/shape: a.npz#coords has 4 rows for 2 dimensions',
+  )
+  const wide = { values: Uint32Array.of(2, 4294967295), shape: [2], dtype: 'u32' } as const
+  const [problem] = (await failure({ indices: wide })).diagnostics
+  expect(problem).toMatchObject({ code: 'io/value-range', hint: expect.stringContaining('32-bit integers') })
+  const row = { indptr: i32([0, 2]), indices: i32([4, 2]), data: numbered(2), shape: i32([5]) }
+  expect(elements(await read({ ...row, format: { text: 'csr' } }))).toEqual(['2=2', '4=1'])
+  expect((await failure({ indices: i32([5, 2]) }, row)).message).toContain('io/index-range')
+})
+
 test('a warning where SciPy will not read the file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'spt-npz-'))
   try {
