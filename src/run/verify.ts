@@ -115,7 +115,7 @@ const nothingCompared = ({ undecided }: Coverage): string =>
 function warningsOf({ compared, undecided, weak }: Coverage): string[] {
   const percent = (part: number, of: number): string => `${Math.round((100 * part) / of)} %`
   return [
-    ...(undecided > MUCH * (compared + undecided)
+    ...(compared > 0 && undecided > MUCH * (compared + undecided)
       ? [
           `${percent(undecided, compared + undecided)} of the elements are decided by rounding, and not compared`,
         ]

@@ -164,3 +164,21 @@ describe('load', () => {
 test('what the verifier tells apart are passes', () => {
   for (const m of MILESTONES) expect(PASSES).toContain(m)
 })
+
+test('a kernel of which no element can be compared is untested', async () => {
+  const path = folder.file(
+    'undecided.spt',
+    `kernel undecided(n: size) {
+      axis i = dense_fixed(n)
+      buffer A: f32[i] in
+      buffer S: f32[] local
+      buffer Y: f32[i] out
+      iterate sum [i] as R { S[] += A[i] - A[i] * 1.0001 }
+      iterate use [i] as S { Y[i] = floor(A[i] / (S[] - S[])) }
+    }`,
+  )
+  const { code, out } = await spt(['check', path, '--verify-stages'])
+  expect(code).toBe(0)
+  expect(out).toContain('every element is decided by rounding: none was compared')
+  expect(out).not.toContain('agrees')
+})
