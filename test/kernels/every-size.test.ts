@@ -129,6 +129,42 @@ describe.each(opened.map((o) => [o.kernel.name, o] as const))('%s', (name, open)
   )
 })
 
+/** Schedules with a thread for each element of the result, which are for small work. */
+const SCALAR: Readonly<Record<string, readonly string[]>> = {
+  spmm: ['spmm', 'gpu'],
+  sddmm: ['sddmm', 'gpu'],
+  sddmm_pattern: ['sddmm', 'gpu'],
+  spmv: ['spmv', 'gpu'],
+  gemm: ['gemm', 'simple'],
+}
+
+test.each(Object.entries(SCALAR))('%s takes no schedule for small work', async (name, [file, scalar]) => {
+  const path = `kernels/${file}.spt`
+  const { choices } = elaborate(await loadProgram(path, async (p) => readFileSync(p, 'utf8')))
+  const choice = choices.get(name)!.get('auto')!
+  for (const d of [17, 50, 67, 131, 132, 514, 1001])
+    for (const [mean, longest] of [
+      [3, 9],
+      [12, 40],
+      [75, 300],
+      [16, 80_000],
+    ] as const) {
+      const figures = new Map<string, number>(
+        Object.entries({ capability: 9, processors: 132, d, m: 40_009, n: 40_009, k: 1009 }),
+      )
+      const decisions = decide(choiceUse(choice, []), (v) => {
+        const asked = choice.device.get(v.name)
+        if (asked?.kind === 'is') return asked.device === 'cuda' ? 1 : 0
+        if (v.name.startsWith('mean(')) return mean
+        if (v.name.startsWith('longest(')) return longest
+        if (v.name.startsWith('shortest(')) return 1
+        if (v.name.startsWith('nnz(')) return 40_009 * mean
+        return figures.get(v.name) ?? 0
+      })
+      for (const { chosen: c } of decisions) expect(c.schedule, `${c.text}, d = ${d}`).not.toBe(scalar)
+    }
+})
+
 test('before Hopper, too', () => {
   for (const name of ['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16'])
     for (const of of Object.keys(CLASSES) as Class[]) {
