@@ -37,7 +37,7 @@ export interface Chosen {
   readonly text: string
   /** The condition as written; `otherwise` without one. Without a schedule, the rule. */
   readonly because: string
-  /** The choice whose branch it is, where another one calls or extends it: `spmm.auto`; otherwise `null`. */
+  /** The choice whose branch it is, where another one calls or extends it: `kernel.auto`; otherwise `null`. */
   readonly from: string | null
   /** Of `fastest { … }`, what the cost model expects of those that are legal, the fastest first; empty where none was asked. */
   readonly expected: readonly Expected[]

@@ -34,7 +34,7 @@ export interface ScheduleCall {
   /** An integer for each parameter; `null`: its default. */
   readonly args: readonly (Expr | null)[]
   readonly span: Span
-  /** The choice whose branch this is, where another calls it: `spmm.auto`. */
+  /** The choice whose branch this is, where another calls it: `kernel.auto`. */
   readonly from?: string | undefined
 }
 
