@@ -64,7 +64,7 @@ const WAYS: readonly {
 }[] = [
   {
     before: 'split e.i by TILE -> (o, t)',
-    at: ['o', 't', 'e.f'],
+    at: ['o', 't', 'e.f', 'e.w'],
     after: ['', 'bind o to block.x', 'split d.f by 2', 'reorder (t, e.f)', 'unroll t', 'vectorize e.f'],
   },
   {
@@ -84,7 +84,7 @@ const WAYS: readonly {
     at: ['fo', 't', 'ft'],
     after: ['', 'bind d.i to thread.y', 'bind d.i to thread.y, d.f to thread.x'],
   },
-  { before: '', at: ['e.i', 'e.f'], after: ['', 'bind e.i to block.x', 'split e.i by TILE'] },
+  { before: '', at: ['e.i', 'e.f', 'e.w'], after: ['', 'bind e.i to block.x', 'split e.i by TILE'] },
 ]
 
 const drawn = fc.record({
@@ -160,6 +160,7 @@ test('tiles of a producer compute what the reference does, whatever is read of t
       const step = scheduled(d, 2)
       const refused = codeOf(step.kernel)
       if (refused !== undefined) {
+        if (refused === 'schedule/unknown-loop' && step.text.includes('at e.w')) return
         if (!ALLOWED.has(refused)) throw new Error(`${refused}\n${step.text}`)
         return
       }

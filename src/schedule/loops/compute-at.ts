@@ -47,9 +47,10 @@ export const computeAt = primitive({
     const { list, producer, consumer } = findProducer(cx, step.nest, at)
     const produced = checkProducts(cx, producer, at.loop)
     checkBetween(cx, list, producer, consumer, at.loop)
-    checkStarts(cx, producer, consumer, at)
+    const asks = step.recompute || step.scope !== undefined
+    if (!asks) checkStarts(cx, producer, consumer, at)
     const windows = windowsOf(cx, producer, at, produced)
-    if (windows.size > 0 || step.scope || step.recompute) checkUnseen(cx, producer, at.loop, produced)
+    if (windows.size > 0 || asks) checkUnseen(cx, producer, at.loop, produced)
     const inside = [...restrict(cx, producer, at, windows), ...at.loop.body]
     const within = (body: Body, without: Body = cx.kernel.body): Body => {
       const shrunk = replaceStmt(without, producer, () => [])
@@ -60,8 +61,13 @@ export const computeAt = primitive({
     const body = within(inside)
     const clash = clashOf(cx, body, at, produced)
     if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
-    if (!clash && !step.scope) return { body, gone }
+    if (!clash && !step.scope) {
+      checkStarts(cx, producer, consumer, at)
+      return { body, gone }
+    }
     const own = inPrivate(cx, at, inside, { produced, windows, place: step })
+    // What is allocated inside of a reduction loop starts there.
+    if (own.buffers.length > 0) checkStarts(cx, producer, consumer, at)
     return {
       body: within(
         own.inside,
