@@ -1,7 +1,7 @@
 // The notebooks in notebooks/:
 //   normalise [NAME…]  writes each as it is kept (after an editor has saved it)
 //   execute [NAME…]    runs them, and stores their outputs
-//   check              refuses stored outputs that are not of the present text, failed cells, mistakes of types, and outputs that
+//   check [NAME…]      refuses stored outputs that are not of the present text, failed cells, mistakes of types, and outputs that
 //                      the present package does not give: cells without the tag `measured` run again in Node
 //   compare [NAME…]    runs them, and refuses outputs that differ from what is stored, but for cells tagged `measured`
 import { readFileSync, writeFileSync } from 'node:fs'
