@@ -50,7 +50,7 @@ test.each(pages)('links of %s', (page) => {
 
 test.each(pages)('scripts that %s calls', (page) => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'))
-  for (const [, script] of text.get(page)!.matchAll(/npm run (?:-s )?([\w:]+)/g))
+  for (const [, script] of text.get(page)!.matchAll(/npm run (?:-s )?([\w:-]+)/g))
     expect(Object.keys(scripts)).toContain(script)
   for (const [, name] of text.get(page)!.matchAll(/dist\/bench\/([\w/-]+)\.js/g))
     if (name !== 'NAME') expect(held).toContain(`/bench/${name}.ts`)
