@@ -4,7 +4,7 @@ import { print1 } from '../../src/ir/print-stage1.ts'
 import { type RefOutputs, reference } from '../../src/reference/index.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
 import { kernelOf } from '../elaborate/support.ts'
-import { runs } from '../support/cases.ts'
+import { LONG, runs } from '../support/cases.ts'
 import { brute } from './brute.ts'
 import { samples } from './programs.ts'
 
@@ -48,34 +48,36 @@ test('the reference agrees with brute force', () => {
     }),
     { numRuns: runs(40) },
   )
-  expect([...seen.keys()].sort()).toEqual(
-    [
-      '*',
-      '+',
-      'assign',
-      'attached',
-      'chain',
-      'dense_fixed(i, n)',
-      'dense_fixed(j, p)',
-      'dense_fixed(m)',
-      'dense_variable(i, n)',
-      'dense_variable(j, p)',
-      'f32',
-      'fused',
-      'gathered',
-      'i32',
-      'max',
-      'min',
-      'prefix',
-      'sparse output',
-      'sparse_fixed(i, n, n)',
-      'sparse_fixed(j, p, p)',
-      'sparse_variable(i, n)',
-      'sparse_variable(j, p)',
-      'sparse_variable(m)',
-      'two levels',
-    ].sort(),
-  )
+  // Fewer cases may lack some.
+  if (LONG)
+    expect([...seen.keys()].sort()).toEqual(
+      [
+        '*',
+        '+',
+        'assign',
+        'attached',
+        'chain',
+        'dense_fixed(i, n)',
+        'dense_fixed(j, p)',
+        'dense_fixed(m)',
+        'dense_variable(i, n)',
+        'dense_variable(j, p)',
+        'f32',
+        'fused',
+        'gathered',
+        'i32',
+        'max',
+        'min',
+        'prefix',
+        'sparse output',
+        'sparse_fixed(i, n, n)',
+        'sparse_fixed(j, p, p)',
+        'sparse_variable(i, n)',
+        'sparse_variable(j, p)',
+        'sparse_variable(m)',
+        'two levels',
+      ].sort(),
+    )
 })
 
 test('what is printed reads back with the same meaning', () => {
