@@ -78,8 +78,17 @@ const KERNELS = {
   iterate mix [i, q] as SR { if (A[i, q] != 0) { W[i] += P[i, q] * x[q] } }
   iterate finish [i] as S { y[i] = select(Z[i] > 0, W[i] / Z[i], 0) }
 }`,
+  // A sum in a temporary has anything at positions without a coordinate of their own: its consumers are masked.
+  products: `kernel grouped(m: size, k: size) {
+  ${AXES}
+  buffer S: f32[i, q] local
+  buffer y: f32[i] out
+  iterate score [i, q] as SS { if (A[i, q] != 0) { S[i, q] += A[i, q] * x[q] } }
+  iterate mix [i, q] as SR { if (A[i, q] != 0) { y[i] += S[i, q] * x[q] } }
+}`,
 } as const
 const OVER = {
+  products: ['score', 'mix'],
   extremes: ['many', 'put', 'sum', 'high', 'low', 'all'],
   softmax: ['score', 'allow', 'peak', 'weigh', 'total', 'mix'],
 } as const
@@ -103,9 +112,9 @@ const dense = (shape: readonly number[], values: Float32Array) =>
   ({ kind: 'dense', dtype: 'f32', shape, values }) as const
 
 test.each(
-  (['extremes', 'softmax'] as const).flatMap((kernel) =>
+  (['extremes', 'softmax', 'products'] as const).flatMap((kernel) =>
     // Lists of low digits keep apart no single elements that are written.
-    GROUPED.filter((name) => kernel === 'softmax' || name !== 'low_panels').map(
+    GROUPED.filter((name) => kernel !== 'extremes' || name !== 'low_panels').map(
       (name) => [kernel, name] as const,
     ),
   ),
@@ -128,7 +137,7 @@ test.each(
           expect(await agreeOnDevice(webgpu, c.parallel(), bound, expected)).toBe(true)
         } else await agreeOnAll(c, inputs)
       }),
-      parameters(kernel === 'softmax' ? 12 : 6),
+      parameters({ softmax: 12, extremes: 6, products: 24 }[kernel]),
     )
   },
   600_000,
@@ -140,6 +149,10 @@ schedule grouped.s { A as strips(1, 4) live in place }`
   const shown = parseProgram(text).kernel().schedule('s').show(1)
   const asking = shown.split('\n').filter((line) => line.includes('go * 4 + jo < counts_A'))
   expect(asking.map((line) => line.trim().split(' ')[0])).toEqual(['T[io,', 'P[io,'])
+  // A temporary that is summed into has anything in the rest of a group: its consumer is predicated, the sum is not.
+  const summed = parseProgram(text.replace(KERNELS.softmax, KERNELS.products)).kernel().schedule('s').show(1)
+  const predicated = summed.split('\n').filter((line) => line.includes('go * 4 + jo < counts_A'))
+  expect(predicated.map((line) => line.trim().split(' ')[0])).toEqual(['y[io'])
   // Without a mask each iteration ends where its list does.
   const plain = parseProgram(text.replace('mask held', '')).kernel().schedule('s').show(1)
   expect(plain.match(/ where \(go \* 4 \+ jo < counts_A/g)?.length).toBe(6)
