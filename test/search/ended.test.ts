@@ -185,7 +185,7 @@ describe('a candidate', async () => {
     const taking = {
       time: async () => [times[Math.min(runs++, times.length - 1)]!],
       verifyAgainst: async () => ({ ok: true, maxRelativeError: 0, sampled: null, runTime: ran }),
-      executable: { bytes: 0 },
+      executable: { bytes: 0, program: { plan: { steps: [] } } },
       free() {},
     } as never
     e.bench.data.prepare = async () => taking

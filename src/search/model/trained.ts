@@ -119,9 +119,9 @@ export function expectModel(model: unknown, kind: DeviceKind): asserts model is 
   if (!isCostModel(model))
     fail({
       code: 'search/other-model',
-      message: 'this is no cost model of this version of sparsetile',
+      message: 'this is not a cost model of this version of sparsetile',
       expected: `version ${VERSION}, a kind of device, and the features ${FEATURE_NAMES.join(', ')}`,
-      hint: 'train it anew (bench/train-model.ts)',
+      hint: 'train it again: spt calibrate --train',
     })
   if (model.kind !== kind)
     fail({
