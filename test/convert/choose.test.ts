@@ -12,6 +12,7 @@ import {
   stored,
 } from '../../src/node.ts'
 import { complaint } from '../api/support.ts'
+import { asHardware } from '../support/hardware.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const TEXT = `
@@ -49,7 +50,8 @@ const B = dense(
 )
 
 describe.each(DEVICES)('on $name', ({ open }) => {
-  const on = opened(open)
+  // A choice, and no plain schedule of software adapters.
+  const on = opened(async () => asHardware(await open()))
 
   test('arrays there: their offsets are downloaded once, and the rest stays', async () => {
     const kernel = (await load(TEXT)).kernel()

@@ -127,7 +127,9 @@ kernelSuite({
   ],
   cases: (kernel, schedule) => [
     ...patterns().map((p, k): KernelCase => {
-      const d = schedule === 'edges' || schedule === 'row_blocks' ? 32 : [5, 33, 0, 16, 30, 44, 8][k % 7]!
+      const d = ['edges', 'row_blocks', 'own_pieces'].includes(schedule ?? '')
+        ? 32
+        : [5, 33, 0, 16, 30, 44, 8][k % 7]!
       const where = kernel === 'sddmm' ? { A: matrix(p, integers(p.rows.length, 2)) } : { j: matrix(p, null) }
       return exact(
         { ...p, name: `${p.name}, d = ${d}` },

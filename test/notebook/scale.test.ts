@@ -34,7 +34,7 @@ test('of any range: some ticks, in order, within the axis', () => {
         const values = between(10 ** from, 10 ** (from + decades))
         const { ticks: drawn, at } = scaleOf(values, 0, 600, { log: true, zero: false })
         const places = drawn.map((t) => t.at)
-        expect(places.length).toBeGreaterThanOrEqual(3)
+        expect(places.length).toBeGreaterThanOrEqual(2)
         expect(places.length).toBeLessThanOrEqual(14)
         expect(places).toEqual([...places].sort((a, b) => a - b))
         expect(Math.min(...places)).toBeGreaterThanOrEqual(at(values[0]!) - 1e-6)
