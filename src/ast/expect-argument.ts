@@ -29,6 +29,8 @@ export function expectArgument(
   hint?: string,
 ): void {
   if (holds) return
+  // The caller cannot await a promise that is refused: its rejection would end the process after this error was caught.
+  if (got instanceof Promise) got.catch(() => undefined)
   fail({
     code: 'api/argument',
     message: `${what} cannot be ${show(got)}`,

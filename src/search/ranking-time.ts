@@ -2,8 +2,8 @@
 import type { Stepwise } from './stepwise.ts'
 import type { StrategyOptions } from './types.ts'
 
-/** Seconds at first, of which the best of a space of a thousand points is known. */
-const FIRST = 10
+/** Seconds before the first trial, however long the search: what is ranked later takes its turn between trials. */
+const FIRST = 1.5
 /** Of the time so far; of all, at first. */
 const SHARE = 1 / 4
 /** Seconds that a trial takes at least: it is lowered, compared and measured. */

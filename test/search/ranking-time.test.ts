@@ -24,11 +24,11 @@ function slow(limits: ConstructorParameters<typeof RankingTime>[0]) {
   return { expected, time, asked, wait }
 }
 
-test('at first the prior is asked for 10 s, or a quarter of the search, then for a quarter of the time so far', () => {
+test('at first the prior is asked for 1.5 s, or a quarter of the search, then for a quarter of the time so far', () => {
   for (const [seconds, first] of [
-    [400, 100],
-    [60, 100],
-    [8, 20],
+    [400, 15],
+    [60, 15],
+    [4, 10],
   ] as const) {
     const { expected, time, asked, wait } = slow({ seconds })
     const costs = atOnce(expected.asked(points, time))
@@ -49,9 +49,9 @@ test('at first the prior is asked for 10 s, or a quarter of the search, then for
 test('a share of the time that is left is that', () => {
   const { expected, time, asked } = slow({ seconds: 60 })
   atOnce(expected.asked(points, time, 1 / 2))
-  expect(asked).toHaveLength(50)
+  expect(asked).toHaveLength(8)
   atOnce(expected.asked(points, time, 1 / 2))
-  expect(asked).toHaveLength(75)
+  expect(asked).toHaveLength(12)
 })
 
 test('a search without an end asks for all, in their order', () => {
@@ -62,9 +62,9 @@ test('a search without an end asks for all, in their order', () => {
 
 test('of a few trials the prior is asked for a quarter of what they take at least, and for more as they take more', () => {
   for (const [trials, first] of [
-    [64, 32],
+    [64, 15],
     [20, 10],
-    [10_000, 100],
+    [10_000, 15],
   ] as const) {
     const { expected, time, asked, wait } = slow({ trials })
     atOnce(expected.asked(points, time))
@@ -83,6 +83,21 @@ const wide: PointSpace = {
     return name === undefined ? null : { name, values: NAMES, ordered: false }
   },
 }
+
+test.each([100, 500, 100_000])('the first of %d trials comes within two seconds', (trials) => {
+  let clock = 0
+  const prior = (some: readonly Point[]): number[] => {
+    clock += 15 * some.length
+    return some.map((_, k) => k)
+  }
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => clock)
+  try {
+    expect(model(wide, { seed: 3, prior, trials }).ask(1)).toHaveLength(1)
+    expect(clock).toBeLessThan(2000)
+  } finally {
+    now.mockRestore()
+  }
+})
 
 test('the first trial does not wait for what the prior would take, and what is ranked later is asked in its turn', () => {
   let clock = 0

@@ -99,6 +99,20 @@ describe('a function', () => {
     expect(refusal(() => space('made', kernel, () => make as never).kernel({})).code).toBe('api/argument')
   })
 
+  test('that is async is refused, and the rejection of its promise is handled', async () => {
+    const unhandled: unknown[] = []
+    const listen = (why: unknown): void => void unhandled.push(why)
+    process.on('unhandledRejection', listen)
+    try {
+      const later = broken((async (p: Decisions) => p.number('c', [2, 3])) as never)
+      expect(refusal(() => listed(later)).message).toMatch(/cannot be a promise/)
+      await new Promise((done) => setTimeout(done, 20))
+      expect(unhandled).toEqual([])
+    } finally {
+      process.off('unhandledRejection', listen)
+    }
+  })
+
   test('that throws is refused there, with its point and why, and goes on elsewhere', () => {
     const throwing = space('throwing', kernel, (p) => {
       const by = p.number('by', [1, 2, 4])
