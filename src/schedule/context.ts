@@ -14,7 +14,7 @@ export interface Consumed {
   readonly name: string
   readonly nest: string
   readonly how: 'split' | 'fused' | 'tiled' | 'merged'
-  /** Names of the loops that stand in for it. */
+  /** Names of the loops that stand in for it; in another nest, `nest.name`. */
   readonly into: readonly string[]
   /** The number of the step, from 1. */
   readonly step: number
@@ -165,7 +165,10 @@ export class Context implements FreshNames {
     this.refuse({
       code: 'consumed-loop',
       message: `${gone.name} was ${gone.how} into ${gone.into.join(', ')} by step ${gone.step}`,
-      loops: loopsOf(this.kernel.body).filter((l) => l.nest === gone.nest && gone.into.includes(l.name)),
+      loops: loopsOf(this.kernel.body).filter(
+        (l) =>
+          (l.nest === gone.nest && gone.into.includes(l.name)) || gone.into.includes(`${l.nest}.${l.name}`),
+      ),
       expected: gone.into.length > 1 ? `one of ${gone.into.join(', ')}` : gone.into[0]!,
     })
   }

@@ -84,7 +84,7 @@ const refusals: readonly (readonly [string, string, string])[] = [
   ['an unknown iterator', 'reorder (i, q)', 'schedule/unknown-loop'],
   ['the same iterator twice', 'reorder (i, i)', 'schedule/repeated-loop'],
   ['fusing independent roots on coordinates', 'fuse (i, f)', 'schedule/not-a-chain'],
-  ['fusing without the root', 'fuse (j, f)', 'schedule/not-a-chain'],
+  ['fusing a sum over a child with another root', 'fuse (j, f)', 'schedule/mixed-reduction'],
   ['fusing into a taken name', 'fuse (i, j) -> f', 'schedule/name-taken'],
   ['attaching where nothing is joined', 'attach j to f', 'schedule/no-join'],
   ['attaching a root', 'attach f to i', 'schedule/no-parent'],

@@ -4,12 +4,13 @@
  * root: a gap would lose an axis.
  */
 import { isName } from '../../ast/parse.ts'
-import { fusedAxis, isFused, isStored, parentOf } from '../../ir/axis.ts'
+import { type Axis, fusedAxis, isFused, isStored, parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { iterationsOf, rewriteBody1 } from '../../ir/stage1-tree.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
+import { mixedReduction } from '../mixed-reduction.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
 import { areCounted, countedFor, withOffsets } from './live-offsets.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
@@ -26,6 +27,10 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     ? withOffsets(given, chainIn(given), step.span ? { span: step.span } : {})
     : given
   const chain = chainIn(kernel)
+  // Axes of their own are fused as loops, which are all reductions or none.
+  const isOwn = (a: Axis): boolean => parentOf(a) === null && countedFor(kernel, a).length === 0
+  if (chain.slice(1).some(isOwn) && iters.some((x) => x.kind !== iters[0]!.kind))
+    refuse(kernel, step.span, mixedReduction(iters.map(({ name, kind }) => ({ name, reduce: kind === 'R' }))))
   chain.forEach((axis, k) => {
     const parent = !isStored(axis) ? undefined : parentOf(axis)
     const wanted = k === 0 ? null : chain[k - 1]!.name

@@ -2,18 +2,23 @@
 
 import { writtenIn } from '../../analysis/loop-writes.ts'
 import { expectFlag } from '../../ast/expect-argument.ts'
-import { accessesOf, writesOf } from '../../ir/accesses.ts'
-import { allocations, type Found, findLoop, loopsOf } from '../../ir/definitions.ts'
+import { writesOf } from '../../ir/accesses.ts'
+import { type Found, findLoop, loopsOf } from '../../ir/definitions.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { initsOf } from '../../ir/reductions.ts'
-import { type Body, bodiesOf, replaceStmt, someStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { type Gone, gone, primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
+import {
+  checkBetween,
+  checkProducts,
+  checkUnseen,
+  reductionAround,
+  refuseStart,
+} from './compute-at-checks.ts'
 import { consumeAt, findConsumer } from './epilogue.ts'
 import { inPrivate, type Place } from './private-region.ts'
 import { restrict, type Windows, windowsOf } from './producer-region.ts'
@@ -45,10 +50,11 @@ export const computeAt = primitive({
       return consumeAt(cx, at, later)
     }
     const { list, producer, consumer } = findProducer(cx, step.nest, at)
-    const produced = checkProducts(cx, producer, at.loop)
+    const produced = checkProducts(cx, producer, at)
     checkBetween(cx, list, producer, consumer, at.loop)
     const asks = step.recompute || step.scope !== undefined
-    if (!asks) checkStarts(cx, producer, consumer, at)
+    const reducing = reductionAround(producer, consumer, at)
+    if (reducing && !asks) refuseStart(cx, producer, reducing, at)
     const windows = windowsOf(cx, producer, at, produced)
     if (windows.size > 0 || asks) checkUnseen(cx, producer, at.loop, produced)
     const inside = [...restrict(cx, producer, at, windows), ...at.loop.body]
@@ -61,13 +67,19 @@ export const computeAt = primitive({
     const body = within(inside)
     const clash = clashOf(cx, body, at, produced)
     if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
-    if (!clash && !step.scope) {
-      checkStarts(cx, producer, consumer, at)
-      return { body, gone }
-    }
-    const own = inPrivate(cx, at, inside, { produced, windows, place: step })
     // What is allocated inside of a reduction loop starts there.
-    if (own.buffers.length > 0) checkStarts(cx, producer, consumer, at)
+    const isLocal = reducing !== undefined || step.scope !== undefined
+    const own =
+      clash || asks
+        ? inPrivate(cx, at, inside, {
+            nest: producer.nest,
+            produced,
+            windows,
+            place: step,
+            otherwise: isLocal ? 'refuse' : clash ? 'global' : 'keep',
+          })
+        : undefined
+    if (!own) return { body, gone }
     return {
       body: within(
         own.inside,
@@ -99,7 +111,7 @@ function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryS
 const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =>
   loopsOf([producer])
     .filter((l) => windows.get(l.var)?.width === null)
-    .map((l) => gone(l, 'merged', [loop.name]))
+    .map((l) => gone(l, 'merged', [`${loop.nest}.${loop.name}`]))
 
 const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
 
@@ -130,72 +142,6 @@ function findProducer(cx: Context, nest: string, at: Found): { list: Body; produ
         ? `an iteration beside that of ${at.loop.name}, and there is none`
         : `one of ${(known ? [...beside] : nests).join(', ')}`,
     ...(known ? {} : { lookup: { name: nest, candidates: nests } }),
-  })
-}
-
-/** What the producer writes is read by the consumer's loop and by nothing else outside of the producer. */
-function checkProducts(cx: Context, producer: For, loop: For): ReadonlySet<string> {
-  const own = accessesOf([producer])
-  const local = allocations([producer])
-  const produced = new Set(own.flatMap((a) => (a.mode === 'write' && !local.has(a.buffer) ? [a.buffer] : [])))
-  const inside = new Set<Stmt>()
-  walkStmts([producer, ...loop.body], (s) => inside.add(s))
-  for (const name of produced) {
-    const { role } = cx.buffer(name)
-    if (role !== 'local')
-      cx.refuse({
-        code: 'output-needed',
-        message: `${producer.nest} writes ${name}, which leaves the kernel`,
-        loops: [producer],
-        expected: 'a nest that writes local buffers',
-      })
-    const elsewhere = accessesOf(cx.kernel.body).find(
-      (a) => a.buffer === name && !inside.has(a.stmt) && a.stmt.kind !== 'fill',
-    )
-    if (elsewhere)
-      cx.refuse({
-        code: 'used-elsewhere',
-        message: `${name} is also used outside of ${loop.name}`,
-        loops: [producer, loop, ...elsewhere.path.slice(0, 1)],
-        hint: 'choose a loop around all uses',
-      })
-  }
-  if (!accessesOf(loop.body).some((a) => produced.has(a.buffer)))
-    cx.refuse({
-      code: 'not-read',
-      message: `${loop.name} reads nothing that ${producer.nest} writes`,
-      loops: [producer, loop],
-      hint: 'choose a loop around the reads',
-    })
-  return produced
-}
-
-/** Nothing after the producer writes what it reads. */
-function checkBetween(cx: Context, list: Body, producer: For, consumer: Stmt, loop: For): void {
-  const reads = new Set(accessesOf([producer]).map((a) => a.buffer))
-  const between = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer) + 1)
-  const written = accessesOf(between).find((a) => a.mode === 'write' && reads.has(a.buffer))
-  if (!written) return
-  cx.refuse({
-    code: 'order-matters',
-    message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
-    loops: [producer, loop],
-    hint: `leave ${producer.nest} a nest of its own`,
-  })
-}
-
-/** An initialisation stands before the outermost reduction loop, which must not become one of the consumer's. */
-function checkStarts(cx: Context, producer: For, consumer: Stmt, at: Found): void {
-  if (initsOf([producer]).length === 0) return
-  const around = [...at.path, at.loop]
-  const own = around.slice(Math.max(0, around.indexOf(consumer as For)))
-  const reducing = own.find((l) => l.reduce)
-  if (!reducing) return
-  cx.refuse({
-    code: 'starts-in-reduction',
-    message: `${producer.nest} starts its sums anew, and ${reducing.name} is a reduction loop`,
-    loops: [producer, reducing],
-    hint: `choose a loop outside of ${reducing.name}`,
   })
 }
 
@@ -272,27 +218,3 @@ function checkAgain(
 /** Whether steps have bound a loop of the producer, or made it of others: its variable is no index then. */
 const isArranged = (cx: Context, l: For): boolean =>
   l.mode.kind !== 'serial' || cx.consumed.some((c) => c.nest === l.nest && c.into.includes(l.name))
-
-/** Nobody but the consumer sees what is computed, or that it is not. */
-function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
-  const { capacities = [], found = [] } = cx.kernel
-  const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
-  const counted = counts.find((b) => produced.has(b))
-  if (counted !== undefined)
-    cx.refuse({
-      code: 'used-elsewhere',
-      message: `${counted} is read after the kernel has run`,
-      loops: [producer, loop],
-      hint: `leave ${producer.nest} a nest of its own`,
-    })
-  walkStmts([producer], (s) => {
-    if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return
-    cx.refuse({
-      code: 'lost-writes',
-      message: `${producer.nest} may write elements that ${s.absent} does not have, which is an error of the run`,
-      loops: [producer, loop],
-      expected: 'writes that all find an element',
-      hint: `iterate ${producer.nest} … where (${printExpr(s.cond)})`,
-    })
-  })
-}

@@ -239,7 +239,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   if (!parts || !rows)
     return {
       body: fused(replaceStmt(cx.kernel.body, consumer, () => [])),
-      gone: chain.map((l) => gone(l, 'merged', [loop.name])),
+      gone: chain.map((l) => gone(l, 'merged', [`${loop.nest}.${loop.name}`])),
     }
   const rests = restOf(cx, consumer, rows, parts)
   const body = fused(replaceStmt(cx.kernel.body, consumer, () => rests))

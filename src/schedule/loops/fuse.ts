@@ -11,6 +11,7 @@ import * as arg from '../arguments.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { LoopRef } from '../loop-ref.ts'
+import { mixedReduction } from '../mixed-reduction.ts'
 import { gone, type Outcome, primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 
@@ -48,13 +49,7 @@ export const fuse = primitive({
       checkRectangular(cx, chain.slice(0, k), l, 'fuse')
     }
     const mixed = chain.find((l) => l.reduce !== chain[0]!.reduce)
-    if (mixed)
-      cx.refuse({
-        code: 'mixed-reduction',
-        message: `of ${chain.map((l) => l.name).join(', ')} only some are reductions`,
-        loops: chain,
-        hint: 'fuse loops of one kind; reorder brings them together',
-      })
+    if (mixed) cx.refuse({ ...mixedReduction(chain), loops: chain })
     const name = step.into ?? chain.map((l) => l.name).join('_')
     cx.claimLoops(chain[0]!.nest, [name], chain)
     const fused = cx.fresh(name)

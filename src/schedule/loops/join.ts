@@ -60,7 +60,7 @@ export const join = primitive({
     const old = new Set<Stmt>(members.map((m) => m.top))
     const body = cx.kernel.body.flatMap((s, k) => (k === place ? joined : old.has(s) ? [] : [s]))
     checkIterations(cx, { ...cx.kernel, body }, first, members)
-    const into = first.chain.map((l) => l.name)
+    const into = first.chain.map((l) => `${name}.${l.name}`)
     return { body, gone: members.flatMap((m) => m.chain.map((l, k) => gone(l, 'merged', [into[k]!]))) }
   },
   example: {

@@ -39,7 +39,7 @@ export const merge = primitive({
         if (k === at) return [...fills, merged]
         return old.has(s) ? [] : [s]
       }),
-      gone: members.flatMap((m) => m.loops.map((l) => gone(l, 'merged', ['block']))),
+      gone: members.flatMap((m) => m.loops.map((l) => gone(l, 'merged', [`${name}.block`]))),
     }
   },
   example: {

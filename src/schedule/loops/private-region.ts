@@ -35,23 +35,34 @@ interface Region {
   readonly element: (index: readonly Expr[]) => readonly Expr[]
 }
 
+interface How {
+  /** The producer. */
+  readonly nest: string
+  readonly windows: Windows
+  readonly place: Place
+  /** A region of no constant size, or too large: a part of a global buffer, an error, or the buffer stays as it is. */
+  readonly otherwise: 'global' | 'refuse' | 'keep'
+}
+
 /**
  * The body `inside` of the loop, the producer's iterations included, with memory of its own for all that they produce: registers,
- * or shared memory where threads run inside of the loop. Where its size is no such constant, it is a part of a global buffer, which
- * has one for each iteration of the loops around.
+ * or shared memory where threads run inside of the loop. If its size is no such constant, `otherwise` decides: a global buffer has
+ * a part for each iteration of the loops around. `undefined`: the buffers stay as they are.
  */
 export function inPrivate(
   cx: Context,
   at: Found,
   inside: Body,
-  { produced, windows, place }: { produced: ReadonlySet<string>; windows: Windows; place: Place },
-): { readonly inside: Body; readonly buffers: readonly Buffer[] } {
-  const regions = [...produced].map((name) => {
+  { produced, ...how }: How & { readonly produced: ReadonlySet<string> },
+): { readonly inside: Body; readonly buffers: readonly Buffer[] } | undefined {
+  const found = [...produced].map((name) => {
     const of = cx.buffer(name)
     const isReduced = reductionsOf(inside).some((r) => r.reduce.targets.some((t) => t.buffer === name))
     const dtype = isReduced ? of.accumulate : of.dtype
-    return regionOf(cx, at, { ...of, dtype }, windows, place)
+    return regionOf(cx, at, { ...of, dtype }, how)
   })
+  const regions = found.filter((r) => r !== undefined)
+  if (regions.length < found.length) return undefined
   const local = regions.filter((r) => r.buffer.scope !== 'global')
   return {
     inside: [
@@ -63,7 +74,12 @@ export function inPrivate(
   }
 }
 
-function regionOf(cx: Context, at: Found, of: Buffer, windows: Windows, place: Place): Region {
+function regionOf(
+  cx: Context,
+  at: Found,
+  of: Buffer,
+  { nest, windows, place, otherwise }: How,
+): Region | undefined {
   const around = [...at.path, at.loop]
   const window = new Map(
     [...windows.values()].flatMap((w) => {
@@ -107,13 +123,17 @@ function regionOf(cx: Context, at: Found, of: Buffer, windows: Windows, place: P
       element: sizes.length > 0 ? element : () => [int(0)],
     }
   }
-  if (place.scope || ![...around.map((l) => l.extent), ...shape].every((e) => overParams(cx, e)))
+  if (otherwise === 'keep') return undefined
+  if (otherwise === 'refuse' || ![...around.map((l) => l.extent), ...shape].every((e) => overParams(cx, e)))
     cx.refuse({
       code: 'too-large',
       message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,
       loops: [at.loop],
       expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
-      hint: 'split the loops, and compute at a loop further inside',
+      hint:
+        loopsOf(at.loop.body).length > 0
+          ? 'split the loops, and compute at a loop further inside'
+          : `leave ${nest} a nest of its own, or fuse its loops first as those of ${at.loop.nest} are`,
     })
   const name = cx.fresh(`${of.name}_${at.loop.name}`)
   const extents = around.map((l) => l.extent)

@@ -1,0 +1,126 @@
+/** Legality of producer-consumer fusion (`compute_at`): what else uses the buffers produced, and where sums may start. */
+
+import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { allocations, type Found } from '../../ir/definitions.ts'
+import type { For, Stmt } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { initsOf } from '../../ir/reductions.ts'
+import { type Body, walkStmts } from '../../ir/tree.ts'
+import type { Context } from '../context.ts'
+import { loopNames } from '../loop-names.ts'
+import { nestName } from './top-nests.ts'
+
+/** What the producer writes is read by the consumer's loop and by nothing else outside of the producer. */
+export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySet<string> {
+  const { loop } = at
+  const own = accessesOf([producer])
+  const local = allocations([producer])
+  const produced = new Set(own.flatMap((a) => (a.mode === 'write' && !local.has(a.buffer) ? [a.buffer] : [])))
+  const inside = new Set<Stmt>()
+  walkStmts([producer, ...loop.body], (s) => inside.add(s))
+  for (const name of produced) {
+    const { role } = cx.buffer(name)
+    if (role !== 'local')
+      cx.refuse({
+        code: 'output-needed',
+        message: `${producer.nest} writes ${name}, which leaves the kernel`,
+        loops: [producer],
+        expected: 'a nest that writes local buffers',
+      })
+    const elsewhere = accessesOf(cx.kernel.body).find(
+      (a) => a.buffer === name && !inside.has(a.stmt) && a.stmt.kind !== 'fill',
+    )
+    if (elsewhere)
+      cx.refuse({
+        code: 'used-elsewhere',
+        message: `${name} is also used outside of ${loop.name}`,
+        loops: [producer, loop, ...elsewhere.path.slice(0, 1)],
+        hint: aroundUses(cx, producer, at, elsewhere),
+      })
+  }
+  if (!accessesOf(loop.body).some((a) => produced.has(a.buffer)))
+    cx.refuse({
+      code: 'not-read',
+      message: `${loop.name} reads nothing that ${producer.nest} writes`,
+      loops: [producer, loop],
+      hint: 'choose a loop around the reads',
+    })
+  return produced
+}
+
+/** Nothing after the producer writes what it reads. */
+export function checkBetween(cx: Context, list: Body, producer: For, consumer: Stmt, loop: For): void {
+  const reads = new Set(accessesOf([producer]).map((a) => a.buffer))
+  const between = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer) + 1)
+  const written = accessesOf(between).find((a) => a.mode === 'write' && reads.has(a.buffer))
+  if (!written) return
+  cx.refuse({
+    code: 'order-matters',
+    message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
+    loops: [producer, loop],
+    hint: `leave ${producer.nest} a nest of its own`,
+  })
+}
+
+/** The step to take where the buffer has uses outside of the loop: a loop around all of them, or one joined of theirs. */
+function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAccess): string {
+  const names = loopNames(cx.kernel.body)
+  const uses = accessesOf(cx.kernel.body).filter(
+    (a) => a.buffer === elsewhere.buffer && a.stmt.kind !== 'fill' && !a.path.includes(producer),
+  )
+  const around = at.path.findLast((l) => uses.every((a) => a.path.includes(l)))
+  if (around) return `compute_at ${producer.nest} at ${names.get(around.var)}`
+  const nests = new Set(uses.map((a) => a.path[0]?.nest))
+  if (nests.size < 2 || nests.has(undefined)) return `leave ${producer.nest} a nest of its own`
+  const joined = nestName(cx, [...nests] as string[], 'joined')
+  const { nest, name } = at.loop
+  // The loops of what is joined have the names of the first.
+  const first = uses[0]!.path[at.path.length]?.name ?? name
+  return `join (${[...nests].join(', ')}) at ${nest}.${name}, then compute_at ${producer.nest} at ${joined}.${first}`
+}
+
+/**
+ * The reduction loop of the consumer, around or at the loop, that an initialisation of the producer may not start in: it stands
+ * before the outermost reduction loop, unless the buffer is allocated inside.
+ */
+export function reductionAround(producer: For, consumer: Stmt, at: Found): For | undefined {
+  if (initsOf([producer]).length === 0) return undefined
+  const around = [...at.path, at.loop]
+  return around.slice(Math.max(0, around.indexOf(consumer as For))).find((l) => l.reduce)
+}
+
+export function refuseStart(cx: Context, producer: For, reducing: For, at: Found): never {
+  const names = loopNames(cx.kernel.body)
+  const [loop, outer] = [at.loop, [...at.path, at.loop].find((_, k, all) => all[k + 1] === reducing)]
+  const own = `compute_at ${producer.nest} at ${names.get(loop.var)} recompute: each iteration has memory of its own`
+  return cx.refuse({
+    code: 'starts-in-reduction',
+    message: `${producer.nest} starts its sums anew, and ${reducing.name} is a reduction loop`,
+    loops: [producer, reducing],
+    hint: outer ? `compute_at ${producer.nest} at ${names.get(outer.var)}, or ${own}` : own,
+  })
+}
+
+/** Nobody but the consumer sees what is computed, or that it is not. */
+export function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
+  const { capacities = [], found = [] } = cx.kernel
+  const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
+  const counted = counts.find((b) => produced.has(b))
+  if (counted !== undefined)
+    cx.refuse({
+      code: 'used-elsewhere',
+      message: `${counted} is read after the kernel has run`,
+      loops: [producer, loop],
+      hint: `leave ${producer.nest} a nest of its own`,
+    })
+  walkStmts([producer], (s) => {
+    if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return
+    cx.refuse({
+      code: 'lost-writes',
+      message: `${producer.nest} may write elements that ${s.absent} does not have, which is an error of the run`,
+      loops: [producer, loop],
+      expected: 'writes that all find an element',
+      hint: `iterate ${producer.nest} … where (${printExpr(s.cond)})`,
+    })
+  })
+}

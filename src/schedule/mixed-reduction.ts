@@ -1,0 +1,21 @@
+import type { Refusal } from '../ast/diagnostic.ts'
+
+/** Loops of which some are reductions, in order, which `fuse` does not take. */
+export function mixedReduction(
+  loops: readonly { readonly name: string; readonly reduce: boolean }[],
+): Refusal {
+  const names = loops.map((l) => l.name)
+  const alike = names.slice(
+    0,
+    loops.findIndex((l) => l.reduce !== loops[0]!.reduce),
+  )
+  return {
+    code: 'mixed-reduction',
+    message: `of ${names.join(', ')} only ${loops.flatMap((l) => (l.reduce ? [l.name] : [])).join(', ')} reduce`,
+    expected: 'loops that all reduce, or of which none does',
+    hint:
+      alike.length > 1
+        ? `fuse (${alike.join(', ')})`
+        : 'fuse loops of one kind; reorder brings them together',
+  }
+}
