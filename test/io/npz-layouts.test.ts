@@ -161,6 +161,38 @@ test('a fill value is not lost on the way', async () => {
   expect(await problem(() => csr.convert(A))).toContain('bind/fill')
 })
 
+test('sparse results carry the fill of their buffer, which files then state', async () => {
+  const A = (await read({ ...coo, ...fill(Number.POSITIVE_INFINITY) })) as CoordTensor
+  const shift = (axes: string, declared: string) => `kernel shift(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis jd = dense_fixed(n)
+    ${declared}
+    buffer D: f64[i, jd] out fill inf
+    iterate a [i, j] as SS { ${axes} }
+    iterate b [i, jd] as SS { D[i, jd] = 1.0 }
+  }`
+  const results = async (text: string) => {
+    const compiled = await (await load(text)).kernel().compile(await devices.cpu())
+    const prepared = await compiled.prepare({ tensors: { A } })
+    await prepared.run()
+    const [run, outputs] = [await compiled.run({ tensors: { A } }), await prepared.outputs()]
+    return { prepared, run, outputs }
+  }
+  for (const [name, text] of [
+    ['C', shift('C[i, j] = A[i, j] + 1.0', 'buffer A: f64[i, j] in fill inf buffer C: f64[i, j] out fill inf')],
+    ['A', shift('A[i, j] = A[i, j] + 1.0', 'buffer A: f64[i, j] inout fill inf')],
+  ] as const) {
+    const { prepared, run, outputs } = await results(text)
+    for (const tensor of [await prepared.read(name), run[name]!, outputs[name]!]) {
+      expect(tensor).toMatchObject({ kind: 'coords', fill: Number.POSITIVE_INFINITY })
+      expect(await readTensorFrom(bytesSource('c.npz', await collect(tensorChunks('c.npz', tensor))))).toEqual(tensor)
+      expect(await problem(() => tensorChunks('c.mtx', tensor))).toContain('io/kind')
+    }
+    expect(run.D).not.toHaveProperty('fill')
+  }
+})
+
 test('arrays of no layout are refused by name; others are tensors of their own', async () => {
   const csr = { indptr: i32([0, 1, 2]), indices: i32([2, 0]), data: numbered(2), shape: i32([2, 3]) }
   const scale = { scale: f64([2], []) }

@@ -50,13 +50,14 @@ export function isAlone(kernel: Kernel1, name: string): boolean {
 
 /**
  * A tensor from the values of the buffers that store it, in storage order: dense, or coordinates with values where
- * any of its axes is not. Padding and fill stay behind.
+ * any of its axes is not. Padding stays behind; coordinates carry the buffer's fill value if it is not 0.
  */
 export function readTensor(bound: Bound, name: string, values: ReadonlyMap<string, ValueArray>): Tensor {
   const { kernel } = bound
   const t = tensorOf(kernel, name)
   const axes = allAxesOf(kernel)
-  const { dtype } = t.first
+  const { dtype, fill } = t.first
+  const absent = fill === 0 ? {} : { fill }
   const extents = extentsOf(kernel, bound.params)
   const shape = t.axes.map((a) => extents.get(a) ?? 0)
   const structured = t.axes.some((a) => isStructured(axes, a))
@@ -68,7 +69,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
       const stored = order.map((d) => shape[d]!)
       return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverseOrder(order)), dtype }
     }
-    return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape }
+    return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape, ...absent }
   }
   const { columns, parts } = bound.route(name)
   const n = columns[0]!.length
@@ -79,7 +80,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
     for (let s = 0; s < count; s++)
       out[p.elements ? p.elements[s]! : s] = own[p.positions ? p.positions[s]! : s]!
   }
-  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype }
+  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype, ...absent }
   return { kind: 'dense', shape, values: out, dtype }
 }
 
