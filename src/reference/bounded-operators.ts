@@ -4,7 +4,16 @@ import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import type { Thunk } from './cells.ts'
-import { isExactProduct, last, settled, through, throughBoth, UNDECIDED, UNIT } from './error.ts'
+import {
+  isExactProduct,
+  last,
+  settled,
+  through,
+  throughBoth,
+  throughSteps,
+  UNDECIDED,
+  UNIT,
+} from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
 
 /** A bound that is no number says nothing. */
@@ -20,7 +29,7 @@ export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk
       const ex = last.error
       const y = b()
       const sure = (ex === 0 && x === decides) || (last.error === 0 && y === decides)
-      last.error = sure || (ex === 0 && last.error === 0) ? 0 : 1
+      last.error = sure || (ex === 0 && last.error === 0) ? 0 : UNDECIDED
       return op === 'and' ? Math.min(x, y) : Math.max(x, y)
     }
   }
@@ -32,7 +41,7 @@ export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk
       const y = b()
       const error = ex + last.error
       const decided = error === 0 || Math.abs(x - y) > error || (error < UNDECIDED && Number.isNaN(x + y))
-      last.error = decided ? 0 : 1
+      last.error = decided ? 0 : UNDECIDED
       return test(x, y)
     }
   }
@@ -128,9 +137,9 @@ export function cast(x: Thunk, from: Expr['dtype'], to: Expr['dtype']): Thunk {
     const v = x()
     const y = f(v)
     const e = last.error
-    if (to === 'bool') last.error = e > 0 && Math.abs(v) <= e ? 1 : 0
+    if (to === 'bool') last.error = e > 0 && Math.abs(v) <= e ? UNDECIDED : 0
     else if (wraps) last.error = e === 0 || (f(v - e) === v - e && f(v + e) === v + e) ? e : UNDECIDED
-    else last.error = through(f, v, e, y)
+    else last.error = isFloat(to) ? through(f, v, e, y) : throughSteps(f, v, e, y)
     return y
   }
 }
@@ -142,6 +151,7 @@ export function call(e: Call, args: readonly Thunk[]): Thunk {
   const carried = (x: number, ex: number, y: number, ey: number, v: number): number => {
     if (carries === 'steady') return ex
     if (carries === 'monotone') return through((z) => f(z, 0), x, ex, v)
+    if (carries === 'steps') return throughSteps((z) => f(z, 0), x, ex, v)
     return carries === 'undecided' ? UNDECIDED : carries(x, ex, y, ey, v)
   }
   const [first, second] = args

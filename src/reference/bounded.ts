@@ -9,7 +9,7 @@ import { compileAddress, tensorOf } from './address.ts'
 import { binary, call, cast, known } from './bounded-operators.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { errorAt, last, through } from './error.ts'
+import { errorAt, last, through, UNDECIDED } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
 import { stored } from './reference-buffers.ts'
 
@@ -69,8 +69,10 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
         const x = a()
         const ex = last.error
         const y = b()
+        const ey = last.error
         const other = x === y ? 0 : Math.abs(x - y)
-        last.error = known(Math.max(ex, last.error) + other)
+        // Arms within their errors of each other meet where the condition changes, as those of a clamp do; others jump.
+        last.error = other <= ex + ey ? known(Math.max(ex, ey) + other) : UNDECIDED
         return c !== 0 ? x : y
       }
     }

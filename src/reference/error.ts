@@ -53,6 +53,15 @@ export function through(f: (x: number) => number, x: number, error: number, y: n
   return Number.isNaN(e) ? Number.POSITIVE_INFINITY : e
 }
 
+/**
+ * The same of a function to whole numbers. An error below 1 that reaches over a step is less than the step is high, so that
+ * no bound in between is a correct result: undecided.
+ */
+export function throughSteps(f: (x: number) => number, x: number, error: number, y: number): number {
+  const e = through(f, x, error, y)
+  return e > 0 && error < 1 ? UNDECIDED : e
+}
+
 /** The same of two operands, of which the function falls with neither. */
 export const throughBoth = (
   f: (x: number, y: number) => number,

@@ -1,14 +1,17 @@
 /** What is known of the errors of functions: how they take those of operands on, and what devices add of their own. */
 import type { MathFn } from '../ir/math.ts'
+import { UNDECIDED } from './error.ts'
 
 export interface ErrorRow {
   /**
    * What an error of the operand becomes: no more than it is (`steady`), what lies between the results at its ends (of a
-   * function that never falls, or never rises: `monotone`), nothing that is known (`undecided`), or what is computed.
+   * function that never falls, or never rises: `monotone`; to whole numbers: `steps`), nothing that is known
+   * (`undecided`), or what is computed.
    */
   readonly carries:
     | 'steady'
     | 'monotone'
+    | 'steps'
     | 'undecided'
     | ((x: number, ex: number, y: number, ey: number, v: number) => number)
   /**
@@ -21,7 +24,7 @@ export interface ErrorRow {
 /** An absolute error where the result is not exactly 0. */
 const unlessZero = (v: number, absolute: number): number => (v === 0 ? 0 : absolute)
 
-const whole: ErrorRow = { carries: 'monotone', own: null }
+const whole: ErrorRow = { carries: 'steps', own: null }
 const bits: ErrorRow = { carries: 'undecided', own: null }
 
 export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
@@ -51,7 +54,7 @@ export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
     ],
   },
   erf: { carries: 'monotone', own: (_x, _y, v) => [40, unlessZero(v, 1e-6)] },
-  sign: whole,
+  sign: { carries: (x, ex) => (Math.abs(x) > ex ? 0 : UNDECIDED), own: null },
   popcount: bits,
   shift_left: bits,
   shift_right: bits,

@@ -55,7 +55,7 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
       const nonzero = data[a]! !== 0 ? 1 : 0
       const x = v !== 0 ? 1 : 0
       const sure = (error[a] === 0 && nonzero === decides) || (e === 0 && x === decides)
-      error[a] = sure || (error[a] === 0 && e === 0) ? 0 : 1
+      error[a] = sure || (error[a] === 0 && e === 0) ? 0 : UNDECIDED
       data[a] = decides === 0 ? nonzero & x : nonzero | x
     }
   }

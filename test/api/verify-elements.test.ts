@@ -142,3 +142,56 @@ test('elements that 0 would pass for are counted', () => {
   const got = { kind: 'dense', shape: [m], values: new Uint16Array(m), dtype: 'f16' } as const
   expect(compareOutput('Y', got, want, null)).toMatchObject({ compared: 3, weak: 2, problem: null })
 })
+
+/** T is a rounded number near each X; Y is computed of it. */
+const errorsOf = (X: readonly number[], value: string, type = 'f32'): readonly number[] => {
+  const k = kernelOf(`kernel rounded(m: size) {
+    axis i = dense_fixed(m)
+    buffer X: f32[i] in
+    buffer T: f32[i] local
+    buffer Y: ${type}[i] out
+    iterate a [i] as S { T[i] = X[i] * 0.1 * 10.0 }
+    iterate b [i] as S { ${value} }
+  }`)
+  return [...(reference(k, { params: { m: X.length }, buffers: { X } }).buffers.Y as RefDenseResult).errors]
+}
+
+test.each<[value: string, type?: string]>([
+  ['Y[i] = select(T[i] > 3.0, 1000.0, 900.0)'],
+  ['Y[i] = select(T[i] > 3.0 and X[i] > 0.0, T[i], 0.0)'],
+  ['Y[i] = select(not (T[i] == 3.0), 1.0, 0.0) * 0.5'],
+  ['if (T[i] > 3.0) { Y[i] = 1000.0 } else { Y[i] = 900.0 }'],
+  ['Y[i] = floor(T[i]) + 100000.0'],
+  ['Y[i] = ceil(T[i])'],
+  ['Y[i] = round(T[i] + 0.5)'],
+  ['Y[i] = sign(T[i] - 3.0)'],
+  ['Y[i] += f32(T[i] > 3.0)'],
+  ['Y[i] = i32(T[i])', 'i32'],
+  ['Y[i] = T[i] > 3.0', 'bool'],
+  ['Y[i] or= T[i] > 3.0', 'bool'],
+])('an element at a jump is undecided, others are compared: %s', (value, type = 'f32') => {
+  const [before, at, after] = errorsOf([2.75, 3, 3.25], value, type)
+  expect(at).toBe(Number.POSITIVE_INFINITY)
+  expect(Math.max(before!, after!)).toBeLessThan(0.1)
+})
+
+/** Both sides agree at 3, so that either is a correct result. */
+const CONTINUOUS = [
+  'select(T[i] > 3.0, T[i] - 3.0, 0.0)',
+  'select(T[i] > 3.0, 0.0, 3.0 - T[i])',
+  'select(T[i] > 3.0, T[i], 3.0)',
+  'select(T[i] > 3.0, 3.0, T[i])',
+  'select(T[i] > 3.0, T[i] - 3.0, 0.01 * (T[i] - 3.0))',
+  'select(T[i] > 3.0, 7.0, 7.0)',
+  'max(T[i] - 3.0, 0.0)',
+  'abs(T[i] - 3.0)',
+]
+const near = fc.array(fc.integer({ min: -40, max: 40 }), { minLength: 1, maxLength: 20 })
+
+law.prop([near, fc.constantFrom(...CONTINUOUS)], { numRuns: runs(200) })(
+  'continuous functions by cases are compared everywhere',
+  (steps, value) => {
+    const X = [3, ...steps.map((k) => 3 + k * 2 ** -22)]
+    for (const error of errorsOf(X, `Y[i] = ${value}`)) expect(error).toBeLessThan(1e-4)
+  },
+)
