@@ -1,4 +1,4 @@
-/** Names of layers by patterns: `*` is any text, `?` any one character, all else itself. */
+/** Names of layers by patterns: `*` is any text, `?` any one character, a character after `\` itself, as all else is. */
 import { fail } from '../ast/diagnostic.ts'
 
 /** Whether all of a name is what the pattern says: a star is tried with less first, and only the last one again. */
@@ -8,11 +8,12 @@ export function matches(glob: string, name: string): boolean {
   let star = -1
   let from = 0
   while (n < name.length) {
+    const escaped = glob[g] === '\\' && g + 1 < glob.length ? 1 : 0
     if (glob[g] === '*') {
       star = g++
       from = n
-    } else if (g < glob.length && (glob[g] === '?' || glob[g] === name[n])) {
-      g++
+    } else if (g < glob.length && (glob[g] === '?' || glob[g + escaped] === name[n])) {
+      g += 1 + escaped
       n++
     } else if (star >= 0) {
       g = star + 1
@@ -22,6 +23,11 @@ export function matches(glob: string, name: string): boolean {
   while (glob[g] === '*') g++
   return g === glob.length
 }
+
+/** The pattern of one name; control characters, which no command line shows, are any character. */
+export const globOf = (name: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is meant.
+  name.replace(/[\\*?]/g, '\\$&').replace(/[\u0000-\u001f\u007f-\u009f]/g, '?')
 
 /**
  * The names that it matches, by their place.

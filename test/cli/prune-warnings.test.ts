@@ -1,6 +1,9 @@
 /** `spt prune` warns about layers that next to nothing is left of, and names what to type. */
+import { spawnSync } from 'node:child_process'
 import { afterAll, expect, test } from 'vitest'
+import { sparseLayerWarnings } from '../../src/cli/prune/prune-report.ts'
 import { densePart, safetensorsChunks, writeFile } from '../../src/io/index.ts'
+import { matches } from '../../src/prune/globs.ts'
 import { Folder, spt } from './support.ts'
 
 const folder = new Folder()
@@ -33,3 +36,26 @@ test('a layer of smaller weights', async () => {
     expect((await pruned(...more)).err).toBe('')
   expect(await pruned('--warn-below', '1.5')).toMatchObject({ code: 2 })
 })
+
+test.each(["it's", 'a*', 'b?', 'c\\', 'd=1', 'e\tf', '$HOME `x`'])(
+  'what the hint for layer %j has helps when it is typed, and means no other layer',
+  async (name) => {
+    const globs: string[] = []
+    const layers = [{ name, rows: 4, cols: 8, kept: 0 }]
+    for (const text of sparseLayerWarnings({ layers, sparseLayers: [name], warnBelow: 0.05 } as never)) {
+      const { stdout } = spawnSync('sh', [
+        '-c',
+        `printf '%s\\0' ${text
+          .match(/hint: (.*) or (.*)\n/)!
+          .slice(1)
+          .join(' ')}`,
+      ])
+      const [, limit, , exclude] = stdout.toString().split('\0')
+      expect(limit).toBe(`${exclude}=0.95`)
+      globs.push(exclude!)
+    }
+    expect(globs.map((g) => matches(g, name))).toEqual([true])
+    for (const other of ['its', 'a1', 'bc', 'c', 'c\\\\', `${name}1`])
+      expect(matches(globs[0]!, other)).toBe(false)
+  },
+)

@@ -1,5 +1,6 @@
 /** What `spt prune` tells, for people. */
 import { escapedLine } from '../../ast/render.ts'
+import { globOf } from '../../prune/globs.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'
 import { count, ms, percent, size, table } from '../figures.ts'
 import type { PredictedReport } from './predict.ts'
@@ -41,12 +42,15 @@ function row(r: PredictedReport['layers'][number], times: boolean): string[] {
   ]
 }
 
+/** In quotes for a POSIX shell. */
+const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
 /** One warning for each layer that next to nothing is left of, with what to type. */
 export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneReport): Generator<string> {
   for (const { name, rows, cols, kept } of layers.filter((l) => sparseLayers.includes(l.name))) {
-    const shown = escapedLine(name)
-    const limit = `--limit '${shown}=${Number((1 - warnBelow).toFixed(4))}'`
-    yield `warning: layer ${shown} keeps ${count(kept)} of ${count(rows * cols)} elements, less than ${percent(warnBelow)}\n  = hint: ${limit} or --exclude '${shown}'\n`
+    const glob = globOf(name)
+    const limit = `--limit ${shellWord(`${glob}=${Number((1 - warnBelow).toFixed(4))}`)}`
+    yield `warning: layer ${escapedLine(name)} keeps ${count(kept)} of ${count(rows * cols)} elements, less than ${percent(warnBelow)}\n  = hint: ${limit} or --exclude ${shellWord(glob)}\n`
   }
 }
 
