@@ -50,8 +50,11 @@ function digitsOf(times: readonly number[]): number {
   return 3 + Math.max(0, (sizes[sizes.length >> 1] ?? 0) - (sizes[0] ?? 0))
 }
 
+const isTrials = (trials: unknown): boolean =>
+  Array.isArray(trials) && trials.every((t) => typeof t?.outcome?.status === 'string')
+
 export const checkTrials = (trials: readonly Trial[]): void =>
-  expectArgument(Array.isArray(trials), 'trials', trials, 'a list of trials: those of a search')
+  expectArgument(isTrials(trials), 'trials', trials, 'a list of trials: those of a search')
 
 type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
 /** A trial; of results of `tune`, with the seconds after which it was done, and when, since 1970. */

@@ -54,11 +54,24 @@ function frontOf<T>(all: readonly Weighed<T>[]): readonly Weighed<T>[] {
   return front
 }
 
-/** The measured trials than which none is as good in both and better in one, by the first of `by`. */
-export const paretoFront = <T extends WeighedTrial>(
+/** @throws SptError `api/argument` */
+function checkWeighed(trials: readonly WeighedTrial[], by: Both): void {
+  checkTrials(trials)
+  const isBy = Array.isArray(by) && by.length === 2 && by.every((b) => Object.hasOwn(MEASURES, b))
+  expectArgument(isBy, 'by', by, `two of ${Object.keys(MEASURES).join(', ')}`)
+}
+
+/**
+ * The measured trials than which none is as good in both and better in one, by the first of `by`.
+ * @throws SptError `api/argument`
+ */
+export function paretoFront<T extends WeighedTrial>(
   trials: readonly T[],
   by: Both = ['ms', 'bytes'],
-): readonly T[] => frontOf(weighed(trials, by)).map((w) => w.trial)
+): readonly T[] {
+  checkWeighed(trials, by)
+  return frontOf(weighed(trials, by)).map((w) => w.trial)
+}
 
 /**
  * Measured trials by two measures, with their Pareto front.
@@ -66,10 +79,8 @@ export const paretoFront = <T extends WeighedTrial>(
  */
 export function pareto(trials: readonly WeighedTrial[], options: ParetoOptions = {}): Figure {
   expectOptions('pareto', options, ['by', 'width'])
-  checkTrials(trials)
   const { by = ['ms', 'bytes'], width } = options
-  const isBy = Array.isArray(by) && by.length === 2 && by.every((b) => Object.hasOwn(MEASURES, b))
-  expectArgument(isBy, 'by', by, `two of ${Object.keys(MEASURES).join(', ')}`)
+  checkWeighed(trials, by)
   const all = weighed(trials, by)
   expectRows(all)
   const front = frontOf(all)

@@ -81,6 +81,13 @@ describe('the figures', () => {
     }
     expect(code(() => pareto([]))).toBe('notebook/no-rows')
     expect(code(() => importance([bounded]))).toBe('notebook/no-rows')
-    expect(code(() => pareto(all, { by: ['ms', 'size'] as never }))).toBe('api/argument')
+    for (const by of [['ms', 'size'], ['ms'], ['x', 'ms'], 'ms', null] as never[]) {
+      expect(code(() => pareto(all, { by }))).toBe('api/argument')
+      expect(code(() => paretoFront(all, by))).toBe('api/argument')
+    }
+    for (const trials of [{ trials: all }, [1], [null], undefined] as never[]) {
+      expect(code(() => paretoFront(trials))).toBe('api/argument')
+      expect(code(() => pareto(trials))).toBe('api/argument')
+    }
   })
 })
