@@ -90,7 +90,11 @@ class Parser extends TextParser<EdgeOptions> {
   constructor(options: EdgeOptions) {
     super(options, 'edges')
     this.dtype = options.dtype ?? 'f64'
-    this.encode = encoder(this.dtype, (line) => `${this.name}:${line}`)
+    this.encode = encoder(
+      this.dtype,
+      (line) => `${this.name}:${line}`,
+      () => this.numbers.lastToken(),
+    )
     this.sources = new Column('i32', this.name)
     this.targets = new Column('i32', this.name)
     const { shape } = options

@@ -10,9 +10,18 @@ export function valueArray(dtype: Dtype, length: number, name: string): ValueArr
   return allocate<ValueArray>(arrayClass(dtype), length, name, `${dtype} values`)
 }
 
-/** What a `dtype` array holds for a number. Throws `io/value-range` with `where` for what does not fit. */
-export function encoder(dtype: Dtype, where: (at: number) => string): (value: number, at: number) => number {
-  return storing(dtype, (value, at) => misfit(where(at), value, dtype)) ?? ((value) => value)
+/**
+ * What a `dtype` array holds for a number. Throws `io/value-range` with `where` for what does not fit; `digits` are those of
+ * the file, for integers that a double rounds.
+ */
+export function encoder(
+  dtype: Dtype,
+  where: (at: number) => string,
+  digits?: (at: number) => string,
+): (value: number, at: number) => number {
+  const shown = (value: number, at: number): string =>
+    digits && Number.isInteger(value) && !Number.isSafeInteger(value) ? digits(at) : `${value}`
+  return storing(dtype, (value, at) => misfit(where(at), shown(value, at), dtype)) ?? ((value) => value)
 }
 
 /** What is said of a number that no type holds. */
@@ -22,7 +31,7 @@ export const beyondDoubles = (token: string): [message: string, advice: { expect
 ]
 
 /** Throws `io/value-range`. */
-export function misfit(where: string, value: number, dtype: Dtype): never {
+export function misfit(where: string, value: string, dtype: Dtype): never {
   return fail({
     code: 'io/value-range',
     message: `${where}: the value ${value} does not fit ${dtype}`,

@@ -92,7 +92,7 @@ class Parser extends TextParser<TextOptions> {
   private coordinates(n: Numbers, header: Header): void {
     const { rows, cols, values, dtype } = this
     const { entries, field } = header
-    const encode = this.encode(dtype)
+    const encode = this.encode(dtype, n)
     const general = header.symmetry === 'general'
     let k = this.stored
     while (n.pos < n.end) {
@@ -133,7 +133,7 @@ class Parser extends TextParser<TextOptions> {
 
   private elements(n: Numbers, header: Header): void {
     const values = this.values!
-    const encode = this.encode(this.dtype)
+    const encode = this.encode(this.dtype, n)
     const { rows, cols, entries, field, symmetry } = header
     while (n.pos < n.end) {
       if (!this.content(n)) continue
@@ -179,8 +179,12 @@ class Parser extends TextParser<TextOptions> {
     return n.float()
   }
 
-  private encode(dtype: Dtype): (value: number, line: number) => number {
-    return encoder(dtype, (line) => `${this.name}:${line}`)
+  private encode(dtype: Dtype, n: Numbers): (value: number, line: number) => number {
+    return encoder(
+      dtype,
+      (line) => `${this.name}:${line}`,
+      () => n.lastToken(),
+    )
   }
 
   private mirrorable(i: number, j: number, header: Header): void {

@@ -124,6 +124,14 @@ interface Target {
   readonly name: string
 }
 
+/** Integers of 64 bits as files have them, by the place in the array, of which the bytes begin with element `from`. */
+const digitsOf = ({ code, littleEndian: le }: ElementType, view: DataView, from: number) =>
+  code === 'i8'
+    ? (at: number): string => `${view.getBigInt64(8 * (at - from), le)}`
+    : code === 'u8'
+      ? (at: number): string => `${view.getBigUint64(8 * (at - from), le)}`
+      : undefined
+
 /** Decodes the whole elements in `bytes`, and says how many they are. Throws `io/value-range`. */
 export function readElements(type: ElementType, bytes: Uint8Array, to: Target): number {
   const { values, dtype, from, name } = to
@@ -138,7 +146,7 @@ export function readElements(type: ElementType, bytes: Uint8Array, to: Target): 
     return count
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const encode = encoder(dtype, (at) => `${name}, element ${at}`)
+  const encode = encoder(dtype, (at) => `${name}, element ${at}`, digitsOf(type, view, from))
   for (let e = 0; e < count; e++) values[from + e] = encode(read(view, e * size, le), from + e)
   return count
 }

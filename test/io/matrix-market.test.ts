@@ -176,6 +176,10 @@ describe('diagnostics name the line', () => {
       `${head('coordinate integer general')}2 2 1\n1 1 2147483648\n`,
       'io/value-range: a.mtx:3: the value 2147483648 does not fit i32',
     ],
+    'integer beyond 2^53': [
+      `${head('coordinate integer general')}2 2 1\n1 1 -9007199254740993\n`,
+      'io/value-range: a.mtx:3: the value -9007199254740993 does not fit i32',
+    ],
     'text behind': [`${coo}2 2 1\n1 1 1 7\n`, "io/extra-text: a.mtx:3: unexpected '7' after the entry"],
     'value in a pattern': [
       `${head('coordinate pattern general')}2 2 1\n1 1 1\n`,

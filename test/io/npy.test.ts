@@ -126,6 +126,13 @@ describe('64-bit integers', () => {
       'io/value-range: a.npy, element 0: the value 2147483648 does not fit i32',
     )
     expect(await problem(() => read(wide(false, 2n ** 32n)))).toContain('does not fit u32')
+    const digits = '9007199254740993'
+    for (const [signed, v] of [
+      [true, BigInt(digits)],
+      [true, -BigInt(digits)],
+      [false, 2n ** 64n - 1n],
+    ] as const)
+      expect(await problem(() => read(wide(signed, v)))).toContain(`element 0: the value ${v} does not fit`)
   })
 })
 

@@ -89,6 +89,11 @@ describe('edge lists', () => {
     ['0 1 x\n', {}, "io/not-a-number: a.el:1: 'x' is not a number"],
     ['0 1 1d999\n', {}, 'io/value-range: a.el:1: the value 1d999 does not fit f64'],
     ['0,1,\n', {}, 'io/missing-number: a.el:1: the line ends after a comma'],
+    [
+      '0 1 9007199254740993\n',
+      { dtype: 'i32' },
+      'io/value-range: a.el:1: the value 9007199254740993 does not fit i32',
+    ],
     ['0 1 1.5\n', { dtype: 'i32' }, 'io/value-range: a.el:1: the value 1.5 does not fit i32'],
     ['0 1\n', { shape: [3] }, 'io/shape: a.el: an edge list cannot have the shape 3'],
   ] satisfies [string, EdgeOptions, string][])('%j is refused', async (text, options, message) => {
