@@ -180,13 +180,18 @@ test('sparse results carry the fill of their buffer, which files then state', as
     return { prepared, run, outputs }
   }
   for (const [name, text] of [
-    ['C', shift('C[i, j] = A[i, j] + 1.0', 'buffer A: f64[i, j] in fill inf buffer C: f64[i, j] out fill inf')],
+    [
+      'C',
+      shift('C[i, j] = A[i, j] + 1.0', 'buffer A: f64[i, j] in fill inf buffer C: f64[i, j] out fill inf'),
+    ],
     ['A', shift('A[i, j] = A[i, j] + 1.0', 'buffer A: f64[i, j] inout fill inf')],
   ] as const) {
     const { prepared, run, outputs } = await results(text)
     for (const tensor of [await prepared.read(name), run[name]!, outputs[name]!]) {
       expect(tensor).toMatchObject({ kind: 'coords', fill: Number.POSITIVE_INFINITY })
-      expect(await readTensorFrom(bytesSource('c.npz', await collect(tensorChunks('c.npz', tensor))))).toEqual(tensor)
+      expect(
+        await readTensorFrom(bytesSource('c.npz', await collect(tensorChunks('c.npz', tensor)))),
+      ).toEqual(tensor)
       expect(await problem(() => tensorChunks('c.mtx', tensor))).toContain('io/kind')
     }
     expect(run.D).not.toHaveProperty('fill')
