@@ -56,13 +56,24 @@ function checkShared(device: Device, launch: Launch): void {
 function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
   const used = buffersOf(plan, launch)
   const limit = device.limits.maxBuffersPerLaunch
+  const nests = [...new Set(launch.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
+  const apart = fissionOf(launch)
   if (used.length > limit)
     fail({
       code: 'plan/too-many-buffers',
-      message: `${launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
+      message: `${nests.length > 0 ? `iteration ${nests.join(' and ')}` : launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
       expected: `at most ${limit}, arrays of one type that are only read counting as one, and statements that depend on each other`,
-      hint: 'give a statement an iteration of its own, for example one that reads what another statement writes, or run on cpu or cuda',
+      hint: `${apart ? `${apart}, ` : ''}give a statement an iteration of its own, for example one that reads what another statement writes, or run on cpu or cuda`,
     })
+}
+
+/** The step that makes two launches of one whose loop holds several iterations. */
+function fissionOf({ body }: Launch): string | undefined {
+  const [loop] = body.filter((s) => s.kind === 'for')
+  if (!loop || body.length > 1) return undefined
+  const inside = loop.body.flatMap((s) => (s.kind === 'for' && s.nest !== loop.nest ? [s.nest] : []))
+  const others = new Set(inside)
+  return others.size > 1 ? `fission ${loop.nest}.${loop.name} after ${inside[0]}` : undefined
 }
 
 /** Refuses sizes that the schedule excludes. @throws SptError `run/requirement` */

@@ -170,8 +170,30 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i] inout`).join('\n')}
     expect(failed).toBeInstanceOf(SptError)
     const [d] = (failed as SptError).diagnostics
     expect(d!.code).toBe('plan/too-many-buffers')
-    expect(d!.message).toContain('y0, y1, y2, y3, y4')
+    expect(d!.message).toMatch(/^iteration all uses 5 buffers \(y0, y1, y2, y3, y4\)/)
     expect(d!.hint).toContain('one that reads what another statement writes')
+  })
+
+  test('iterations in one loop are parted by the step of the hint', async () => {
+    const writes = `kernel outputs(n: size) {
+  axis i = dense_fixed(n)
+  axis j = dense_fixed(2)
+${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
+  iterate w [i] as S {
+    iterate a [j] as S { y0[i, j] = y1[i, j]  y1[i, j] = y2[i, j] }
+    iterate b [j] as S { y2[i, j] = y3[i, j]  y3[i, j] = y4[i, j] }
+  }
+}`
+    const cpu = await devices.cpu()
+    const compiled = async (steps: string): Promise<unknown> =>
+      (await load(`${writes}\nschedule outputs.s { ${steps} }`))
+        .kernel()
+        .schedule('s')
+        .compile(limited(cpu, 3))
+    const failed = await compiled('').catch((e: unknown) => e)
+    const [step] = (failed as SptError).diagnostics[0]!.hint!.split(', ')
+    expect(step).toBe('fission w.i after a')
+    expect(await compiled(step!)).not.toBeInstanceOf(SptError)
   })
 
   law.prop(
