@@ -10,6 +10,8 @@ export interface Io {
   readonly color: { readonly out: boolean; readonly err: boolean }
   /** Whether standard error is a terminal, where progress is shown. */
   readonly terminal?: boolean
+  /** Whether progress of long work is written there as lines: it is a file or a pipe. */
+  readonly progressLines?: boolean
   /** Shows a line of progress on a terminal (`withProgress`); `''`: none. */
   progress?(line: string): void
   readonly env: Readonly<Record<string, string | undefined>>
@@ -63,6 +65,7 @@ function endOnWriteError(stream: NodeJS.WriteStream): void {
 export function processIo(): Io {
   endOnWriteError(process.stdout)
   endOnWriteError(process.stderr)
+  const terminal = process.stderr.isTTY === true && process.env.TERM !== 'dumb'
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
@@ -72,7 +75,8 @@ export function processIo(): Io {
       return Buffer.concat(chunks).toString('utf8')
     },
     color: { out: colors(process.stdout), err: colors(process.stderr) },
-    terminal: process.stderr.isTTY === true && process.env.TERM !== 'dumb',
+    terminal,
+    progressLines: !terminal,
     env: process.env,
   }
 }

@@ -45,7 +45,23 @@ export class RankingTime {
     return this.#now() - start
   }
 
-  /** The same with pauses. */
+  /** Runs to its end, or until no time is left: `null`. */
+  *within<T>(work: Stepwise<T>): Stepwise<T | null> {
+    const start = this.#now()
+    try {
+      for (;;) {
+        const step = work.next()
+        if (step.done) return step.value
+        if (this.#now() - start >= this.left) return null
+        yield
+      }
+    } finally {
+      work.return(undefined as never)
+      this.#spent += this.#now() - start
+    }
+  }
+
+  /** As `spend`, with pauses. */
   *during<T>(work: Stepwise<T>): Stepwise<T> {
     const start = this.#now()
     try {

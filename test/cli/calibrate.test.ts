@@ -16,13 +16,17 @@ test.each([true, false])(
     const told = (factor: number): { readonly out: string; readonly err: string } => {
       let [out, err] = ['', '']
       const io = { out: (t: string) => (out += t), err: (t: string) => (err += t) }
-      tell({ io, flag: () => json } as never, off(factor), 'cpu.json')
+      tell({ io, flag: () => json, one: () => given } as never, off(factor), 'cpu.json')
       return { out, err }
     }
+    let given: string | undefined
     expect(told(1.24).err).toBe('')
     const { out, err } = told(1.515)
-    expect(err).toMatch(/51\.5\s?% off.*delete cpu\.json/)
+    expect(err).toMatch(/51\.5\s?% off.*, or delete cpu\.json/)
     if (json) expect(JSON.parse(out).error).toBe(Math.log(1.515))
     else expect(out).toContain('cpu.json')
+    given = 'cpu.json'
+    expect(told(1.515).err).toMatch(/useCostModel/)
+    expect(told(1.515).err).not.toContain('elete')
   },
 )

@@ -31,6 +31,11 @@ test('spt records lists, shows, exports and forgets what is in a file', async ()
     for (const { shape } of s.data?.tensors.filter((t) => t.stored !== null) ?? [])
       expect(listed).toContain(shape.join(' × '))
   }
+  // The columns of trials add up to all of them.
+  const [head, ...rows] = listed.trimEnd().split('\n')
+  const columns = ['measured', 'bounded', 'rejected', 'failed', 'wrong'].map((c) => head!.indexOf(c))
+  const counts = rows.flatMap((r) => columns.map((at) => Number.parseInt(r.slice(at), 10)))
+  expect(counts.reduce((a, b) => a + b, 0)).toBe(kept.length)
   expect(JSON.parse(await said('list', '--json')).studies).toEqual(records.studies())
   const [first] = given!
   expect(JSON.parse(await said('list', '--json', '--study', first!.id.slice(0, 12))).studies).toEqual(

@@ -15,6 +15,8 @@ export interface Host {
   readonly color?: boolean
   /** Told lines of progress, as a terminal is. */
   readonly progress?: (line: string) => void
+  /** Whether progress is written to standard error as lines. */
+  readonly progressLines?: boolean
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -37,6 +39,7 @@ async function told(argv: readonly string[], host: Host): Promise<Outcome> {
     color: { out: color, err: color },
     env: host.env ?? {},
     ...(host.progress && { progress: host.progress }),
+    ...(host.progressLines && { progressLines: true }),
   })
   return { code, out, err }
 }

@@ -57,6 +57,16 @@ test('minutes may be a part of one', async () => {
     )
 })
 
+test('where standard error is no terminal, each batch of trials has a line, and the last comparison one', async () => {
+  const { code, err } = await spt(['tune', program, ...data, '--trials', '3'], { progressLines: true })
+  expect(code).toBe(0)
+  const lines = err.trimEnd().split('\n')
+  expect(lines.filter((l) => /^0 done, /.test(l))).toHaveLength(1)
+  expect(lines.filter((l) => /^3 done, best [\d.]+ ms, /.test(l) && !l.includes('comparing'))).toHaveLength(1)
+  expect(lines.filter((l) => l.includes('comparing'))).toHaveLength(1)
+  expect(err).not.toContain('\r')
+})
+
 test('finds, writes, keeps and goes on', async () => {
   const db = folder.at('r.db')
   const out = folder.at('fast.spt')

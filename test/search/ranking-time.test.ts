@@ -54,6 +54,23 @@ test('a share of the time that is left is that', () => {
   expect(asked).toHaveLength(12)
 })
 
+test('work within the time that is left ends with it', () => {
+  const { time, wait } = slow({ seconds: 60 })
+  let steps = 0
+  const work = function* (count: number): Generator<undefined, string, undefined> {
+    for (let k = 0; k < count; k++) {
+      steps++
+      wait(100)
+      yield
+    }
+    return 'done'
+  }
+  expect(atOnce(time.within(work(5)))).toBe('done')
+  expect(atOnce(time.within(work(1000)))).toBeNull()
+  expect(steps).toBeLessThan(20)
+  expect(time.left).toBeLessThanOrEqual(0)
+})
+
 test('a search without an end asks for all, in their order', () => {
   const { expected, time, asked } = slow({})
   expect(atOnce(expected.asked(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))

@@ -106,19 +106,23 @@ async function trained(device: Device, call: Call): Promise<Calibration> {
 }
 
 /** What was measured, and on the other output what is doubtful of it. */
-export function tell(call: Pick<Call, 'io' | 'flag'>, result: Calibration, path: string): void {
-  call.io.err(doubts(result, path))
+export function tell(call: Pick<Call, 'io' | 'flag' | 'one'>, result: Calibration, path: string): void {
+  call.io.err(doubts(result, call.one('out') === undefined ? path : null))
   call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
 }
 
 /** Beyond that, as a factor, a model says little; on machines with nothing else to do it is about 1.2. */
 const DOUBTFUL = 1.4
 
-/** What is said of a model that fits badly; empty for others. */
-const doubts = ({ error }: Pick<Calibration, 'error'>, path: string): string =>
-  Math.exp(error) < DOUBTFUL
-    ? ''
-    : `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again, or delete ${escapedLine(path)}, so that choices go by the model of the package\n`
+/** A warning of a model that fits badly; empty for others. @param path of the model that choices use; `null`: of `--out` */
+function doubts({ error }: Pick<Calibration, 'error'>, path: string | null): string {
+  if (Math.exp(error) < DOUBTFUL) return ''
+  const instead =
+    path === null
+      ? '. Choices use a file of --out only after `useCostModel(kind, model)`'
+      : `, or delete ${escapedLine(path)}, so that choices go by the model of the package`
+  return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${instead}\n`
+}
 
 const cacheIsOff = (): never =>
   misused({

@@ -6,12 +6,13 @@ import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceName, spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { progressLine, tuneJson, tuneText, winner } from './tuned.ts'
+import { tuneJson, tuneText, winner } from './tuned.ts'
 import {
   dataName,
   inputsOf,
   priorOf,
   queueOf,
+  reportProgress,
   reportWrong,
   sharedFiles,
   type Tuning,
@@ -40,7 +41,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     onProgress(p) {
       tuning.searching()
       last = p
-      call.io.progress?.(progressLine(p))
+      reportProgress(call, p)
     },
   })
   const result = await toldUntilThen(tuning, searched, () => last && { search: last, space })

@@ -5,13 +5,13 @@ import type { KernelSpace } from '../../search/types.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { progressLine } from './tuned.ts'
 import { leftUnasked, tunedAllJson, tunedAllReport } from './tuned-all.ts'
 import {
   dataName,
   inputsOf,
   priorOf,
   queueOf,
+  reportProgress,
   reportWrong,
   sharedFiles,
   type Tuning,
@@ -46,9 +46,7 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
     onProgress({ case: name, at, of, search }) {
       tuning.searching()
       if (search && space) last = { name, search, space }
-      call.io.progress?.(
-        `${name} (${at} of ${of}): ${search ? progressLine(search) : 'the candidates of all are tried'}`,
-      )
+      reportProgress(call, search, `${name} (${at} of ${of}): `)
     },
   })
   const result = await toldUntilThen(tuning, searched, () => last)

@@ -23,7 +23,7 @@ import { readInputs, seedOf } from './bind-options.ts'
 import { outFile, wholeFile } from './out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { idleOf } from './tune-worker.ts'
-import { foundUntilThen } from './tuned.ts'
+import { foundUntilThen, progressLine } from './tuned.ts'
 
 export const USUAL_TRIALS = 64
 const MOST = 1_000_000
@@ -111,6 +111,24 @@ export async function inputsOf({ call, kernel }: Given, { files, params }: TuneF
 /** What records call data: the files, without their folders; what is drawn from the seed has no name. */
 export const dataName = ({ files }: TuneFiles): string | undefined =>
   [...files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined
+
+const reported = new WeakMap<Call, string>()
+
+/** Shows progress in place on a terminal, otherwise as a line for each batch of trials and one for the last comparison. */
+export function reportProgress(call: Call, search: TuneProgress | null, name = ''): void {
+  const line = `${name}${search ? progressLine(search) : 'the candidates of all are tried'}`
+  const stage = search ? `${name}${search.done} ${search.comparing !== undefined}` : line
+  call.io.progress?.(line)
+  if (
+    call.io.progress ||
+    !call.io.progressLines ||
+    search?.ranking !== undefined ||
+    reported.get(call) === stage
+  )
+    return
+  reported.set(call, stage)
+  call.io.err(`${line}\n`)
+}
 
 const noted = new WeakMap<Call, Set<string>>()
 

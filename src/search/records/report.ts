@@ -23,6 +23,9 @@ const table = (rows: readonly (readonly string[])[]): string =>
     .map((line) => `${line}\n`)
     .join('')
 
+/** The columns of trials, which add up to all of them. */
+const COUNTED = ['measured', 'bounded', 'rejected', 'failed', 'wrong'] as const
+
 /** @param all how many there are, of which these were picked */
 export function studyTable(studies: readonly StudySummary[], path: string, all = studies.length): string {
   if (studies.length === 0)
@@ -30,20 +33,7 @@ export function studyTable(studies: readonly StudySummary[], path: string, all =
       ? `no studies in ${escapedLine(path)}\n`
       : `none of the ${all} studies in ${escapedLine(path)} is such a one\n`
   return table([
-    [
-      'study',
-      'kernel',
-      'device',
-      'data',
-      'fingerprint',
-      'sizes',
-      'measured',
-      'rejected',
-      'failed',
-      'wrong',
-      'best ms',
-      'latest (UTC)',
-    ],
+    ['study', 'kernel', 'device', 'data', 'fingerprint', 'sizes', ...COUNTED, 'best ms', 'latest (UTC)'],
     ...studies.map((s) => [
       s.id.slice(0, SHOWN),
       s.kernelName,
@@ -51,7 +41,7 @@ export function studyTable(studies: readonly StudySummary[], path: string, all =
       dataText(s),
       s.fingerprint.slice(0, FINGERPRINT),
       pairs(s.sizes),
-      ...[s.trials.measured, s.trials.rejected, s.trials.failed, s.trials.wrong].map(String),
+      ...COUNTED.map((status) => String(s.trials[status])),
       milliseconds(s.best),
       s.latest === null ? '' : day(s.latest),
     ]),

@@ -131,9 +131,9 @@ export abstract class StrategyBase implements Strategy {
     return { points: [...out.values()], left: 0 }
   }
 
-  /** Its neighbours, while there is time for ranking. */
+  /** Its neighbours; none if there is no time to look at all of them. */
   protected *neighboursInTime(point: Point): Stepwise<readonly Point[]> {
-    return this.mayRank ? yield* this.#time.during(neighbouring(this.space, point)) : []
+    return (this.mayRank && (yield* this.#time.within(neighbouring(this.space, point)))) || []
   }
 
   /** The one of which the prior expects least; the first where there is none. */

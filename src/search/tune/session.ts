@@ -19,6 +19,7 @@ import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
+import { firstAlone } from './first-alone.ts'
 import { RemoteEvaluator } from './remote-evaluator.ts'
 import { trialTerms } from './trial-terms.ts'
 
@@ -67,6 +68,7 @@ export class Session {
   /** Trials of its points that the records had. */
   readonly known: readonly StoredTrial[]
   readonly #remote: RemoteEvaluator | null
+  readonly #evaluate: Trier['evaluate']
   readonly #terms: ReturnType<typeof trialTerms>
   readonly #name = randomUUID()
   readonly #begun = Date.now()
@@ -87,6 +89,7 @@ export class Session {
     this.options = options
     this.evaluator = evaluator
     this.#remote = remote
+    this.#evaluate = remote ? remote.evaluate : firstAlone(evaluator.evaluate)
     this.#terms = trialTerms(kernel, options.device.kind)
     this.study = options.records && study ? study.id : null
     this.known = known
@@ -124,10 +127,6 @@ export class Session {
     }
   }
 
-  get #trier(): Trier {
-    return this.#remote ?? this.evaluator
-  }
-
   /** Points that are tried together where nothing else is said: as many as workers are kept busy with. */
   async batch(): Promise<number> {
     return this.#remote ? this.#remote.batch() : 8
@@ -144,7 +143,7 @@ export class Session {
       this.#keep([[asked[at]!, outcome]])
       context.settle?.(at, outcome)
     }
-    const outcomes = await this.#trier.evaluate(asked, { ...context, settle })
+    const outcomes = await this.#evaluate(asked, { ...context, settle })
     this.#keep(asked.flatMap((a, k) => (kept.has(k) ? [] : [[a, outcomes[k]!] as const])))
     return outcomes
   }
@@ -215,7 +214,7 @@ export class Session {
   }
 
   tried(point: Point): Tried | undefined {
-    return this.#trier.tried(point)
+    return (this.#remote ?? this.evaluator).tried(point)
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,14 @@
+/** Evaluates the first measured point of a search alone: one that is interrupted early has a result then. */
+import type { Trier } from '../evaluate/evaluator.ts'
+
+/** @returns the same evaluation, whose batches wait for their first point until one was measured */
+export function firstAlone(evaluate: Trier['evaluate']): Trier['evaluate'] {
+  let isMeasured = false
+  return async (asked, context = {}) => {
+    if (isMeasured || asked.length < 2) return evaluate(asked, context)
+    const first = await evaluate(asked.slice(0, 1), context)
+    isMeasured = first.some((o) => o.status === 'measured')
+    const settle = (n: number, outcome: (typeof first)[number]): void => context.settle?.(1 + n, outcome)
+    return [...first, ...(await evaluate(asked.slice(1), { ...context, settle }))]
+  }
+}
