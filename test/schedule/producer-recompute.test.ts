@@ -40,7 +40,7 @@ test.each([
     await agreeOnAll(k.compilation, { tensors: { A: integers([n, 3], 5) }, params: { n, d: 3 } })
 })
 
-const SAMPLED = `${standard('csr')}
+const SAMPLED = `${standard('bsr', 'csr')}
 kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
@@ -68,6 +68,20 @@ test('a region of no constant size is named as the reason', () => {
   expect(refusal(() => of(SAMPLED, step))).toMatchObject({
     code: 'schedule/too-large',
     hint: 'leave sc a nest of its own, or fuse its loops first as those of o are',
+  })
+})
+
+test.each([
+  'M as bsr(2) live in place  fuse (o.io, o.jo) -> g  atomic O  split o.g by 3 -> (a, b)  bind a to block.x, b to thread.x  compute_at sc at b recompute',
+])('threads of a reduction have no parts of a global buffer: %s', (steps) => {
+  expect(refusal(() => of(SAMPLED, steps).compilation.plan).code).toBe('schedule/too-large')
+})
+
+test('nests that cannot be joined are not offered to be', () => {
+  const steps = 'M as bsr(2) where (j < 4) + csr live in place  compute_at sc_bsr at o_bsr.jo_bsr recompute'
+  expect(refusal(() => of(SAMPLED, steps))).toMatchObject({
+    code: 'schedule/used-elsewhere',
+    hint: 'leave sc_bsr a nest of its own',
   })
 })
 

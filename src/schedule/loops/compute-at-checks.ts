@@ -5,6 +5,7 @@ import { allocations, type Found } from '../../ir/definitions.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { loopNames } from '../loop-names.ts'
@@ -71,7 +72,10 @@ function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAcce
   const around = at.path.findLast((l) => uses.every((a) => a.path.includes(l)))
   if (around) return `compute_at ${producer.nest} at ${names.get(around.var)}`
   const nests = new Set(uses.map((a) => a.path[0]?.nest))
-  if (nests.size < 2 || nests.has(undefined)) return `leave ${producer.nest} a nest of its own`
+  const loops = [...at.path, at.loop]
+  const isAlike = (a: BufferAccess): boolean =>
+    a.mode === 'read' && loops.every((l, k) => a.path[k] && sameExpr(a.path[k].extent, l.extent))
+  if (nests.size < 2 || !uses.every(isAlike)) return `leave ${producer.nest} a nest of its own`
   const joined = nestName(cx, [...nests] as string[], 'joined')
   const { nest, name } = at.loop
   // The loops of what is joined have the names of the first.

@@ -4,6 +4,7 @@ import { writtenIn } from '../../analysis/loop-writes.ts'
 import { expectFlag } from '../../ast/expect-argument.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { type Found, findLoop, loopsOf } from '../../ir/definitions.ts'
+import { boundTo } from '../../ir/hardware-axes.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -67,8 +68,9 @@ export const computeAt = primitive({
     const body = within(inside)
     const clash = clashOf(cx, body, at, produced)
     if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
-    // What is allocated inside of a reduction loop starts there.
-    const isLocal = reducing !== undefined || step.scope !== undefined
+    // What is allocated inside of a reduction loop starts there, and is of one thread.
+    const threads = [...at.path, at.loop].some((l) => l.reduce && boundTo(l, 'thread'))
+    const isLocal = reducing !== undefined || threads || step.scope !== undefined
     const own =
       clash || asks
         ? inPrivate(cx, at, inside, {

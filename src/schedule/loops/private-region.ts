@@ -132,7 +132,7 @@ function regionOf(
       expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
       hint:
         loopsOf(at.loop.body).length > 0
-          ? 'split the loops, and compute at a loop further inside'
+          ? `split the loops and compute at a loop further inside, or leave ${nest} a nest of its own`
           : `leave ${nest} a nest of its own, or fuse its loops first as those of ${at.loop.nest} are`,
     })
   const name = cx.fresh(`${of.name}_${at.loop.name}`)
