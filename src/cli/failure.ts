@@ -25,7 +25,11 @@ const INSTEAD: Readonly<Record<string, string>> = {
 }
 
 const withHint = (d: Diagnostic): Diagnostic => {
-  const hint = HINTS[d.code] ?? (d.hint === undefined ? undefined : INSTEAD[d.code])
+  // Messages begin with the parameter: `size d of kernel …`.
+  const name = /^(?:size|scalar) (\w+) /.exec(d.message)?.[1] ?? 'NAME'
+  const hint =
+    HINTS[d.code]?.replace('--size NAME=', `--size ${name}=`) ??
+    (d.hint === undefined ? undefined : INSTEAD[d.code])
   return hint === undefined ? d : { ...d, hint }
 }
 
