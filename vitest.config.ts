@@ -25,9 +25,9 @@ export default defineConfig(async ({ mode }) => {
     testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
     pool: 'forks' as const,
     execArgv: [
-      // Programs are trees that are rewritten: most of what is allocated is short-lived.
-      '--min-semi-space-size=64',
-      '--max-semi-space-size=64',
+      // Programs are trees that are rewritten: most of what is allocated is short-lived, and dies before a space of this size is full.
+      '--min-semi-space-size=128',
+      '--max-semi-space-size=128',
       // The other core has tests of its own.
       '--single-threaded-gc',
       // Most code of a compiler runs a few times a test: compiled well only after eight times as much work as usual.
