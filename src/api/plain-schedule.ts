@@ -1,6 +1,6 @@
 /**
  * The schedule that nobody named, on software adapters (SwiftShader, llvmpipe, WARP). They compile tiled and unrolled loops for
- * seconds, which small data never repay: `parallel()` runs instead, up to an amount of work (docs/devices.md).
+ * seconds, which small data never repay: `parallel()` runs instead, up to an amount of work (docs/how-to/webgpu-limits.md).
  */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { type Axis, isFused } from '../ir/axis.ts'

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import grammar from '../../grammar/spt.ohm-bundle.js'
@@ -8,12 +7,13 @@ import type { Expr, File } from '../../src/ast/nodes.ts'
 import { literalValue } from '../../src/ast/nodes.ts'
 import { isName } from '../../src/ast/parse.ts'
 import { print, printExpr } from '../../src/ast/print.ts'
+import { languagePages } from '../docs/site.ts'
 import { runs, scaled } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { complaint, read } from './support.ts'
 
-const LANGUAGE = readFileSync(new URL('../../docs/language.md', import.meta.url), 'utf8')
-const EXAMPLES = [...LANGUAGE.matchAll(/^```(?:spt)?\n(.*?)^```$/gms)].map((m) => m[1]!)
+const LANGUAGE = languagePages().join('\n')
+const EXAMPLES = [...LANGUAGE.matchAll(/^```spt\n(.*?)^```$/gms)].map((m) => m[1]!)
 const STEPS = [...LANGUAGE.matchAll(/^\| (\w+) \| (`.*)\|$/gm)].flatMap(([, word, forms]) =>
   [...forms!.matchAll(/`([^`]+)`/g)].map(([, form]) => [word!, form!] as const),
 )

@@ -1,4 +1,4 @@
-/** Numbers of each element type as docs/language.md describes them, in float64 and big integers. */
+/** Numbers of each element type as docs/reference/language/kernels.md describes them, in float64 and big integers. */
 
 export type Type = 'f64' | 'f32' | 'f16' | 'bf16' | 'i32' | 'u32' | 'i8' | 'u8' | 'bool'
 

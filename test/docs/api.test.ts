@@ -1,5 +1,5 @@
-/** The page of the API: it runs, and names everything that is exported and everything that can be called. */
-import { readFileSync, writeFileSync } from 'node:fs'
+/** The pages of the API name every export, type and method. */
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { CompiledSchedule } from '../../src/api/compiled.ts'
 import * as sparsetile from '../../src/node.ts'
@@ -7,24 +7,13 @@ import * as space from '../../src/search/function-space.ts'
 import * as points from '../../src/search/points.ts'
 import * as survey from '../../src/search/survey.ts'
 import * as text from '../../src/search/text.ts'
-import { blocksOf, renewed, run } from './chapter.ts'
+import { namedIn, pagesIn, read } from './site.ts'
 
-const path = 'docs/api.md'
-const page = readFileSync(path, 'utf8')
-const blocks = blocksOf(page)
-
-test('its blocks run, and print what it says', async () => {
-  const { printed } = await run(blocks)
-  if (process.env.UPDATE_GOLDEN) writeFileSync(path, renewed(page, printed))
-  else expect(renewed(page, printed)).toBe(page)
-}, 120_000)
-
-/** Names that stand in code, between sentences. */
-const prose = page.replace(/^```[\s\S]*?^```$/gm, '')
-const named = new Set([...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code]) => code!.match(/[A-Za-z_]\w*/g)))
+const pages = [...pagesIn('docs/reference/api'), ...pagesIn('docs/how-to')]
+const named = namedIn(pages.map(read).join('\n'))
 const missing = (names: Iterable<string>): string[] => [...names].filter((n) => !named.has(n))
 
-test('every export is in it, types as well', () => {
+test('every export is on a page, types as well', () => {
   const files = [
     'index',
     'node',
@@ -83,6 +72,6 @@ test.each([
   ['ConvertedTensor', ConvertedTensor],
   ['Part', Part],
   ['ResidentParts', ResidentParts],
-] as const)('everything that %s has is in it', (_, type) => {
+] as const)('every member of %s is on a page', (_, type) => {
   expect(missing(membersOf(type as unknown as { readonly prototype: object }))).toEqual([])
 })

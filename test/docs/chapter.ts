@@ -22,6 +22,7 @@ export interface Block {
   /** The file, or the run's name. */
   readonly name: string
   readonly text: string
+  readonly language: string
   /** Of the opening fence, from 1. */
   readonly line: number
 }
@@ -30,9 +31,9 @@ const FENCE = /^```(\w*)(?: ([\w-]+)=(\S+))?\n(.*?)^```$/gms
 
 export function blocksOf(page: string): Block[] {
   return [...page.matchAll(FENCE)].map((m): Block => {
-    const [, language, key, name = '', text = ''] = m
+    const [, language = '', key, name = '', text = ''] = m
     const line = page.slice(0, m.index).split('\n').length
-    return { kind: kindOf(language ?? '', key), name, text, line }
+    return { kind: kindOf(language, key), name, text, language, line }
   })
 }
 

@@ -1,13 +1,16 @@
-/** The chapter on fast kernels shows schedules as they are in `kernels/`. */
+/** The explanations of fast kernels show schedules as they are in `kernels/`. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { pagesIn, read } from './site.ts'
 
 const kernels = readdirSync('kernels')
   .filter((f) => f.endsWith('.spt'))
   .map((f) => readFileSync(`kernels/${f}`, 'utf8'))
 
 test('every schedule shown is one of kernels/', () => {
-  const shown = [...readFileSync('docs/fast-kernels.md', 'utf8').matchAll(/```spt\n([\s\S]*?)```/g)]
+  const shown = pagesIn('docs/explanation').flatMap((page) => [
+    ...read(page).matchAll(/```spt\n([\s\S]*?)```/g),
+  ])
   expect(shown.length).toBeGreaterThan(3)
   for (const [, text] of shown)
     expect(

@@ -1,5 +1,4 @@
-/** The language page: its examples, put together, are programs whose schedules are legal. */
-import { readFileSync } from 'node:fs'
+/** The examples of the language's pages, put together, are programs whose schedules are legal. */
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AXIS_KINDS } from '../../src/ast/axisdef.ts'
@@ -12,9 +11,10 @@ import { count } from '../../src/search/count.ts'
 import { survey } from '../../src/search/survey.ts'
 import { Folder } from '../cli/support.ts'
 import { blocksOf } from './chapter.ts'
+import { languagePages, read } from './site.ts'
 
-const page = readFileSync('docs/language.md', 'utf8')
-const all = blocksOf(page).map((b) => b.text)
+const page = languagePages().join('\n')
+const all = blocksOf(page).flatMap((b) => (b.kind === 'other' && b.language === 'spt' ? [b.text] : []))
 /** Programs of their own import what they are about. */
 const examples = all.filter((text) => !text.startsWith('import'))
 const declared = examples.flatMap((text) =>
@@ -61,7 +61,7 @@ test('has a row for each step, and names each kind of axis and function', () => 
 })
 
 test('has rows for the queries that are declared, and for no others', () => {
-  const table = page.slice(page.indexOf('### Queries'), page.indexOf('### Compositions'))
+  const table = read('docs/reference/formats/queries.md')
   const rows = [...table.matchAll(/^\| `(\w+)/gm)].map(([, word]) => word!)
   expect(new Set(rows)).toEqual(new Set([...QUERY_WORDS.keys(), ...Object.keys(QUERIES)]))
 })

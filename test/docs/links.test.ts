@@ -1,14 +1,15 @@
-/** What the pages name is there: files, folders, headings, scripts; and no page or room is left out. */
+/** Links of the pages lead to files and headings that exist; pages are at most 250 lines and reachable from docs/index.md. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { isExecuted, pagesIn, proseOf as withoutBlocks } from './site.ts'
 
-const chapters = readdirSync('docs').filter((name) => name.endsWith('.md'))
-const pages = ['README.md', 'ARCHITECTURE.md', 'bench/README.md', ...chapters.map((name) => `docs/${name}`)]
+const chapters = pagesIn('docs')
+const pages = ['README.md', 'ARCHITECTURE.md', 'bench/README.md', ...chapters]
 const text = new Map(pages.map((page) => [page, readFileSync(page, 'utf8')]))
-const proseOf = (page: string): string => text.get(page)!.replace(/^```.*?^```/gms, '')
+const proseOf = (page: string): string => withoutBlocks(text.get(page)!)
 /** Pages for those who change the compiler: what looks like a path there is one. */
-const maps = ['ARCHITECTURE.md', 'docs/internals.md', 'docs/extending.md']
+const maps = ['ARCHITECTURE.md', 'docs/project/internals.md', 'docs/project/extending.md']
 const rooms = [
   'src',
   'bench',
@@ -38,14 +39,44 @@ const headings = (page: string): ReadonlySet<string> =>
     ),
   )
 
-test.each(pages)('links of %s', (page) => {
-  for (const [, to] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
-    if (/^https?:/.test(to!)) continue
+/** The pages and files of the repository that a page links to, with the heading. */
+const linksOf = (page: string): readonly { to: string; path: string; heading: string | undefined }[] =>
+  [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, to]) => {
+    if (/^https?:/.test(to!)) return []
     const [file, heading] = to!.split('#') as [string, string?]
-    const path = file === '' ? page : join(dirname(page), file)
+    return [{ to: to!, path: file === '' ? page : join(dirname(page), file).replaceAll('\\', '/'), heading }]
+  })
+
+test.each(pages)('links of %s', (page) => {
+  for (const { to, path, heading } of linksOf(page)) {
     expect(existsSync(path), to).toBe(true)
-    if (heading !== undefined) expect(headings(path.replaceAll('\\', '/')), to).toContain(heading)
+    if (heading !== undefined) expect(headings(path), to).toContain(heading)
   }
+})
+
+test.each(chapters)('%s has a title and at most 250 lines', (page) => {
+  const lines = text.get(page)!.trimEnd().split('\n')
+  expect(lines[0]).toMatch(/^# \S/)
+  expect(lines.length).toBeLessThanOrEqual(250)
+})
+
+test('every page is reachable from docs/index.md, and docs/index.md from the README', () => {
+  const reached = new Set(['docs/index.md'])
+  for (const page of reached)
+    for (const { path } of linksOf(page)) if (text.has(path) && path.startsWith('docs/')) reached.add(path)
+  expect(chapters.filter((page) => !reached.has(page))).toEqual([])
+  expect(text.get('README.md')).toContain('(docs/index.md)')
+})
+
+test('pages with blocks to run are in folders that the tests execute', () => {
+  const folders = readdirSync('test/docs').flatMap((name) =>
+    [...readFileSync(`test/docs/${name}`, 'utf8').matchAll(/^executes\('([^']+)'\)$/gm)].map(
+      ([, folder]) => `${folder}/`,
+    ),
+  )
+  const executed = chapters.filter((page) => isExecuted(text.get(page)!))
+  expect(executed.length).toBeGreaterThan(25)
+  expect(executed.filter((page) => !folders.some((folder) => page.startsWith(folder)))).toEqual([])
 })
 
 test.each(pages)('scripts that %s calls', (page) => {
@@ -67,9 +98,7 @@ test.each(maps)('files that %s names', (page) => {
   }
 })
 
-test('every page of docs/ is in the README, every room of src/ in the architecture', () => {
-  const readme = text.get('README.md')!
-  for (const name of chapters) expect(readme).toContain(`(docs/${name})`)
+test('every folder of src/ is in ARCHITECTURE.md', () => {
   const architecture = text.get('ARCHITECTURE.md')!
   for (const room of [...foldersIn('src'), ...foldersIn('src/search')])
     expect(architecture).toContain(`${room}/\``)

@@ -1,23 +1,20 @@
-/** The page on pruning: it runs, and names all that can be imported and all that is refused. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** The pages on pruning name all exports and all diagnostics. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import * as pruning from '../../src/prune.ts'
-import { blocksOf, renewed, run } from './chapter.ts'
+import { namedIn, proseOf, read } from './site.ts'
 
-const path = 'docs/pruning.md'
-const page = readFileSync(path, 'utf8')
-const prose = page.replace(/^```[\s\S]*?^```$/gm, '')
-
-test('its blocks run, and print what it says', async () => {
-  const { printed } = await run(blocksOf(page))
-  if (process.env.UPDATE_GOLDEN) writeFileSync(path, renewed(page, printed))
-  else expect(renewed(page, printed)).toBe(page)
-}, 120_000)
+const text = [
+  'docs/how-to/prune-weights.md',
+  'docs/how-to/run-pruned-layers.md',
+  'docs/explanation/pruning-accuracy.md',
+]
+  .map(read)
+  .join('\n')
+const prose = proseOf(text)
 
 test('every export is in it, types as well', () => {
-  const named = new Set(
-    [...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code]) => code!.match(/[A-Za-z_]\w*/g)),
-  )
+  const named = namedIn(text)
   const listed = [...readFileSync('src/prune.ts', 'utf8').matchAll(/\btype (\w+)|export type \{ ([^}]*) \}/g)]
   const types = [
     ...listed.flatMap(([, one, list]) => (one ? [one] : list!.split(', '))),
