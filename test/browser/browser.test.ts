@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { blocksOf } from '../docs/chapter.ts'
 import { Browser } from './chromium.ts'
 
 const root = new URL('../../', import.meta.url)
@@ -21,6 +22,9 @@ async function serve(): Promise<Server> {
   })
   const page =
     '<!doctype html><script type="module">import * as page from "/page.js"; window.page = page</script>'
+  const start = await startFiles()
+  const typeOf = (path: string): string =>
+    path.endsWith('.js') ? 'text/javascript' : path.endsWith('.html') ? 'text/html' : 'text/plain'
   const server = createServer((request, response) => {
     const path = new URL(request.url!, 'http://localhost').pathname
     const [type, body] =
@@ -30,11 +34,53 @@ async function serve(): Promise<Server> {
           ? ['text/javascript', outputFiles[0]!.text]
           : /^\/kernels\/[a-z/-]+\.spt$/.test(path)
             ? ['text/plain', readFileSync(new URL(`.${path}`, root), 'utf8')]
-            : ['', undefined]
+            : [typeOf(path), start.get(path)]
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': type }).end(body)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return server
+}
+
+/** What docs/start/browser.md tells its reader to write and to build, by path. */
+async function startFiles(): Promise<ReadonlyMap<string, string>> {
+  const blocks = blocksOf(readFileSync(new URL('docs/start/browser.md', root), 'utf8'))
+  const files = new Map(
+    blocks.flatMap((b) => (b.kind === 'file' ? [[`/start/${b.name}`, b.text] as const] : [])),
+  )
+  const at = (path: string) => fileURLToPath(new URL(path, root))
+  const bundle = async (contents: string): Promise<string> => {
+    const { outputFiles } = await build({
+      stdin: { contents, resolveDir: at('test/browser') },
+      plugins: [
+        {
+          name: 'package',
+          setup(api) {
+            api.onResolve({ filter: /^sparsetile(?:\/|$)/ }, ({ path }) => ({
+              path: at(path === 'sparsetile' ? 'src/index.ts' : path.slice('sparsetile/'.length)),
+            }))
+            api.onResolve({ filter: /^\.\/spmv\.spt$/ }, ({ path }) => ({ path, namespace: 'page' }))
+            api.onLoad({ filter: /./, namespace: 'page' }, () => ({
+              contents: files.get('/start/spmv.spt')!,
+              loader: 'text',
+            }))
+          },
+        },
+      ],
+      loader: { '.spt': 'text' },
+      bundle: true,
+      format: 'esm',
+      platform: 'browser',
+      write: false,
+      logLevel: 'silent',
+    })
+    return outputFiles[0]!.text
+  }
+  return new Map([
+    ...files,
+    ['/start/bundle.js', await bundle(files.get('/start/main.js')!)],
+    ['/start/sparsetile.js', await bundle("export * from 'sparsetile'")],
+    ['/start/formats.spt', readFileSync(at('kernels/formats.spt'), 'utf8')],
+  ])
 }
 
 const browser = await Browser.start().catch((e: unknown) => {
@@ -83,6 +129,20 @@ describe.skipIf(!browser)('in a browser', () => {
   ] as const)('a kernel fetched with its imports, on %s under %s', async (kind, schedule) => {
     const got = await call('product', kind, '/kernels/spmm.spt', 'spmm', schedule, sample.data)
     expect(got).toMatchObject({ ok: true, problems: [], values: sample.c })
+  })
+
+  test.each(['index.html', 'tag.html'])('%s of docs/start/browser.md', async (page) => {
+    const shown = await evaluate(`new Promise((resolve, reject) => {
+      const frame = document.body.appendChild(Object.assign(document.createElement('iframe'), { src: '/start/${page}' }))
+      const wait = (left) => {
+        const text = frame.contentDocument?.body?.innerText?.trim() ?? ''
+        if (text !== '') resolve(text)
+        else if (left === 0) reject(new Error('the page shows nothing'))
+        else setTimeout(wait, 50, left - 1)
+      }
+      wait(400)
+    })`)
+    expect(shown).toBe('y = 201, 30')
   })
 
   test('more buffers than the page may bind', async () => {
