@@ -110,8 +110,7 @@ function commits(base) {
 
 const show = (h) => console.log(`${h.file}:${h.line}: ${h.phrase}${h.better ? `  →  ${h.better}` : ''}`)
 
-function compare(table, recorded) {
-  const groups = measured()
+function compare(groups, table, recorded) {
   const bad = Object.entries(table).flatMap(([name, row]) =>
     Object.entries(row).flatMap(([key, now]) =>
       worse(key, now, recorded[name]?.[key]) ? [[name, key, now]] : [],
@@ -134,8 +133,6 @@ const sources = (...paths) =>
   git('ls-files', '-co', '--exclude-standard', '--', ...paths)
     .split('\n')
     .filter((f) => /\.(?:md|ts)$/.test(f) && !/^(?:test|data)\//.test(f))
-let all
-const measured = () => (all ??= measure(sources('*.md', 'src')))
 
 function main(args) {
   const recorded = JSON.parse(readFileSync(TABLE, 'utf8'))
@@ -151,8 +148,9 @@ function main(args) {
       }
     return 0
   }
-  const table = figures(measured())
-  const failed = compare(table, recorded)
+  const groups = measure(sources('*.md', 'src'))
+  const table = figures(groups)
+  const failed = compare(groups, table, recorded)
   if (!args.includes('--record') || failed) return failed
   // The better of both: a figure only improves.
   for (const [name, row] of Object.entries(table))

@@ -10,7 +10,7 @@ export interface Io {
   readonly color: { readonly out: boolean; readonly err: boolean }
   /** Whether standard error is a terminal, where progress is shown. */
   readonly terminal?: boolean
-  /** Whether progress of long work is written there as lines: it is a file or a pipe. */
+  /** True for a file or a pipe: progress of long work is written as lines. */
   readonly progressLines?: boolean
   /** Shows a line of progress on a terminal (`withProgress`); `''`: none. */
   progress?(line: string): void

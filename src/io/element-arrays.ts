@@ -11,8 +11,10 @@ export function valueArray(dtype: Dtype, length: number, name: string): ValueArr
 }
 
 /**
- * What a `dtype` array holds for a number. Throws `io/value-range` with `where` for what does not fit; `digits` are those of
- * the file, for integers that a double rounds.
+ * Converts numbers to the elements of a `dtype` array.
+ * @param where the place of a number, for messages
+ * @param digits the digits in the file, for messages about integers that a double rounds
+ * @throws SptError `io/value-range` for a number that does not fit
  */
 export function encoder(
   dtype: Dtype,

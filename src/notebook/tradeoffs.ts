@@ -62,7 +62,7 @@ function checkWeighed(trials: readonly WeighedTrial[], by: Both): void {
 }
 
 /**
- * The measured trials than which none is as good in both and better in one, by the first of `by`.
+ * The Pareto front: measured trials that no other trial dominates in both measures, sorted by the first of `by`.
  * @throws SptError `api/argument`
  */
 export function paretoFront<T extends WeighedTrial>(

@@ -1,11 +1,11 @@
 import type { Refusal } from '../ast/diagnostic.ts'
 
-/** Loops of which some are reductions, in order, which `fuse` does not take. */
+/** The diagnostic for `fuse` of loops of which only some are reductions. */
 export function mixedReduction(
   loops: readonly { readonly name: string; readonly reduce: boolean }[],
 ): Refusal {
   const names = loops.map((l) => l.name)
-  const alike = names.slice(
+  const leading = names.slice(
     0,
     loops.findIndex((l) => l.reduce !== loops[0]!.reduce),
   )
@@ -14,8 +14,8 @@ export function mixedReduction(
     message: `of ${names.join(', ')} only ${loops.flatMap((l) => (l.reduce ? [l.name] : [])).join(', ')} reduce`,
     expected: 'loops that all reduce, or of which none does',
     hint:
-      alike.length > 1
-        ? `fuse (${alike.join(', ')})`
+      leading.length > 1
+        ? `fuse (${leading.join(', ')})`
         : 'fuse loops of one kind; reorder brings them together',
   }
 }

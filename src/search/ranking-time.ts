@@ -45,7 +45,7 @@ export class RankingTime {
     return this.#now() - start
   }
 
-  /** Runs to its end, or until no time is left: `null`. */
+  /** Runs the work with pauses. @returns `null` if the time for ranking ended first */
   *within<T>(work: Stepwise<T>): Stepwise<T | null> {
     const start = this.#now()
     try {
@@ -61,7 +61,7 @@ export class RankingTime {
     }
   }
 
-  /** As `spend`, with pauses. */
+  /** Runs the work with pauses and without a limit; its time counts. */
   *during<T>(work: Stepwise<T>): Stepwise<T> {
     const start = this.#now()
     try {

@@ -10,7 +10,7 @@ const text = new Map(pages.map((page) => [page, readFileSync(page, 'utf8')]))
 const proseOf = (page: string): string => withoutBlocks(text.get(page)!)
 /** Pages for those who change the compiler: what looks like a path there is one. */
 const maps = ['ARCHITECTURE.md', 'docs/project/internals.md', 'docs/project/extending.md']
-const rooms = [
+const folders = [
   'src',
   'bench',
   'test',
@@ -22,9 +22,11 @@ const rooms = [
   'examples',
   'notebooks',
 ]
-const held = rooms.flatMap((room) => [
-  `/${room}`,
-  ...readdirSync(room, { recursive: true }).map((path) => `/${room}/${String(path).replaceAll('\\', '/')}`),
+const held = folders.flatMap((folder) => [
+  `/${folder}`,
+  ...readdirSync(folder, { recursive: true }).map(
+    (path) => `/${folder}/${String(path).replaceAll('\\', '/')}`,
+  ),
 ])
 const foldersIn = (folder: string): readonly string[] =>
   readdirSync(folder, { withFileTypes: true }).flatMap((e) => (e.isDirectory() ? [e.name] : []))
@@ -100,6 +102,6 @@ test.each(maps)('files that %s names', (page) => {
 
 test('every folder of src/ is in ARCHITECTURE.md', () => {
   const architecture = text.get('ARCHITECTURE.md')!
-  for (const room of [...foldersIn('src'), ...foldersIn('src/search')])
-    expect(architecture).toContain(`${room}/\``)
+  for (const folder of [...foldersIn('src'), ...foldersIn('src/search')])
+    expect(architecture).toContain(`${folder}/\``)
 })

@@ -24,14 +24,10 @@ describe.each(pagesIn('docs/start'))('%s', (page) => {
     process.chdir(home)
     rmSync(folder, { recursive: true })
   })
-  test.each(commands)(
-    'spt %s',
-    async (line) => {
-      const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
-      const { code, err } = await spt(words)
-      if (words.includes('cuda') && err.includes('device/absent')) return
-      expect({ code, err: err.replace(/^wrote .*\n$/, '') }).toEqual({ code: 0, err: '' })
-    },
-    120_000,
-  )
+  test.for(commands)('spt %s', { timeout: 120_000 }, async (line, { skip }) => {
+    const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
+    const { code, err } = await spt(words)
+    skip(words.includes('cuda') && err.includes('device/absent'), 'there is no CUDA device')
+    expect({ code, err: err.replace(/^wrote .*\n$/, '') }).toEqual({ code: 0, err: '' })
+  })
 })

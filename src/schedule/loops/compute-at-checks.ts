@@ -11,7 +11,7 @@ import type { Context } from '../context.ts'
 import { loopNames } from '../loop-names.ts'
 import { nestName } from './top-nests.ts'
 
-/** What the producer writes is read by the consumer's loop and by nothing else outside of the producer. */
+/** @returns the buffers that the producer writes; rejects those that leave the kernel or have consumers outside of the loop */
 export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySet<string> {
   const { loop } = at
   const own = accessesOf([producer])
@@ -49,7 +49,7 @@ export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySe
   return produced
 }
 
-/** Nothing after the producer writes what it reads. */
+/** Rejects a statement between producer and consumer that writes an input of the producer. */
 export function checkBetween(cx: Context, list: Body, producer: For, consumer: Stmt, loop: For): void {
   const reads = new Set(accessesOf([producer]).map((a) => a.buffer))
   const between = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer) + 1)
@@ -63,7 +63,7 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
   })
 }
 
-/** The step to take where the buffer has uses outside of the loop: a loop around all of them, or one joined of theirs. */
+/** A hint for a buffer with uses outside of the loop: a loop around all uses, or one that `join` makes of their loops. */
 function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAccess): string {
   const names = loopNames(cx.kernel.body)
   const uses = accessesOf(cx.kernel.body).filter(
@@ -73,12 +73,12 @@ function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAcce
   if (around) return `compute_at ${producer.nest} at ${names.get(around.var)}`
   const nests = new Set(uses.map((a) => a.path[0]?.nest))
   const loops = [...at.path, at.loop]
-  const isAlike = (a: BufferAccess): boolean =>
+  const isIdentical = (a: BufferAccess): boolean =>
     a.mode === 'read' && loops.every((l, k) => a.path[k] && sameExpr(a.path[k].extent, l.extent))
-  if (nests.size < 2 || !uses.every(isAlike)) return `leave ${producer.nest} a nest of its own`
+  if (nests.size < 2 || !uses.every(isIdentical)) return `leave ${producer.nest} a nest of its own`
   const joined = nestName(cx, [...nests] as string[], 'joined')
   const { nest, name } = at.loop
-  // The loops of what is joined have the names of the first.
+  // Joined loops have the names of the first nest.
   const first = uses[0]!.path[at.path.length]?.name ?? name
   return `join (${[...nests].join(', ')}) at ${nest}.${name}, then compute_at ${producer.nest} at ${joined}.${first}`
 }
@@ -105,7 +105,7 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: Found
   })
 }
 
-/** Nobody but the consumer sees what is computed, or that it is not. */
+/** Rejects counts that the host reads, and writes that may find no element: skipped iterations would change both. */
 export function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
   const { capacities = [], found = [] } = cx.kernel
   const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]

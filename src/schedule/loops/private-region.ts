@@ -1,6 +1,6 @@
 /**
- * Storage folding of a producer that runs again in each iteration of the consumer's loop: what an iteration computes has memory of
- * its own, as large as the region that it reads.
+ * Storage folding of a producer that runs again in each iteration of the consumer's loop: an iteration has private memory, as
+ * large as the region that it reads.
  */
 
 import { linear, minus } from '../../analysis/integers/linear.ts'
@@ -20,7 +20,7 @@ import { inMemory } from '../declared-memory-copies.ts'
 import { SIZE_LIMIT } from '../footprint.ts'
 import { sumText, type Windows } from './producer-region.ts'
 
-/** Where the step asks the region to be. */
+/** The memory that the step names for the region. */
 export interface Place {
   readonly scope?: CacheScope | undefined
   readonly memory?: Memory | undefined
@@ -45,9 +45,10 @@ interface How {
 }
 
 /**
- * The body `inside` of the loop, the producer's iterations included, with memory of its own for all that they produce: registers,
- * or shared memory where threads run inside of the loop. If its size is no such constant, `otherwise` decides: a global buffer has
- * a part for each iteration of the loops around. `undefined`: the buffers stay as they are.
+ * The body `inside` of the loop, the producer's iterations included, with private memory for the buffers that they produce:
+ * registers, or shared memory if threads run inside of the loop. If the size is not a constant within the limit, `otherwise`
+ * decides: with `global`, a global buffer has a part for each iteration of the surrounding loops.
+ * @returns `undefined` if the buffers stay unchanged (`keep`)
  */
 export function inPrivate(
   cx: Context,

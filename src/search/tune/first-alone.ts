@@ -4,11 +4,11 @@ import type { Trier } from '../evaluate/evaluator.ts'
 /** @returns the same evaluation, whose batches wait for their first point until one was measured */
 export function firstAlone(evaluate: Trier['evaluate']): Trier['evaluate'] {
   let isMeasured = false
-  return async (asked, context = {}) => {
-    if (isMeasured || asked.length < 2) return evaluate(asked, context)
-    const first = await evaluate(asked.slice(0, 1), context)
+  return async (points, context = {}) => {
+    if (isMeasured || points.length < 2) return evaluate(points, context)
+    const first = await evaluate(points.slice(0, 1), context)
     isMeasured = first.some((o) => o.status === 'measured')
     const settle = (n: number, outcome: (typeof first)[number]): void => context.settle?.(1 + n, outcome)
-    return [...first, ...(await evaluate(asked.slice(1), { ...context, settle }))]
+    return [...first, ...(await evaluate(points.slice(1), { ...context, settle }))]
   }
 }
