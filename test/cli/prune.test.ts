@@ -324,6 +324,8 @@ law.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.cons
       'tw',
       '--granularity',
       String(granularity),
+      // Random layers may keep nothing, which is a warning otherwise.
+      ...['--warn-below', '0'],
       ...(transposed ? ['--transposed'] : []),
     ]
     const [one, two] = [folder.at('given-1'), folder.at('given-2')]

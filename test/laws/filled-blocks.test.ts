@@ -197,7 +197,7 @@ test('formats that claim it', async () => {
         })
       refused++
     }),
-    parameters(40),
+    parameters(120),
   )
   expect(refused).toBeGreaterThan(0)
 }, 600_000)
