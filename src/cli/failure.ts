@@ -39,8 +39,13 @@ const withHint = (d: Diagnostic): Diagnostic => {
 /** What has diagnostics. */
 type Failure = Pick<SptError, 'diagnostics' | 'sources'>
 
-export function showDiagnostics(error: Failure, io: Io): void {
+/** `isFinal`: nothing follows, so that the error index is mentioned. */
+export function showDiagnostics(error: Failure, io: Io, isFinal = false): void {
   io.err(`${render(error.diagnostics.map(withHint), error.sources ?? [], { color: io.color.err })}\n`)
+  // For people only: programs that read the text have the code.
+  const [first] = error.diagnostics
+  if (io.color.err && first && isFinal)
+    io.err(`\nspt explain ${first.code} shows an example and its correction.\n`)
 }
 
 /** A failure as data: the first diagnostic with its place, and all of them. */
@@ -119,7 +124,7 @@ export function showFailure(error: unknown, io: Io): number {
     io.err(`error[run/out-of-memory]: ${NO_MEMORY}\n  = hint: use smaller sizes\n`)
     return EXIT.failed
   }
-  showDiagnostics(isFailure(error) ? error : new SptError(bugDiagnostic(described(error))), io)
+  showDiagnostics(isFailure(error) ? error : new SptError(bugDiagnostic(described(error))), io, true)
   if (io.env.SPT_DEBUG === '1' && error instanceof Error && !(error instanceof SptError))
     io.err(traceOf(error))
   return EXIT.failed

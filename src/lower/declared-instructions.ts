@@ -135,7 +135,6 @@ class Lowering {
     if (match.kind === 'mismatch')
       return fail({
         ...match.refusal,
-        code: `schedule/${match.refusal.code}`,
         message: `${instr.name}: ${match.refusal.message}`,
         ...(loop.span ? { span: loop.span } : {}),
       })

@@ -46,7 +46,7 @@ export function carryOut(
   const [identity] = reduce.reducer.identity
   if (reduce.targets.length > 1 || !isBuiltinReducer(reduce.reducer.name) || identity?.kind !== 'const')
     return cx.refuse({
-      code: 'no-carry',
+      code: 'schedule/no-carry',
       message: `${reduce.reducer.name} combines several elements, or by a declared monoid`,
       expected: 'a reduction by + * min max and or',
     })
@@ -197,7 +197,7 @@ export function refuseShares(
   why: string,
 ): never {
   return cx.refuse({
-    code: 'no-shares',
+    code: 'schedule/no-shares',
     message: `what the shares of ${loop.name} have in common is not known: ${why}`,
     loops: [...path, loop],
     expected: 'a loop over equal shares of the positions of compressed rows',

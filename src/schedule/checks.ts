@@ -35,7 +35,7 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
         ? `done by ${mode.instr.name}`
         : HOW[mode.kind]
   cx.refuse({
-    code: 'not-serial',
+    code: 'schedule/not-serial',
     message: `${loop.name} is already ${how}`,
     loops: [loop],
     hint: `${verb} it first, then bind, unroll or vectorise`,
@@ -46,7 +46,7 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
 export function checkFactor(cx: Context, value: number, low: number, what: string, loop?: For): void {
   if (Number.isInteger(value) && value >= low && value <= 1 << 20) return
   cx.refuse({
-    code: 'bad-factor',
+    code: 'schedule/bad-factor',
     message: `${what} is ${value}`,
     ...(loop ? { loops: [loop] } : {}),
     expected: `a whole number from ${low} to ${1 << 20}`,
@@ -59,7 +59,7 @@ export function checkPerfectChain(cx: Context, found: readonly Found[], verb: st
   const loops = sorted.map((f) => f.loop)
   if (new Set(loops.map((l) => l.var)).size !== loops.length)
     cx.refuse({
-      code: 'repeated-loop',
+      code: 'schedule/repeated-loop',
       message: `${verb} names a loop twice`,
       loops,
       hint: 'name each loop once',
@@ -70,7 +70,7 @@ export function checkPerfectChain(cx: Context, found: readonly Found[], verb: st
   const outside = loops.find((l) => !chain.includes(l))
   if (outside)
     cx.refuse({
-      code: 'not-nested',
+      code: 'schedule/not-nested',
       message: `${outside.name} and ${innermost.loop.name} are not inside of one another`,
       loops: [outside, innermost.loop],
       expected: 'loops of one nest',
@@ -80,7 +80,7 @@ export function checkPerfectChain(cx: Context, found: readonly Found[], verb: st
     if (!next || (l.body.length === 1 && l.body[0] === next)) continue
     const direct = l.body.includes(next)
     cx.refuse({
-      code: 'not-perfect',
+      code: 'schedule/not-perfect',
       message: direct
         ? `${l.name} has other statements beside ${next.name}`
         : `${next.name} stands under a condition inside of ${l.name}`,
@@ -97,7 +97,7 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
   const on = outer.find((l) => freeVars(inner.extent).has(l.var))
   if (!on) return
   cx.refuse({
-    code: 'not-rectangular',
+    code: 'schedule/not-rectangular',
     message: `${verb}: the extent of ${inner.name}, ${printExpr(inner.extent)}, depends on ${on.name}`,
     loops: [on, inner],
     expected: `a loop whose extent is the same in every iteration of ${on.name}`,
@@ -112,7 +112,7 @@ export function checkOrderFree(cx: Context, loop: For, verb: string): readonly R
   const { dependence, combining } = iterationsOf(cx.kernel, loop)
   if (dependence)
     cx.refuse({
-      code: 'order-matters',
+      code: 'schedule/order-matters',
       message: `${verb} would change the order of ${loop.name}: ${dependence.reason}`,
       loops: [loop],
       expected: 'a loop whose iterations are independent or combine by one reducer',
@@ -124,7 +124,7 @@ export function checkOrderFree(cx: Context, loop: For, verb: string): readonly R
 export function checkConstantExtent(cx: Context, loop: For, why: string): number {
   if (loop.extent.kind === 'const') return loop.extent.value
   return cx.refuse({
-    code: 'extent-not-constant',
+    code: 'schedule/extent-not-constant',
     message: `${why}, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
     loops: [loop],
     hint: `split ${loop.name} by a constant and use the inner loop`,
@@ -156,7 +156,7 @@ export function checkUsedAlone(
   const other = accessesOf(body).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
   if (other)
     cx.refuse({
-      code: 'target-in-use',
+      code: 'schedule/target-in-use',
       message: `another statement of ${what} uses ${other.buffer} before all of it is combined`,
       loops,
       hint: SEPARATE,
@@ -173,7 +173,7 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
       : found.flatMap(({ reduce }) => reduce.targets.map((t) => t.buffer))
   ).filter((x, k, all) => all.indexOf(x) === k)
   return cx.refuse({
-    code: 'no-reduction',
+    code: 'schedule/no-reduction',
     message: `nothing${nest === undefined ? '' : ` in ${nest}`} reduces into ${name}`,
     expected:
       known.length > 0
@@ -186,7 +186,7 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
 export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
   if (!combinesIn(loop)) return
   cx.refuse({
-    code: 'reduction-loop',
+    code: 'schedule/reduction-loop',
     message: `${verb}: iterations of ${loop.name} combine into the same elements`,
     loops: [loop],
     hint,
@@ -204,7 +204,7 @@ export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: 
   )
   if (copy)
     cx.refuse({
-      code: 'local-index',
+      code: 'schedule/local-index',
       message: `which element is reduced into is read from ${copy.buffer}, a copy that iterations have for themselves`,
       hint: `${verb} first, then cache`,
     })
@@ -216,7 +216,7 @@ export function checkOneNest(cx: Context, loop: For, verb: string): void {
   if (!boundTo(loop, 'block') || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0)
     return
   cx.refuse({
-    code: 'merged-loop',
+    code: 'schedule/merged-loop',
     message: `${verb}: the blocks of ${loop.name} are those of several nests`,
     loops: [loop],
     hint: `${verb} before merge, or at a loop inside`,

@@ -99,11 +99,10 @@ export class Context implements FreshNames {
     )
   }
 
-  /** A refusal shows the loops as they are now, some of them marked; its code is said without the room. */
+  /** A refusal shows the loops as they are now, some of them marked. */
   refuse({ loops = [], ...refusal }: Refusal & { readonly loops?: readonly For[] }): never {
     fail({
       ...refusal,
-      code: `schedule/${refusal.code}`,
       ...(this.span ? { span: this.span } : {}),
       notes: [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })],
     })
@@ -134,7 +133,7 @@ export class Context implements FreshNames {
     }
     if (matches.length > 1)
       this.refuse({
-        code: 'ambiguous-loop',
+        code: 'schedule/ambiguous-loop',
         message: `${matches.length} loops are called ${name}`,
         loops: matches,
         expected: `one of ${[...new Set(matches.map((l) => `${l.nest}.${l.name}`))].join(', ')}`,
@@ -163,7 +162,7 @@ export class Context implements FreshNames {
 
   #refuseConsumed(gone: Consumed): never {
     this.refuse({
-      code: 'consumed-loop',
+      code: 'schedule/consumed-loop',
       message: `${gone.name} was ${gone.how} into ${gone.into.join(', ')} by step ${gone.step}`,
       loops: loopsOf(this.kernel.body).filter(
         (l) =>
@@ -178,7 +177,7 @@ export class Context implements FreshNames {
     const nest = name.includes('.') ? name.slice(0, name.indexOf('.')) : undefined
     const candidates = [...new Set(loopNames(this.kernel.body).values())]
     this.refuse({
-      code: 'unknown-loop',
+      code: 'schedule/unknown-loop',
       message: `there is no loop ${name}`,
       expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with loops',
       ...(nest !== undefined && loops.every((l) => l.nest !== nest)
@@ -198,7 +197,7 @@ export class Context implements FreshNames {
     const candidates = all.filter((b) => b.role !== 'index').map((b) => b.name)
     const parts = candidates.filter((c) => c.startsWith(`${name}_`))
     return this.refuse({
-      code: 'unknown-buffer',
+      code: 'schedule/unknown-buffer',
       message: `there is no buffer ${name}`,
       expected: `one of ${(parts.length > 0 ? parts : candidates).join(', ')}`,
       ...(parts.length > 0 ? { hint: `inside of each part of … as p, ${name} is that of the part` } : {}),
@@ -218,7 +217,11 @@ export class Context implements FreshNames {
   /** Takes the name a user chose for a buffer, or refuses it. */
   claim(name: string): string {
     if (this.#isTaken(name))
-      this.refuse({ code: 'name-taken', message: `the name ${name} is taken`, hint: 'choose another name' })
+      this.refuse({
+        code: 'schedule/name-taken',
+        message: `the name ${name} is taken`,
+        hint: 'choose another name',
+      })
     this.#own.add(name)
     this.#around?.queries.push((cx) => cx.claim(name) === name)
     return name
@@ -235,7 +238,7 @@ export class Context implements FreshNames {
       const clash = this.#named(`${nest}.${name}`).find((l) => !gone.has(l.var))
       if (clash || names.indexOf(name) !== k)
         this.refuse({
-          code: 'name-taken',
+          code: 'schedule/name-taken',
           message: `${nest} already has a loop ${name}`,
           loops: clash ? [clash] : replaced,
           hint: 'choose another name',

@@ -48,7 +48,7 @@ export function readConditions(
   const weakest = keys.findIndex((own) => keys.every((other) => [...own].every((c) => other.has(c))))
   if (weakest < 0)
     cx.refuse({
-      code: 'guard-not-decidable',
+      code: 'schedule/guard-not-decidable',
       message: `the reads inside of ${at.loop.name} happen under different conditions`,
       loops: [at.loop],
       hint: 'cache further inside, where only one of them is left',
@@ -69,7 +69,7 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
   const out: Expr[] = []
   const refuse = (l: For, e: Expr): never =>
     cx.refuse({
-      code: 'guard-not-decidable',
+      code: 'schedule/guard-not-decidable',
       message: `${printExpr(e)} decides whether the element is read, and the copy stands outside of ${l.name}`,
       loops: [at.loop, l],
       hint: `cache at ${l.name} instead`,

@@ -21,14 +21,14 @@ export function inMemory(
   const tile = memory.shape
   if (copy.dtype !== memory.dtype)
     cx.refuse({
-      code: 'wrong-type',
+      code: 'schedule/wrong-type',
       message: `${copy.name} holds ${copy.dtype}, and ${memory.name} ${memory.dtype}`,
       loops: [loop],
       expected: `a memory of ${copy.dtype}`,
     })
   if (!isOfTiles(shape, memory))
     cx.refuse({
-      code: 'wrong-tile',
+      code: 'schedule/wrong-tile',
       message: `a copy of ${shape.join(' × ')} elements is made of no tiles of ${memory.name}`,
       loops: [loop],
       expected: `last dimensions that are multiples of ${tile.join(' × ')}`,

@@ -76,7 +76,7 @@ export function footprint(
   const { loop } = at
   if (uses.some((u) => u.index.length === 0))
     cx.refuse({
-      code: 'searched',
+      code: 'schedule/searched',
       message: `${buffer.name} is searched inside of ${loop.name}, not only indexed`,
       loops: [loop],
       hint: `cache at a loop that only indexes ${buffer.name}, or leave it where it is`,
@@ -86,7 +86,7 @@ export function footprint(
   const other = uses.find((u) => signature(u, outside) !== elements)
   if (other)
     cx.refuse({
-      code: 'different-elements',
+      code: 'schedule/different-elements',
       message: `accesses to ${buffer.name} inside of ${loop.name} touch different elements`,
       loops: [loop],
       expected: `one index expression, where there are ${[...new Set(uses.map((u) => printIndex(buffer, u)))].join(' and ')}`,
@@ -105,7 +105,7 @@ export function footprint(
   const limit = SIZE_LIMIT[scope] * (memory?.threads ?? 1)
   if (total > limit)
     cx.refuse({
-      code: 'too-large',
+      code: 'schedule/too-large',
       message: `a copy of ${sizes.join(' × ')} elements of ${buffer.name} is too large for ${scope} memory`,
       loops: [loop, ...loops],
       expected: `at most ${limit} elements`,
@@ -128,7 +128,7 @@ export function checkSameLoops(
   const other = prints.findIndex((p) => names(p) !== names(prints[0]!))
   if (other >= 0)
     cx.refuse({
-      code: 'different-elements',
+      code: 'schedule/different-elements',
       message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
       loops: [loop],
       hint: 'cache further inside, where they depend on the same loops',
@@ -142,7 +142,7 @@ export function checkStable(cx: Context, loop: For, print: Footprint, from: numb
   const by = [...written].find((name) => naming.some((e) => buffersRead(e).has(name)))
   if (by === undefined) return
   cx.refuse({
-    code: 'moving-index',
+    code: 'schedule/moving-index',
     message: `${loop.name} writes ${by}, which names the elements to copy`,
     loops: [loop],
     hint: 'cache further inside',
@@ -156,7 +156,7 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
     const by = hidden.find((h) => l.guards.some((g) => freeVars(g).has(h.var)))
     if (by)
       cx.refuse({
-        code: 'guard-not-decidable',
+        code: 'schedule/guard-not-decidable',
         message: `which iterations of ${l.name} run depends on ${by.name}, and the copy stands outside of it`,
         loops: [loop, by, l],
         hint: `cache at ${by.name} instead`,

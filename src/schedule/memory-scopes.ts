@@ -107,7 +107,7 @@ function checkRegisters(
     if (common.some(Boolean)) continue
     const loops = [...new Set(spread.flatMap((m) => m.get(axis) ?? []))]
     cx.refuse({
-      code: 'registers-of-other-threads',
+      code: 'schedule/registers-of-other-threads',
       message: `${loops.map((l) => l.name).join(', ')} would spread ${buffer.name} over threads, and registers belong to one thread`,
       loops,
       hint: `keep ${buffer.name} in shared memory, or put the loop outside of where ${buffer.name} is cached`,
@@ -167,7 +167,7 @@ function checkShared(
     })
     if (own || sameForAll(accesses, t, path.slice(path.indexOf(t) + 1))) continue
     cx.refuse({
-      code: 'shared-by-threads',
+      code: 'schedule/shared-by-threads',
       message: `threads of ${t.name} would write different values to the same elements of ${buffer.name}`,
       loops: [t],
       hint: `bind ${t.name} before ${buffer.name} is cached, or cache in registers`,

@@ -10,7 +10,7 @@ export function mixedReduction(
     loops.findIndex((l) => l.reduce !== loops[0]!.reduce),
   )
   return {
-    code: 'mixed-reduction',
+    code: 'schedule/mixed-reduction',
     message: `of ${names.join(', ')} only ${loops.flatMap((l) => (l.reduce ? [l.name] : [])).join(', ')} reduce`,
     expected: 'loops that all reduce, or of which none does',
     hint:

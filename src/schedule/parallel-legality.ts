@@ -60,7 +60,7 @@ function checkContinued(cx: Context, next: Kernel2): void {
     for (const { var: v, mode } of loopsOf([top])) {
       const found = mode.kind === 'pipeline' && mode.continued && pipelineSequence([top], v)
       if (found && !('over' in found))
-        cx.refuse({ code: 'not-one-sequence', ...found, hint: 'take this step before pipeline' })
+        cx.refuse({ code: 'schedule/not-one-sequence', ...found, hint: 'take this step before pipeline' })
     }
 }
 
@@ -82,7 +82,7 @@ function checkShared(cx: Context, top: Stmt, v: string, { carry, within, shares 
   const broken = typeof segments === 'string' ? segments : typeof groups === 'string' ? groups : undefined
   if (broken !== undefined)
     cx.refuse({
-      code: 'no-shares',
+      code: 'schedule/no-shares',
       message: `what the shares of ${loop.name} have in common would not be known any more: ${broken}`,
       loops: [loop],
       hint: 'accumulate after this step',
@@ -91,7 +91,7 @@ function checkShared(cx: Context, top: Stmt, v: string, { carry, within, shares 
   const other = path.slice(0, Math.max(0, at)).find((l) => boundTo(l, 'thread'))
   if (other)
     cx.refuse({
-      code: 'no-groups',
+      code: 'schedule/no-groups',
       message: `${other.name} around ${path[at]!.name} would give a block several groups of shares, and ${loop.name} has memory for one`,
       loops: [other, path[at]!, loop],
       hint: `bind ${other.name} to a block axis`,
@@ -107,7 +107,7 @@ function checkUnrolled(cx: Context, next: Kernel2): void {
     if (unrolled.length === 0) continue
     const factors = unrolled.map((l) => `${l.name} ${countText(copiesOf(l))}`)
     cx.refuse({
-      code: 'too-many-copies',
+      code: 'schedule/too-many-copies',
       message: `the unrolled loops of ${unrolled[0]!.nest} would make ${countText(statements)} statements (${factors.join(', ')} copies)`,
       loops: unrolled,
       expected: `at most ${countText(MAX_UNROLLED)}`,
@@ -124,7 +124,7 @@ function checkDepth(cx: Context, next: Kernel2): void {
       if (s.kind !== 'for' || path.length < MAX_NEST) return
       const outer = path[0]!
       cx.refuse({
-        code: 'too-deep',
+        code: 'schedule/too-deep',
         message: `${outer.nest} would have ${path.length + 1} loops within each other`,
         loops: [outer],
         expected: `at most ${MAX_NEST}`,
@@ -147,7 +147,7 @@ function checkAxes(cx: Context, next: Kernel2): void {
     const outer = path.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
     if (outer)
       cx.refuse({
-        code: 'axis-taken',
+        code: 'schedule/axis-taken',
         message: `${s.name} and ${outer.name} around it are both bound to ${to}`,
         loops: [outer, s],
         hint: 'bind one of them to another axis',
@@ -171,7 +171,7 @@ function checkBlocks(cx: Context, next: Kernel2): void {
     )
     if (beside)
       cx.refuse({
-        code: 'block-not-outermost',
+        code: 'schedule/block-not-outermost',
         message: boundTo(beside, 'block')
           ? `${beside.name} has other statements beside the block-bound loop ${s.name}`
           : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
@@ -194,7 +194,7 @@ function checkThreadCount(cx: Context, next: Kernel2): void {
     const threads = [...extents.values()].reduce((x, y) => x * y, 1)
     if (threads > THREAD_LIMIT)
       cx.refuse({
-        code: 'too-many-threads',
+        code: 'schedule/too-many-threads',
         message: `a block would have ${threads} threads`,
         loops: bound,
         expected: `at most ${THREAD_LIMIT}`,
@@ -207,7 +207,7 @@ function checkVectors(cx: Context, next: Kernel2): void {
   for (const l of loopsOf(next.body))
     if (l.mode.kind === 'vectorize' && loopsOf(l.body).length > 0)
       cx.refuse({
-        code: 'not-innermost',
+        code: 'schedule/not-innermost',
         message: `the vector loop ${l.name} has to stay innermost`,
         loops: [l],
         hint: 'take this step before vectorize',
@@ -231,7 +231,7 @@ function checkInstructions(cx: Context, next: Kernel2): void {
     )
     if (other)
       cx.refuse({
-        code: 'not-idle',
+        code: 'schedule/not-idle',
         message: `thread.x is ${count} threads that do instructions together, and ${other.name} would need others`,
         loops: [other],
         hint: `bind ${other.name} to thread.y, or split it by ${count}`,
@@ -254,7 +254,7 @@ function checkShares(cx: Context, next: Kernel2): void {
     if (scattered && reduce.atomic) continue
     if (scattered)
       cx.refuse({
-        code: 'scattered',
+        code: 'schedule/scattered',
         message: `the element of ${reduce.targets[0]!.buffer} that threads would combine changes with the reduction loop ${scattered.name}`,
         loops: [scattered, ...threads],
         hint: 'make the updates atomic first',
@@ -262,7 +262,7 @@ function checkShares(cx: Context, next: Kernel2): void {
     const open = changing.find((l) => !l.reduce && !boundTo(l, 'thread') && l.extent.kind !== 'const')
     if (open)
       cx.refuse({
-        code: 'extent-not-constant',
+        code: 'schedule/extent-not-constant',
         message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so that no thread can keep its share in registers`,
         loops: [inside[0]!, open],
         hint: `reorder ${open.name} outwards, or split it and put the outer loop outside`,

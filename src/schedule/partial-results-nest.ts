@@ -114,7 +114,7 @@ function checkRestated(
   const problem = lost ?? moving
   if (problem)
     cx.refuse({
-      code: 'condition-inside',
+      code: 'schedule/condition-inside',
       message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not know`,
       loops: hidden.filter((l) => mentions(problem, l.var)),
       hint: 'use atomic',

@@ -226,14 +226,18 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
   test.each([
     [
       'packed 4 aligned 2',
-      'wrong-type',
+      'schedule/wrong-type',
       'jo_indices holds coordinates of 2 bits, and operand S of fill is i32 packed 4',
     ],
-    ['aligned 4', 'wrong-type', 'jo_indices holds coordinates of 2 bits, and operand S of fill is i32'],
+    [
+      'aligned 4',
+      'schedule/wrong-type',
+      'jo_indices holds coordinates of 2 bits, and operand S of fill is i32',
+    ],
     // 8 fields of a row in each 16 columns.
     [
       'packed 2 aligned 4',
-      'not-aligned',
+      'schedule/not-aligned',
       'operand S needs 16 neighbouring elements of jo_indices aligned to 4 bytes',
     ],
   ])('a copy of what is %s is refused', async (words, code, message) => {

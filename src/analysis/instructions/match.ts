@@ -37,13 +37,13 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
     const l = body.length === 1 ? body[0] : undefined
     if (l?.kind !== 'for')
       return no(
-        'not-matching',
+        'schedule/not-matching',
         `inside of ${top.name} there is no loop for ${it.name} of ${instr.name}, alone in its place`,
         { expected: shapeOf(instr) },
       )
     if (l.extent.kind !== 'const' || l.extent.value !== it.extent)
       return no(
-        'wrong-extent',
+        'schedule/wrong-extent',
         `${l.name} runs to ${printExpr(l.extent)}, and ${it.name} of ${instr.name} to ${it.extent}`,
         { expected: shapeOf(instr), hint: `split ${l.name} by ${it.extent}` },
       )
@@ -59,7 +59,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
     // A copy of what a reduction reads has its loops.
     if (instr.body.kind === 'reduce' && l.reduce !== it.reduce)
       return no(
-        'not-matching',
+        'schedule/not-matching',
         `${l.name} is ${l.reduce ? 'a' : 'no'} reduction loop, and ${it.name} of ${instr.name} is ${it.reduce ? 'one' : 'none'}`,
         { expected: shapeOf(instr) },
       )
@@ -74,7 +74,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
   const pattern = instr.body
   if ((s?.kind !== 'store' && s?.kind !== 'reduce') || s.kind !== pattern.kind)
     return no(
-      'not-matching',
+      'schedule/not-matching',
       `inside of ${loops.at(-1)?.name ?? top.name} stands not one statement that ${pattern.kind === 'store' ? 'assigns' : 'reduces'}`,
       { expected: shapeOf(instr) },
     )
@@ -94,7 +94,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
   }
   return (
     first ??
-    no('not-matching', `the statement inside of ${top.name} is not what ${instr.name} computes`, {
+    no('schedule/not-matching', `the statement inside of ${top.name} is not what ${instr.name} computes`, {
       expected: bodyText(instr),
     })
   )

@@ -48,10 +48,12 @@ export function operandProblem(
 ): Mismatch | undefined {
   const b = around.buffer(element.buffer)
   if (!b)
-    return no('not-matching', `there is no buffer ${element.buffer}`, { expected: `a buffer of ${o.dtype}` })
+    return no('schedule/not-matching', `there is no buffer ${element.buffer}`, {
+      expected: `a buffer of ${o.dtype}`,
+    })
   if (b.packed !== o.packed)
     return no(
-      'wrong-type',
+      'schedule/wrong-type',
       `${b.name} holds coordinates of ${b.packed ?? 32} bits, and operand ${o.name} of ${instr.name} is ${o.dtype}${o.packed === undefined ? '' : ` packed ${o.packed}`}`,
       { expected: o.packed === undefined ? `elements of type ${o.dtype}` : `fields of ${o.packed} bits` },
     )
@@ -65,7 +67,7 @@ export function operandProblem(
       : o.scope !== 'register' || !b.memory)
   if (!right || b.dtype !== o.dtype)
     return no(
-      right ? 'wrong-type' : 'wrong-memory',
+      right ? 'schedule/wrong-type' : 'schedule/wrong-memory',
       right
         ? `${b.name} holds ${b.dtype}, and operand ${o.name} of ${instr.name} is ${o.dtype}`
         : `${b.name} is in ${found}, and operand ${o.name} of ${instr.name} in ${wanted}`,
@@ -73,14 +75,14 @@ export function operandProblem(
     )
   if (o.below !== undefined && !(b.below?.kind === 'const' && b.below.value <= o.below))
     return no(
-      'not-matching',
+      'schedule/not-matching',
       `elements of ${b.name} say which are meant of another operand, and are not known to be below ${o.below}`,
       { expected: `coordinates that a format stores, of an axis whose extent is at most ${o.below}` },
     )
   const along = alongDimensions(o, element, instr, loops, bound)
   if (!along)
     return no(
-      'not-matching',
+      'schedule/not-matching',
       `${printExpr(element)} does not go along operand ${o.name}, whose dimensions have several loops each`,
       { expected: bodyText(instr) },
     )
@@ -91,7 +93,7 @@ export function operandProblem(
   const foreign = loops.find((x) => !inOwn(x) && runs(x) && l.index.some((e) => mentions(e, x.var)))
   if (foreign)
     return no(
-      'not-matching',
+      'schedule/not-matching',
       `the element of ${b.name} changes with ${foreign.name}, and that of operand ${o.name} does not`,
       { expected: bodyText(instr) },
     )
@@ -107,7 +109,7 @@ export function operandProblem(
     )
     if (turned)
       return no(
-        'not-matching',
+        'schedule/not-matching',
         `${turned.name} does not go along the dimension of ${b.name} that it has in operand ${o.name}, a tile of ${b.memory.name}`,
         {
           expected: bodyText(instr),
@@ -119,7 +121,7 @@ export function operandProblem(
       const base = substitute(l.index[at + d]!, new Map(own.map((x) => [x.var, ZERO])))
       if (!around.facts.isMultiple(base, unit))
         return no(
-          'not-aligned',
+          'schedule/not-aligned',
           `operand ${o.name} of ${instr.name} begins at ${printExpr(base)} of ${b.name}, inside of a tile of ${b.memory.name}`,
           { expected: `a multiple of ${unit}` },
         )
@@ -138,7 +140,7 @@ function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): M
   const at = l.index.length - o.shape.length
   const steps = o.memory ? tileSteps(o, o.memory) : []
   const bad = (e: Expr): Mismatch =>
-    no('not-matching', `${b.name}[…, ${printExpr(e)}] is not along operand ${o.name}`, {
+    no('schedule/not-matching', `${b.name}[…, ${printExpr(e)}] is not along operand ${o.name}`, {
       expected: `a tile of ${o.shape.join(' × ')}`,
     })
   for (const [d, e] of l.index.entries()) {
@@ -169,9 +171,13 @@ function ascendingProblem(
   const known = b.ascending !== undefined && b.ascending % run === 0
   const why = known ? notInRuns(l.index, own.at(-1), run, around.facts) : 'nothing says so'
   if (why === undefined) return undefined
-  return no('not-ascending', `each ${run} neighbours of operand ${o.name} ascend, and of ${b.name} ${why}`, {
-    expected: `coordinates of an axis \`sparse_fixed(…, ${run}) compact\`, of whose positions each holds an element`,
-  })
+  return no(
+    'schedule/not-ascending',
+    `each ${run} neighbours of operand ${o.name} ascend, and of ${b.name} ${why}`,
+    {
+      expected: `coordinates of an axis \`sparse_fixed(…, ${run}) compact\`, of whose positions each holds an element`,
+    },
+  )
 }
 
 /** Runs of `align` bytes along the last dimension stand together, aligned. */
@@ -185,7 +191,7 @@ function alignProblem(
   const run = (o.align * 8) / (o.packed ?? 8 * DTYPE_BYTES[o.dtype])
   const bad = (why: string): Mismatch =>
     no(
-      'not-aligned',
+      'schedule/not-aligned',
       `operand ${o.name} needs ${run} neighbouring elements of ${b.name} aligned to ${o.align} bytes, and ${why}`,
       { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
     )
@@ -215,21 +221,21 @@ function mappedProblem(
   )
   if (lost)
     return no(
-      'not-matching',
+      'schedule/not-matching',
       `${lost.name} does not go along a dimension of ${b.name} alone, as operand ${o.name} does`,
       { expected: `neighbouring rows and columns of ${b.name}` },
     )
   const columns = b.shape.at(-1)!
   if ((around.facts.divisor(columns) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
     return no(
-      'not-aligned',
+      'schedule/not-aligned',
       `rows of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and those of ${b.name} have ${printExpr(columns)} elements`,
       { hint: 'require that sizes are multiples' },
     )
   const first = substitute(along.at(-1)!, new Map(own.map((x) => [x.var, ZERO])))
   if ((around.facts.divisor(first) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
     return no(
-      'not-aligned',
+      'schedule/not-aligned',
       `boxes of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and this one at column ${printExpr(first)} of ${b.name}`,
       { expected: `a column that is a multiple of ${MAPPED_BYTES / DTYPE_BYTES[o.dtype]}` },
     )

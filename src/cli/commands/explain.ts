@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
@@ -7,6 +8,7 @@ import { runOn } from '../../run/default-schedules.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
+import { codeIn, explainCode } from '../error-index.ts'
 import { EXIT } from '../failure.ts'
 import { plainNumbers } from '../figures.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
@@ -28,9 +30,9 @@ import {
 
 export const explain: CommandSpec = {
   name: 'explain',
-  args: 'FILE',
+  args: 'FILE|CODE',
   count: [1, 1],
-  summary: 'Say what each launch moves, computes and takes',
+  summary: 'Report the traffic, work and time of each launch, or explain an error code',
   options: [
     KERNEL,
     SCHEDULE,
@@ -53,10 +55,16 @@ export const explain: CommandSpec = {
     'Bytes at least: each array of a launch moves once. Bytes accessed: what its threads load and store, before caches.\nBoth, and operations on floats, are counted in the lowered kernel with these sizes and index arrays; integer arithmetic,\nwhich addresses are made of, is not. Registers, local memory and occupancy are those that the CUDA driver tells. Shares are of ceilings measured on the chip, where they are known.',
   ],
   examples: [
+    'spt explain check/unknown-name',
     'spt explain kernel.spt --bind A=graph.mtx --size d=64',
     'spt explain kernel.spt --schedule "gpu(8, 32)" --bind A=graph.mtx --size d=64 --device webgpu',
   ],
   async run(call) {
+    const code = codeIn(call.args[0]!)
+    if (code !== undefined && !existsSync(call.args[0]!)) {
+      call.io.out(explainCode(code))
+      return EXIT.ok
+    }
     const kind = call.choice('device', ['cuda', 'webgpu', 'cpu'] as const) ?? 'cuda'
     const requested = scheduleCall(call)
     const { files, seed } = given(call)

@@ -27,7 +27,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   const p = iteration.iters.find((x) => x === above && x.axis === parent)
   if (!parent || !p)
     return refuse(kernel, step.span, {
-      code: 'no-parent',
+      code: 'schedule/no-parent',
       message: `the axis of ${k.name} has no parent that this iteration runs over`,
       expected: 'an iterator over a child of an iterated axis',
     })
@@ -35,7 +35,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   const joined = only?.kind === 'if' && only.else.length === 0 ? join(only, p.name, e.name) : false
   if (!joined || only?.kind !== 'if')
     return refuse(kernel, step.span, {
-      code: 'no-join',
+      code: 'schedule/no-join',
       message: `nothing says that ${p.name} and ${e.name} are the same coordinate`,
       expected: `a body of the form if (${p.name} == ${e.name}) { … }`,
       hint: 'attach replaces such a comparison; without it the result would change',
@@ -48,13 +48,13 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
     !sameExpr(parentAxis.extent, target.extent)
   )
     return refuse(kernel, step.span, {
-      code: 'extent-differs',
+      code: 'schedule/extent-differs',
       message: `coordinates of ${e.name} and positions of ${p.name} do not have the same extent`,
       expected: `${parent} a dense root with the extent of ${e.axis}`,
     })
   if (e.kind === 'R' && p.kind === 'S')
     return refuse(kernel, step.span, {
-      code: 'spatial-lost',
+      code: 'schedule/spatial-lost',
       message: `${p.name} is spatial and ${e.name} is a reduction: elements indexed by ${p.name} would be combined`,
       expected: `${e.name} spatial, or ${p.name} a reduction`,
     })

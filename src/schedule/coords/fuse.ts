@@ -37,7 +37,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     const counted = countedFor(kernel, axis)
     if (parent !== wanted)
       refuse(kernel, step.span, {
-        code: 'not-a-chain',
+        code: 'schedule/not-a-chain',
         message:
           k === 0
             ? `axis ${axis.name} is not a root`
@@ -55,7 +55,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     const parent = parents.get(x) ?? null
     if (k > 0 && parent !== iters[k - 1])
       refuse(kernel, step.span, {
-        code: 'not-a-chain',
+        code: 'schedule/not-a-chain',
         message: `${x.name} stands under ${parent?.name}, not under ${iters[k - 1]!.name}, which runs over the same axis`,
         expected: 'each iterator with the one that it stands under',
         hint: `fuse ${parent?.name} with ${x.name}`,
@@ -73,7 +73,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   ]
   if (!same && taken.includes(name))
     refuse(kernel, step.span, {
-      code: 'name-taken',
+      code: 'schedule/name-taken',
       message: `the name ${name} is taken`,
       expected: 'a new name',
       hint: `write fuse (${step.loops.join(', ')}) -> another`,
@@ -83,7 +83,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   const other = seen.find((x) => !iters.includes(x) && chain.some((a) => a.name === x.name))
   if (other)
     refuse(kernel, step.span, {
-      code: 'name-taken',
+      code: 'schedule/name-taken',
       message: `iterator ${other.name} has the name of axis ${other.name}, which is fused`,
       expected: 'iterators named apart from fused axes',
       hint: `rename iterator ${other.name}`,

@@ -4,9 +4,9 @@ import { print1 } from '../../ir/print-stage1.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 
-/** A refusal shows the kernel as it is now; its code is said without the room. */
+/** A refusal shows the kernel as it is now. */
 export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {
-  return fail({ ...r, code: `schedule/${r.code}`, ...(span ? { span } : {}), notes: [print1(kernel)] })
+  return fail({ ...r, ...(span ? { span } : {}), notes: [print1(kernel)] })
 }
 
 /** The iteration that has all these iterators, `name` or `iteration.name`, and the iterators. */
@@ -25,21 +25,21 @@ export function findIters(
   const unknown = names.find((n) => !all.some((it) => iterOf(it, n)))
   if (unknown)
     refuse(kernel, span, {
-      code: 'unknown-loop',
+      code: 'schedule/unknown-loop',
       message: `there is no iterator ${unknown}`,
       lookup: { name: unknown, candidates },
       expected: `one of ${candidates.join(', ')}`,
     })
   if (matches.length === 0)
     refuse(kernel, span, {
-      code: 'not-together',
+      code: 'schedule/not-together',
       message: `${names.join(', ')} are iterators of different iterations`,
       expected: 'iterators of one iteration',
       hint: 'change each iteration in a step of its own',
     })
   if (matches.length > 1)
     refuse(kernel, span, {
-      code: 'ambiguous-loop',
+      code: 'schedule/ambiguous-loop',
       message: `${matches.length} iterations have ${names.join(', ')}`,
       expected: `names such as ${matches.map((m) => `${m.name}.${names[0]}`).join(', ')}`,
       hint: "put the iteration's name before the iterator's",
@@ -65,7 +65,7 @@ export function iterationNamed(kernel: Kernel1, name: string, span: Span | undef
   return (
     all.find((it) => it.name === name) ??
     refuse(kernel, span, {
-      code: 'unknown-nest',
+      code: 'schedule/unknown-nest',
       message: `there is no iteration ${name}`,
       lookup: { name, candidates },
       expected: `one of ${candidates.join(', ')}`,

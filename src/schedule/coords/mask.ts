@@ -28,7 +28,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
   if (!mask) {
     const candidates = buffers.map((b) => b.name)
     return refuse(kernel, step.span, {
-      code: 'unknown-buffer',
+      code: 'schedule/unknown-buffer',
       message: `there is no buffer ${step.buffer}`,
       lookup: { name: step.buffer, candidates },
       expected: `one of ${candidates.join(', ')}`,

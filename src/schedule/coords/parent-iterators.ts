@@ -65,7 +65,7 @@ export function keepParents(
     const other = child === above ? undefined : found.find((p) => p !== above)
     if (other === undefined) continue
     refuse(kernel, span, {
-      code: 'another-parent',
+      code: 'schedule/another-parent',
       message: other
         ? `${iter.name} stands under ${parent.name}, and would come to stand under ${other.name}, which runs over the same axis`
         : `${iter.name} stands under ${parent.name}, which would be gone`,

@@ -17,7 +17,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
   if (new Set(iters).size !== iters.length)
     refuse(kernel, step.span, {
-      code: 'repeated-loop',
+      code: 'schedule/repeated-loop',
       message: 'an iterator is named twice',
       expected: 'each iterator once',
     })
@@ -54,7 +54,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
     const [child, above] = tooEarly(iters[iters.indexOf(wrong) - 1]!)!
     const isStored = parents.get(child) === above
     refuse(kernel, step.span, {
-      code: 'parent-first',
+      code: 'schedule/parent-first',
       message: `${child.name} would come before ${above.name}, ${isStored ? 'whose positions its coordinates lie under' : 'which says where it ends'}`,
       expected: `an axis after its parent: ${legal.join(', ')}`,
       hint:

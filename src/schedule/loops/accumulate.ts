@@ -60,7 +60,7 @@ export const accumulate = primitive({
     const sums = segments.inner.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
     if (sums > MOST_SUMS)
       cx.refuse({
-        code: 'too-many-registers',
+        code: 'schedule/too-many-registers',
         message: `${sums} elements of ${target.name} would each have a register`,
         loops: [over, ...segments.inner],
         expected: `at most ${MOST_SUMS}`,
@@ -113,7 +113,7 @@ function checkBatches(cx: Context, over: For, segments: Segments, by: number): v
   const perfect = isPerfect(over, segments)
   if (extent % by === 0 && by <= MOST_SUMS && perfect) return
   cx.refuse({
-    code: 'no-batches',
+    code: 'schedule/no-batches',
     message: perfect
       ? `${by} values at a time do not divide the ${extent} iterations of ${over.name}`
       : `${over.name} holds more than the reduction`,
@@ -133,7 +133,7 @@ function groupsIn(
   const asking = [...path, loop, ...inner].find((l) => l.guards.some(readsMemory))
   if (asking)
     cx.refuse({
-      code: 'no-shares',
+      code: 'schedule/no-shares',
       message: `a condition on data (${printExpr(asking.guards.find(readsMemory)!)}) leaves out positions of shares`,
       loops: [asking],
       expected: 'shares of which every position is combined',
@@ -143,7 +143,7 @@ function groupsIn(
   const groups = groupsOf(shares, group.var, path, loop)
   if (typeof groups !== 'string') return groups
   return cx.refuse({
-    code: 'no-groups',
+    code: 'schedule/no-groups',
     message: `accumulate over ${loop.name} within ${group.name}: ${groups}`,
     loops: [...path, loop],
     expected: 'the loop over shares that a block has, bound to threads as are all loops inside of it',
@@ -161,7 +161,7 @@ function segmentsFor(cx: Context, over: For, target: string): Segments {
   const segments = segmentsOf(over)
   if (typeof segments === 'string')
     return cx.refuse({
-      code: 'no-segments',
+      code: 'schedule/no-segments',
       message: `accumulate over ${over.name}: ${segments}`,
       loops: [over],
       expected: `one reduction into ${target} whose element changes with ${over.name}`,
@@ -170,7 +170,7 @@ function segmentsFor(cx: Context, over: For, target: string): Segments {
   const targets = segments.reduce.targets.map((t) => t.buffer)
   if (!targets.includes(target))
     cx.refuse({
-      code: 'no-segments',
+      code: 'schedule/no-segments',
       message: `${over.name} combines into ${targets.join(' and ')}, not into ${target}`,
       loops: [over],
       expected: `accumulate ${targets[0]}`,

@@ -20,7 +20,7 @@ export const atomic = primitive({
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
       cx.refuse({
-        code: 'not-shared',
+        code: 'schedule/not-shared',
         message: `${buffer.name} is in registers, which no other thread reaches`,
         expected: 'a buffer in global or shared memory',
       })
@@ -30,7 +30,7 @@ export const atomic = primitive({
       reductions++
       if (s.targets.length > 1 || !isBuiltinReducer(s.reducer.name))
         cx.refuse({
-          code: 'no-atomics',
+          code: 'schedule/no-atomics',
           message: `${s.reducer.name} combines ${s.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
           expected: 'a reduction by + * min max and or',
           hint: 'rfactor the loop, which combines in a second nest',

@@ -115,7 +115,7 @@ function checkAxisFree(cx: Context, loop: For, path: readonly For[], to: ThreadA
   const other = [...path, ...loopsOf(loop.body)].find((l) => l.mode.kind === 'bind' && l.mode.to === to)
   if (!other) return
   cx.refuse({
-    code: 'axis-taken',
+    code: 'schedule/axis-taken',
     message: `${other.name} is already bound to ${to}`,
     loops: [other, loop],
     hint: `bind ${loop.name} to another axis`,
@@ -125,7 +125,7 @@ function checkAxisFree(cx: Context, loop: For, path: readonly For[], to: ThreadA
 function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
   if (overParams(cx, loop.extent)) return
   cx.refuse({
-    code: 'extent-not-known',
+    code: 'schedule/extent-not-known',
     message: `${to} needs an extent that is known before the launch, and that of ${loop.name} is ${printExpr(loop.extent)}`,
     loops: [loop],
     expected: 'an extent over sizes',
@@ -139,7 +139,7 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Red
   if (!first) return
   const target = first.targets[0]!.buffer
   cx.refuse({
-    code: 'blocks-combine',
+    code: 'schedule/blocks-combine',
     message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run them on different blocks`,
     loops: [loop],
     hint: `atomic ${target} or combine ${target} first`,

@@ -71,7 +71,7 @@ export const cacheRead = primitive({
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
       cx.refuse({
-        code: 'in-registers',
+        code: 'schedule/in-registers',
         message: `${buffer.name} is in registers already`,
         loops: [loop],
         expected: 'a buffer in global or shared memory',
@@ -81,14 +81,14 @@ export const cacheRead = primitive({
     const uses = written.map((u) => bounded(u).access)
     if (uses.length === 0 || allocatedIn(loop.body).has(buffer.name))
       cx.refuse({
-        code: 'not-read',
+        code: 'schedule/not-read',
         message: `${loop.name} does not read ${buffer.name} from outside`,
         loops: [loop],
         hint: 'cache at a loop around the reads',
       })
     if (uses.some((u) => u.mode === 'write'))
       cx.refuse({
-        code: 'written-too',
+        code: 'schedule/written-too',
         message: `${loop.name} writes ${buffer.name} as well: a copy would go stale`,
         loops: [loop],
         hint: `cache_write ${buffer.name}, or cache further inside`,
@@ -97,7 +97,7 @@ export const cacheRead = primitive({
     const asks = step.padded !== undefined && step.scope === 'register'
     if (uses.some((u) => u.conditional && !(asks && u.under)))
       cx.refuse({
-        code: 'conditional-read',
+        code: 'schedule/conditional-read',
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
         loops: [loop],
         hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
@@ -105,7 +105,7 @@ export const cacheRead = primitive({
     checkStarts(cx, loop, buffer)
     if (step.bounding && written.every((u) => bounded(u).held.size === 0))
       cx.refuse({
-        code: 'not-bounded',
+        code: 'schedule/not-bounded',
         message: `what ${loop.name} reads of ${buffer.name} is named by no array whose elements are known to be below a number`,
         loops: [loop],
         expected: 'a sum with the coordinates of an axis whose extent is a number: g * 4 + jo_indices[…]',
@@ -115,7 +115,7 @@ export const cacheRead = primitive({
     const recursive = plain.loops.find((l) => usesOf([{ ...l, body: [] }], buffer.name).length > 0)
     if (recursive)
       cx.refuse({
-        code: 'decides-itself',
+        code: 'schedule/decides-itself',
         message: `how ${recursive.name} runs depends on ${buffer.name} itself`,
         loops: [recursive],
         hint: `cache at ${recursive.name}, or further inside`,
@@ -200,7 +200,7 @@ function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
     const target = reduce.targets.find((t) => t.index.some((e) => buffersRead(e).has(buffer.name)))
     if (outermost && target)
       cx.refuse({
-        code: 'start-outside',
+        code: 'schedule/start-outside',
         message: `${buffer.name} says where elements of ${target.buffer} are, which are set to the identity before ${outermost.name}, where no copy is`,
         loops: [outermost],
         hint: `cache at a loop around ${outermost.name}`,

@@ -26,7 +26,7 @@ export function checkWriters(
   const [writer, ...others] = found
   if (allocatedIn(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
     return cx.refuse({
-      code: 'not-written',
+      code: 'schedule/not-written',
       message: `${loop.name} does not write ${buffer.name} from outside`,
       loops: [loop],
       hint: 'cache at a loop around the writes',
@@ -53,7 +53,7 @@ export function checkWriters(
 /** @param how why they cannot share a local */
 export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, how: string): never {
   return cx.refuse({
-    code: 'several-writers',
+    code: 'schedule/several-writers',
     message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
     loops: [loop],
     hint: 'cache further inside, where only one of them is left',
@@ -94,7 +94,7 @@ export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footp
   const extra = hiddenLoop(use, print)
   if (!use.conditional && !extra) return
   cx.refuse({
-    code: 'not-every-element',
+    code: 'schedule/not-every-element',
     message: extra
       ? `${buffer.name} is stored inside of ${extra.name}, which may not run, and would be written back anyway`
       : `whether ${loop.name} stores ${buffer.name} depends on a condition, and it would be written back anyway`,
@@ -112,7 +112,7 @@ export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, b
   const changed = around.find((c) => readsAny(c.cond, written))
   if (!changed) return
   cx.refuse({
-    code: 'not-every-element',
+    code: 'schedule/not-every-element',
     message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before it would be written back`,
     loops: [loop],
     hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
@@ -121,7 +121,7 @@ export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, b
 
 export function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
   return cx.refuse({
-    code: 'scattered',
+    code: 'schedule/scattered',
     message: `the element of ${buffer.name} changes with the reduction loop ${by.name}`,
     loops: [loop, by],
     hint: `cache at ${by.name} instead`,
@@ -140,7 +140,7 @@ export function checkReads(
   const early = uses.find((u) => u.mode === 'read' && (!whole || u.child <= writerChild))
   if (!early) return
   cx.refuse({
-    code: 'read-too',
+    code: 'schedule/read-too',
     message: whole
       ? `${loop.name} reads ${buffer.name} before it is complete`
       : `${loop.name} reads ${buffer.name}, which iterations of other loops go on writing`,

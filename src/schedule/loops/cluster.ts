@@ -28,14 +28,14 @@ export const cluster = primitive({
     const { mode } = loop
     if (mode.kind !== 'bind' || mode.to !== 'block.x')
       return cx.refuse({
-        code: 'not-blocks',
+        code: 'schedule/not-blocks',
         message: `${loop.name} is not bound to block.x, along which clusters lie`,
         loops: [loop],
         hint: `bind ${loop.name} to block.x first`,
       })
     if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_BLOCKS)
       cx.refuse({
-        code: 'bad-factor',
+        code: 'schedule/bad-factor',
         message: `the number of blocks in a cluster is ${step.by}`,
         loops: [loop],
         expected: `a whole number from 1 to ${MOST_BLOCKS}`,
@@ -44,7 +44,7 @@ export const cluster = primitive({
     if (step.by === 1) return { body: cx.kernel.body }
     if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
       cx.refuse({
-        code: 'not-whole',
+        code: 'schedule/not-whole',
         message: `${printExpr(loop.extent)} iterations of ${loop.name} are not known to be whole clusters of ${step.by}`,
         loops: [loop],
         hint: 'require that a multiple of the tiles in a cluster divides the size',

@@ -31,7 +31,7 @@ export const combine = primitive({
     const { name, scope } = cx.buffer(step.buffer)
     if (scope !== 'global')
       cx.refuse({
-        code: 'local-target',
+        code: 'schedule/local-target',
         message: `${name} is in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
         expected: 'a buffer in global memory',
       })
@@ -129,14 +129,14 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
 function checkAlone(cx: Context, { top, reduce, path }: Update): void {
   if (reduce.atomic)
     cx.refuse({
-      code: 'atomic-already',
+      code: 'schedule/atomic-already',
       message: `${reduce.targets[0]!.buffer} is updated atomically`,
       expected: 'one of atomic and combine',
     })
   const bound = path.find((l) => l.reduce && l.mode.kind !== 'serial' && elementChanges(reduce, l))
   if (bound)
     cx.refuse({
-      code: 'not-serial',
+      code: 'schedule/not-serial',
       message: `${bound.name} is already bound`,
       loops: [bound],
       hint: 'combine first, then bind',
@@ -148,7 +148,7 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
 function checkExtent(cx: Context, l: For): void {
   if (overParams(cx, l.extent)) return
   cx.refuse({
-    code: 'extent-not-known',
+    code: 'schedule/extent-not-known',
     message: `partial results need a dimension for ${l.name}, and its extent is ${printExpr(l.extent)}`,
     loops: [l],
     expected: 'an extent over sizes',
@@ -165,7 +165,7 @@ function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   const on = initLoops(own, inside).find((l) => hidden.some((h) => freeVars(l.extent).has(h.var)))
   if (on)
     cx.refuse({
-      code: 'not-rectangular',
+      code: 'schedule/not-rectangular',
       message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on a reduction loop around it`,
       loops: [on],
       hint: 'use atomic instead',

@@ -23,7 +23,7 @@ export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySe
     const { role } = cx.buffer(name)
     if (role !== 'local')
       cx.refuse({
-        code: 'output-needed',
+        code: 'schedule/output-needed',
         message: `${producer.nest} writes ${name}, which leaves the kernel`,
         loops: [producer],
         expected: 'a nest that writes local buffers',
@@ -33,7 +33,7 @@ export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySe
     )
     if (elsewhere)
       cx.refuse({
-        code: 'used-elsewhere',
+        code: 'schedule/used-elsewhere',
         message: `${name} is also used outside of ${loop.name}`,
         loops: [producer, loop, ...elsewhere.path.slice(0, 1)],
         hint: aroundUses(cx, producer, at, elsewhere),
@@ -41,7 +41,7 @@ export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySe
   }
   if (!accessesOf(loop.body).some((a) => produced.has(a.buffer)))
     cx.refuse({
-      code: 'not-read',
+      code: 'schedule/not-read',
       message: `${loop.name} reads nothing that ${producer.nest} writes`,
       loops: [producer, loop],
       hint: 'choose a loop around the reads',
@@ -56,7 +56,7 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
   const written = accessesOf(between).find((a) => a.mode === 'write' && reads.has(a.buffer))
   if (!written) return
   cx.refuse({
-    code: 'order-matters',
+    code: 'schedule/order-matters',
     message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
     loops: [producer, loop],
     hint: `leave ${producer.nest} a nest of its own`,
@@ -98,7 +98,7 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: Found
   const [loop, outer] = [at.loop, [...at.path, at.loop].find((_, k, all) => all[k + 1] === reducing)]
   const own = `compute_at ${producer.nest} at ${names.get(loop.var)} recompute: each iteration has memory of its own`
   return cx.refuse({
-    code: 'starts-in-reduction',
+    code: 'schedule/starts-in-reduction',
     message: `${producer.nest} starts its sums anew, and ${reducing.name} is a reduction loop`,
     loops: [producer, reducing],
     hint: outer ? `compute_at ${producer.nest} at ${names.get(outer.var)}, or ${own}` : own,
@@ -112,7 +112,7 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
   const counted = counts.find((b) => produced.has(b))
   if (counted !== undefined)
     cx.refuse({
-      code: 'used-elsewhere',
+      code: 'schedule/used-elsewhere',
       message: `${counted} is read after the kernel has run`,
       loops: [producer, loop],
       hint: `leave ${producer.nest} a nest of its own`,
@@ -120,7 +120,7 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
   walkStmts([producer], (s) => {
     if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return
     cx.refuse({
-      code: 'lost-writes',
+      code: 'schedule/lost-writes',
       message: `${producer.nest} may write elements that ${s.absent} does not have, which is an error of the run`,
       loops: [producer, loop],
       expected: 'writes that all find an element',

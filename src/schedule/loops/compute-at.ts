@@ -134,7 +134,7 @@ function findProducer(cx: Context, nest: string, at: Found): { list: Body; produ
   const nests = [...new Set(loopsOf(cx.kernel.body).map((l) => l.nest))]
   const known = nests.includes(nest)
   return cx.refuse({
-    code: known ? 'not-before' : 'unknown-nest',
+    code: known ? 'schedule/not-before' : 'schedule/unknown-nest',
     message: known
       ? `${nest} does not stand beside the nest around ${at.loop.name}`
       : `there is no nest ${nest}`,
@@ -156,7 +156,7 @@ function checkNotAsked(
 ): void {
   if (!step.recompute && !step.scope) return
   cx.refuse({
-    code: 'not-a-producer',
+    code: 'schedule/not-a-producer',
     message: `${nest.nest} comes after ${loop.name} and consumes what it has written`,
     loops: [loop, nest],
     hint: `compute_at ${nest.nest} at ${loop.name}`,
@@ -191,7 +191,7 @@ function checkAgain(
   const { name, body } = at.loop
   if (writesOf(body).has(buffer))
     cx.refuse({
-      code: 'order-matters',
+      code: 'schedule/order-matters',
       message: `iterations of ${loop.name} write ${buffer} as well, and others read it`,
       loops: [loop, at.loop],
       hint: 'choose a loop further out',
@@ -200,7 +200,7 @@ function checkAgain(
   const arranged = loopsOf([producer]).filter((l) => !l.reduce && !windows.has(l.var) && isArranged(cx, l))
   const names = arranged.map((l) => l.name).join(', ')
   cx.refuse({
-    code: 'computed-again',
+    code: 'schedule/computed-again',
     message:
       arranged.length > 0
         ? `every iteration of ${loop.name} would compute all of ${buffer} that ${names} run over`

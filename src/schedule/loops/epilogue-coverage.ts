@@ -37,7 +37,7 @@ export function covers(
   const cover = plain?.exact ? plain : digits && (reach(cx, of, ended(digits, around)) ?? plain)
   if (!cover)
     cx.refuse({
-      code: 'not-every-element',
+      code: 'schedule/not-every-element',
       message: `the loops around what writes ${name} are not known to reach all that ${of.name} runs over`,
       loops: [of],
       hint: earlier

@@ -107,7 +107,7 @@ export function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string
   const element = write && (write.stmt.kind === 'store' || write.stmt.kind === 'reduce')
   if (writes.length !== 1 || !element)
     return cx.refuse({
-      code: 'not-complete',
+      code: 'schedule/not-complete',
       message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
       loops: [at.loop],
       hint: 'choose a loop around all that writes it',

@@ -149,7 +149,7 @@ export function checkDiagonal(
     const by = chain.filter((l) => places.has(l.var) && mentions(places.get(l.var)!, loop.var))
     if (by.length > 1)
       cx.refuse({
-        code: 'not-every-element',
+        code: 'schedule/not-every-element',
         message: `${loop.name} stands for ${by.map((l) => l.name).join(' and ')}, which run over more than its iterations`,
         loops: [loop, ...by],
         hint: `leave ${chain[0]!.nest} a nest of its own`,
@@ -204,7 +204,7 @@ export function checkGuards(
       else if (ranges.some((r) => impliedBelow(cx, own, places.get(r.var)!, r.extent))) continue
       else if (mentionsAny(g, used) || mentions(g, l.var))
         cx.refuse({
-          code: 'not-every-element',
+          code: 'schedule/not-every-element',
           message: `not every iteration of ${l.name} produces an element`,
           loops: [l],
           hint: `leave ${chain[0]!.nest} a nest of its own`,
@@ -214,7 +214,7 @@ export function checkGuards(
   for (const l of chain) {
     if (!places.has(l.var) || said.has(bound(l)) || exact.get(l.var)) continue
     cx.refuse({
-      code: 'not-every-element',
+      code: 'schedule/not-every-element',
       message: `the loops around would reach further than ${l.name}`,
       loops: [l],
       hint: `require that the tiles divide the sizes, or leave ${l.nest} a nest of its own`,

@@ -45,7 +45,7 @@ export function checkCombines(cx: Context, consumer: For, loops: readonly For[])
   if (!bound || !plain) return
   const target = plain.targets[0]!.buffer
   cx.refuse({
-    code: 'blocks-combine',
+    code: 'schedule/blocks-combine',
     message: `iterations of ${bound.name} would combine into the same elements of ${target} at once`,
     loops: [bound, consumer],
     hint: `atomic ${target} first`,
@@ -68,7 +68,7 @@ export function checkOwnStarts(
   if (!by && conditions.length === 0) return
   const { buffer } = starts.targets[0]!
   cx.refuse({
-    code: 'starts-in-reduction',
+    code: 'schedule/starts-in-reduction',
     message: `${consumer.nest} starts ${buffer} anew, and which elements of it are reached is asked within ${(by ?? combining[0]!).name}`,
     loops: [by ?? combining[0]!, consumer],
     hint: `leave ${consumer.nest} a nest of its own, or atomic ${buffer} first`,
@@ -89,7 +89,7 @@ export function checkStartsInside(cx: Context, producer: Stmt, consumer: For, lo
     if (!by) continue
     const { buffer } = reduce.targets[0]!
     cx.refuse({
-      code: 'starts-in-reduction',
+      code: 'schedule/starts-in-reduction',
       message: `${buffer} starts anew within ${by.name}, which becomes a reduction loop by what ${consumer.nest} combines`,
       loops: [by, consumer],
       hint: `cache_write ${buffer} at the loop first, and what is stored of it afterwards`,

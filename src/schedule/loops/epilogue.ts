@@ -69,7 +69,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   const produced = [...new Set(reads.map((a) => a.buffer))]
   if (produced.length === 0)
     refuse(
-      'not-read',
+      'schedule/not-read',
       `${consumer.nest} reads nothing that is written around ${loop.name}`,
       [loop, consumer],
       `choose a loop of an iteration that writes what ${consumer.nest} reads`,
@@ -96,20 +96,21 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   )
   if (clash)
     refuse(
-      'order-matters',
+      'schedule/order-matters',
       `${consumer.nest} and what comes before it both use ${clash.buffer}`,
       [consumer],
       `${alone}${meeting(after, clash.buffer, produced)}`,
     )
   if (conditional([producer], loop))
     refuse(
-      'not-every-element',
+      'schedule/not-every-element',
       `${loop.name} runs only where a condition around it holds`,
       [loop],
       `choose a loop around the condition, or ${alone}`,
     )
   for (const l of chain)
-    if (iterationsOf(cx.kernel, l).dependence) refuse('order-matters', `the order of ${l.name} matters`, [l])
+    if (iterationsOf(cx.kernel, l).dependence)
+      refuse('schedule/order-matters', `the order of ${l.name} matters`, [l])
 
   // What each loop of the consumer stands for, by the elements that the iteration produces.
   const values = new Map<string, Expr>()
@@ -135,7 +136,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     const changing = inner.find((l) => l.reduce) ?? [...at.path, loop].find((l) => l.reduce && !names(l))
     if (changing)
       refuse(
-        'not-complete',
+        'schedule/not-complete',
         `${name} is not complete after an iteration of ${loop.name}: ${changing.name} goes on`,
         [loop, changing],
         changing === (at.path[0] ?? loop) ? alone : `choose a loop outside of ${changing.name}`,
@@ -158,7 +159,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         const all = matchIndices(cx, chain, e, write.index[d]!, around)
         if (!all)
           return refuse(
-            'other-elements',
+            'schedule/other-elements',
             `${consumer.nest} reads other elements of ${name} than one for each iteration`,
             [consumer],
           )
@@ -171,7 +172,10 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
           if (cover) tails.push(...cover.tails)
           // What the last digit makes too much lies beyond the end, which guards say; what another does is the next one's.
           if (digit < all.length - 1 && !whole)
-            refuse('other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [consumer, loop])
+            refuse('schedule/other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [
+              consumer,
+              loop,
+            ])
           exact.set(of.var, whole)
           places.set(of.var, substitute(place, map))
           const value = substitute(made, map)
@@ -180,7 +184,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
           if (!known) values.set(of.var, value)
           else if (!sameElements(known, value, [...around, ...elements.loops]))
             refuse(
-              'other-elements',
+              'schedule/other-elements',
               `${consumer.nest} reads elements that different iterations of ${loop.name} produce`,
               [consumer, loop],
               `choose a loop around those iterations, or ${alone}`,
@@ -196,7 +200,10 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   for (const [name, value] of atStart) if (!values.has(name)) values.set(name, value)
   const open = chain.find((l) => !values.has(l.var))
   if (open)
-    refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
+    refuse('schedule/other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [
+      consumer,
+      open,
+    ])
   const made = elements.loops
   checkDiagonal(cx, chain, [...at.path, loop, ...made], places)
   // Iterations that met in what the consumer combines into meet there again.

@@ -66,7 +66,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
   const count = typeof after === 'number' ? after : loop.body.findLastIndex(belongs) + 1
   if (typeof after === 'string' && count === 0)
     cx.refuse({
-      code: 'unknown-nest',
+      code: 'schedule/unknown-nest',
       message: `${loop.name} holds no nest ${after}`,
       loops: [loop],
       ...(nests.length > 0 ? { expected: `one of ${nests.join(', ')}` } : {}),
@@ -74,7 +74,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
     })
   if (!Number.isInteger(count) || count < 1 || count >= n)
     cx.refuse({
-      code: 'nothing-to-separate',
+      code: 'schedule/nothing-to-separate',
       message: `${loop.name} has ${n} statement${n === 1 ? '' : 's'}, and ${after} leaves one part empty`,
       loops: [loop],
       expected: n > 1 ? `a place after one of the first ${n - 1} statements` : 'a loop of several statements',
@@ -87,7 +87,7 @@ function checkNoCommonAllocation(cx: Context, loop: For, first: Body, second: Bo
   const used = accessesOf(second).find((a) => local.has(a.buffer))
   if (!used) return
   cx.refuse({
-    code: 'local-between-parts',
+    code: 'schedule/local-between-parts',
     message: `both parts of ${loop.name} use ${used.buffer}, which each iteration has for itself`,
     loops: [loop],
     hint: `separate the loop before ${used.buffer} is cached`,
@@ -109,7 +109,7 @@ function checkIndependentParts(cx: Context, loop: For, first: Body, second: Body
     const single = all.every((x) => x.stmt.kind === 'reduce' && x.stmt.targets.length === 1)
     if (kinds.size === 1 && !kinds.has('') && single && !starts && !restarts) continue
     cx.refuse({
-      code: 'order-matters',
+      code: 'schedule/order-matters',
       message: `the parts of ${loop.name} meet in elements of ${w.buffer} that different iterations share`,
       loops: [loop],
       expected: `${w.buffer} indexed by ${loop.name} in the same way on both sides`,

@@ -30,7 +30,7 @@ export const fuse = primitive({
     if (found.length === 1 && step.into !== undefined) return renamed(cx, found[0]!.loop, step.into)
     if (found.length < 2)
       cx.refuse({
-        code: 'too-few-loops',
+        code: 'schedule/too-few-loops',
         message: 'fuse needs at least two loops',
         loops: found.map((f) => f.loop),
         hint: 'name them from the outermost: fuse (i, j) -> k',
@@ -39,7 +39,7 @@ export const fuse = primitive({
     const loops = found.map((f) => f.loop)
     if (chain.length !== loops.length || chain.some((l, k) => l !== loops[k]))
       cx.refuse({
-        code: 'not-adjacent',
+        code: 'schedule/not-adjacent',
         message: `fuse takes loops in the order they stand, without one between them`,
         loops: chain,
         expected: `fuse (${chain.map((l) => l.name).join(', ')})`,
@@ -86,7 +86,7 @@ function checkGuardsSpeakOf(cx: Context, chain: readonly For[], fused: For): voi
     initsOf([l]).flatMap((r) => initLoops(r.reduce, r.path).flatMap((x) => x.guards)).length
   if (repeated(fused) > repeated(chain[0]!))
     cx.refuse({
-      code: 'nothing-to-fuse',
+      code: 'schedule/nothing-to-fuse',
       message: 'a guard inside would not depend on the fused loop',
       loops: chain,
       hint: 'leave out loops of one iteration',

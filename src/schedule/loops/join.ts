@@ -38,7 +38,7 @@ export const join = primitive({
     const top = at.path[0] ?? at.loop
     if (found.every((m) => m.top !== top))
       cx.refuse({
-        code: 'not-joined',
+        code: 'schedule/not-joined',
         message: `${at.loop.name} is a loop of ${top.nest}, which is not joined`,
         loops: [at.loop],
         expected: `a loop of ${step.nests.join(' or ')}`,
@@ -87,7 +87,7 @@ function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly F
     const outer = chain.at(-1)
     if (s?.kind !== 'for' || (outer && outer.body.length > 1))
       return cx.refuse({
-        code: 'not-perfect',
+        code: 'schedule/not-perfect',
         message: `${name} has no ${depth} loops directly inside of each other`,
         loops: chain,
         hint: 'choose a loop further outside, or reorder',
@@ -106,7 +106,7 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
     const own = first.chain[k]!
     const other = (what: string, hint?: string): never =>
       cx.refuse({
-        code: 'not-alike',
+        code: 'schedule/not-alike',
         message: `${own.name} of ${first.name} and ${l.name} of ${name} ${what}`,
         loops: [own, l],
         expected: 'loops that are as long, under the same conditions, and run alike',
@@ -146,7 +146,7 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
         .find((o) => reduce.targets.some((t) => writesOf([o.top]).has(t.buffer)))
       if (again && earlier)
         cx.refuse({
-          code: 'order-matters',
+          code: 'schedule/order-matters',
           message: `${m.name} starts ${reduce.targets[0]!.buffer} anew, of which ${earlier.name} has written elements`,
           loops: [earlier.top, m.top],
           hint: 'leave them nests of their own',
@@ -163,7 +163,7 @@ function checkReductions(cx: Context, members: readonly Member[]): void {
       if (k < 0) continue
       const { buffer } = reduce.targets[0]!
       cx.refuse({
-        code: 'starts-in-reduction',
+        code: 'schedule/starts-in-reduction',
         message: `${m.name} starts ${buffer} anew within ${m.chain[k]!.name}, which is a reduction loop of ${reduces(k)!.name}`,
         loops: [m.chain[k]!, reduces(k)!.chain[k]!],
         hint: `cache_write ${buffer} at the loop first`,
@@ -182,7 +182,7 @@ function checkIterations(cx: Context, joined: Kernel2, first: Member, members: r
     const where = shared.length > 0 && unsafe ? shared[0]!.targets[0]!.buffer : undefined
     if (dependence || where !== undefined)
       cx.refuse({
-        code: 'order-matters',
+        code: 'schedule/order-matters',
         message: dependence
           ? `join would change the order of ${own.name}: ${dependence.reason}`
           : `different iterations of ${own.name} would meet in elements of ${where}`,

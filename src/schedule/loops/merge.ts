@@ -67,7 +67,7 @@ function memberOf(cx: Context, name: string): Member {
   const loops = blockLoops(only.top)
   if (loops.length === 0)
     return cx.refuse({
-      code: 'not-on-blocks',
+      code: 'schedule/not-on-blocks',
       message: `no loop of ${name} is bound to a block axis`,
       loops: [only.top],
       hint: `bind ${only.top.name} to block.x first`,
@@ -75,7 +75,7 @@ function memberOf(cx: Context, name: string): Member {
   const clustered = loops.find((l) => l.mode.kind === 'bind' && l.mode.cluster)
   if (clustered)
     return cx.refuse({
-      code: 'in-clusters',
+      code: 'schedule/in-clusters',
       message: `${clustered.name} runs in clusters of blocks, which are numbered by themselves`,
       loops: [clustered],
       hint: `leave ${name} a launch of its own, or out the cluster`,
@@ -128,7 +128,7 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
           hint: `atomic ${buffer} or combine ${buffer} first, or leave them launches of their own`,
         },
       }
-      cx.refuse({ code: 'nests-meet', ...why[conflict.kind], loops: [a.top, b.top] })
+      cx.refuse({ code: 'schedule/nests-meet', ...why[conflict.kind], loops: [a.top, b.top] })
     }
 }
 
@@ -173,7 +173,7 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
     .find((s) => !(s.kind === 'for' && inside.has(s.nest)) && writesOf([s]).has(buffer))
   if (before)
     cx.refuse({
-      code: 'order-matters',
+      code: 'schedule/order-matters',
       message: `${buffer} would be filled anew, and something before the nests has written it`,
       loops: before.kind === 'for' ? [before] : [],
       hint: 'leave them launches of their own',

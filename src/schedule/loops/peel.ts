@@ -91,7 +91,7 @@ function ownNests(cx: Context, loop: For, copy: For): For {
 function checkSeveral(cx: Context, loop: For): void {
   if (loop.extent.kind !== 'const' || loop.extent.value > 1) return
   cx.refuse({
-    code: 'nothing-to-separate',
+    code: 'schedule/nothing-to-separate',
     message: `${loop.name} has ${printExpr(loop.extent)} iterations, and peeling leaves one part empty`,
     loops: [loop],
     expected: 'a loop of several iterations',
@@ -104,7 +104,7 @@ function checkNoShares(cx: Context, loop: For): void {
   )
   if (!shares) return
   cx.refuse({
-    code: 'no-shares',
+    code: 'schedule/no-shares',
     message: `peel: ${shares.name} inside of ${loop.name} accumulates over shares that are told apart by one loop`,
     loops: [loop, shares],
     hint: 'peel first, then accumulate',

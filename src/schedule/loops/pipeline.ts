@@ -36,7 +36,7 @@ export const pipeline = primitive({
     checkSerial(cx, loop, 'pipeline')
     if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_STAGES)
       cx.refuse({
-        code: 'bad-factor',
+        code: 'schedule/bad-factor',
         message: `the number of stages is ${step.by}`,
         loops: [loop],
         expected: `a whole number from 1 to ${MOST_STAGES}`,
@@ -68,13 +68,13 @@ function checkCopies(cx: Context, loop: For): void {
   const [first] = late
   if (first)
     cx.refuse({
-      code: 'order-matters',
+      code: 'schedule/order-matters',
       message: `${first.fills} is filled from ${first.reads}, which ${loop.name} writes`,
       loops: [loop, ...loopsOf([first.stmt]).slice(0, 1)],
       expected: 'copies of what the loop does not write',
     })
   cx.refuse({
-    code: 'no-copies',
+    code: 'schedule/no-copies',
     message: `${loop.name} makes no copies in shared memory`,
     loops: [loop],
     hint: `cache_read … at ${loop.name} in shared first`,
@@ -84,10 +84,10 @@ function checkCopies(cx: Context, loop: For): void {
 /** All iterations of the loop in all of `over` are one sequence. */
 function checkSequence(cx: Context, loop: For, over: For): void {
   const found = pipelineSequence(cx.kernel.body, loop.var)
-  if (!('over' in found)) cx.refuse({ code: 'not-one-sequence', ...found })
+  if (!('over' in found)) cx.refuse({ code: 'schedule/not-one-sequence', ...found })
   else if (found.over.var !== over.var)
     cx.refuse({
-      code: 'not-one-sequence',
+      code: 'schedule/not-one-sequence',
       message: `${found.over.name} is the innermost serial loop around ${loop.name}, not ${over.name}`,
       loops: [over, found.over, loop],
       expected: 'the serial loop around, with nothing but loops bound to threads in between',

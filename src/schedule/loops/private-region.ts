@@ -127,7 +127,7 @@ function regionOf(
   if (otherwise === 'keep') return undefined
   if (otherwise === 'refuse' || ![...around.map((l) => l.extent), ...shape].every((e) => overParams(cx, e)))
     cx.refuse({
-      code: 'too-large',
+      code: 'schedule/too-large',
       message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,
       loops: [at.loop],
       expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,

@@ -256,7 +256,7 @@ function atValue(
   if (conditions.length === 0) return inner
   if (reducing)
     cx.refuse({
-      code: 'condition-in-reduction',
+      code: 'schedule/condition-in-reduction',
       message: `whether ${printExpr(value)} is in the range of ${l.name} is only known inside of a reduction`,
       loops: [producer, l],
       hint: `reorder ${l.name} outside of the reduction loops first`,

@@ -56,7 +56,7 @@ export function own(
   const asked = (inShared ? ([...LAYOUT, 'padded'] as const) : LAYOUT).find((x) => step[x] !== undefined)
   if (asked)
     cx.refuse({
-      code: 'no-box',
+      code: 'schedule/no-box',
       message: inShared
         ? `${asked}: threads decide for themselves which elements of ${buffer.name} they copy`
         : `${asked}: a copy in registers has no layout`,
@@ -98,14 +98,14 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
   const last = tile.dims.at(-1)?.extent ?? 1
   if (step.by !== undefined && (!VECTORS.includes(vector) || last % vector !== 0 || !isContiguous(tile)))
     cx.refuse({
-      code: 'bad-vector',
+      code: 'schedule/bad-vector',
       message: `threads cannot copy ${vector} neighbouring elements of ${buffer.name} at once`,
       loops: [loop],
       expected: `2, 4 or 8 elements that divide the ${last} that lie side by side`,
     })
   if (step.transposed && tile.dims.length < 2)
     cx.refuse({
-      code: 'no-rows',
+      code: 'schedule/no-rows',
       message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
       loops: [loop],
       expected: 'two dimensions or more',
@@ -122,7 +122,7 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
     (!Number.isInteger(step.stride) || step.stride < row || step.stride > 2 * row + 64)
   )
     cx.refuse({
-      code: 'bad-stride',
+      code: 'schedule/bad-stride',
       message: `rows of ${row} elements cannot lie ${step.stride} apart`,
       loops: [loop],
       expected: `a stride from ${row} to ${2 * row + 64}`,
@@ -158,7 +158,7 @@ function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): 
   )
     return
   cx.refuse({
-    code: 'bad-padding',
+    code: 'schedule/bad-padding',
     message: `${name} is ${dtype}, and the padding ${padded}`,
     expected: `a value of ${dtype}`,
   })

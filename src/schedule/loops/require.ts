@@ -30,14 +30,14 @@ export const require = primitive({
     const sizes = cx.kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     if (!sizes.includes(step.size))
       cx.refuse({
-        code: 'unknown-size',
+        code: 'schedule/unknown-size',
         message: `${cx.kernel.name} has no size ${step.size}`,
         expected: `one of ${sizes.join(', ')}`,
         lookup: { name: step.size, candidates: sizes },
       })
     if (!Number.isInteger(step.by) || step.by < (step.relation === 'equal' ? 0 : 1) || step.by >= 2 ** 31)
       cx.refuse({
-        code: 'bad-requirement',
+        code: 'schedule/bad-requirement',
         message: `${step.size} cannot be required to be ${step.relation === 'equal' ? '' : 'a multiple of '}${step.by}`,
         expected: step.relation === 'equal' ? 'an integer from 0 on' : 'an integer from 1 on',
       })

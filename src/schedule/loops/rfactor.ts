@@ -36,14 +36,14 @@ export const rfactor = primitive({
     checkSerial(cx, loop, 'rfactor')
     if (!loop.reduce)
       cx.refuse({
-        code: 'no-reduction',
+        code: 'schedule/no-reduction',
         message: `iterations of ${loop.name} combine nothing`,
         loops: [loop],
         expected: 'a reduction loop',
       })
     if (!overParams(cx, loop.extent))
       cx.refuse({
-        code: 'extent-not-known',
+        code: 'schedule/extent-not-known',
         message: `partial results need a dimension, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
         loops: [loop],
         hint: `split ${loop.name} by a constant and rfactor the inner loop`,
@@ -105,7 +105,7 @@ function onlyReduction(cx: Context, at: Found): FoundReduce {
   })
   if (!found || others !== 1)
     return cx.refuse({
-      code: 'not-one-reduction',
+      code: 'schedule/not-one-reduction',
       message: `${at.loop.name} holds ${others} statements`,
       loops: [at.loop],
       expected: 'a loop around one reduction and nothing else',
@@ -114,7 +114,7 @@ function onlyReduction(cx: Context, at: Found): FoundReduce {
   const local = found.reduce.targets.find((t) => cx.buffer(t.buffer).scope !== 'global')
   if (local)
     cx.refuse({
-      code: 'local-target',
+      code: 'schedule/local-target',
       message: `${local.buffer} is cached already`,
       loops: [at.loop],
       hint: 'rfactor first, then cache',
@@ -131,7 +131,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
   const bound = inside.find((l) => l.mode.kind === 'bind')
   if (bound)
     cx.refuse({
-      code: 'not-serial',
+      code: 'schedule/not-serial',
       message: `${bound.name} is already bound, and the second nest would come after it`,
       loops: [bound, loop],
       hint: 'rfactor first, then bind',
@@ -149,7 +149,7 @@ function checkRepeatable(cx: Context, inside: readonly For[], again: readonly Fo
     const on = lacking.find((x) => freeVars(l.extent).has(x.var))
     if (on)
       cx.refuse({
-        code: 'not-rectangular',
+        code: 'schedule/not-rectangular',
         message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
         loops: [on, l],
         hint: 'use atomic instead',

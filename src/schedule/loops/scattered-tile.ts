@@ -52,7 +52,7 @@ export function checkOthersApart(cx: Context, loops: readonly For[], body: Body,
     const shared = writtenIn(cx.kernel, findLoop(body, l.var)!.loop).find((w) => !w.disjoint)
     if (shared)
       cx.refuse({
-        code: 'not-one-reduction',
+        code: 'schedule/not-one-reduction',
         message: `iterations of ${l.name} meet in elements of ${shared.buffer} as well`,
         loops: [l],
         hint,

@@ -86,7 +86,7 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
     const read = protectedRead(l.index, match.where)
     if (read)
       cx.refuse({
-        code: 'guarded',
+        code: 'schedule/guarded',
         message: `${instr.name}: where the box of ${l.buffer} begins depends on ${printExpr(read)}, which is read only where ${match.where.map((g) => printExpr(g)).join(' and ')}`,
         loops: [loop],
         expected: 'a place that is known without a condition',
@@ -97,7 +97,7 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
   const taken = instr.threads > 1 ? path.find(onLanes) : undefined
   if (taken)
     cx.refuse({
-      code: 'not-idle',
+      code: 'schedule/not-idle',
       message: `${instr.name} is done by ${instr.threads} threads of thread.x together, and ${taken.name} around it is bound to thread.x`,
       loops: [taken, loop],
       hint: `bind ${taken.name} to thread.y`,

@@ -30,7 +30,7 @@ export const tile = primitive({
     const found = step.loops.map((r) => cx.loop(r))
     if (n < 1 || step.by.length !== n || (step.into && step.into.length !== 2 * n))
       cx.refuse({
-        code: 'bad-arguments',
+        code: 'schedule/bad-arguments',
         message: `tile has ${n} loops, ${step.by.length} factors and ${step.into?.length ?? 2 * n} names`,
         loops: found.map((f) => f.loop),
         expected: `as many factors as loops, and twice as many names`,
@@ -39,7 +39,7 @@ export const tile = primitive({
     const loops = found.map((f) => f.loop)
     if (chain.filter((l) => loops.includes(l)).some((l, k) => l !== loops[k]))
       cx.refuse({
-        code: 'not-adjacent',
+        code: 'schedule/not-adjacent',
         message: 'tile takes loops in the order they stand',
         loops: chain,
         expected: `the order ${chain.map((l) => l.name).join(', ')}`,

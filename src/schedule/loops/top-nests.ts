@@ -17,7 +17,7 @@ export interface TopNest {
 export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonly string[]): void {
   if (nests.length >= 2 && new Set(nests).size === nests.length) return
   cx.refuse({
-    code: `nothing-to-${word}`,
+    code: `schedule/nothing-to-${word}`,
     message:
       nests.length < 2
         ? `${word} is given ${nests.length === 0 ? 'no' : 'one'} nest`
@@ -35,14 +35,14 @@ export function topNest(cx: Context, name: string): TopNest {
   const [only, other] = tops
   if (!only)
     return cx.refuse({
-      code: 'unknown-nest',
+      code: 'schedule/unknown-nest',
       message: `there is no nest ${name} outside of all loops`,
       ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
       lookup: { name, candidates },
     })
   if (other)
     return cx.refuse({
-      code: 'ambiguous-nest',
+      code: 'schedule/ambiguous-nest',
       message: `${tops.length} loops outside of all others belong to ${name}`,
       loops: tops.map((t) => t.top),
       expected: 'an iteration with one loop outside of all others',
@@ -70,7 +70,7 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
     between ??= inTheWay[0]
   }
   return cx.refuse({
-    code: 'order-matters',
+    code: 'schedule/order-matters',
     message: `${between!.member.name} cannot be moved to the others: what stands between them uses ${between!.buffer} too`,
     loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
     expected: 'nests that follow each other, or independent ones between them',

@@ -34,14 +34,14 @@ export const unroll = primitive({
     if (step.by !== undefined) checkFactor(cx, step.by, 1, 'the factor of an unroll', loop)
     else if (checkConstantExtent(cx, loop, 'unrolling whole needs a constant extent') > WHOLE_LIMIT)
       cx.refuse({
-        code: 'too-many-copies',
+        code: 'schedule/too-many-copies',
         message: `unrolling ${loop.name} whole would make more than ${WHOLE_LIMIT} copies`,
         loops: [loop],
         hint: `unroll ${loop.name} by a factor`,
       })
     if (step.predicated && step.by === undefined)
       cx.refuse({
-        code: 'no-factor',
+        code: 'schedule/no-factor',
         message: `${loop.name} is unrolled whole: no round of it is cut off`,
         loops: [loop],
         expected: `unroll ${loop.name} by 4 predicated`,

@@ -26,7 +26,7 @@ export const vectorize = primitive({
     const lanes = checkConstantExtent(cx, loop, 'a vector has 2, 4 or 8 lanes')
     if (lanes !== 1 && !LANES.includes(lanes))
       cx.refuse({
-        code: 'bad-lanes',
+        code: 'schedule/bad-lanes',
         message: `${loop.name} has ${lanes} iterations`,
         loops: [loop],
         expected: 'an extent of 2, 4 or 8',
@@ -35,7 +35,7 @@ export const vectorize = primitive({
     const inner = loopsOf(loop.body)
     if (inner.length > 0)
       cx.refuse({
-        code: 'not-innermost',
+        code: 'schedule/not-innermost',
         message: `${loop.name} is not innermost`,
         loops: [loop, ...inner],
         hint: `reorder brings ${loop.name} inside`,

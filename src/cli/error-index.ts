@@ -1,0 +1,49 @@
+/** The error index: a section for each code in `docs/reference/errors/`, as `spt explain CODE` prints it. */
+import { readdirSync } from 'node:fs'
+import { packageFolder, packageText } from '../io/package.ts'
+import { misused } from './usage.ts'
+
+export const INDEX = 'docs/reference/errors/'
+
+/** A page: the program that its examples extend, if there is one, and its sections by code. */
+export interface ErrorPage {
+  readonly shared: string
+  readonly sections: ReadonlyMap<string, string>
+}
+
+export function errorPage(text: string): ErrorPage {
+  const [intro = '', ...sections] = text.split(/^## /m)
+  return {
+    shared: /^```spt shared\n.*?^```$/ms.exec(intro)?.[0] ?? '',
+    sections: new Map(sections.map((s) => [s.slice(0, s.indexOf('\n')), `## ${s.trimEnd()}`])),
+  }
+}
+
+/** Whether an argument is a code and not a file: `check/unknown-name`, `error[check/unknown-name]`. */
+export const codeIn = (argument: string): string | undefined =>
+  /^(?:error|warning)?\[?([a-z]+\/[a-z0-9-]+)\]?:?$/.exec(argument)?.[1]
+
+/** The section of a code, after the program that its examples extend. @throws UsageError for an unknown code */
+export function explainCode(code: string): string {
+  const folder = packageFolder()
+  const names = folder ? readdirSync(new URL(INDEX, folder)).filter((f) => f.endsWith('.md')) : []
+  const pages = names.map((name) => errorPage(packageText(INDEX + name) ?? ''))
+  const page = pages.find(({ sections }) => sections.has(code))
+  if (!page) {
+    const [area, name] = code.split('/') as [string, string]
+    const candidates = pages.flatMap(({ sections }) => [...sections.keys()])
+    const elsewhere = candidates.filter((c) => c.endsWith(`/${name}`))
+    return misused({
+      command: 'explain',
+      message: `there is no error code ${code}, and no file of that name`,
+      lookup: { name: code, candidates: elsewhere.length > 0 ? elsewhere : candidates },
+      ...(elsewhere.length > 0 ? { hint: `spt explain ${elsewhere[0]}` } : {}),
+      ...(candidates.some((c) => c.startsWith(`${area}/`))
+        ? {}
+        : { expected: 'a code such as check/unknown-name' }),
+    })
+  }
+  const section = page.sections.get(code)!
+  const extended = /^```spt (?:wrong|right)/m.test(section) && page.shared !== ''
+  return `${section}\n${extended ? `\nThe examples extend this program:\n\n${page.shared}\n` : ''}`
+}

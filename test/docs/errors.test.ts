@@ -1,0 +1,89 @@
+/** The error index has a section for each code of `src/`, and its examples yield their codes. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { readPackaged } from '../../src/ast/packaged.ts'
+import { errorPage, INDEX } from '../../src/cli/error-index.ts'
+import { packagedFormatsNamed } from '../../src/io/package-formats.ts'
+import { spt } from '../cli/support.ts'
+
+readPackaged(packagedFormatsNamed)
+
+const pages = readdirSync(INDEX).map((name) => readFileSync(INDEX + name, 'utf8'))
+const headings = pages.flatMap((page) => [...page.matchAll(/^## (.*)$/gm)].map((m) => m[1]!))
+const areas = new Set(headings.map((code) => code.split('/')[0]!))
+const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
+  .filter((f) => f.endsWith('.ts'))
+  .map((f) => readFileSync(`src/${f}`, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ''))
+  .join('\n')
+const literals = [
+  ...source.matchAll(
+    /(?<!from |import\()['"`]([a-z]+\/[a-z0-9-]+)['"`]|(?:error|warning)\[([a-z]+\/[a-z0-9-]+)\]/g,
+  ),
+].map((m) => (m[1] ?? m[2])!)
+const isMentioned = new Set(literals)
+/** Codes of which a part is computed: `check/unknown-${what}`. */
+const computed = [...source.matchAll(/code: `([a-z]+\/[a-z-]*)\$\{/g)].map((m) => m[1]!)
+/** Literals of the form of a code that are something else. */
+const OTHER = ['search/tune', 'image/png', 'bench/strategies']
+
+test('each code has one section, each section a code', () => {
+  expect(headings.filter((code, k) => headings.indexOf(code) !== k)).toEqual([])
+  const known = new Set(headings)
+  expect(literals.filter((c) => areas.has(c.split('/')[0]!) && !known.has(c) && !OTHER.includes(c))).toEqual(
+    [],
+  )
+  const codes = [...source.matchAll(/\bcode: '([^']+\/[^']+)'/g)].map((m) => m[1]!)
+  expect(codes.filter((c) => !known.has(c))).toEqual([])
+  expect(headings.filter((c) => !isMentioned.has(c) && !computed.some((head) => c.startsWith(head)))).toEqual(
+    [],
+  )
+})
+
+test('no page exceeds 250 lines', () => {
+  for (const page of pages) expect(page.split('\n').length).toBeLessThanOrEqual(251)
+})
+
+/** The code of the first error of a program: in its declarations, its formats, or the schedules that need no arguments. */
+function codeOf(text: string): string | undefined {
+  try {
+    const program = parseProgram({ name: 'example.spt', text })
+    for (const name of program.kernels) {
+      const kernel = program.kernel(name)
+      for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
+        void kernel.schedule(schedule).compilation.plan
+    }
+    return undefined
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!.code
+    throw e
+  }
+}
+
+const examples = pages.flatMap((page) => {
+  const { shared, sections } = errorPage(page)
+  const before = shared.replace(/^```.*\n|```$/gm, '')
+  return [...sections].flatMap(([code, section]) =>
+    [...section.matchAll(/^```spt (wrong|right)\n(.*?)^```$/gms)].map(
+      ([, kind, text]) => [code, kind!, before + text!] as const,
+    ),
+  )
+})
+
+test('each wrong example has its code, each right one no error', () => {
+  for (const [code, kind, text] of examples)
+    expect({ code, kind, found: codeOf(text) }).toEqual({
+      code,
+      kind,
+      found: kind === 'wrong' ? code : undefined,
+    })
+})
+
+test('spt explain prints the section of a code, and near ones of an unknown code', async () => {
+  const { code, out } = await spt(['explain', 'error[check/unknown-name]'])
+  expect([code, out.startsWith('## check/unknown-name\n')]).toEqual([0, true])
+  const near = await spt(['explain', 'check/unknown-nam'])
+  expect([near.code, near.err]).toEqual([2, expect.stringContaining('did you mean: `check/unknown-name`?')])
+  expect((await spt(['explain', 'sched/not-nested'])).err).toContain('spt explain schedule/not-nested')
+})
