@@ -48,7 +48,7 @@ test('no page exceeds 250 lines', () => {
 /** The code of the first error of a program: in its declarations, its formats, or the schedules that need no arguments. */
 function codeOf(text: string): string | undefined {
   try {
-    const program = parseProgram({ name: 'example.spt', text })
+    const program = parseProgram(text)
     for (const name of program.kernels) {
       const kernel = program.kernel(name)
       for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
