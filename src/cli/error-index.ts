@@ -1,11 +1,11 @@
-/** The error index: a section for each code in `docs/reference/errors/`, as `spt explain CODE` prints it. */
+/** The error index: `spt explain CODE` prints the section of a code from `docs/reference/errors/`. */
 import { readdirSync } from 'node:fs'
 import { packageFolder, packageText } from '../io/package.ts'
 import { misused } from './usage.ts'
 
 export const INDEX = 'docs/reference/errors/'
 
-/** A page: the program that its examples extend, if there is one, and its sections by code. */
+/** A page: the program that examples extend (empty if absent), and sections by code. */
 export interface ErrorPage {
   readonly shared: string
   readonly sections: ReadonlyMap<string, string>
@@ -23,7 +23,7 @@ export function errorPage(text: string): ErrorPage {
 export const codeIn = (argument: string): string | undefined =>
   /^(?:error|warning)?\[?([a-z]+\/[a-z0-9-]+)\]?:?$/.exec(argument)?.[1]
 
-/** The section of a code, after the program that its examples extend. @throws UsageError for an unknown code */
+/** The section of a code, then the program that examples extend. @throws UsageError for an unknown code */
 export function explainCode(code: string): string {
   const folder = packageFolder()
   const names = folder ? readdirSync(new URL(INDEX, folder)).filter((f) => f.endsWith('.md')) : []
