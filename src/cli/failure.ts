@@ -44,8 +44,7 @@ export function showDiagnostics(error: Failure, io: Io, isFinal = false): void {
   io.err(`${render(error.diagnostics.map(withHint), error.sources ?? [], { color: io.color.err })}\n`)
   // For people only: programs that read the text have the code.
   const [first] = error.diagnostics
-  if (io.color.err && first && isFinal)
-    io.err(`\nspt explain ${first.code} explains this error.\n`)
+  if (io.color.err && first && isFinal) io.err(`\nspt explain ${first.code} explains this error.\n`)
 }
 
 /** A failure as data: the first diagnostic with its place, and all of them. */
