@@ -14,7 +14,9 @@ fc.configureGlobal({
 })
 
 // Dawn asks by setImmediate, round after round, whether a GPU is done: a core that software devices could use, too.
-const native = (f: unknown): boolean => Function.prototype.toString.call(f).includes('[native code]')
+// What resolves a promise is native, too, but no constructor.
+const native = (f: () => void): boolean =>
+  'prototype' in f && Function.prototype.toString.call(f).includes('[native code]')
 const immediate = globalThis.setImmediate
 if (immediate.name !== 'calmly') {
   const calmly = (f: () => void, ...args: []) => (native(f) ? setTimeout(f, 1) : immediate(f, ...args))
