@@ -44,7 +44,7 @@ schedule mul.pick choose {
     const { err } = await spt(['emit', file, '--target', target, '--schedule', 'pick', ...more])
     return [
       ...err.matchAll(
-        /^error\[\S+\]: (?:what is chosen depends on|missing size) (how many multi\w+|\S+?)[, ]/gm,
+        /^error\[choose\/unknown-\w+\]: what is chosen depends on (how many multi\w+|\S+?)[, ]/gm,
       ),
     ].map((m) => m[1]!)
   }
@@ -192,23 +192,13 @@ schedule mul.auto(b = 2, least = b) choose {
 })
 
 describe('without data', () => {
-  test('a missing size is one error without a place in a program, from every command', async () => {
-    const kernel = ['kernels/spmm.spt', '--kernel', 'spmm', '--bind', 'A=data/cora.mtx']
-    for (const command of [['run'], ['explain'], ['explain', '--device', 'cpu'], ['tune', '--trials', '1']]) {
-      const { code, err } = await spt([...command, ...kernel])
-      expect([command, code, err.match(/error\[/g)?.length]).toEqual([command, 1, 1])
-      expect(err).toMatch(
-        /^error\[bind\/missing-size\]: missing size d \((schedule|space) \w+ depends on it\)\n {2}= hint: --size d=64\n/,
-      )
-    }
-  })
-
   test('emit and show need sizes, and say so', async () => {
     for (const command of [['emit', '--target', 'wgsl'], ['show']]) {
       const { code, err } = await spt([...command, program, '--schedule', 'pick', '--size', 'longest(j)=7'])
       expect(code).toBe(1)
-      expect(err).toContain('error[bind/missing-size]: missing size d (schedule pick depends on it)')
-      expect(err).toContain('= hint: --size d=64')
+      expect(err).toContain('error[choose/unknown-size]: what is chosen depends on d')
+      expect(err).toContain('--size d=128')
+      expect(err).toContain('or name a schedule (spt tune: a space)')
     }
     const { err } = await spt(['emit', program, '--target', 'cuda', '--schedule', 'pick', '--size', 'd=3'])
     expect(err).toContain('error[choose/unknown-statistic]')

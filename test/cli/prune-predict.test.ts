@@ -167,7 +167,7 @@ test('sizes that can be of no layer are refused before anything is written', asy
     [['m=nan'], 'error[bind/size-range]: size m is NaN'],
     [['m=1.5'], 'error[bind/size-range]: size m is 1.5'],
     [['m=4294967296'], 'error[bind/size-range]: size m is 4294967296'],
-    [[], 'error[bind/missing-size]: missing size m of kernel pruned_linear'],
+    [[], 'error[bind/missing-size]: size m of kernel pruned_linear has no value'],
     [['m=8', 'n=3'], 'error[bind/size-mismatch]: size n is 3 by what was given, and 32 by dimension 0 of W'],
     [['m=8', 'k=3'], 'error[bind/size-mismatch]: size k is 3 by what was given, and 16 by dimension 1 of W'],
   ] as const) {

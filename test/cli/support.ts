@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { main } from '../../src/cli/index.ts'
-import { samplesOnce } from '../support/samples-once.ts'
+import { onSimulatedDevices } from '../support/simulated-device.ts'
 
 export interface Outcome {
   readonly code: number
@@ -20,9 +20,9 @@ export interface Host {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** One command line, in this process; what a search measures is run once. */
+/** One command line, in this process; what a search measures is simulated. */
 export const spt = (argv: readonly string[], host: Host = {}): Promise<Outcome> =>
-  argv[0] === 'tune' ? samplesOnce(() => told(argv, host)) : told(argv, host)
+  argv[0] === 'tune' ? onSimulatedDevices(() => told(argv, host)) : told(argv, host)
 
 async function told(argv: readonly string[], host: Host): Promise<Outcome> {
   let out = ''

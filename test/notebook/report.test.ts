@@ -3,7 +3,7 @@
 import { test as law } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, devices, load } from '../../src/node.ts'
+import { coords, type Device, load } from '../../src/node.ts'
 import { roofline } from '../../src/notebook/chart/roofline-chart.ts'
 import { intervals, tuneReport } from '../../src/notebook.ts'
 import { rankCorrelation } from '../../src/search/rank-correlation.ts'
@@ -20,6 +20,7 @@ import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 import { wellFormed } from '../support/xml.ts'
 
 const TEXT = `import "sparsetile/kernels/formats.spt"
@@ -35,7 +36,7 @@ afterAll(() => folder.remove())
 let device: Device
 let result: TuneResult
 beforeAll(async () => {
-  device = await devices.cpu()
+  device = await simulatedDevice()
   const kernel = (await load(TEXT)).kernel()
   const points = space('ways', kernel, (p) => {
     const by = p.number('by', [1, 2, 4])

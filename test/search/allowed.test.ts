@@ -2,12 +2,13 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test, vi } from 'vitest'
 import { allocate } from '../../src/columns/allocate.ts'
-import { coords, devices, load, type Tensor } from '../../src/node.ts'
+import { coords, load, type Tensor } from '../../src/node.ts'
 import { allowanceFor } from '../../src/search/model/allowed.ts'
 import { structureOf } from '../../src/search/model/structure.ts'
 import { predictor, space, type TuneResult, tune } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
 const SAMPLED = 1 << 15
@@ -164,7 +165,7 @@ test('formats of a thousand million positions are predicted from what is allowed
 })
 
 test('what would store far more than there is is refused before it is made, and told by its code', async () => {
-  const device = await devices.cpu()
+  const device = await simulatedDevice()
   const wide = space('wide', spmm, (p) => {
     const w = p.number('w', [4, 50_000_000])
     return (k) => k.as('A', 'ell', w)

@@ -9,7 +9,7 @@ import { areApart, confirmedBy } from '../../src/search/tune/confirmation.ts'
 import { judgedOf } from '../../src/search/tune/judged.ts'
 import type { Final } from '../../src/search/tune/last-comparison.ts'
 import { PRODUCT } from '../support/product.ts'
-import { toldDevice } from '../support/told-device.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const inTurn = (ratios: readonly number[]) => async (n: number) => ratios[n % ratios.length]!
 const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
@@ -73,10 +73,7 @@ describe('what is recommended', async () => {
 
   /** @param ms of all runs of the preparation with the number */
   async function judged(finals: readonly Final[], ms: (prepared: number) => number, signal?: AbortSignal) {
-    const device = await toldDevice(
-      () => undefined,
-      () => 1,
-    )
+    const device = await simulatedDevice()
     const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }
     const e = new Evaluator({ space: space('none', kernel, () => (k) => k), kernel, inputs, device })
     open.push(e)

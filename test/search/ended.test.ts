@@ -12,7 +12,7 @@ import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
-import { toldDevice } from '../support/told-device.ts'
+import { simulatedDevice, withSimulatedTimers } from '../support/simulated-device.ts'
 
 const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
 const A = coords(
@@ -53,13 +53,13 @@ async function until(isAt: At) {
   const stop = new AbortController()
   const settled = new Map<number, Outcome>()
   let runs = 0
-  const device = await toldDevice(
-    () => {
+  const device = await simulatedDevice({
+    before() {
       runs++
       if (isAt(runs, settled)) stop.abort(new Error('enough'))
     },
-    () => ALIKE,
-  )
+    ms: () => ALIKE,
+  })
   const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
   open.push(e)
   const settle = (at: number, o: Outcome): void => void settled.set(at, o)
@@ -118,10 +118,10 @@ test('what was settled before an abort is part of what a search found', async ()
 test('trials are in the records before the next are measured', async () => {
   const records = await openRecords(':memory:')
   const kept: number[] = []
-  const device = await toldDevice(
-    () => void kept.push(records.query().length),
-    () => ALIKE,
-  )
+  const device = await simulatedDevice({
+    before: () => void kept.push(records.query().length),
+    ms: () => ALIKE,
+  })
   await tune(kernel, { space: candidates, inputs, device, strategy: 'exhaustive', records, trials: 4 })
   // One is refused at once, two are measured together unless they take long, and one of another format after them.
   expect(kept[0]).toBe(1)
@@ -132,19 +132,19 @@ test('trials are in the records before the next are measured', async () => {
 
 test('where there is no time to compare them again, the best so far is what the search measured', async () => {
   const stop = new AbortController()
-  const device = await toldDevice(() =>
-    stop.signal.aborted ? new Promise((done) => setTimeout(done, 300)) : undefined,
+  const device = await simulatedDevice({ ms: () => 300 })
+  const found = await withSimulatedTimers(() =>
+    tune(kernel, {
+      space: candidates,
+      inputs,
+      device,
+      strategy: 'exhaustive',
+      signal: stop.signal,
+      onProgress(p) {
+        if (p.done > 0) stop.abort()
+      },
+    }),
   )
-  const found = await tune(kernel, {
-    space: candidates,
-    inputs,
-    device,
-    strategy: 'exhaustive',
-    signal: stop.signal,
-    onProgress(p) {
-      if (p.done > 0) stop.abort()
-    },
-  })
   const codes = found.finals.map((f) => [f.name, 'code' in f.outcome ? f.outcome.code : f.outcome.status])
   expect(codes.filter(([, o]) => o === 'measured').length).toBeGreaterThanOrEqual(3)
   expect(Object.fromEntries(codes)).toMatchObject({ found: 'measured', 'as written': 'search/ended' })
@@ -174,10 +174,7 @@ describe('a candidate', async () => {
   /** One with told times, in a bench whose fastest so far took `LEAST` ms. */
   const LEAST = 2
   async function benched(ran: number, times: readonly number[]) {
-    const device = await toldDevice(
-      () => undefined,
-      () => LEAST,
-    )
+    const device = await simulatedDevice({ ms: () => LEAST })
     const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
     open.push(e)
     await e.evaluate(asked.slice(1, 2))
@@ -226,10 +223,7 @@ describe('a candidate', async () => {
 
   test('that is soon out of the rounds is known by its warm runs too', async () => {
     let ms = 4
-    const device = await toldDevice(
-      () => undefined,
-      () => ms,
-    )
+    const device = await simulatedDevice({ ms: () => ms })
     // Its time is over after the first round.
     const e = new Evaluator({ space: candidates, kernel, inputs, device, seconds: 1e-9 })
     open.push(e)
@@ -265,10 +259,7 @@ describe('what is stored dense', () => {
     const n = 8000
     const diagonal = Int32Array.from({ length: n }, (_, k) => k)
     const large = coords([n, n], [diagonal, diagonal], new Float32Array(n).fill(1))
-    const device = await toldDevice(
-      () => undefined,
-      () => 1,
-    )
+    const device = await simulatedDevice()
     const named: (string | undefined)[] = []
     const found = await tune(kernel, {
       space: candidates,
@@ -285,21 +276,20 @@ describe('what is stored dense', () => {
 })
 
 test('the last comparison is bounded by the time of the search', async () => {
-  const device = await toldDevice(
-    () => new Promise((done) => setTimeout(done, 50)),
-    () => 200,
-  )
+  const device = await simulatedDevice({ ms: () => 200 })
   const turns: string[] = []
-  const found = await tune(kernel, {
-    space: candidates,
-    inputs,
-    device,
-    trials: 4,
-    seconds: 1,
-    onProgress(p) {
-      if (p.comparing !== undefined) turns.push(p.comparing)
-    },
-  })
+  const found = await withSimulatedTimers(() =>
+    tune(kernel, {
+      space: candidates,
+      inputs,
+      device,
+      trials: 4,
+      seconds: 1,
+      onProgress(p) {
+        if (p.comparing !== undefined) turns.push(p.comparing)
+      },
+    }),
+  )
   const outcomes = found.finals.map((f) => f.outcome)
   expect(outcomes).toContainEqual(expect.objectContaining({ status: 'measured' }))
   // Not all have had all of their turns.

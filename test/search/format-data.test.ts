@@ -1,13 +1,14 @@
 /** Lists and sets of formats in searches: candidates get those of their own, and so do predictions and records. */
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, load } from '../../src/node.ts'
 import { receivedData, sentData } from '../../src/search/model/data-between-threads.ts'
 import { modelDataOf, termsOn } from '../../src/search/model/prediction.ts'
 import { dataFingerprint } from '../../src/search/records/identity.ts'
 import { predictor, space, tune, tuneAll } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const program = await load(`import "sparsetile/kernels/formats.spt"
 kernel product(m: size, n: size) {
@@ -25,7 +26,7 @@ space product.both { use blocks or squares(2) }
 space product.nested { use both or squares(3) }
 `)
 const kernel = program.kernel()
-const device = await devices.cpu()
+const device = await simulatedDevice()
 
 const cuts = (end: number) =>
   fc

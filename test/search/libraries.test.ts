@@ -13,6 +13,7 @@ import { openRecords } from '../../src/search/records/index.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder } from '../cli/support.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
+import { simulated } from '../support/simulated-device.ts'
 import { FakeLibrary } from './fake-library.ts'
 
 const folder = new Folder()
@@ -196,11 +197,11 @@ test('what is not installed is said, what refuses is refused, and nothing is lef
 })
 
 test('tuned with schedules: what wins is told as what it is, and kept', async () => {
-  const library = new FakeLibrary()
+  const device = simulated(new FakeLibrary().device)
   const records = await openRecords(folder.at('r.db'))
   const space = await spmm.space('gpu_space').on('cuda', inputs)
   const seen: (string | undefined)[] = []
-  const options = { space, inputs, device: library.device, trials: 2, seconds: 20, records }
+  const options = { space, inputs, device, trials: 2, seconds: 20, records }
   const result = await tune(spmm, { ...options, onProgress: (p) => seen.push(p.library?.name) })
   // Kernels of the fake write nothing: they differ from the reference.
   expect(result.best?.routine?.library).toBe('cuSPARSE')

@@ -6,17 +6,14 @@ import { openRecords } from '../../src/search/records/index.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
-import { toldDevice } from '../support/told-device.ts'
-
-/** Which is the fastest is not asked. */
-const alike = (): number => 1
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
 
 test('trials of other steps are not known, and give way', async () => {
   const kernel = (await load(PRODUCT)).kernel('product')
-  const device = await toldDevice(() => undefined, alike)
+  const device = await simulatedDevice()
   const records = await openRecords(folder.at('renewed.db'))
   const A = coords(
     [2, 3],
@@ -47,7 +44,7 @@ test('trials of other steps are not known, and give way', async () => {
 })
 
 test('spaces of one name have studies of their own, and know the trials of the same steps', async () => {
-  const device = await toldDevice(() => undefined, alike)
+  const device = await simulatedDevice()
   const records = await openRecords(folder.at('texts.db'))
   const A = coords(
     [2, 3],

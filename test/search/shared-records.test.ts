@@ -10,7 +10,7 @@ import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome, Trial } from '../../src/search/types.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
-import { toldDevice } from '../support/told-device.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
@@ -36,10 +36,7 @@ test('two searches at once measure no point twice, and both have the trials of b
   const path = folder.at('both.db')
   const one = async () => {
     const records = await openRecords(path)
-    const device = await toldDevice(
-      () => undefined,
-      () => 1,
-    )
+    const device = await simulatedDevice()
     const options = { space: splits, inputs, device, records, trials: 5, batch: 2, seed: 1, resume: true }
     const found = await tune(kernel, { ...options, strategy: 'random' })
     records.close()

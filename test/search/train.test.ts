@@ -10,7 +10,7 @@ import {
   makeCalibrationFolder,
   writeCalibration,
 } from '../../src/io/calibrations.ts'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { type StudySample, trainedModel } from '../../src/search/calibrate/train.ts'
 import { type Calibration, isCalibration, startOf } from '../../src/search/model/calibrated.ts'
@@ -20,6 +20,7 @@ import { openRecords, tune } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const start = startOf('cpu')
 const base: Calibration = {
@@ -102,7 +103,7 @@ describe('spt calibrate --train', () => {
   afterAll(() => rmSync(home, { recursive: true, force: true }))
 
   test('learns from trials of a search, for this device', async () => {
-    const cpu = await devices.cpu()
+    const cpu = await simulatedDevice()
     const env = { SPT_CACHE_DIR: join(home, 'cache') }
     mkdirSync(env.SPT_CACHE_DIR)
     const db = join(home, 'study.db')

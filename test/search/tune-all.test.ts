@@ -13,15 +13,11 @@ import { type TuneAllOptions, tuneAll } from '../../src/search/tune/tune-all.ts'
 import type { TuneAllResult } from '../../src/search/tune/tune-all-result.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
-import { toldDevice } from '../support/told-device.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
-// Which is the fastest is not asked.
-const device = await toldDevice(
-  () => undefined,
-  () => 1,
-)
+const device = await simulatedDevice()
 
 const PROGRAM = `
 ${PRODUCT}schedule product.tiled(cols) {

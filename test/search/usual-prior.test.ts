@@ -4,7 +4,7 @@ import { coords, load } from '../../src/node.ts'
 import { space } from '../../src/search/function-space.ts'
 import { type TuneProgress, tune, tuneAll, useCostModel } from '../../src/search.ts'
 import { PRODUCT } from '../support/product.ts'
-import { toldDevice } from '../support/told-device.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
 const A = coords(
@@ -20,10 +20,7 @@ const splits = space('splits', kernel, (p) => {
   const by = p.number('by', [1, 2, 4])
   return (k) => k.split('f', by)
 })
-const device = await toldDevice(
-  () => undefined,
-  () => 1,
-)
+const device = await simulatedDevice()
 const options = { space: splits, device, trials: 2 }
 afterEach(() => useCostModel('cpu', undefined))
 

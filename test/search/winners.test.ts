@@ -4,16 +4,18 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, load } from '../../src/node.ts'
+import { decided } from '../../src/search/decided.ts'
 import { typescriptText } from '../../src/search/text.ts'
 import { finalText } from '../../src/search/tune/final-text.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
+import { simulatedDevice } from '../support/simulated-device.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
-const device = await devices.cpu()
+const device = await simulatedDevice()
 
 const A = coords(
   [6, 5],
@@ -32,7 +34,7 @@ const AUTO =
 async function finals(text: string) {
   const kernel = (await load(text)).kernel('product')
   const space = await kernel.space('all').on(device, inputs)
-  return { kernel, ...(await tune(kernel, { space, inputs, device, strategy: 'exhaustive' })) }
+  return { kernel, space, ...(await tune(kernel, { space, inputs, device, strategy: 'exhaustive' })) }
 }
 
 describe.each([
@@ -44,7 +46,8 @@ describe.each([
   test('each final compiles to the steps that it was measured with', async () => {
     const found = await finals(text)
     expect(found.finals.map((f) => f.outcome.status)).toEqual(found.finals.map(() => 'measured'))
-    for (const { kernel } of found.finals) {
+    for (const { kernel, point } of found.finals) {
+      if (point) expect(kernel.trace).toEqual(decided(found.space.kernel(point)).trace)
       expect(kernel.choice).toBe(null)
       expect((await kernel.compileUnasked(device)).kernel.trace).toEqual(kernel.trace)
     }

@@ -1,5 +1,6 @@
-/** The cpu device, counting the bytes that are held on it. */
-import { type Device, devices } from '../../src/node.ts'
+/** A simulated device, counting the bytes that are held on it. */
+import type { Device } from '../../src/node.ts'
+import { simulatedDevice } from './simulated-device.ts'
 
 export interface Counted {
   readonly device: Device
@@ -10,7 +11,7 @@ export interface Counted {
 }
 
 export async function countedDevice(): Promise<Counted> {
-  const device = await devices.cpu()
+  const device = await simulatedDevice()
   let [now, peak] = [0, 0]
   const alloc = device.alloc.bind(device)
   device.alloc = (bytes, label) => {
