@@ -63,13 +63,17 @@ test.each([
   await agreeOnAll(k.compilation, { tensors, params: { m: 5, n: 9, d: 3 } })
 })
 
-test('a region of no constant size is named as the reason', () => {
-  const step = 'M as csr live in place  fuse (o.io, o.jo) -> g  compute_at sc at o.g recompute'
-  expect(refusal(() => of(SAMPLED, step))).toMatchObject({
-    code: 'schedule/too-large',
-    hint: 'leave sc a nest of its own, or fuse its loops first as those of o are',
-  })
-})
+test.each(['csr', 'bsr(2)'])(
+  'lists in %s as one loop of the consumer: the hint fuses those of the producer',
+  (format) => {
+    const consumer = 'fuse (o.io, o.jo) -> g  compute_at sc at o.g recompute'
+    const { code, hint } = refusal(() => of(SAMPLED, `M as ${format} live in place  ${consumer}`))
+    expect(code).toBe('schedule/too-large')
+    const [step] = hint!.split(', before the first step on loops, or leave sc a nest of its own')
+    expect(step).toBe('fuse (sc.io, sc.jo) -> g')
+    of(SAMPLED, `M as ${format} live in place  ${step}  ${consumer}`)
+  },
+)
 
 test.each([
   'M as bsr(2) live in place  fuse (o.io, o.jo) -> g  atomic O  split o.g by 3 -> (a, b)  bind a to block.x, b to thread.x  compute_at sc at b recompute',

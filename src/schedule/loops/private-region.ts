@@ -4,8 +4,10 @@
  */
 
 import { linear, minus } from '../../analysis/integers/linear.ts'
+import { accessesOf, offsetsIn } from '../../ir/accesses.ts'
 import { type Found, loopsOf } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load, sub, variable } from '../../ir/expr.ts'
+import { mentions, readsAny } from '../../ir/expr-tree.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Memory } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
@@ -75,13 +77,13 @@ export function inPrivate(
   }
 }
 
-function regionOf(
-  cx: Context,
-  at: Found,
-  of: Buffer,
-  { nest, windows, place, otherwise }: How,
-): Region | undefined {
-  const around = [...at.path, at.loop]
+/** The elements of the buffer that one iteration reads: dimensions with one index are left out. */
+interface Extent {
+  readonly shape: readonly Expr[]
+  readonly element: (index: readonly Expr[]) => readonly Expr[]
+}
+
+function extentOf(of: Buffer, windows: Windows): Extent {
   const window = new Map(
     [...windows.values()].flatMap((w) => {
       const d = w.dimensions.get(of.name)
@@ -89,61 +91,101 @@ function regionOf(
     }),
   )
   const kept = [...of.shape.keys()].filter((d) => window.get(d)?.width !== null)
-  const shape = kept.map((d) => window.get(d)?.width ?? of.shape[d]!)
-  const element = (index: readonly Expr[]): readonly Expr[] =>
-    kept.map((d) => {
-      const from = window.get(d)?.low
-      return from ? distance(from, index[d]!) : index[d]!
-    })
-  const threads = loopsOf(at.loop.body).some((l) => boundTo(l, 'thread'))
-  const scope = place.scope ?? (threads ? 'shared' : 'register')
-  const owners = scope === 'shared' ? around.filter((l) => boundTo(l, 'thread')) : []
+  return {
+    shape: kept.map((d) => window.get(d)?.width ?? of.shape[d]!),
+    element: (index) =>
+      kept.map((d) => {
+        const from = window.get(d)?.low
+        return from ? distance(from, index[d]!) : index[d]!
+      }),
+  }
+}
+
+function regionOf(cx: Context, at: Found, of: Buffer, how: How): Region | undefined {
+  const extent = extentOf(of, how.windows)
+  const inside = withinLimit(cx, at, of, extent, how.place)
+  if (inside || how.otherwise === 'keep') return inside
+  const around = [...at.path, at.loop]
+  const extents = around.map((l) => l.extent)
+  if (how.otherwise === 'refuse' || ![...extents, ...extent.shape].every((e) => overParams(cx, e)))
+    refuseSize(cx, at, of, extent, how)
+  const name = cx.fresh(`${of.name}_${at.loop.name}`)
+  return {
+    of,
+    buffer: Object.freeze({ ...cx.buffer(of.name), name, shape: [...extents, ...extent.shape] }),
+    iterations: variables(around),
+    element: extent.element,
+  }
+}
+
+const variables = (loops: readonly For[]): readonly Expr[] => loops.map((l) => variable(l.var))
+
+const scopeAt = (at: Found, place: Place): CacheScope =>
+  place.scope ?? (loopsOf(at.loop.body).some((l) => boundTo(l, 'thread')) ? 'shared' : 'register')
+
+/** The region in registers or shared memory; `undefined` if its size is not a constant within their limit. */
+function withinLimit(
+  cx: Context,
+  at: Found,
+  of: Buffer,
+  { shape, element }: Extent,
+  place: Place,
+): Region | undefined {
+  const scope = scopeAt(at, place)
+  const owners = scope === 'shared' ? [...at.path, at.loop].filter((l) => boundTo(l, 'thread')) : []
   const sizes = [...owners.map((l) => l.extent), ...shape].map((e) =>
     e.kind === 'const' ? e.value : Number.NaN,
   )
   const total = sizes.reduce((n, m) => n * m, 1)
-  const iterations = (loops: readonly For[]): readonly Expr[] => loops.map((l) => variable(l.var))
-  if (total >= 1 && total <= SIZE_LIMIT[scope]) {
-    const name = cx.fresh(`${of.name}_${scope}`)
-    const copy = { name, dtype: of.dtype }
-    const dims = sizes.length > 0 ? sizes : [1]
-    const memory = inMemory(cx, at.loop, place.memory, copy, dims)
-    const own = {
-      ...of,
-      ...copy,
-      accumulate: of.dtype,
-      scope,
-      shape: dims.map(int),
-      fill: 0,
-      memory: undefined,
-    }
-    return {
-      of,
-      buffer: Object.freeze({ ...own, ...memory }),
-      iterations: iterations(owners),
-      element: sizes.length > 0 ? element : () => [int(0)],
-    }
+  if (!(total >= 1 && total <= SIZE_LIMIT[scope])) return undefined
+  const copy = { name: cx.fresh(`${of.name}_${scope}`), dtype: of.dtype }
+  const dims = sizes.length > 0 ? sizes : [1]
+  const memory = inMemory(cx, at.loop, place.memory, copy, dims)
+  const own = {
+    ...of,
+    ...copy,
+    accumulate: of.dtype,
+    scope,
+    shape: dims.map(int),
+    fill: 0,
+    memory: undefined,
   }
-  if (otherwise === 'keep') return undefined
-  if (otherwise === 'refuse' || ![...around.map((l) => l.extent), ...shape].every((e) => overParams(cx, e)))
-    cx.refuse({
-      code: 'schedule/too-large',
-      message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,
-      loops: [at.loop],
-      expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
-      hint:
-        loopsOf(at.loop.body).length > 0
-          ? `split the loops and compute at a loop further inside, or leave ${nest} a nest of its own`
-          : `leave ${nest} a nest of its own, or fuse its loops first as those of ${at.loop.nest} are`,
-    })
-  const name = cx.fresh(`${of.name}_${at.loop.name}`)
-  const extents = around.map((l) => l.extent)
   return {
     of,
-    buffer: Object.freeze({ ...cx.buffer(of.name), name, shape: [...extents, ...shape] }),
-    iterations: iterations(around),
-    element,
+    buffer: Object.freeze({ ...own, ...memory }),
+    iterations: variables(owners),
+    element: sizes.length > 0 ? element : () => [int(0)],
   }
+}
+
+function refuseSize(cx: Context, at: Found, of: Buffer, { shape }: Extent, { nest, place }: How): never {
+  const scope = scopeAt(at, place)
+  const lists = listLoops(cx, at.loop, of.name, nest)
+  const alone = `leave ${nest} a nest of its own`
+  return cx.refuse({
+    code: 'schedule/too-large',
+    message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,
+    loops: [at.loop],
+    expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
+    hint:
+      lists.length > 1
+        ? `fuse (${lists.join(', ')}) -> ${at.loop.name}, before the first step on loops, or ${alone}`
+        : loopsOf(at.loop.body).length > 0
+          ? `split the loops and compute at a loop further inside, or ${alone}`
+          : alone,
+  })
+}
+
+/** Loops of a producer over consecutive lists: after `fuse`, their variable is the position that the consumer reads. */
+function listLoops(cx: Context, { extent }: For, buffer: string, nest: string): readonly string[] {
+  if (extent.kind !== 'load' || !offsetsIn(cx.kernel.buffers).has(extent.buffer)) return []
+  const write = accessesOf(cx.kernel.body).find(
+    (a) => a.buffer === buffer && a.mode === 'write' && a.path[0]?.nest === nest,
+  )
+  const position = write?.index.find((e) => readsAny(e, new Set([extent.buffer])))
+  return position
+    ? write!.path.filter((l) => mentions(position, l.var)).map((l) => `${l.nest}.${l.name}`)
+    : []
 }
 
 function distance(from: Expr, to: Expr): Expr {
