@@ -36,29 +36,6 @@ function isInstalled() {
 
 if (!isInstalled()) call('npm', ['ci', '--no-audit', '--no-fund', '--silent'], docs)
 const options = process.argv.slice(2)
-const entries = ['node', 'index', 'search', 'prune', 'notebook'].map((name) => `src/${name}.ts`)
-if (!options.includes('--pages'))
-  tool(
-    'typedoc',
-    ...entries.flatMap((entry) => ['--entryPoints', entry]),
-    ...[
-      '--tsconfig',
-      'tsconfig.json',
-      '--skipErrorChecking',
-      '--out',
-      'docs/public/api',
-      '--name',
-      'sparsetile',
-    ],
-    ...[
-      '--readme',
-      'none',
-      '--disableSources',
-      '--excludeInternal',
-      '--logLevel',
-      'Error',
-      '--hideGenerator',
-    ],
-  )
+if (!options.includes('--pages')) tool('typedoc', '--options', 'docs/typedoc.json')
 tool('vitepress', 'build', 'docs')
 if (options.includes('--preview')) tool('vitepress', 'preview', 'docs')

@@ -149,6 +149,17 @@ export function checkTensor(
     expectLevels(`the arrays of ${name}`, arrays, (axis) => `the arrays of axis ${axis} of ${name}`)
 }
 
+/** Ready-made arrays that are used as they are, where nothing sorts or sums. @throws SptError `tensor/repair` */
+export function refuseRepair(what: string, tensor: Tensor): void {
+  if (tensor.kind === 'stored' && tensor.repair)
+    fail({
+      code: 'tensor/repair',
+      message: `${what} has indices to ${tensor.repair.sort ? 'sort' : 'sum'}, and its arrays are used without a copy`,
+      expected: 'arrays from stored(…) without { sort, sum }',
+      hint: 'coords(shape, columns, values) takes entries in any order, and sums equal coordinates',
+    })
+}
+
 /** A tensor that is stored by itself, without a buffer that states its fill. @throws SptError `bind/fill` */
 export function refuseFill(what: string, tensor: Tensor): void {
   if (tensor.kind === 'coords' && tensor.fill !== undefined)

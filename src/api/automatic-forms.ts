@@ -17,10 +17,10 @@ import {
   sketch,
   sketched,
 } from '../search/sketch/index.ts'
-import type { Tensor } from '../storage/tensor.ts'
+import { storedElements, type Tensor } from '../storage/tensor.ts'
 import { type Automatic, formatForms, isUneven } from './automatic-formats.ts'
 import { expectedTimes, statisticsFor } from './expected-times.ts'
-import { elementsIn, PLAIN, plainReason } from './plain-schedule.ts'
+import { PLAIN, plainReason } from './plain-schedule.ts'
 import { sizesOf } from './statistics.ts'
 
 /** What is chosen for: a device, or a kind of device. */
@@ -50,7 +50,7 @@ const MOST_SIZES = 16
 const MOST_ELEMENTS = 1 << 20
 
 const isSoonKnown = (t: Tensor): boolean =>
-  t.shape.length === 2 || (t.shape.length > 2 && elementsIn(t) <= MOST_ELEMENTS)
+  t.shape.length === 2 || (t.shape.length > 2 && storedElements(t) <= MOST_ELEMENTS)
 
 /** Beyond which nests are too many to look at each: parts of a format by the hundred. */
 const MOST_NESTS = 64

@@ -28,6 +28,7 @@ import {
   isRecord,
   isTyped,
   refuseFill,
+  refuseRepair,
 } from './argument-checks.ts'
 import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
 import { Sourced } from './sourced.ts'
@@ -162,6 +163,7 @@ export class SptFormat extends Sourced {
         tensor,
         'arrays, as stored makes them',
       )
+      refuseRepair(`the tensor of ${what}`, tensor)
       expectArgument(isRecord(tables), `the tables of ${what}`, tables, 'an Int32Array by name')
       for (const [name, t] of Object.entries(tables)) expectInt32s(`${name} of ${what}`, t)
       return { tensor, tables: new Map(Object.entries(tables)) }

@@ -14,7 +14,7 @@ import type { Compilation } from '../run/compile.ts'
 import { checkLimits } from '../run/device-limits.ts'
 import { lanesOf } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
-import type { Tensor } from '../storage/tensor.ts'
+import { storedElements, type Tensor } from '../storage/tensor.ts'
 
 /**
  * With more iterations, compiling tuned loops is repaid by few runs: SwiftShader on two cores takes 20 to 40 ns for an iteration
@@ -55,13 +55,6 @@ function checkPlain(plain: Compilation, device: Device): void {
   checkLimits(device, packBuffers(plain.planFor(lanesOf(device)), device.limits.maxBuffersPerLaunch))
 }
 
-/** Stored elements, at most. */
-export function elementsIn(t: Tensor): number {
-  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
-  if (t.kind === 'dense') return t.values.length
-  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? a.mask?.length ?? 0))
-}
-
 /** How often innermost bodies run, at most: a bound sparse tensor's axes count by its elements, other axes by their extents. */
 export function iterationsIn(
   source: Kernel1,
@@ -78,7 +71,7 @@ export function iterationsIn(
   const sparse = Object.entries(tensors).flatMap(([name, t]) => {
     const over = axesOfBinding(source, name)
     return t.kind !== 'dense' && over.some((a) => isStructured(axes, a))
-      ? [{ over, stored: elementsIn(t) }]
+      ? [{ over, stored: storedElements(t) }]
       : []
   })
   const inside = (body: readonly Stmt1[], around: number): number =>

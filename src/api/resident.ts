@@ -23,6 +23,7 @@ import {
   expectOptions,
   isRecord,
   refuseFill,
+  refuseRepair,
 } from './argument-checks.ts'
 import { CompiledKernel, CompiledSchedule, PreparedKernel } from './compiled.ts'
 import { boundResidents, type ResidentInputs } from './resident-binding.ts'
@@ -39,7 +40,7 @@ export type { ResidentInputs } from './resident-binding.ts'
 
 /**
  * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
- * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
+ * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `tensor/repair`, `device/out-of-memory`, and as `validateStored`
  */
 export async function resident(
   device: Device,
@@ -50,6 +51,7 @@ export async function resident(
   const what = 'the tensor to upload'
   checkTensor(what, tensor, what)
   refuseFill(what, tensor)
+  refuseRepair(what, tensor)
   const { kind } = tensor as Tensor
   expectArgument(kind !== 'dense', what, tensor, 'one that coords or stored makes')
   const isAxis = (a: unknown): boolean =>

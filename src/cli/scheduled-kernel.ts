@@ -6,14 +6,16 @@ import { checkFeatures } from '../api/choose-device.ts'
 import type { Used } from '../api/format-data.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { verifierFor } from '../api/lazy-verifier.ts'
+import { plainReason } from '../api/plain-schedule.ts'
 import { readParsed, SptProgram } from '../api/program.ts'
+import { type BoundValues, isDeclared, sizesOf } from '../api/statistics.ts'
 import { fail, SptError, withSources } from '../ast/diagnostic.ts'
 import type { Program } from '../ast/linked-program.ts'
 import { escaped } from '../ast/render.ts'
 import { readProgramText, rootedIn, shippedText } from '../io/program-text.ts'
 import { programTrees } from '../io/program-trees.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
-import type { DeviceKind } from '../runtime/device.ts'
+import type { Device, DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkSources } from './paths.ts'
 import { checkNames, numbers } from './run/bind-options.ts'
@@ -152,6 +154,25 @@ export async function orWithout<T>(
 /** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
 export const isChosen = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
   kernel.choices.includes(requested?.name ?? 'auto')
+
+/**
+ * The kernel without its default schedule where a software adapter runs `parallel()` instead (`api/plain-schedule.ts`): a schedule
+ * called `gpu` falls under the rule for `auto`, unless the call names it or binds data that only its formats have.
+ */
+export function orPlain(
+  scheduled: Scheduled,
+  kernel: Kernel,
+  requested: ScheduleCall | undefined,
+  on: Device | null,
+  { tensors, params }: Pick<BoundValues, 'tensors' | 'params'>,
+): Scheduled {
+  if (!on?.isSoftware || requested || scheduled.schedule === null) return scheduled
+  const { source } = kernel.compilation
+  const isPlain =
+    Object.keys(tensors).every((name) => isDeclared(source, name, new Set())) &&
+    plainReason(on, kernel, sizesOf(source, { tensors, params, resident: {} }), tensors) !== null
+  return isPlain ? { kernel, schedule: null, chosen: null } : scheduled
+}
 
 /** Lists and sets that formats of what may be taken take. */
 export const usedFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>

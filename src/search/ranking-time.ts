@@ -46,27 +46,26 @@ export class RankingTime {
   }
 
   /** Runs the work with pauses. @returns `null` if the time for ranking ended first */
-  *within<T>(work: Stepwise<T>): Stepwise<T | null> {
+  within<T>(work: Stepwise<T>): Stepwise<T | null> {
+    return this.#stepped(work, () => this.left)
+  }
+
+  /** Runs the work with pauses and without a limit; its time counts. */
+  during<T>(work: Stepwise<T>): Stepwise<T> {
+    return this.#stepped(work, () => Number.POSITIVE_INFINITY) as Stepwise<T>
+  }
+
+  *#stepped<T>(work: Stepwise<T>, most: () => number): Stepwise<T | null> {
     const start = this.#now()
     try {
       for (;;) {
         const step = work.next()
         if (step.done) return step.value
-        if (this.#now() - start >= this.left) return null
+        if (this.#now() - start >= most()) return null
         yield
       }
     } finally {
       work.return(undefined as never)
-      this.#spent += this.#now() - start
-    }
-  }
-
-  /** Runs the work with pauses and without a limit; its time counts. */
-  *during<T>(work: Stepwise<T>): Stepwise<T> {
-    const start = this.#now()
-    try {
-      return yield* work
-    } finally {
       this.#spent += this.#now() - start
     }
   }

@@ -55,6 +55,13 @@ export interface Repair {
 
 export type Tensor = CoordTensor | DenseTensor | StoredTensor
 
+/** Upper bound of the stored elements of a tensor. */
+export function storedElements(t: Tensor): number {
+  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
+  if (t.kind === 'dense') return t.shape.reduce((a, b) => a * b, 1)
+  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? 32 * (a.mask?.length ?? 0)))
+}
+
 /** One dimension of coordinates or positions. */
 export const listTensor = (values: Int32Array): DenseTensor => ({
   kind: 'dense',

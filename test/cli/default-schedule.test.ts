@@ -36,6 +36,28 @@ test('a usual schedule that is refused is left out, and why is said', async () =
   expect([emitted.code, emitted.err]).toEqual([0, expect.stringMatching(/^note: schedule gpu is left out/)])
 })
 
+const MUL = `kernel mul(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate sum [i, j] as SR { y[i] += A[i, j] }
+}
+schedule mul.gpu { split i by 32 -> (io, ii)  bind io to block.x, ii to thread.x }
+`
+
+test('a schedule called gpu that nobody names is not compiled for a software adapter', async () => {
+  const run = ['--device', 'webgpu', '--size', 'm=9', '--size', 'n=8']
+  const mul = folder.file('mul.spt', MUL)
+  for (const command of ['run', 'explain']) {
+    const { code, out } = await spt([command, mul, ...run])
+    expect(code).toBe(0)
+    const taken = out.includes('SwiftShader') ? /schedule +none\nform +parallel\(\): tuned/ : /schedule +gpu/
+    expect(out).toMatch(taken)
+    expect((await spt([command, mul, ...run, '--schedule', 'gpu'])).out).toMatch(/schedule +gpu/)
+  }
+})
+
 test('threads that a device does not have are left out', async () => {
   const device = await createNodeWebGpu()
   const limits = { ...device.limits, maxThreadsPerBlock: 16, maxBlockDim: [16, 16, 16] as const }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { npyChunks } from '../../src/io/npy-write.ts'
-import { npzChunks } from '../../src/io/npz-write.ts'
+import { npzArrays, npzChunks } from '../../src/io/npz-write.ts'
 import { wellFormed } from '../support/xml.ts'
 import { Folder, spt } from './support.ts'
 
@@ -50,6 +50,27 @@ nonzeros  rows
        2     1  ########################################
    3 … 4     1  ########################################
 `
+
+test('a tensor with a fill value is shown, and the note says where the value belongs', async () => {
+  const values = {
+    kind: 'coords',
+    shape: [2, 3],
+    coords: [Int32Array.of(0, 1), Int32Array.of(2, 0)],
+    fill: 7,
+  } as const
+  const path = folder.file(
+    'filled.npz',
+    bytes(npzChunks(npzArrays({ ...values, values: Float64Array.of(1, 2), dtype: 'f64' }))),
+  )
+  for (const as of [[], ['--as', 'csr']]) {
+    const { code, out, err } = await spt(['format', path, ...as])
+    expect([code, err]).toEqual([
+      0,
+      'note: elements that filled.npz does not store are 7: bind it to a buffer that is declared with fill 7\n',
+    ])
+    expect(out).toMatch(/2 × 3/)
+  }
+})
 
 test('a mistake in another format of a file is shown at its place', async () => {
   const own = `format mine over (i, j) {

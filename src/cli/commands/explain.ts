@@ -21,6 +21,7 @@ import {
   chosen,
   chosenKernel,
   loadFile,
+  orPlain,
   reportPassedOver,
   scheduledFor,
   sizesFor,
@@ -83,7 +84,9 @@ export const explain: CommandSpec = {
       const bound = { tensors: read, params, seed }
       const { device, reason } = await open(kind)
       try {
-        const decided = fixed ?? (await chosen(source, requested, device ?? kind, { ...bound, ...known }))
+        const decided = fixed
+          ? orPlain(fixed, source, requested, device, { tensors: read, params: Object.fromEntries(sizes) })
+          : await chosen(source, requested, device ?? kind, { ...bound, ...known })
         const tensors = await readLate(decided.kernel.compilation.kernel, files, read, sizes, used)
         const inputs = { ...bound, tensors }
         reportPassedOver(call, decided)

@@ -59,7 +59,7 @@ export const format: CommandSpec = {
     const { name, path } = first!
     const label = name ?? basename(path)
     if (text === undefined) {
-      const tensor = asCoords(await readTensorFor(path, 'f64'))
+      const tensor = withoutFill(call, label, asCoords(await readTensorFor(path, 'f64')))
       return finish(call, plain(label, tensor), () => drawCoords(tensor, { name: label }))
     }
     const known = await knownFormats(call.many('from'), call)
@@ -69,7 +69,7 @@ export const format: CommandSpec = {
     checkNames(chosen, files.keys())
     const data = await readGiven(chosen, files)
     const formats = withTexts(text, known, () => {
-      const from = asCoords(tensor)
+      const from = withoutFill(call, label, asCoords(tensor))
       const start = performance.now()
       const converted = chosen.convert(from, data)
       return { converted, build: performance.now() - start }
@@ -158,6 +158,15 @@ function asCoords(tensor: Tensor): CoordTensor {
     message: 'the file holds arrays in storage order',
     expected: 'coordinates',
   })
+}
+
+/** A format says where elements are stored; `fill` is the value of the others, and belongs to the buffer of a kernel. */
+function withoutFill(call: Call, label: string, { fill, ...tensor }: CoordTensor): CoordTensor {
+  if (fill !== undefined)
+    call.io.err(
+      `note: elements that ${escapedLine(label)} does not store are ${fill}: bind it to a buffer that is declared with fill ${fill}\n`,
+    )
+  return tensor
 }
 
 const zerosOf = (tensor: Tensor): number => (tensor.kind === 'coords' ? (tensor.padding ?? 0) : 0)

@@ -37,6 +37,7 @@ import {
   chosen,
   chosenKernel,
   loadFile,
+  orPlain,
   orWithout,
   reportPassedOver,
   scheduledFor,
@@ -109,7 +110,9 @@ export const run: CommandSpec = {
       const device = await open(kind)
       try {
         laps.begin('choose')
-        const decided = fixed ?? (await chosen(source, requested, device, known))
+        const decided = fixed
+          ? orPlain(fixed, source, requested, device, known)
+          : await chosen(source, requested, device, known)
         laps.begin('read')
         const tensors = await tellingSchedules(source, () =>
           readLate(decided.kernel.compilation.kernel, files, read, params, ofFormats),

@@ -11,8 +11,8 @@ import {
   dataName,
   inputsOf,
   priorOf,
+  progressReporter,
   queueOf,
-  reportProgress,
   reportWrong,
   sharedFiles,
   type Tuning,
@@ -27,6 +27,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   const space = await spaceOf(call, kernel, device, inputs)
   const queue = await queueOf(tuning)
   const html = call.one('html')
+  const report = progressReporter(call)
   let last: TuneProgress | undefined
   const searched = tune(kernel, {
     ...options,
@@ -41,7 +42,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     onProgress(p) {
       tuning.searching()
       last = p
-      reportProgress(call, p)
+      report(p)
     },
   })
   const result = await toldUntilThen(tuning, searched, () => last && { search: last, space })

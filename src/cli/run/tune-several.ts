@@ -10,8 +10,8 @@ import {
   dataName,
   inputsOf,
   priorOf,
+  progressReporter,
   queueOf,
-  reportProgress,
   reportWrong,
   sharedFiles,
   type Tuning,
@@ -22,6 +22,7 @@ import {
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
   const { call, kernel, device, options } = tuning
   const { tuneAll } = await import('../../search/tune/tune-all.ts')
+  const report = progressReporter(call)
   let last:
     | { readonly name: string; readonly search: TuneProgress; readonly space: KernelSpace<Kernel> }
     | undefined
@@ -46,7 +47,7 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
     onProgress({ case: name, at, of, search }) {
       tuning.searching()
       if (search && space) last = { name, search, space }
-      reportProgress(call, search, `${name} (${at} of ${of}): `)
+      report(search, `${name} (${at} of ${of}): `)
     },
   })
   const result = await toldUntilThen(tuning, searched, () => last)

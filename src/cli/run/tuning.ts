@@ -112,22 +112,20 @@ export async function inputsOf({ call, kernel }: Given, { files, params }: TuneF
 export const dataName = ({ files }: TuneFiles): string | undefined =>
   [...files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined
 
-const reported = new WeakMap<Call, string>()
-
-/** Shows progress in place on a terminal, otherwise as a line for each batch of trials and one for the last comparison. */
-export function reportProgress(call: Call, search: TuneProgress | null, name = ''): void {
-  const line = `${name}${search ? progressLine(search) : 'the candidates of all are tried'}`
-  const stage = search ? `${name}${search.done} ${search.comparing !== undefined}` : line
-  call.io.progress?.(line)
-  if (
-    call.io.progress ||
-    !call.io.progressLines ||
-    search?.ranking !== undefined ||
-    reported.get(call) === stage
-  )
-    return
-  reported.set(call, stage)
-  call.io.err(`${line}\n`)
+/**
+ * The progress of one search: in place on a terminal, otherwise a line for each batch of trials and a line for the last
+ * comparison.
+ */
+export function progressReporter({ io }: Call): (search: TuneProgress | null, name?: string) => void {
+  let last = ''
+  return (search, name = '') => {
+    const line = `${name}${search ? progressLine(search) : 'the candidates of all are tried'}`
+    const stage = search ? `${name}${search.done} ${search.comparing !== undefined}` : line
+    io.progress?.(line)
+    if (io.progress || !io.progressLines || search?.ranking !== undefined || stage === last) return
+    last = stage
+    io.err(`${line}\n`)
+  }
 }
 
 const noted = new WeakMap<Call, Set<string>>()

@@ -1,6 +1,6 @@
 /** How much may be built of data: formats pad, and multiply what there is by whatever their parameters say. */
 import { Allowance, allocatingWithin } from '../../columns/allocate.ts'
-import type { Tensor } from '../../storage/tensor.ts'
+import { storedElements, type Tensor } from '../../storage/tensor.ts'
 
 interface Bound {
   readonly least: number
@@ -16,14 +16,8 @@ const SLACK = 2
 
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
-const entriesOf = (t: Tensor): number => {
-  if (t.kind === 'coords') return t.coords[0]?.length ?? 0
-  if (t.kind === 'dense') return t.shape.reduce((a, b) => a * b, 1)
-  return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? 0))
-}
-
 const elementsFor = ({ least, each }: Bound, tensors: readonly Tensor[]): number =>
-  least + each * sum(tensors.map((t) => entriesOf(t) + sum(t.shape)))
+  least + each * sum(tensors.map((t) => storedElements(t) + sum(t.shape)))
 
 /** What predicting may allocate for formats of these tensors. */
 export const allowanceFor = (tensors: readonly Tensor[], least = PREDICTED.least): Allowance =>
