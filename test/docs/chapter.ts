@@ -135,11 +135,11 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
   return module.exports.page
 }
 
-/** `$ spt format 'a b' | head -5`: what it writes to both streams, in order. */
+/** `$ spt format 'a b' | head -5` or `| grep WORD`: the lines written to both streams, in order. */
 async function command({ text, line }: Block): Promise<string> {
-  const match = /^\$ spt ((?:'[^']*'|[^'|])*?)\s*(?:\| head -(\d+))?\s*$/.exec(text)
+  const match = /^\$ spt ((?:'[^']*'|[^'|])*?)\s*(?:\| head -(\d+)|\| grep (\w+))?\s*$/.exec(text)
   if (!match) throw new Error(`line ${line}: a block of sh is one spt command`)
-  const [, line_ = '', head] = match
+  const [, line_ = '', head, word] = match
   const argv = [...line_.matchAll(/(?:'[^']*'|\S)+/g)]
     .map(([word]) => word.replaceAll("'", ''))
     .filter((word) => word !== '2>&1')
@@ -154,6 +154,7 @@ async function command({ text, line }: Block): Promise<string> {
     color: { out: false, err: false },
     env: {},
   })
+  if (word !== undefined) written = written.replace(/^.*\n/gm, (l) => (l.includes(word) ? l : ''))
   return head === undefined ? written : `${written.split('\n').slice(0, Number(head)).join('\n').trimEnd()}\n`
 }
 

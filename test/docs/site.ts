@@ -40,16 +40,17 @@ export const namedIn = (text: string): ReadonlySet<string> =>
 export const isExecuted = (text: string): boolean => / (?:run|output-of)=/.test(text)
 
 /**
- * Tests of every page under a folder that has blocks to run: output and pictures are compared with the page, TypeScript is
+ * Tests of a page, or of every page under a folder that has blocks to run: output and pictures are compared with the page, TypeScript is
  * type checked. `UPDATE_GOLDEN=1 npx vitest run test/docs` renews them; read the difference.
  */
-export function executes(folder: string): void {
-  const pages = pagesIn(folder).filter((page) => isExecuted(read(page)))
+export function executes(path: string): void {
+  const pages = (path.endsWith('.md') ? [path] : pagesIn(path)).filter((page) => isExecuted(read(page)))
   describe.each(pages)('%s', (page) => {
     test('prints what it shows', async () => {
       const text = read(page)
       const blocks = blocksOf(text)
-      const files = picturesOf(text).filter((name) => text.includes(`--svg ${name}`))
+      const commands = blocks.filter((b) => b.kind === 'sh').map((b) => b.text)
+      const files = picturesOf(text).filter((name) => commands.some((c) => c.includes(`--svg ${name}`)))
       const { printed, made } = await run(blocks, files)
       if (process.env.UPDATE_GOLDEN) {
         writeFileSync(page, renewed(text, printed))
