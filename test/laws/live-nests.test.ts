@@ -5,12 +5,14 @@ import { parseProgram } from '../../src/api/program.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import type { For } from '../../src/ir/loops.ts'
+import { print2 } from '../../src/ir/print-stage2.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { checkRanges } from '../../src/run/index-ranges.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { sample } from '../support/cases.ts'
 import { Choices } from '../support/choices.ts'
+import { standard } from '../support/standard-formats.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import { numbers, parameters } from './law.ts'
 import { KERNELS, LIVE, type Live, live } from './live-gen.ts'
@@ -142,3 +144,23 @@ test('what marks and what places are one launch where their outer loops are join
     parameters(8),
   )
 }, 3_600_000)
+
+test('chunks skip words beyond the axis, and consumers read the count without a condition', () => {
+  const loops = print2(
+    parseProgram(`${standard('csr')}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer M: i32[i, j] in
+  buffer O: i32[i] out
+  iterate o [i, j] as SR { O[i] += M[i, j] }
+}
+schedule k.s { M as csr live in place }`)
+      .kernel()
+      .schedule('s').compilation.loops,
+  )
+  expect(loops).toMatch(
+    /\n +if (\w+ \* 32 \+ \w+ < ceildiv\(n, 32\))\n +for \w+ .*where bit_and\(select\(\1, marks_M/,
+  )
+  expect(loops).toMatch(/for jo in 0\.\.counts_M\[0, io\w*\]/)
+})

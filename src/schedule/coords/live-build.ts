@@ -166,13 +166,8 @@ export function buildNests(
       nest(
         ofSize,
         [iter(part, 'S')],
-        [
-          assign1(
-            [element(sizes, v(chunk), v(part))],
-            [select(lt(mine, words), marksOf(mine), int(0))],
-            span.span,
-          ),
-        ],
+        // A word beyond the axis reads as 0.
+        [assign1([element(sizes, v(chunk), v(part))], [marksOf(mine)], span.span)],
       ),
       nest(
         ofPlace,
