@@ -122,7 +122,9 @@ class Interpreter {
         return this.#reduce(s)
       case 'alloc': {
         const cell = this.#alloc(s.buffer)
-        const length = cell.sizes.reduce((x, y) => x * y, this.#copies(s.buffer))
+        // Each thread has a copy of what is in registers.
+        const copies = this.#inRegisters(s.buffer.name) ? this.#threads.count : 1
+        const length = cell.sizes.reduce((x, y) => x * y, copies)
         return () => {
           cell.data = unwritten(s.buffer.dtype, length)
         }
@@ -285,11 +287,6 @@ class Interpreter {
 
   #inRegisters(buffer: string): boolean {
     return this.#exprs.cell(buffer).buffer.scope === 'register'
-  }
-
-  /** How many threads have a copy of the buffer. */
-  #copies(buffer: Buffer): number {
-    return buffer.scope === 'register' ? this.#threads.count : 1
   }
 
   #alloc(buffer: Buffer): Cell {

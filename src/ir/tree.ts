@@ -8,7 +8,8 @@ import { readingLast, rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import { mapSame } from './lists.ts'
-import type { For, LoopMode, Stmt } from './loops.ts'
+import { mapMode, modeExprs } from './loop-mode.ts'
+import type { For, Stmt } from './loops.ts'
 import { remembered, remembering } from './remembered.ts'
 
 export type Body = readonly Stmt[]
@@ -76,33 +77,6 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
 /** The loop, with its instruction signalling this barrier. */
 export const withSignals = (s: For, signals: Signals | undefined): For =>
   s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
-
-/** What the mode of a loop mentions: how it runs moves along with the loop. */
-function modeExprs({ mode }: For): readonly Expr[] {
-  if (mode.kind === 'accumulate') return mode.shares ? [mode.shares.search] : []
-  if (mode.kind !== 'instr' || !mode.signals) return []
-  const { index, multicast } = mode.signals
-  return [...index, ...(multicast ? [multicast.turn] : [])]
-}
-
-function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
-  if (mode.kind === 'accumulate' && mode.shares) {
-    const search = f(mode.shares.search)
-    invariant(search.kind === 'search', 'segments are searched for')
-    return search === mode.shares.search ? mode : { ...mode, shares: { ...mode.shares, search } }
-  }
-  if (mode.kind !== 'instr' || !mode.signals) return mode
-  const signals = mapSignals(mode.signals, f)
-  return signals === mode.signals ? mode : Object.freeze({ ...mode, signals })
-}
-
-function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
-  const { multicast } = signals
-  const index = mapSame(signals.index, f)
-  const turn = multicast && f(multicast.turn)
-  if (index === signals.index && turn === multicast?.turn) return signals
-  return { ...signals, index, ...(multicast ? { multicast: { ...multicast, turn: turn! } } : {}) }
-}
 
 /** The direct expressions of a statement, nested bodies aside; a reduction's targets count by their indices. */
 export function exprsOf(s: Stmt): readonly Expr[] {
