@@ -31,15 +31,17 @@ const held = folders.flatMap((folder) => [
 const foldersIn = (folder: string): readonly string[] =>
   readdirSync(folder, { withFileTypes: true }).flatMap((e) => (e.isDirectory() ? [e.name] : []))
 
+/** Anchors of a page: of its headings, and `<a id="…">`. */
 const headings = (page: string): ReadonlySet<string> =>
-  new Set(
-    [...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+  new Set([
+    ...[...proseOf(page).matchAll(/^<a id="([^"]+)">/gm)].map(([, id]) => id!),
+    ...[...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
       title!
         .toLowerCase()
         .replace(/[^\p{L}\p{N}_\- ]/gu, '')
         .replaceAll(' ', '-'),
     ),
-  )
+  ])
 
 /** The pages and files of the repository that a page links to, with the heading. */
 const linksOf = (page: string): readonly { to: string; path: string; heading: string | undefined }[] =>
