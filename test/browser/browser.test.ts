@@ -41,12 +41,13 @@ async function serve(): Promise<Server> {
   return server
 }
 
-/** What docs/start/browser.md tells its reader to write and to build, by path. */
+/** The files that docs/start/browser.md and the last lesson have their reader write and build, by path. */
 async function startFiles(): Promise<ReadonlyMap<string, string>> {
-  const blocks = blocksOf(readFileSync(new URL('docs/start/browser.md', root), 'utf8'))
-  const files = new Map(
-    blocks.flatMap((b) => (b.kind === 'file' ? [[`/start/${b.name}`, b.text] as const] : [])),
-  )
+  const filesOf = (page: string, folder: string) =>
+    blocksOf(readFileSync(new URL(page, root), 'utf8')).flatMap((b) =>
+      b.kind === 'file' ? [[`/${folder}/${b.name}`, b.text] as const] : [],
+    )
+  const files = new Map(filesOf('docs/start/browser.md', 'start'))
   const at = (path: string) => fileURLToPath(new URL(path, root))
   const bundle = async (contents: string): Promise<string> => {
     const { outputFiles } = await build({
@@ -75,10 +76,13 @@ async function startFiles(): Promise<ReadonlyMap<string, string>> {
     })
     return outputFiles[0]!.text
   }
+  const library = await bundle("export * from 'sparsetile'")
   return new Map([
     ...files,
+    ...filesOf('docs/lessons/12-web-page.md', 'lesson'),
     ['/start/bundle.js', await bundle(files.get('/start/main.js')!)],
-    ['/start/sparsetile.js', await bundle("export * from 'sparsetile'")],
+    ['/start/sparsetile.js', library],
+    ['/lesson/sparsetile.js', library],
     ['/start/formats.spt', readFileSync(at('kernels/formats.spt'), 'utf8')],
   ])
 }
@@ -131,9 +135,13 @@ describe.skipIf(!browser)('in a browser', () => {
     expect(got).toMatchObject({ ok: true, problems: [], values: sample.c })
   })
 
-  test.each(['index.html', 'tag.html'])('%s of docs/start/browser.md', async (page) => {
+  test.each([
+    ['start/index.html', 'y = 201, 30'],
+    ['start/tag.html', 'y = 201, 30'],
+    ['lesson/lesson.html', 'y = 21, 300, 5400'],
+  ])('%s of the documentation', async (page, result) => {
     const shown = await evaluate(`new Promise((resolve, reject) => {
-      const frame = document.body.appendChild(Object.assign(document.createElement('iframe'), { src: '/start/${page}' }))
+      const frame = document.body.appendChild(Object.assign(document.createElement('iframe'), { src: '/${page}' }))
       const wait = (left) => {
         const text = frame.contentDocument?.body?.innerText?.trim() ?? ''
         if (text !== '') resolve(text)
@@ -142,7 +150,7 @@ describe.skipIf(!browser)('in a browser', () => {
       }
       wait(400)
     })`)
-    expect(shown).toBe('y = 201, 30')
+    expect(String(shown).split('\n')[0]).toBe(result)
   })
 
   test('more buffers than the page may bind', async () => {

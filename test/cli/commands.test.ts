@@ -462,6 +462,7 @@ describe('spt emit', () => {
     expect([code, err]).toEqual([0, ''])
     expect(out).toContain(text)
     expect(out).toContain('A: f32[]')
+    expect(out).toMatch(/\}\n$/)
     if (target !== 'js')
       expect(out).toMatch(/^\/\/ {3}in \(.*m.*\) \* \(d\) \* \(1\) blocks of 1 × 4 × 1 threads$/m)
   })

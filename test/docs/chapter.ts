@@ -3,7 +3,7 @@
  *
  *     ```spt file=rows.spt      the file, from here on
  *     ```ts run=arrays          TypeScript; all blocks of a page are one module, run from block to block
- *     ```sh run=check           one `spt` command
+ *     ```sh run=check           one `spt` command, of which `| head -5` or `| grep 'a|b'` may show a part
  *     ```text output-of=check   what that block prints; times are written `… ms`
  *     ![text](rows.svg)         a picture that a block writes
  */
@@ -14,8 +14,10 @@ import { inspect } from 'node:util'
 import { transform } from 'esbuild'
 import { main } from '../../src/cli/index.ts'
 import * as sparsetile from '../../src/node.ts'
+import * as notebook from '../../src/notebook.ts'
 import * as pruning from '../../src/prune.ts'
 import * as searching from '../../src/search.ts'
+import { onSimulatedDevices } from '../support/simulated-device.ts'
 
 export interface Block {
   readonly kind: 'file' | 'ts' | 'sh' | 'output' | 'other'
@@ -94,7 +96,7 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
       printed.set(sink, `${printed.get(sink) ?? ''}${line}\n`)
     }
     await (await programOf(blocks))({
-      modules: { node: sparsetile, search: searching, prune: pruning },
+      modules: { node: sparsetile, search: searching, prune: pruning, notebook, fs: { writeFileSync } },
       upTo,
       console: { log },
     })
@@ -119,7 +121,7 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
     .map((b, k) => (b.kind === 'ts' ? `await upTo(${k})\n${b.text}` : ''))
     .join('\n')
     .replace(
-      /^import (\{[^}]*\}) from 'sparsetile\/(node|search|prune)'$/gm,
+      /^import (\{[^}]*\}) from '(?:sparsetile\/|node:)(node|search|prune|notebook|fs)'$/gm,
       (_, names: string, module: string) => {
         const values = names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')
         return `const ${values} = modules.${module}`
@@ -137,9 +139,10 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
 
 /** `$ spt format 'a b' | head -5` or `| grep WORD`: the lines written to both streams, in order. */
 async function command({ text, line }: Block): Promise<string> {
-  const match = /^\$ spt ((?:'[^']*'|[^'|])*?)\s*(?:\| head -(\d+)|\| grep (\w+))?\s*$/.exec(text)
+  const match =
+    /^\$ spt ((?:'[^']*'|[^'|])*?)\s*(?:\| (?:head -(\d+)|grep (?:-E )?(?:'([^']+)'|(\w+))))?\s*$/.exec(text)
   if (!match) throw new Error(`line ${line}: a block of sh is one spt command`)
-  const [, line_ = '', head, word] = match
+  const [, line_ = '', head, quoted, pattern = quoted] = match
   const argv = [...line_.matchAll(/(?:'[^']*'|\S)+/g)]
     .map(([word]) => word.replaceAll("'", ''))
     .filter((word) => word !== '2>&1')
@@ -147,14 +150,10 @@ async function command({ text, line }: Block): Promise<string> {
   const write = (s: string): void => {
     written += s
   }
-  await main(argv, {
-    out: write,
-    err: write,
-    stdin: async () => '',
-    color: { out: false, err: false },
-    env: {},
-  })
-  if (word !== undefined) written = written.replace(/^.*\n/gm, (l) => (l.includes(word) ? l : ''))
+  const host = { out: write, err: write, stdin: async () => '', color: { out: false, err: false }, env: {} }
+  await (argv[0] === 'tune' ? onSimulatedDevices(() => main(argv, host)) : main(argv, host))
+  if (pattern !== undefined)
+    return written.replace(/.*\n?/g, (printed) => (new RegExp(pattern).test(printed) ? printed : ''))
   return head === undefined ? written : `${written.split('\n').slice(0, Number(head)).join('\n').trimEnd()}\n`
 }
 

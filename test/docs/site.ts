@@ -49,9 +49,10 @@ export function executes(path: string): void {
     test('prints what it shows', async () => {
       const text = read(page)
       const blocks = blocksOf(text)
-      const commands = blocks.filter((b) => b.kind === 'sh').map((b) => b.text)
-      const files = picturesOf(text).filter((name) => commands.some((c) => c.includes(`--svg ${name}`)))
-      const { printed, made } = await run(blocks, files)
+      const source = blocks.map((b) => (b.kind === 'sh' || b.kind === 'ts' ? b.text : '')).join('\n')
+      const writes = (name: string): boolean =>
+        [`--svg ${name}`, `'${name}'`, `--out ${dirname(name)}\n`].some((words) => source.includes(words))
+      const { printed, made } = await run(blocks, picturesOf(text).filter(writes))
       if (process.env.UPDATE_GOLDEN) {
         writeFileSync(page, renewed(text, printed))
         for (const [name, picture] of made) writeFileSync(join(dirname(page), name), picture)

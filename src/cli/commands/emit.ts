@@ -107,7 +107,7 @@ export const emit: CommandSpec = {
     })
     const out = call.one('out')
     if (out === undefined) {
-      call.io.out(together(texts))
+      call.io.out(`${together(texts).trimEnd()}\n`)
       return EXIT.ok
     }
     const files = await filesOf(out, texts, extension)
