@@ -44,6 +44,6 @@ export function explainCode(code: string): string {
     })
   }
   const section = page.sections.get(code)!
-  const extended = /^```spt (?:wrong|right)/m.test(section) && page.shared !== ''
+  const extended = /^```diff$/m.test(section) && page.shared !== ''
   return `${section}\n${extended ? `\nThe examples extend this program:\n\n${page.shared}\n` : ''}`
 }

@@ -1,6 +1,6 @@
 /** The error index has a section for each code of `src/`, and its examples yield their codes. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { readPackaged } from '../../src/ast/packaged.ts'
@@ -61,23 +61,28 @@ function codeOf(text: string): string | undefined {
   }
 }
 
+/** A program and its correction, as a difference: lines with `-` are of the one, lines with `+` of the other. */
 const examples = pages.flatMap((page) => {
   const { shared, sections } = errorPage(page)
-  const before = shared.replace(/^```.*\n|```$/gm, '')
+  const before = shared.replace(/^```.*\n?/gm, '')
+  const version = (lines: string, other: string) =>
+    before + lines.replace(new RegExp(`^[${other}].*\n`, 'gm'), '').replace(/^./gm, '')
   return [...sections].flatMap(([code, section]) =>
-    [...section.matchAll(/^```spt (wrong|right)\n(.*?)^```$/gms)].map(
-      ([, kind, text]) => [code, kind!, before + text!] as const,
+    [...section.matchAll(/^```diff\n(.*?)^```$/gms)].map(
+      ([, lines]) => [code, version(lines!, '+'), version(lines!, '-')] as const,
     ),
   )
 })
 
-test('each wrong example has its code, each right one no error', () => {
-  for (const [code, kind, text] of examples)
-    expect({ code, kind, found: codeOf(text) }).toEqual({
-      code,
-      kind,
-      found: kind === 'wrong' ? code : undefined,
-    })
+describe('a program of the error index', () => {
+  test.each(examples)('%s', (code, wrong, right) => {
+    expect(codeOf(wrong)).toBe(code)
+    expect(codeOf(right)).toBeUndefined()
+  })
+  test('stands in most sections of the language and of schedules', () => {
+    const ofText = headings.filter((code) => /^(?:check|parse|schedule)\//.test(code))
+    expect(new Set(examples.map(([code]) => code)).size).toBeGreaterThan(0.35 * ofText.length)
+  })
 })
 
 test('spt explain prints the section of a code, and near ones of an unknown code', async () => {
