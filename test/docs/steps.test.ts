@@ -9,27 +9,18 @@ const pages = pagesIn(FOLDER)
 /** `<!-- example split -->` … `<!-- end -->` */
 const MARKED = /<!-- (example|codes) ([\w ]+) -->\n[\s\S]*?<!-- end -->/g
 
-/** The page of the error index that has each code. */
-const indexed = new Map(
-  pagesIn('docs/reference/errors').flatMap((page) =>
-    [...read(page).matchAll(/^## (\S+)$/gm)].map((m): [string, string] => [m[1]!, page.split('/').at(-1)!]),
-  ),
-)
-
-function codeLinks(codes: readonly string[]): string {
-  const links = codes.map((c) => `[\`${c}\`](../errors/${indexed.get(c)}#${c.replace('/', '')})`)
-
-  return links.length > 0
-    ? `Error codes: ${links.join(', ')}.`
+// Without links: the error index moves codes between its pages.
+const listed = (codes: readonly string[]): string =>
+  codes.length > 0
+    ? `Error codes: ${codes.map((c) => `\`${c}\``).join(', ')}.`
     : 'Error codes: only those of [every step](index.md#error-codes-of-every-step).'
-}
 
 test('examples and error codes are what the compiler prints (UPDATE_GOLDEN=1 renews them)', () => {
   const [examples, codes] = [examplesOfSteps(), codesOfSteps()]
   for (const page of pages) {
     const text = read(page)
     const renewed = text.replaceAll(MARKED, (_, kind: string, step: string) => {
-      const own = kind === 'example' ? examples.get(step) : codeLinks(codes.get(step) ?? [])
+      const own = kind === 'example' ? examples.get(step) : listed(codes.get(step) ?? [])
       return `<!-- ${kind} ${step} -->\n${own}\n<!-- end -->`
     })
     if (process.env.UPDATE_GOLDEN && renewed !== text) writeFileSync(page, renewed)
