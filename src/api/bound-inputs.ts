@@ -12,6 +12,7 @@ import { sizesOfShapes } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { convertDense } from '../run/bind/dense-order.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
+import { missingValue } from '../storage/missing-size.ts'
 import { listTensor, type Tensor, type ValueArray } from '../storage/tensor.ts'
 import {
   checkTensor,
@@ -146,12 +147,7 @@ function shaped(
   const over = dimensions.map((d) => d.extent)
   const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
   if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
-    fail({
-      code: 'bind/missing-size',
-      message: `the shape of ${name} is open: ${[...new Set(open)].join(', ')} have no values`,
-      expected: 'sizes, or tensors that give them',
-      hint: `bind dense(shape, values), or give ${open[0]}`,
-    })
+    fail(missingValue({ name: open[0]!, of: `(the shape of ${name} depends on it)` }))
   const rest = over
     .filter((e) => open.length === 0 || !freeVars(e).has(open[0]!))
     .reduce((n, e) => n * evaluate(e, known), 1)

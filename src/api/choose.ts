@@ -136,6 +136,7 @@ export function factsFor(
     inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
     statistics: new Statistics(source, {
       ...values,
+      by: `${'conditions' in asking ? 'space' : 'schedule'} ${asking.name}`,
       resident: declaredOf(source, resident, used),
       statistics: checkedStatistics(asking, statistics),
       beside: besideDeclared(source, tensors, used),
@@ -152,7 +153,7 @@ export const lookupOf =
     const question = asking.device.get(variable.name)
     if (question) return deviceAnswer(on, facts, question, variable)
     const statistic = asking.statistics.get(variable.name)
-    return statistic ? statistics.of(statistic, variable) : statistics.size(variable)
+    return statistic ? statistics.of(statistic, variable) : statistics.size(variable.name)
   }
 
 /**

@@ -1,6 +1,6 @@
 /** What choices ask of bound tensors: sizes, and statistics of their structure. */
 import { byName } from '../ast/by-name.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import type { Coverage, Statistic } from '../elaborate/index.ts'
 import { type Axis, hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -8,12 +8,13 @@ import type { Expr, Var } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
-import { agreedSizes } from '../run/bind/bound-sizes.ts'
+import { agreedSizes, openParams } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { sourceOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
+import { missingValue } from '../storage/missing-size.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../storage/tensor.ts'
 import { asksValues, coverage, isWhole, setsOf } from './coverage.ts'
 import { residentStructure } from './resident-structure.ts'
@@ -21,6 +22,8 @@ import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
 
 /** What is bound to a kernel, under the names that its text declares. */
 export interface BoundValues {
+  /** The schedule or space that the values decide, by its keyword and name: `schedule auto`. */
+  readonly by: string
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly resident: Readonly<Record<string, Resident>>
   readonly params: Readonly<Record<string, number>>
@@ -95,17 +98,13 @@ export class Statistics {
     return this.#given.statistics.has(name)
   }
 
-  /** @throws SptError `choose/unknown-size` */
-  size({ name, span }: Var): number {
-    const value = this.sizes.get(name)
-    if (value !== undefined) return value
-    return fail({
-      code: 'choose/unknown-size',
-      message: `what is chosen depends on ${name}, which has no value`,
-      ...(span ? { span } : {}),
-      expected: 'a value, or a tensor whose shape gives it',
-      hint: `give ${name} a number (--size ${name}=128 on the command line), or name a schedule (spt tune: a space)`,
-    })
+  /** @throws SptError `bind/missing-size` */
+  size(name: string): number {
+    return this.sizes.get(name) ?? fail(this.#missing(name))
+  }
+
+  #missing(name: string): Diagnostic {
+    return missingValue({ name, of: `(${this.#given.by} depends on it)` })
   }
 
   /** Brings what is asked of resident tensors to the host: an array of offsets for each axis; all coordinates for formats. */
@@ -241,6 +240,9 @@ export class Statistics {
         b.role !== 'in' || b.name === also || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
     )
     const params = this.#kernel.params.filter((p) => p.kind === 'size')
+    // In the words of `size`, so that a size which conditions name too is reported once.
+    const missing = openParams({ ...this.#kernel, params }).filter((p) => !this.sizes.has(p.name))
+    if (missing.length > 0) throw new SptError(missing.map((p) => this.#missing(p.name)))
     return bindInputs(
       { ...this.#kernel, params, buffers },
       {
@@ -272,11 +274,11 @@ export class Statistics {
     const parent = parentOf(axis)
     const above = parent === null ? 1 : this.#positions(parent, asked)
     const each = isStored(axis) ? segmentSize(axis) : null
-    return each ? above * this.#evaluated(each, asked) : this.#unknown(asked, name)
+    return each ? above * this.#evaluated(each) : this.#unknown(asked, name)
   }
 
-  #evaluated(e: Expr, asked: Var): number {
-    for (const name of freeVars(e)) if (!this.sizes.has(name)) this.size({ ...asked, name })
+  #evaluated(e: Expr): number {
+    for (const name of freeVars(e)) if (!this.sizes.has(name)) this.size(name)
     return Math.max(0, evaluate(e, this.sizes))
   }
 

@@ -10,8 +10,6 @@ export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 /** What the command line calls what the library names in its own terms. */
 const HINTS: Readonly<Record<string, string>> = {
   'api/unknown-kernel': 'choose one with --kernel NAME',
-  'bind/missing-size': 'give it with --size NAME=N, or bind a tensor that has it with --bind NAME=PATH',
-  'bind/missing-scalar': 'give it with --size NAME=VALUE',
   'bind/unknown-size': '--size takes the sizes and scalars of the kernel',
   'prune/sparsity': 'it is what --sparsity says',
   'prune/layers':
@@ -24,12 +22,17 @@ const INSTEAD: Readonly<Record<string, string>> = {
   'prune/delta': 'choose a smaller --delta, or --pattern ew',
 }
 
+/** Missing options, whose hints name parameters and inputs of the library. */
+const ABSENT = new Set(['bind/missing-size', 'bind/missing-scalar'])
+
+const asOptions = ({ hint, ...d }: Diagnostic): Diagnostic => ({
+  ...d,
+  hint: hint!.replace(/params: \{ (\w+): (\S+) \}/, '--size $1=$2').replace(/bind (\w+)/g, '--bind $1=PATH'),
+})
+
 const withHint = (d: Diagnostic): Diagnostic => {
-  // Messages begin with the parameter: `size d of kernel …`.
-  const name = /^(?:size|scalar) (\w+) /.exec(d.message)?.[1] ?? 'NAME'
-  const hint =
-    HINTS[d.code]?.replace('--size NAME=', `--size ${name}=`) ??
-    (d.hint === undefined ? undefined : INSTEAD[d.code])
+  if (ABSENT.has(d.code)) return asOptions(d)
+  const hint = HINTS[d.code] ?? (d.hint === undefined ? undefined : INSTEAD[d.code])
   return hint === undefined ? d : { ...d, hint }
 }
 

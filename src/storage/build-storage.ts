@@ -13,6 +13,7 @@ import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { placedEntries } from './engines/host/scatter.ts'
 import type { Dimension } from './levels.ts'
+import { missingValue } from './missing-size.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import { assembleTreesOfDimensions } from './tree-assembly.ts'
 
@@ -94,14 +95,12 @@ export function paddingsOf(
     if (!padding) continue
     const missing = [...freeVars(padding)].filter((v) => !sizes.has(v))
     if (missing.length > 0)
-      fail({
-        code: 'bind/missing-size',
-        message: `the padding of axis ${a.name} needs ${missing.join(', ')}`,
-        ...(a.span ? { span: a.span } : {}),
-        lookup: { name: missing[0]!, candidates: [...sizes.keys()] },
-        expected: `a value for ${missing.join(', ')}`,
-        hint: 'bind the size',
-      })
+      fail(
+        missingValue({
+          name: missing[0]!,
+          of: `(the padding of axis ${a.name} depends on it)`,
+        }),
+      )
     out.set(a.name, evaluate(padding, sizes))
   }
   return out

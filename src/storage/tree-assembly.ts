@@ -13,6 +13,7 @@ import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
 import { assembleLevel, isDirect, levelOfRanks, rankedLevel } from './level-assembly.ts'
 import type { Dimension, Made, Place } from './levels.ts'
+import { missingValue } from './missing-size.ts'
 import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
 import { packChain } from './packed-indices.ts'
 import { type Level, treesOf } from './storage.ts'
@@ -122,14 +123,12 @@ function dimensionOf<C extends Column>(
     if (frame.isKnown(e)) return frame.size(e)
     if (what === 'width' && e.kind === 'var' && open.some((m) => m.name === e.name)) return null
     const missing = [...freeVars(e)].filter((v) => !frame.sizes.has(v))
-    return fail({
-      code: 'bind/missing-size',
-      message: `the ${what} of axis ${axis.name} needs ${missing.join(', ')}`,
-      ...(axis.span ? { span: axis.span } : {}),
-      lookup: { name: missing[0]!, candidates: [...frame.sizes.keys()].filter((n) => !n.startsWith('@')) },
-      expected: `a value for ${missing.join(', ')}`,
-      hint: 'bind the size; a measured one can only be a whole width or a whole extent',
-    })
+    return fail(
+      missingValue({
+        name: missing[0]!,
+        of: `(the ${what} of axis ${axis.name} depends on it)`,
+      }),
+    )
   }
   const extent = Math.max(0, value('extent', axis.extent) ?? 0)
   checkFields(axis, extent)

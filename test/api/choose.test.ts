@@ -421,7 +421,7 @@ describe('a kernel whose schedule is open', () => {
     // Nothing is asked that cannot change the answer.
     expect((await k.choose('cuda', { params: { d: 6 } })).chosen.text).toBe('plain')
     expect(await complaint(() => k.choose('cuda', {}))).toContain(
-      'choose/unknown-size: what is chosen depends on d, which has no value',
+      'bind/missing-size: missing size d (schedule auto depends on it)',
     )
     expect(await complaint(() => k.choose('cuda', { params: { d: 8 } }))).toContain(
       'choose/unknown-statistic',

@@ -75,7 +75,7 @@ test('a width that only an expression has', async () => {
   const kernel = (await load(text('w + 1'))).kernel('matrix').as('A', 'ell')
   const compiled = await kernel.compile(await devices.cpu())
   await expect(compiled.prepare({ tensors: { A: A.matrix } })).rejects.toThrow(
-    'bind/missing-size: the width of axis jo needs w',
+    'bind/missing-size: missing size w (the width of axis jo depends on it)',
   )
   const prepared = await compiled.prepare({ tensors: { A: A.matrix }, params: { w: 1 } })
   expect((await prepared.verify()).problems).toEqual([])
@@ -88,10 +88,10 @@ test('a size without a value names the inputs whose shapes have it', async () =>
   const hint = (tensors: object) =>
     compiled.run({ tensors: { ...tensors } }).catch((e) => e.diagnostics.map((d: { hint: string }) => d.hint))
   const A = coords([2, 3], [[0], [1]], [1])
-  expect(await hint({ A })).toEqual(['bind B, or give d a number'])
+  expect(await hint({ A })).toEqual(['params: { d: 64 }, or bind B'])
   expect(await hint({})).toEqual([
-    'bind A, or give m a number',
-    'bind A, or bind B, or give n a number',
-    'bind B, or give d a number',
+    'params: { m: 64 }, or bind A',
+    'params: { n: 64 }, or bind A, or bind B',
+    'params: { d: 64 }, or bind B',
   ])
 })

@@ -44,7 +44,7 @@ schedule mul.pick choose {
     const { err } = await spt(['emit', file, '--target', target, '--schedule', 'pick', ...more])
     return [
       ...err.matchAll(
-        /^error\[choose\/unknown-\w+\]: what is chosen depends on (how many multi\w+|\S+?)[, ]/gm,
+        /^error\[\S+\]: (?:what is chosen depends on|missing size) (how many multi\w+|\S+?)[, ]/gm,
       ),
     ].map((m) => m[1]!)
   }
@@ -192,13 +192,23 @@ schedule mul.auto(b = 2, least = b) choose {
 })
 
 describe('without data', () => {
+  test('a missing size is one error without a place in a program, from every command', async () => {
+    const kernel = ['kernels/spmm.spt', '--kernel', 'spmm', '--bind', 'A=data/cora.mtx']
+    for (const command of [['run'], ['explain'], ['explain', '--device', 'cpu'], ['tune', '--trials', '1']]) {
+      const { code, err } = await spt([...command, ...kernel])
+      expect([command, code, err.match(/error\[/g)?.length]).toEqual([command, 1, 1])
+      expect(err).toMatch(
+        /^error\[bind\/missing-size\]: missing size d \((schedule|space) \w+ depends on it\)\n {2}= hint: --size d=64\n/,
+      )
+    }
+  })
+
   test('emit and show need sizes, and say so', async () => {
     for (const command of [['emit', '--target', 'wgsl'], ['show']]) {
       const { code, err } = await spt([...command, program, '--schedule', 'pick', '--size', 'longest(j)=7'])
       expect(code).toBe(1)
-      expect(err).toContain('error[choose/unknown-size]: what is chosen depends on d')
-      expect(err).toContain('--size d=128')
-      expect(err).toContain('or name a schedule (spt tune: a space)')
+      expect(err).toContain('error[bind/missing-size]: missing size d (schedule pick depends on it)')
+      expect(err).toContain('= hint: --size d=64')
     }
     const { err } = await spt(['emit', program, '--target', 'cuda', '--schedule', 'pick', '--size', 'd=3'])
     expect(err).toContain('error[choose/unknown-statistic]')
@@ -289,7 +299,8 @@ schedule mul.auto choose {
 
     test('to explain, where there is no device', async () => {
       vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
-      const explain = (...more: string[]) => spt(['explain', path, ...bound, '--size', 'd=3', ...more])
+      const explain = (...more: string[]) =>
+        spt(['explain', path, ...bound, '--size', 'd=3', '--device', 'cuda', ...more])
       expect((await explain('--capability', '8.6')).out).toContain('schedule  blocks(6)')
       expect((await explain('--capability', '9.0')).out).toContain('schedule  blocks(7)')
       expect((await explain()).err).toContain('--capability 9.0')
@@ -325,7 +336,7 @@ schedule mul.auto(least = 1) choose {
     const figures = ['--size', 'd=8', '--processors', '4', '--feature', 'subgroup_size(32)']
     expect(await spt([...show, 'auto', ...figures])).toEqual(await spt([...show, 'blocks(1)']))
     vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
-    const explained = await spt(['explain', path, ...bound, ...figures])
+    const explained = await spt(['explain', path, ...bound, ...figures, '--device', 'cuda'])
     expect(explained.out).toContain('schedule  blocks(1)')
   })
 

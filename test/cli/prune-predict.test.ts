@@ -134,6 +134,8 @@ test('where there is no time it is said why, once', async () => {
     'kernels/tile-wise.spt',
     '--size',
     'm=128',
+    '--device',
+    'cuda',
     '--capability',
     '9.0',
   )
@@ -167,7 +169,7 @@ test('sizes that can be of no layer are refused before anything is written', asy
     [['m=nan'], 'error[bind/size-range]: size m is NaN'],
     [['m=1.5'], 'error[bind/size-range]: size m is 1.5'],
     [['m=4294967296'], 'error[bind/size-range]: size m is 4294967296'],
-    [[], 'error[bind/missing-size]: size m of kernel pruned_linear has no value'],
+    [[], 'error[bind/missing-size]: missing size m of kernel pruned_linear'],
     [['m=8', 'n=3'], 'error[bind/size-mismatch]: size n is 3 by what was given, and 32 by dimension 0 of W'],
     [['m=8', 'k=3'], 'error[bind/size-mismatch]: size k is 3 by what was given, and 16 by dimension 1 of W'],
   ] as const) {
@@ -180,7 +182,7 @@ test('sizes that can be of no layer are refused before anything is written', asy
   expect(some.out).toContain('no time: size n is 32 by what was given, and 16 by dimension 0 of W')
   rmSync(out, { recursive: true })
   // What is not known of the device, with what to give.
-  const cuda = await call('pruned_linear_f16', '--size', 'm=128')
+  const cuda = await call('pruned_linear_f16', '--size', 'm=128', '--device', 'cuda')
   expect([cuda.code, cuda.written]).toEqual([1, false])
   expect(cuda.err).toContain('error[choose/unknown-capability]')
   expect(cuda.err).toContain('--capability 9.0 on the command line')

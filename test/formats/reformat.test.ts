@@ -157,7 +157,7 @@ describe('buildLevels', () => {
   it('names a size that is missing', () => {
     const axes: StoredAxis[] = [{ ...denseFixed('i'), extent: add(v('m'), v('k')) }]
     expect(() => built(axes, [['m', 1]], 'k', [new Int32Array(0)])).toThrow(
-      'bind/missing-size: the extent of axis i needs k',
+      'bind/missing-size: missing size k (the extent of axis i depends on it)',
     )
   })
 })

@@ -181,7 +181,7 @@ describe('a text', () => {
         (e) => e.diagnostics[0].code,
       )
     const asking = kernel.space('asking')
-    expect(await codeOf(asking.on('cuda'))).toBe('choose/unknown-size')
+    expect(await codeOf(asking.on('cuda'))).toBe('bind/missing-size')
     expect(await codeOf(asking.on('cpu', { params: { m: 4 } }))).toBe('space/empty')
     expect(await codeOf(asking.on('cuda', { params: { m: 3 } }))).toBe(null)
     expect(await codeOf(asking.on('gpu' as never))).toBe('api/argument')

@@ -8,6 +8,7 @@ import { type Dtype, isFloat } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
+import { missingValue } from '../../storage/missing-size.ts'
 import type { DenseTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
 import { bindingOf } from './binding-names.ts'
 import { sizesOfShapes } from './bound-sizes.ts'
@@ -82,7 +83,7 @@ export function readyByPosition(
     dtype: Dtype,
   ): StoredTensor => {
     const own = arrays(axes, chain, offsets, tensors)
-    const extents = chain.map((a) => extentOf(storedAxis(axes, a), known, chain.at(-1)!))
+    const extents = chain.map((a) => extentOf(storedAxis(axes, a), known))
     return { kind: 'stored', shape: [...extents, ...rest], arrays: own, values, dtype }
   }
   return Object.fromEntries([
@@ -141,15 +142,10 @@ function longest(offsets: Int32Array): number {
 }
 
 /** @throws SptError `bind/missing-size` */
-function extentOf({ name, extent }: StoredAxis, known: ReadonlyMap<string, number>, leaf: string): number {
+function extentOf({ name, extent }: StoredAxis, known: ReadonlyMap<string, number>): number {
   const open = [...freeVars(extent)].filter((v) => !known.has(v))
   if (open.length > 0)
-    fail({
-      code: 'bind/missing-size',
-      message: `the offsets of ${leaf} leave the extent of axis ${name} open: ${open.join(', ')} have no values`,
-      expected: 'sizes, or tensors that give them',
-      hint: `give ${open[0]}`,
-    })
+    fail(missingValue({ name: open[0]!, of: `(the extent of axis ${name} depends on it)` }))
   return Math.max(0, evaluate(extent, known))
 }
 

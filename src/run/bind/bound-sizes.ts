@@ -9,6 +9,7 @@ import { segmentsOf } from '../../ir/format-tables.ts'
 import { rounding } from '../../ir/rounding.ts'
 import type { Kernel1, Param } from '../../ir/stage1.ts'
 import { nameWithOrigin } from '../../storage/dense-on-device.ts'
+import { missingValue } from '../../storage/missing-size.ts'
 import { isFill } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../storage/values.ts'
@@ -176,13 +177,8 @@ function checkParam(p: Param, value: number): number {
   return rounding(p.dtype)(value)
 }
 
-const missingParam = (kernel: Kernel1, p: Param): Diagnostic => ({
-  code: p.kind === 'size' ? 'bind/missing-size' : 'bind/missing-scalar',
-  message: `${p.kind} ${p.name} of kernel ${kernel.name} has no value`,
-  ...(p.span ? { span: p.span } : {}),
-  expected: p.kind === 'size' ? 'a value, or a tensor whose shape gives it' : `a value of type ${p.dtype}`,
-  hint: [...givers(kernel, p).map((name) => `bind ${name}`), `give ${p.name} a number`].join(', or '),
-})
+const missingParam = (kernel: Kernel1, p: Param): Diagnostic =>
+  missingValue({ ...p, of: `of kernel ${kernel.name}`, inputs: givers(kernel, p) })
 
 /** Inputs whose shapes have the size, none of which is bound then. */
 function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {

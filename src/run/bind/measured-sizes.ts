@@ -3,6 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { hasWidth, isStored } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
+import { missingValue } from '../../storage/missing-size.ts'
 import { allAxesOf } from './caller-tensors.ts'
 import { extentsOf } from './coordinate-sources.ts'
 import type { Known, Measure } from './remap-entries.ts'
@@ -38,12 +39,6 @@ export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, numbe
     if (!hasWidth(a) || a.width.kind === 'var') continue
     const missing = [...freeVars(a.width)].filter((v) => !params.has(v))
     if (missing.length === 0) continue
-    fail({
-      code: 'bind/missing-size',
-      message: `the width of axis ${a.name} needs ${missing.join(', ')}`,
-      ...(a.span ? { span: a.span } : {}),
-      expected: `a value for ${missing.join(', ')}`,
-      hint: 'give the size; a measured one can only be a whole width or a whole extent',
-    })
+    fail(missingValue({ name: missing[0]!, of: `(the width of axis ${a.name} depends on it)` }))
   }
 }

@@ -1,0 +1,25 @@
+/** The diagnostic for a size or scalar parameter without a value. */
+import type { Diagnostic } from '../ast/diagnostic.ts'
+import { isFloat } from '../ir/dtype.ts'
+import type { Param } from '../ir/stage1.ts'
+
+type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
+  readonly name: string
+  /** Ends the message: `of kernel spmm`, `(schedule auto depends on it)`. */
+  readonly of: string
+  /** Inputs whose shapes determine the size. */
+  readonly inputs?: readonly string[]
+}
+
+/**
+ * `bind/missing-size` or `bind/missing-scalar`, without a span: the value is missing in a call, not at a place of a program.
+ * `spt` rewords the hint as `--size NAME=64`.
+ */
+export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Missing): Diagnostic {
+  const example = kind === 'size' ? '64' : dtype === 'bool' ? 'true' : dtype && isFloat(dtype) ? '0.5' : '1'
+  return {
+    code: kind === 'size' ? 'bind/missing-size' : 'bind/missing-scalar',
+    message: `missing ${kind} ${name} ${of}`,
+    hint: [`params: { ${name}: ${example} }`, ...inputs.map((input) => `bind ${input}`)].join(', or '),
+  }
+}
