@@ -82,7 +82,11 @@ export function numbersOf(values: readonly unknown[], what: string, dtype?: unkn
       code: 'tensor/values',
       message: `value ${bad} of ${what} is ${show(values[bad])}`,
       expected: 'numbers',
-      ...(Array.isArray(values[bad]) ? { hint: 'values are one row-major list: rows.flat()' } : {}),
+      ...(Array.isArray(values[bad])
+        ? {
+            hint: `dense([${values.length}, ${values[bad].length}], rows.flat()), where values are row-major`,
+          }
+        : {}),
     })
   return Float64Array.from(values as number[])
 }
@@ -123,7 +127,7 @@ export function checkTensor(
     what,
     t,
     'a tensor, a typed array or a list of numbers',
-    'make one with dense, coords, stored or readTensor',
+    isRecord(t) ? constructorOf(t) : 'make one with dense, coords, stored or readTensor',
   )
   if (t instanceof DenseOnDevice) return
   const { kind, shape, values, dtype, coords, arrays } = t as Readonly<Record<string, unknown>>
@@ -149,7 +153,7 @@ export function checkTensor(
     expectLevels(`the arrays of ${name}`, arrays, (axis) => `the arrays of axis ${axis} of ${name}`)
 }
 
-/** Ready-made arrays that are used as they are, where nothing sorts or sums. @throws SptError `tensor/repair` */
+/** Rejects `{ sort, sum }` where arrays are used without a copy. @throws SptError `tensor/repair` */
 export function refuseRepair(what: string, tensor: Tensor): void {
   if (tensor.kind === 'stored' && tensor.repair)
     fail({
@@ -158,6 +162,14 @@ export function refuseRepair(what: string, tensor: Tensor): void {
       expected: 'arrays from stored(…) without { sort, sum }',
       hint: 'coords(shape, columns, values) takes entries in any order, and sums equal coordinates',
     })
+}
+
+/** The call that makes a tensor of arrays with SciPy's names. */
+function constructorOf(arrays: object): string {
+  if ('indptr' in arrays && 'indices' in arrays)
+    return 'CSR: stored([rows, cols], { j: { indptr, indices } }, data), where j is the sparse axis of the kernel'
+  if ('row' in arrays && 'col' in arrays) return 'COO: coords([rows, cols], [row, col], data)'
+  return 'make one with dense(shape, values), coords(shape, columns, values), stored(shape, arrays, values) or readTensor(path)'
 }
 
 /** A tensor that is stored by itself, without a buffer that states its fill. @throws SptError `bind/fill` */

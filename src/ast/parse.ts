@@ -37,10 +37,10 @@ const files: Actions = {
   },
 }
 
-/** A grammar, and what its nodes say; the words that steps begin with. */
+/** A grammar with its actions, and the steps that begin with a word. */
 interface Language {
   readonly match: Match
-  readonly words: readonly string[]
+  readonly steps: readonly StepSyntax[]
 }
 
 function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language {
@@ -56,7 +56,7 @@ function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language
     ...spaces,
     ...stepActions(steps),
   })
-  return { match: matchOnce(grammar, semantics), words: steps.map((s) => s.word) }
+  return { match: matchOnce(grammar, semantics), steps }
 }
 
 /** Made for the first text: programs may come from a cache. */
@@ -103,7 +103,7 @@ function refuseBefore({ name, text: whole }: Source, rule: string, language: Lan
   const place = at(match.place)
   if (place >= before.text.trimEnd().length) return
   const label = { span: bracket, text: 'this then closes nothing' }
-  fail({ ...explain(before, place, match.failures, language.words), labels: [label] })
+  fail({ ...explain(before, place, match.failures, language.steps), labels: [label] })
 }
 
 /**
@@ -134,7 +134,7 @@ function reading<T>(
     const match = language.match(piece, rule)
     if (!('place' in match)) return inPiece(start, () => get(match))
     const place = at(start + match.place)
-    return placed(within, () => fail(explain(source, place, match.failures, language.words)))
+    return placed(within, () => fail(explain(source, place, match.failures, language.steps)))
   }
   const readPieces = (): readonly unknown[] => {
     let end = 0

@@ -16,6 +16,24 @@ export type Syntax =
   | { readonly field: string; readonly value: ValueSyntax }
   | { readonly optional: readonly Syntax[] }
 
+/** How a form of a step is written: `split LOOP by N -> (NAME, …)`. */
+export const formText = (word: string, form: readonly Syntax[]): string =>
+  [word, ...form.map(syntaxText)].join(' ')
+
+const syntaxText = (s: Syntax): string =>
+  typeof s === 'string'
+    ? s
+    : 'optional' in s
+      ? `[${s.optional.map(syntaxText).join(' ')}]`
+      : valueText(s.value)
+
+function valueText(v: ValueSyntax): string {
+  if (v.kind === 'list') return v.parentheses ? `(${valueText(v.of)}, …)` : `${valueText(v.of)}, …`
+  if (v.kind === 'word') return v.text
+  if (v.kind === 'binding') return 'LOOP to AXIS'
+  return v.kind === 'integer' ? 'N' : ('of' in v ? v.of : v.kind).toUpperCase()
+}
+
 export type ValueSyntax =
   /** `i`, `nest.i`; handles of loops, where steps are data, are for loops and not for iterators. */
   | { readonly kind: 'loop'; readonly handles: boolean }

@@ -2,6 +2,7 @@
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
 import { condense, noise, OTHER_STEPS } from './expected-syntax.ts'
 import { AXIS_CLAIMS, ROLES } from './nodes.ts'
+import { formText, type StepSyntax } from './step-syntax.ts'
 import { nearest, orList } from './suggest.ts'
 
 const TOKEN = /[A-Za-z_][A-Za-z0-9_]*|[0-9.]+[A-Za-z0-9_.]*|->|==|!=|<=|>=|&&|\|\||\*\*|\S/uy
@@ -44,6 +45,9 @@ const SPELLED: ReadonlyMap<string, string> = new Map(
     '#': 'comments begin with `//`',
   }),
 )
+
+const AFTER_FORMAT =
+  'after a format, in this order and each once: `live`, `in place`, `capacity E`, `in all`, `for NAME`'
 
 const HINTS: readonly Hint[] = [
   {
@@ -134,7 +138,7 @@ const HINTS: readonly Hint[] = [
   },
   {
     when: (p) => p.expected.includes('`as`') && /\bas\b[^;\n]*\b(live|in|place|capacity|for)$/.test(p.before),
-    text: 'behind a format, in this order and each once: `live`, `in place`, `capacity E`, `in all`, `for NAME`',
+    text: AFTER_FORMAT,
   },
   {
     when: (p) => RESERVED.test(p.found) && p.expected.some((e) => e === 'a name'),
@@ -171,6 +175,66 @@ function misspelt(
   }
 }
 
+const formsText = ({ word, forms }: StepSyntax): string =>
+  `write ${orList(forms.map((f) => `\`${formText(word, f)}\``))}`
+
+/** A word after a complete step reads as the tensor of the next step, whose `as` is missing at the token that follows. */
+function afterStep(
+  at: number,
+  { name, text }: Source,
+  failures: readonly string[],
+  steps: readonly StepSyntax[],
+): Diagnostic | undefined {
+  if (!failures.includes('"as"') || failures.some((f) => f !== '"as"' && f !== '"("')) return undefined
+  const end = text.slice(0, at).trimEnd().length
+  const word = /[A-Za-z_]\w*$/.exec(text.slice(Math.max(0, end - 80), end))?.[0]
+  if (!word || RESERVED.test(word)) return undefined
+  const start = end - word.length
+  const before = text.slice(Math.max(0, start - 400), start)
+  const line = /[^\n;{]*$/.exec(before)![0]
+  // A format is missing, for which the word of the next step was taken.
+  if (
+    before
+      .slice(0, before.length - line.length)
+      .trimEnd()
+      .endsWith('+')
+  )
+    return undefined
+  const span = { source: name, start, end }
+  if (line.trim() === '') {
+    if (!/^\w/.test(text.slice(at))) return undefined
+    const own = steps.find((s) => s.word === word)
+    const found = tokenAt(text, at)
+    if (own)
+      return {
+        code: 'parse/unexpected',
+        message: `unexpected \`${short(found)}\``,
+        span: { source: name, start: at, end: at + found.length },
+        hint: formsText(own),
+      }
+    const candidates = [...steps.map((s) => s.word), ...OTHER_STEPS]
+    return {
+      code: 'parse/unexpected',
+      message: `there is no step \`${word}\``,
+      span,
+      lookup: { name: word, candidates },
+      hint: `\`${word} as FORMAT\` stores a tensor ${word} in a format`,
+    }
+  }
+  if (/^(each|iterate|bucket|partition|import)\b/.test(line.trim())) return undefined
+  const step = steps.findLast((s) => new RegExp(`\\b${s.word}\\b`).test(line))
+  const live = HINTS.find((h) =>
+    h.when({ found: word, before: `${line} ${word}`, rest: '', expected: ['`as`'] }),
+  )
+  return {
+    code: 'parse/unexpected',
+    message: `unexpected \`${word}\``,
+    span,
+    expected: 'the end of the step',
+    hint: step ? formsText(step) : (live?.text ?? AFTER_FORMAT),
+  }
+}
+
 /** `exp (x)`: read as a name, then a tuple of targets; said where the parenthesis stands. */
 function spacedCall(at: number, source: Source, expected: readonly string[]): Diagnostic | undefined {
   if (!expected.some((e) => e === 'a name' || e === '`[`' || e === 'an assignment')) return undefined
@@ -190,18 +254,21 @@ function spacedCall(at: number, source: Source, expected: readonly string[]): Di
 
 /**
  * The diagnostic for failures at `at`; texts are Ohm's: descriptions, or terminals in double quotes.
- * @param steps the words that steps begin with
+ * @param syntax of the steps that begin with a word
  */
 export function explain(
   source: Source,
   at: number,
   all: readonly string[],
-  steps: readonly string[],
+  syntax: readonly StepSyntax[],
 ): Diagnostic {
   const { name, text } = source
+  const steps = syntax.map((s) => s.word)
   const failures = all.filter((f) => !noise(f))
   const lead = misspelt(at, source, failures, steps)
   if (lead) return lead
+  const after = afterStep(at, source, failures, syntax)
+  if (after) return after
   const found = tokenAt(text, at)
   const expected = condense(failures, steps)
   const call = spacedCall(at, source, expected)

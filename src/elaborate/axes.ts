@@ -21,7 +21,7 @@ import { sameExpr } from '../ir/structural-equality.ts'
 import type { Report } from './diagnostics.ts'
 import { type Names, settled } from './expressions.ts'
 import { tooLong } from './extent-mismatch.ts'
-import { chainOf, type Declared, declare, storedAxis } from './kernel-names.ts'
+import { chainOf, type Declared, declare, storedAxis, unknownAxis } from './kernel-names.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
 export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
@@ -130,12 +130,7 @@ function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
       expected: 'a dense or sparse axis',
       ...(a.span ? { labels: [{ span: a.span, text: 'declared here' }] } : {}),
     })
-  return d.report.error({
-    code: 'check/unknown-axis',
-    message: `there is no axis ${name.name}`,
-    span: name.span,
-    lookup: { name: name.name, candidates: [...d.axes.keys()] },
-  })
+  return unknownAxis(d, name)
 }
 
 function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {

@@ -5,7 +5,7 @@ import { isDenseRoot, isStored, parentOf } from '../ir/axis.ts'
 import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../ir/dtype.ts'
 import { constant } from '../ir/expr.ts'
 import { builtinMonoid, isBuiltinReducer, isSelection } from '../ir/monoid.ts'
-import { chainOf, type Declared, declare } from './kernel-names.ts'
+import { chainOf, type Declared, declare, unknownAxis } from './kernel-names.ts'
 import { coerce } from './type-conversion.ts'
 
 /** `body`: the kernel's iterations, by whose reductions elements accumulate. */
@@ -48,13 +48,7 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
     const a = d.axes.get(id.name)
     if (!a) {
       ok = false
-      if (!d.broken.has(id.name))
-        error({
-          code: 'check/unknown-axis',
-          message: `there is no axis ${id.name}`,
-          span: id.span,
-          lookup: { name: id.name, candidates: [...d.axes.keys()] },
-        })
+      if (!d.broken.has(id.name)) unknownAxis(d, id)
       continue
     }
     const labels = a.span ? [{ span: a.span, text: `${a.name} is declared here` }] : []

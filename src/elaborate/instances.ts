@@ -22,6 +22,7 @@ export interface FamilyParam {
 /** What a declaration stands for; without parameters, one instance. */
 export interface Family<T> {
   readonly name: string
+  readonly span: Span
   readonly params: readonly FamilyParam[]
   /** The instances that the declaration names as examples; without parameters, the only one. */
   readonly examples: readonly T[]
@@ -76,7 +77,7 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
     if (result === null) return null
     examples.push(result)
   }
-  return report.count > before ? null : { name, params, examples, at, of }
+  return report.count > before ? null : { name, span: decl.span, params, examples, at, of }
 }
 
 function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {

@@ -31,6 +31,28 @@ export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () 
   monoid,
 })
 
+/** Reports a name where an axis is required; for a size, the hint is an axis with this extent. */
+export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
+  const report = { code: 'check/unknown-axis', span }
+  if (d.params.get(name)?.kind !== 'size')
+    return d.report.error({
+      ...report,
+      message: `there is no axis ${name}`,
+      lookup: { name, candidates: [...d.axes.keys()] },
+    })
+  const over = [...d.axes.values()].find(
+    (a) => isDense(a) && a.parent === null && a.extent.kind === 'var' && a.extent.name === name,
+  )
+  return d.report.error({
+    ...report,
+    message: `${name} is a size, not an axis`,
+    expected: 'the name of an axis',
+    hint: over
+      ? `write ${over.name}, which has ${name} positions`
+      : `declare \`axis NAME = dense_fixed(${name})\`, and write NAME`,
+  })
+}
+
 /** Takes a name; an error if it is taken. */
 export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
   const before = d.places.get(name.name)

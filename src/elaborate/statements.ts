@@ -13,7 +13,7 @@ import { assign1, define1, iteration, reduce1, when1 } from '../ir/stage1-builde
 import { keyOf } from '../ir/structural-equality.ts'
 import { elaborateExpr, settled, truth } from './expressions.ts'
 import { accessOf, bodyNames } from './kernel-accesses.ts'
-import { type Declared, declare } from './kernel-names.ts'
+import { type Declared, declare, unknownAxis } from './kernel-names.ts'
 import { Scope, type Seen, standsOn } from './statement-scope.ts'
 import { coerce } from './type-conversion.ts'
 
@@ -156,13 +156,7 @@ function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | n
 function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | null {
   const axis = d.axes.get(it.axis.name)
   if (!axis) {
-    if (d.broken.has(it.axis.name)) return null
-    return d.report.error({
-      code: 'check/unknown-axis',
-      message: `there is no axis ${it.axis.name}`,
-      span: it.axis.span,
-      lookup: { name: it.axis.name, candidates: [...d.axes.keys()] },
-    })
+    return d.broken.has(it.axis.name) ? null : unknownAxis(d, it.axis)
   }
   const seen = (name: string, of: NonNullable<typeof axis>): Seen => ({
     what: 'iterator',

@@ -158,6 +158,18 @@ schedule k.s { A as bad where (i < 2) + csr }
     expect(err).toMatch(/, under schedule k\.parted\n/)
   })
 
+  test('lists what the file declares, not what it imports', async () => {
+    const own = folder.file(
+      'own.spt',
+      `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/instructions/lanes.spt"
+format mine over (i, j) { part csr }
+${PROGRAM}`,
+    )
+    const { code, out } = await spt(['check', own])
+    expect([code, out.match(/\b(format|memory|instr) \w+/g)]).toEqual([0, ['format mine']])
+  })
+
   test('goes on after a file with errors', async () => {
     const bad = folder.file('bad.spt', 'kernel k() { axis }')
     const { code, out, err } = await spt(['check', bad, program])

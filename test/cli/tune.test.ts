@@ -324,7 +324,7 @@ test('ended before there is a result, it tells what came of it', async () => {
   const [, , fastest] = finals
   const won = { ...none, stoppedBy: 'trials', trials: [], finals, best: fastest, own: fastest }
   expect(tuneText(own, 'cpu', 's', won as never)).toMatch(
-    /^as written +1 ms +\(one sample\) {2}the fastest\nfound +2 ms +\(one sample\) {2}not distinguishable from it\nstandard +search\/ended\n\n\/\/ The fastest schedule: as written$/m,
+    /^as written +1 ms +\(one sample\) {2}the least median\nfound +2 ms +\(one sample\) {2}not distinguishable from it\nstandard +search\/ended\n\n\/\/ The schedule with the least median: as written$/m,
   )
   // The fastest of the search against the default, which is kept where they are not distinguishable.
   const apart = (median: number) => ({

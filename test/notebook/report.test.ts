@@ -34,6 +34,8 @@ const folder = new Folder()
 afterAll(() => folder.remove())
 
 let device: Device
+/** As `tune` gives it, and with times and a confirmation that are stated. */
+let found: TuneResult
 let result: TuneResult
 beforeAll(async () => {
   device = await simulatedDevice()
@@ -49,7 +51,7 @@ beforeAll(async () => {
   const records = await openRecords(folder.at('records.db'))
   const prior = (asked: readonly object[]): number[] =>
     asked.map((p) => ('format' in p && p.format === 'refused' ? Infinity : Number((p as { by: number }).by)))
-  const found = await tune(kernel, {
+  found = await tune(kernel, {
     space: points,
     inputs,
     device,
@@ -125,6 +127,16 @@ test('what tune tells of itself', () => {
 })
 
 describe('the page', () => {
+  test('of a search takes its best for a schedule, and calls nothing the fastest where intervals overlap', () => {
+    expect(found.best?.routine ?? null).toBe(null)
+    expect(shown(tuneReport(found))).not.toContain('routine of a library')
+    const overlapping = found.finals.map((f) => ({ ...f, outcome: measured(1) }))
+    const best = { ...found.best!, timing: measured(1).timing }
+    const text = shown(tuneReport({ ...found, finals: overlapping, best, own: best, confirmation: null }))
+    expect(text).not.toContain('is the fastest:')
+    expect(text).toContain('not distinguishable from ')
+  })
+
   test('has all of it', () => {
     const html = tuneReport(result, { tensors: { A } })
     const text = shown(html)

@@ -1,7 +1,7 @@
 import type { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { coords } from '../../api/tensors.ts'
-import { type Diagnostic, orRefused, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, orRefused, type Span, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -46,8 +46,8 @@ export const check: CommandSpec = {
   ],
   examples: [
     'spt check kernel.spt',
-    'spt check kernels/*.spt',
-    'spt check kernels/instructions/lanes.spt --device webgpu',
+    'spt check *.spt',
+    'spt check sparsetile/kernels/instructions/lanes.spt --device webgpu',
     'spt check kernel.spt --verify-stages',
   ],
   async run(call) {
@@ -84,7 +84,7 @@ async function checkFile(
     const passed = verdictsFor(parsed, io)
     const before = verifier || verify ? undefined : await passed.load()
     const program = before ? undefined : await programFrom(parsed, call, verify)
-    const found = before ?? (await declarations(program!, io, stages))
+    const found = before ?? (await declarations(program!, parsed.entry, io, stages))
     if (found && !before) await passed.store(found)
     const tested = verifier ? await testInstructions(program!, io, verifier) : { lines: [], wrong: 0 }
     const { wrong } = tested
@@ -117,9 +117,13 @@ function verdictsFor(parsed: Program, io: Io) {
   }
 }
 
-/** What a program declares, in words; `null`, and its errors are shown, where schedules have some. */
+/**
+ * Kernels, and what the file itself declares; imported declarations are checked and not listed. `null`, after showing the errors,
+ * where schedules have some.
+ */
 async function declarations(
   program: SptProgram,
+  entry: string,
   io: Io,
   stages: StageRuns | undefined,
 ): Promise<readonly string[] | null> {
@@ -157,13 +161,16 @@ async function declarations(
     ]
     found.push(`kernel ${name}${parts.length > 0 ? ` (${parts.join('; ')})` : ''}`)
   }
+  const isOwn = ({ span }: { readonly span?: Span | undefined }): boolean => !span || span.source === entry
   for (const [name, format] of program.formats) {
     await within(program, () => tryFormat(program, name, format)).catch(shown)
-    found.push(`format ${name}`)
+    if (isOwn(format)) found.push(`format ${name}`)
   }
   const { memories, instructions } = program.families
-  for (const [name, { params }] of memories) found.push(`memory ${name}${listed(params)}`)
-  for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
+  for (const [name, { params, span }] of memories)
+    if (isOwn({ span })) found.push(`memory ${name}${listed(params)}`)
+  for (const [name, { params, span }] of instructions)
+    if (isOwn({ span })) found.push(`instr ${name}${listed(params)}`)
   return codes.size === 0 ? found : null
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
 import { devices } from '../../node.ts'
 import { bindInputs } from '../../run/bind/index.ts'
 import { runOn } from '../../run/default-schedules.ts'
@@ -12,7 +13,7 @@ import { codeIn, explainCode } from '../error-index.ts'
 import { EXIT } from '../failure.ts'
 import { plainNumbers } from '../figures.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
-import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
+import { BIND, DEVICE, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
 import { checkNames, early, given, readInputs, readLate } from '../run/bind-options.ts'
 import { explained } from '../run/explained.ts'
 import { scheduleCall } from '../schedule-call.ts'
@@ -42,7 +43,7 @@ export const explain: CommandSpec = {
     ...DEVICE_FACTS.map((o) => ({ ...o, about: `${o.about}; one that is here tells its own` })),
     {
       flags: '--device <D>',
-      about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',
+      about: `${DEVICE.about}; it need not be present, but times are only measured where it is`,
     },
     SEED,
     {
@@ -66,7 +67,7 @@ export const explain: CommandSpec = {
       call.io.out(explainCode(code))
       return EXIT.ok
     }
-    const kind = call.choice('device', ['cuda', 'webgpu', 'cpu'] as const) ?? 'cuda'
+    const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const requested = scheduleCall(call)
     const { files, seed } = given(call)
     const program = await loadFile(call.args[0]!, call)

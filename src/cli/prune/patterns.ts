@@ -104,6 +104,13 @@ export const CHECKED = names.filter((n) => PATTERNS[n]!.check)
 /** @throws UsageError, SptError `prune/parameter`, `prune/delta` */
 export function patternOf(call: Call): ChosenPattern {
   const { command } = call
+  const ratio = /^(\d+):(\d+)$/.exec(call.one('pattern') ?? '')
+  if (ratio)
+    misused({
+      command,
+      message: `--pattern ${ratio[0]} is the pattern nm with its parameters`,
+      hint: `--pattern nm --n ${ratio[1]} --m ${ratio[2]}`,
+    })
   const name = call.choice('pattern', names)
   if (name === undefined)
     return misused({ command, message: 'a pattern is missing', expected: `--pattern ${names.join(', ')}` })

@@ -18,7 +18,7 @@ import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-te
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/cost-model.ts'
 import type { Call, OptionSpec } from '../command.ts'
-import { DEVICE_FACTS, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
+import { DEVICE, DEVICE_FACTS, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
 import { callIn, scheduleCall } from '../schedule-call.ts'
 import {
   chosen,
@@ -39,7 +39,7 @@ const MORE: readonly OptionSpec[] = [
   KERNEL,
   schedule('its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others)'),
   { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
-  { flags: '--device <D>', about: 'cuda, webgpu or cpu (default: cuda); it need not be there' },
+  { ...DEVICE, about: `${DEVICE.about}; it need not be present` },
   ...DEVICE_FACTS,
 ].map(ofPredict)
 
@@ -82,7 +82,7 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
       misused({ command: call.command, message: `--${more} is of --predict`, expected: '--predict FILE' })
     return null
   }
-  const kind = call.choice('device', DEVICE_KINDS) ?? 'cuda'
+  const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
   const requested = scheduleCall(call)
   const program = await loadFile(path, call)
   return within(program, () => {

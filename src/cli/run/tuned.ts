@@ -109,7 +109,13 @@ function comparison({ finals, confirmation }: TuneResult): string[] {
   const inOrder = fastestOf(finals)
   const alike = alikeFastest(finals, confirmation)
   const note = (f: Final): string =>
-    alike.has(f) ? '  not distinguishable from it' : f === inOrder[0] ? '  the fastest' : ''
+    alike.has(f)
+      ? '  not distinguishable from it'
+      : f !== inOrder[0]
+        ? ''
+        : alike.size > 0
+          ? '  the least median'
+          : '  the fastest'
   const rows = [...inOrder, ...finals.filter((f) => !inOrder.includes(f))]
   const width = Math.max(...rows.map((f) => nameOf(f).length))
   const lines = rows.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}${note(f)}`)
@@ -149,9 +155,9 @@ function noteOf({ best, own }: TuneResult): string {
 export const winner = (r: TuneResult): string =>
   r.own ? `${noteOf(r)}// ${headline(r, r.own)}\n${finalText(r.own)}` : ''
 
-function headline({ confirmation: c }: TuneResult, own: Final): string {
+function headline({ confirmation: c, finals }: TuneResult, own: Final): string {
   if (own.name !== 'standard' || !c)
-    return `The fastest schedule: ${nameOf(own)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
+    return `${alikeFastest(finals, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(own)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
   return `No schedule is distinguishable from the default, which is kept: ${nameOf(own)} (${c.name}: ${ratioText(c)} times its time)`
 }
 

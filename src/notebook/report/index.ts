@@ -4,7 +4,14 @@ import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argume
 import { fastestTrials } from '../../search/fastest.ts'
 import { importanceOf } from '../../search/importance.ts'
 import { typescriptText } from '../../search/text.ts'
-import { comparedText, endText, finalText, nothingText, ratioText } from '../../search/tune/final-text.ts'
+import {
+  alikeFastest,
+  comparedText,
+  endText,
+  finalText,
+  nothingText,
+  ratioText,
+} from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'
@@ -67,7 +74,9 @@ function verdict(result: TuneResult): string {
   if (!best) return nothingText(result)
   if (best.name === 'standard' && confirmation)
     return `${capital(finalName(best))} is kept: ${brief(best.timing.median)} ms. The fastest of the search (${confirmation.name}) is not distinguishable from it: it takes ${ratioText(confirmation)} times as long, in ${confirmation.rounds} fresh preparations of both.`
-  const others = [standard, ...finals.filter((f) => f.name === 'as written')]
+  const alike = [...alikeFastest(finals, confirmation)].filter((f) => f.name !== best.name)
+  const isAlike = (f: { readonly name: string }): boolean => alike.some((a) => a.name === f.name)
+  const others = [standard, ...finals.filter((f) => f.name === 'as written')].filter((f) => !isAlike(f))
   const than = times(others)
     .filter((f) => f.name !== best.name)
     .map((f) =>
@@ -76,7 +85,10 @@ function verdict(result: TuneResult): string {
         : `${brief(f.timing.median / best.timing.median)} times as fast as ${finalName(f)}`,
     )
   const rest = than.length > 0 ? `, ${than.join(', ')}` : ''
-  return `${capital(finalName(best))} is the fastest: ${brief(best.timing.median)} ms${rest}.`
+  const time = `${brief(best.timing.median)} ms${rest}`
+  return alike.length === 0
+    ? `${capital(finalName(best))} is the fastest: ${time}.`
+    : `${capital(finalName(best))} takes ${time}. It is not distinguishable from ${alike.map(finalName).join(', ')}.`
 }
 
 function factsOf(r: TuneResult): (readonly [string, string])[] {
