@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { isExecuted, pagesIn, proseOf as withoutBlocks } from './site.ts'
 
 const chapters = pagesIn('docs')
-const pages = ['README.md', 'ARCHITECTURE.md', 'bench/README.md', ...chapters]
+const pages = ['README.md', 'ARCHITECTURE.md', 'bench/README.md', 'kernels/README.md', ...chapters]
 const text = new Map(pages.map((page) => [page, readFileSync(page, 'utf8')]))
 const proseOf = (page: string): string => withoutBlocks(text.get(page)!)
 /** Pages for those who change the compiler: what looks like a path there is one. */
