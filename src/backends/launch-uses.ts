@@ -1,7 +1,7 @@
 /** Which buffers and parameters each launch of a plan takes: the arguments of its entry. */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { freeVars, walkExpr } from '../ir/expr-tree.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan } from '../ir/loops.ts'
 import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
 import type { ArgSpec } from './module.ts'
@@ -25,7 +25,7 @@ function useOf(plan: Plan, launch: Launch): LaunchUse {
     if (!isDescribed(a)) (a.mode === 'write' ? written : read).add(a.buffer)
   const vars = new Set<string>()
   walkStmts(launch.body, (s) => {
-    for (const e of exprsOf(s)) walkExpr(e, (x) => x.kind === 'var' && vars.add(x.name))
+    for (const e of exprsOf(s)) for (const v of freeVars(e)) vars.add(v)
   })
   // The kernel decodes its block index from the grid's extents.
   for (const g of launch.grid) for (const v of freeVars(g as Expr)) vars.add(v)

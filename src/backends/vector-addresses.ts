@@ -15,6 +15,7 @@ export class Addresses {
 
   /** Those that are sums, of what is the same wherever they are in scope. */
   readonly #sums = new Map<string, Expr>()
+  readonly #expansions = new Map<Expr, Expr>()
 
   constructor(body: Body, sizes: readonly Fact[] = []) {
     this.#facts = new Facts({ sizes, defined: (name) => this.#lets.get(name) })
@@ -47,10 +48,11 @@ export class Addresses {
   }
 
   #expanded(e: Expr): Expr {
-    return rewriteExpr(e, (x) => {
+    const ofVariable = (x: Expr): Expr | undefined => {
       const value = x.kind === 'var' ? this.#sums.get(x.name) : undefined
       return value && this.#expanded(value)
-    })
+    }
+    return rewriteExpr(e, ofVariable, this.#expansions)
   }
 
   /** Which vector of `width` elements an address begins, without a division: where all that is summed up is divisible. */

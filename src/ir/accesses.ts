@@ -1,6 +1,6 @@
 /** What statements read and write. */
 import type { Expr, Load } from './expr.ts'
-import { walkExpr } from './expr-tree.ts'
+import { readsMemory, walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Stmt, Store } from './loops.ts'
 import { remembered } from './remembered.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
@@ -54,7 +54,7 @@ const ownOf = remembered((s: Stmt): readonly Own[] => {
     if (e.kind === 'search') out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true })
   }
   const seen = new Set<Expr>()
-  for (const e of exprsOf(s)) walkExpr(e, read, seen)
+  for (const e of exprsOf(s)) if (readsMemory(e)) walkExpr(e, read, seen)
   for (const t of targetsOf(s)) out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false })
   if (s.kind === 'fill') out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true })
   if (s.kind === 'instr')

@@ -3,7 +3,7 @@
 import { boundBy } from './definitions.ts'
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
-import type { Buffer, For } from './loops.ts'
+import type { Buffer, For, Stmt } from './loops.ts'
 import { sameData } from './structural-equality.ts'
 import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
@@ -41,9 +41,17 @@ export function substituteStmts(body: Body, map: ReadonlyMap<string, Expr>): Bod
   return rewriteStmts(body, { expr: (e) => (e.kind === 'var' ? map.get(e.name) : undefined) })
 }
 
-/** Renames the variables that statements bind (loops and lets), uses included. */
-export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Body {
-  const uses = new Map<string, Expr>()
+/**
+ * Renames the variables that statements bind (loops and lets), uses included, and replaces others by `values`. `copy`: no
+ * statement stays one of the body.
+ */
+export function renameBound(
+  body: Body,
+  rename: ReadonlyMap<string, string>,
+  { values, copy }: { readonly values?: ReadonlyMap<string, Expr>; readonly copy?: boolean } = {},
+): Body {
+  const uses = new Map<string, Expr>(values)
+  const same = (s: Stmt): Stmt | undefined => (copy ? stmt({ ...s }) : undefined)
   walkStmts(body, (s) => {
     if (s.kind === 'for' && rename.has(s.var)) uses.set(s.var, variable(rename.get(s.var)!))
     if (s.kind === 'let' && rename.has(s.name)) uses.set(s.name, variable(rename.get(s.name)!, s.dtype))
@@ -55,7 +63,7 @@ export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Bo
         const { mode } = s
         const within = mode.kind === 'accumulate' && mode.within ? rename.get(mode.within) : undefined
         const name = rename.get(s.var)
-        if (name === undefined && within === undefined) return undefined
+        if (name === undefined && within === undefined) return same(s)
         return stmt({
           ...s,
           var: name ?? s.var,
@@ -63,7 +71,7 @@ export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Bo
         } as For)
       }
       if (s.kind === 'let' && rename.has(s.name)) return stmt({ ...s, name: rename.get(s.name)! })
-      return undefined
+      return same(s)
     },
   })
 }
@@ -76,24 +84,39 @@ export function sameStmts(a: Body, b: Body): boolean {
 }
 
 /** Every access to `from` (loads, searches, writes, allocations, fills) goes to `to` instead. */
-export function renameBuffer(body: Body, from: string, to: string): Body {
+export const renameBuffer = (body: Body, from: string, to: string): Body =>
+  renameBuffers(body, new Map([[from, to]]))
+
+/** The same for several buffers at once. */
+export function renameBuffers(body: Body, names: ReadonlyMap<string, string>): Body {
+  if (names.size === 0) return body
   return rewriteStmts(body, {
     expr: (e) => {
-      if (e.kind === 'load' && e.buffer === from) return load(to, e.index, e.dtype, e.span)
-      if (e.kind === 'search' && e.buffer === from) return Object.freeze({ ...e, buffer: to })
-      return undefined
+      if (e.kind !== 'load' && e.kind !== 'search') return undefined
+      const to = names.get(e.buffer)
+      if (to === undefined) return undefined
+      return e.kind === 'load' ? load(to, e.index, e.dtype, e.span) : Object.freeze({ ...e, buffer: to })
     },
     stmt: (s) => {
-      if ((s.kind === 'store' || s.kind === 'fill') && s.buffer === from) return stmt({ ...s, buffer: to })
-      if (s.kind === 'alloc' && s.buffer.name === from)
-        return stmt({ ...s, buffer: Object.freeze({ ...s.buffer, name: to }) })
-      if (s.kind === 'reduce' && s.targets.some((t) => t.buffer === from))
+      if (s.kind === 'store' || s.kind === 'fill') {
+        const buffer = names.get(s.buffer)
+        return buffer === undefined ? undefined : stmt({ ...s, buffer })
+      }
+      if (s.kind === 'alloc') {
+        const name = names.get(s.buffer.name)
+        return name === undefined ? undefined : stmt({ ...s, buffer: Object.freeze({ ...s.buffer, name }) })
+      }
+      if (s.kind === 'reduce' && s.targets.some((t) => names.has(t.buffer)))
         return stmt({
           ...s,
-          targets: s.targets.map((t) => (t.buffer === from ? load(to, t.index, t.dtype, t.span) : t)),
+          targets: s.targets.map((t) =>
+            names.has(t.buffer) ? load(names.get(t.buffer)!, t.index, t.dtype, t.span) : t,
+          ),
         })
       if (s.kind === 'instr')
-        return mapPieces(s, (p) => (p.kind !== 'value' && p.buffer === from ? { ...p, buffer: to } : p))
+        return mapPieces(s, (p) =>
+          p.kind !== 'value' && names.has(p.buffer) ? { ...p, buffer: names.get(p.buffer)! } : p,
+        )
       return undefined
     },
   })

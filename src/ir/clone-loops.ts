@@ -1,21 +1,28 @@
 /** Copies of loops and their bodies. */
-import { boundVarsOf, renameBound, renameBuffer, substituteStmts } from './bindings.ts'
+import { boundVarsOf, renameBound, renameBuffers } from './bindings.ts'
 import type { FreshNames } from './bound-names.ts'
 import { allocations } from './definitions.ts'
 import { type Expr, variable } from './expr.ts'
 import { substitute } from './expr-tree.ts'
 import type { For, LoopMode } from './loops.ts'
-import { type Body, rewriteStmts, stmt } from './tree.ts'
+import { type Body, stmt } from './tree.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */
 export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
-  copyOf(substituteStmts(loop.body, new Map([[loop.var, value]])), names)
+  copyOf(loop.body, names, new Map([[loop.var, value]]))
 
-/** The same statements with their own names for what they bind; none is one of the others, by which they are found. */
-export function copyOf(statements: Body, names: FreshNames): Body {
-  const own = rewriteStmts(statements, { stmt: (s) => stmt({ ...s }) })
-  const body = renameBound(own, new Map([...boundVarsOf(own)].map((v) => [v, names.fresh(v)])))
-  return [...allocations(body).keys()].reduce((b, name) => renameBuffer(b, name, names.fresh(name)), body)
+/**
+ * The same statements with their own names for what they bind, and `values` in the place of variables; none is one of the
+ * others, by which they are found.
+ */
+export function copyOf(
+  statements: Body,
+  names: FreshNames,
+  values: ReadonlyMap<string, Expr> = new Map(),
+): Body {
+  const rename = new Map([...boundVarsOf(statements)].map((v) => [v, names.fresh(v)]))
+  const body = renameBound(statements, rename, { values, copy: true })
+  return renameBuffers(body, new Map([...allocations(body).keys()].map((name) => [name, names.fresh(name)])))
 }
 
 /**

@@ -83,6 +83,11 @@ export function rewriteExpr(
   const done = memo.get(e)
   if (done) return done
   const old = children(e)
+  if (old.length === 0) {
+    const leaf = visit(e) ?? e
+    if (leaf !== e) memo.set(e, leaf)
+    return leaf
+  }
   let operands = old
   for (let k = 0; k < old.length; k++) {
     const now = rewriteExpr(old[k]!, visit, memo)
@@ -127,7 +132,7 @@ export function walkExpr(e: Expr, visit: (e: Expr) => void, seen?: Set<Expr>): v
   if (visited.has(e)) return
   visited.add(e)
   visit(e)
-  for (const c of operands) walkExpr(c, visit, visited)
+  for (let k = 0; k < operands.length; k++) walkExpr(operands[k]!, visit, visited)
 }
 
 /**

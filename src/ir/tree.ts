@@ -203,15 +203,17 @@ export function rewriteStmts(body: Body, visitor: Rewriter): Body {
   const expr = onExpr ? (e: Expr): Expr => rewriteExpr(e, onExpr, memo) : undefined
   const go = (list: Body): Body => {
     let out: Stmt[] | undefined
-    list.forEach((s, k) => {
+    for (let k = 0; k < list.length; k++) {
+      const s = list[k]!
       const outer = expr ? mapExprs(s, expr) : s
-      const rebuilt = withBodies(outer, bodiesOf(outer).map(go))
+      const inner = bodiesOf(outer)
+      const rebuilt = inner.length === 0 ? outer : withBodies(outer, inner.map(go))
       const result = visitor.stmt?.(rebuilt) ?? rebuilt
       if (result !== s && !out) out = list.slice(0, k)
-      if (!out) return
+      if (!out) continue
       if (Array.isArray(result)) out.push(...(result as Body))
       else out.push(result as Stmt)
-    })
+    }
     return out ? Object.freeze(out) : list
   }
   return go(body)
@@ -226,7 +228,8 @@ export function walkStmts(
   for (let k = 0; k < body.length; k++) {
     const s = body[k]!
     if (visit(s, path) === false) continue
-    if (s.kind === 'for') walkStmts(s.body, visit, [...path, s])
+    // A visitor without a second parameter needs no path.
+    if (s.kind === 'for') walkStmts(s.body, visit, visit.length > 1 ? [...path, s] : path)
     else if (s.kind === 'while') walkStmts(s.body, visit, path)
     else if (s.kind === 'if') {
       walkStmts(s.then, visit, path)

@@ -27,6 +27,8 @@ import { isConvergent } from './divergent-conditions.ts'
 
 /** Where barriers stand, and threads that can meet by themselves. */
 interface BarrierScope extends Block {
+  /** Buffers that the launch writes, registers aside: accesses to others meet nothing. */
+  readonly changing: ReadonlySet<string>
   /** Threads of a row, where they are lanes of one warp, and lanes of a warp. */
   readonly row?: Lanes | undefined
   readonly names: Names
@@ -36,6 +38,7 @@ interface BarrierScope extends Block {
 export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number, names: Names): Body {
   const registers = allocatedIn(body, 'register')
   const shared = allocatedIn(body, 'shared')
+  const changing = new Set([...writesOf(body)].filter((b) => !registers.has(b)))
   const lanes = lanesIn(body)
   // One thread waits for nobody.
   const axes = new Set([...threadsIn(body)].flatMap(([axis, count]) => (count > 1 ? [axis] : [])))
@@ -43,7 +46,7 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
   const row = width !== undefined && warp % width === 0 ? { row: { width, among: warp } } : {}
   return axes.size === 0
     ? body
-    : between(body, { axes: [...axes], registers, shared, indptr, lanes, names, ...row })
+    : between(body, { axes: [...axes], registers, shared, changing, indptr, lanes, names, ...row })
 }
 
 /** How many threads a row of the block has, where that is a constant. */
@@ -160,9 +163,10 @@ class Touched {
   readonly written = new Set<string>()
   readonly #ways = new Map<string, readonly BufferAccess[]>()
 
-  constructor({ lanes }: BarrierScope, body: Body = []) {
+  constructor({ lanes, changing }: BarrierScope, body: Body = []) {
+    if (body.length === 0) return
     const statement = remembered((s: Stmt) => wayOf(s, lanes))
-    for (const x of accessesOf(body)) {
+    for (const x of accessesOf(body, changing)) {
       const { stmt: s, mode, whole, buffer, index, path } = x
       const loops = path.map((l) => l.var).join()
       this.#add(`${statement(s)} ${loops} ${mode} ${whole} ${buffer} ${index.map(keyOf).join()}`, x)

@@ -159,12 +159,12 @@ class Hoister {
 
   /** Operands with the scope they are evaluated in: what may be skipped is lazy. */
   #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
-    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#accesses.protects(cond))
-    const [first, ...others] = children(e)
-    if (!first) return
+    const operands = children(e)
+    if (operands.length === 0) return
+    const first = operands[0]!
     visit(first, scope)
-    const inner = isLazy(e) ? lazy(first) : scope
-    for (const c of others) visit(c, inner)
+    const inner = isLazy(e) ? new Scope(scope, 'lazy', [], this.#accesses.protects(first)) : scope
+    for (let k = 1; k < operands.length; k++) visit(operands[k]!, inner)
   }
 
   /** The outermost body where the expression may stand; `undefined` if it must stay where it is. */

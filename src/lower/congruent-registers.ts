@@ -6,7 +6,7 @@
  * have it for each element of a row. Compilers of devices take them for different ones, and scale each element by itself.
  */
 
-import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Expr, int, load, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, perExpr, rewriteExpr } from '../ir/expr-tree.ts'
@@ -138,8 +138,7 @@ class Numbering {
       } else if (s.kind === 'for' || s.kind === 'while') {
         out.push(withBodies(t, [this.#loop(s, state, leaving)]))
       } else {
-        for (const a of accessesOf([s]))
-          if (a.mode === 'write' && state.has(a.buffer)) state.set(a.buffer, this.#fresh())
+        for (const buffer of writesOf([s])) if (state.has(buffer)) state.set(buffer, this.#fresh())
         if (s.kind === 'let') this.#lets.set(s.name, s.lane ? this.#fresh() : this.#valueOf(s.value, state))
         out.push(t)
       }

@@ -22,13 +22,19 @@ export function lowerDivisions(
   { params, buffers, facts: sizes }: Pick<Kernel2, 'params' | 'buffers' | 'facts'>,
   launch?: HardwareExtents,
 ): Body {
-  const registers = registersOf(body, params, buffers, launch)
-  const nonNegative = (e: Expr): boolean => isNonNegative(registers(e).range)
-  const facts = new Facts({ sizes })
-  const wraps = wrapping(valuesIn(body))
+  const analyse = () => ({
+    registers: registersOf(body, params, buffers, launch),
+    facts: new Facts({ sizes }),
+    wraps: wrapping(valuesIn(body)),
+  })
+  // Many bodies have no division.
+  let analysis: ReturnType<typeof analyse> | undefined
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
+      analysis ??= analyse()
+      const { registers, facts, wraps } = analysis
+      const nonNegative = (x: Expr): boolean => isNonNegative(registers(x).range)
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
       const [from, rest] =

@@ -4,12 +4,14 @@
  */
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import type { Expr, Load, Search } from '../ir/expr.ts'
-import { buffersRead, children, dividesByAny, freeVars, isLazy } from '../ir/expr-tree.ts'
+import { buffersRead, children, dividesByAny, freeVars, isLazy, readsMemory } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
 /** Stands for the places that arrays say. */
 const FROM_ARRAYS = 'from arrays'
+
+const NO_NAMES: ReadonlySet<string> = new Set()
 
 /** Stands for constant places of arrays that may be shorter. */
 const AT_CONSTANTS = 'at constants'
@@ -76,6 +78,7 @@ export class ProtectedAccesses {
 
   /** The variables that the accesses in `e` depend on, and the arrays that their places come from. */
   ofLoads(e: Expr): ReadonlySet<string> {
+    if (!readsMemory(e)) return NO_NAMES
     let known = this.#loadVars.get(e)
     if (known === undefined) {
       const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
@@ -102,13 +105,16 @@ export class ProtectedAccesses {
 
   /** The variables and arrays that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
   ofDivisors(e: Expr): ReadonlySet<string> {
+    if (children(e).length === 0) return NO_NAMES
     let known = this.#divisorVars.get(e)
     if (known === undefined) {
       const [first, ...others] = children(e)
-      const guards = isLazy(e) && first ? this.#dependsOn(first) : new Set()
+      const guards = isLazy(e) && first ? this.#dependsOn(first) : NO_NAMES
       const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !guards.has(v))
-      const own = dividesByAny(e) ? this.#dependsOn(e.b) : []
-      known = new Set([...own, ...(first ? this.ofDivisors(first) : []), ...behind])
+      const own = dividesByAny(e) ? this.#dependsOn(e.b) : NO_NAMES
+      const ahead = first ? this.ofDivisors(first) : NO_NAMES
+      const isNone = own.size + ahead.size + behind.length === 0
+      known = isNone ? NO_NAMES : new Set([...own, ...ahead, ...behind])
       this.#divisorVars.set(e, known)
     }
     return known

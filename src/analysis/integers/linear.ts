@@ -38,6 +38,7 @@ function addTerm<T>(terms: Map<string, Term<T>>, key: string, term: T, by: numbe
 
 /** What is summed up with its constant factor, each node once, in the order of the text. */
 function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
+  if (!summandsOf(e)) return [[e, 1]]
   const order: Expr[] = []
   const seen = new Set<Expr>()
   const visit = (x: Expr): void => {
