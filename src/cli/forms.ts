@@ -37,26 +37,37 @@ const nameOf = ({ text }: Form): string => text || 'the only one'
 
 /** Of the form that runs. */
 function firstText(first: Form): string {
-  if (first.milliseconds !== null) return `${nameOf(first)}: ${ms(first.milliseconds)} are expected`
-  return `${nameOf(first)}: ${first.because ?? 'the best guess from its loops'}`
+  if (first.milliseconds !== null) return `${nameOf(first)}: predicted ${ms(first.milliseconds)}`
+  return `${nameOf(first)}: ${first.because ?? 'the heuristic default for these loops'}`
 }
 
 /**
- * Whose cost model predicted, where that is not the device's own.
+ * The chip that the cost model was trained on.
  * @param named `null`: of a kind of device alone
  */
 export function byModel(of: string | null | undefined, kind: DeviceKind, named: string | null): string {
-  const chip = of ? otherChip(of, kind, named ?? undefined) : null
-  if (!chip) return ''
-  return named === null
-    ? ` by a model of ${chip}`
-    : ` by a model of another device, ${chip}, which tells what is faster, not how long it takes (spt calibrate makes one of this)`
+  if (!of) return ''
+  const isOther = named !== null && otherChip(of, kind, named) !== null
+  return `cost model: ${of}${isOther ? ', another device, so compare times and do not rely on them; spt calibrate makes a model of this device' : ''}`
+}
+
+/** Times by which a schedule was selected, as a row; none where no model predicted them. */
+export function predictedRow(
+  { expected, expectedBy }: Pick<Chosen, 'expected' | 'expectedBy'>,
+  kind: DeviceKind,
+  named: string | null,
+): readonly (readonly [string, string])[] {
+  const [first, second] = expected
+  if (!first) return []
+  const runnerUp = second ? [`runner-up ${second.text}: ${ms(second.milliseconds)}`] : []
+  const by = [...runnerUp, byModel(expectedBy, kind, named)].join('; ')
+  return [['predicted', `${ms(first.milliseconds)} (${by})`]]
 }
 
 const othersOf = ([first, ...others]: readonly Form[]): readonly string[] =>
   first!.milliseconds === null
     ? []
-    : others.map((f) => `${f.milliseconds === null ? 'unknown' : ms(f.milliseconds)} of ${nameOf(f)}`)
+    : others.map((f) => `${nameOf(f)}: ${f.milliseconds === null ? 'no prediction' : ms(f.milliseconds)}`)
 
 /** On one line. */
 export const formText = (forms: readonly Form[]): string =>
@@ -66,7 +77,10 @@ export const formText = (forms: readonly Form[]): string =>
 export function formRows(forms: readonly Form[], by = ''): readonly (readonly [string, string])[] {
   const [first] = forms
   if (!first) return []
-  return [['form', firstText(first) + by], ...othersOf(forms).map((text) => ['', text] as const)]
+  return [
+    ['form', firstText(first) + (by && ` (${by})`)],
+    ...othersOf(forms).map((text) => ['', text] as const),
+  ]
 }
 
 /** What `use` makes of the form that runs; of the kernel as it is where there is none, or it is refused later. */

@@ -484,7 +484,7 @@ describe('spt emit', () => {
     const printed = async (target: string, ...sizes: string[]) => {
       const { code, out, err } = await spt(['emit', path, '--target', target, ...sizes])
       expect([code, err]).toEqual([0, ''])
-      expect(out.split('\n')[0]).toMatch(/^\/\/ form: .*: the best guess from its loops$/)
+      expect(out.split('\n')[0]).toMatch(/^\/\/ form: .*: the heuristic default for these loops$/)
       return out
     }
     for (const target of ['cuda', 'wgsl']) {
@@ -502,8 +502,7 @@ describe('spt emit', () => {
   test('what runs without a schedule is said, with what is expected of each form', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
     const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
-    // Each on a line of its own.
-    const told = /^form {6}.* are expected\n {10}[\d.]+ ms of .*$/m
+    const told = /^form {6}.*: predicted [\d.]+ ms \(cost model: .*\)$/m
     const plain =
       /^form {6}parallel\(\): tuned loops take a software adapter longer to compile than \d+ iterations/m
     const { out } = await spt(['run', path, ...bound, '--device', 'webgpu', '--seed', '1'])
@@ -513,15 +512,15 @@ describe('spt emit', () => {
       expect(explained).toMatch(
         explained.includes('SwiftShader')
           ? plain
-          : /^form +.* are expected by a model of .*\n +[\d.]+ ms of .*$/m,
+          : /^form +.*: predicted [\d.]+ ms \(cost model: .*\)\n +.*: [\d.]+ ms$/m,
       )
     }
     for (const target of ['cuda', 'wgsl'])
       expect((await spt(['emit', path, ...bound.slice(0, 4), '--target', target])).out).toMatch(
-        /^\/\/ form: .* are expected; [\d.]+ ms of .*$/m,
+        /^\/\/ form: .*: predicted [\d.]+ ms; .*: [\d.]+ ms$/m,
       )
     expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
-      /^form {6}the only one: the best guess from its loops$/m,
+      /^form {6}the only one: the heuristic default for these loops$/m,
     )
   })
 
@@ -579,6 +578,7 @@ describe('spt run', () => {
       'deterministic',
       'unorderedSums',
       'sizes',
+      'live',
       'nnz',
       'zeros',
       'random',
@@ -714,8 +714,24 @@ describe('spt run', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/^kernel {4}mul$/m)
     expect(out).toMatch(/^random {4}B \(seed 7\)$/m)
-    expect(out).toMatch(/^nnz {7}A = 4$/m)
-    expect(out).toMatch(/^verify {4}agrees with the reference/m)
+    expect(out).toMatch(/^nonzeros {2}A = 4$/m)
+    expect(out).toMatch(/^ok: agrees with the reference .*: all 9 elements\n/)
+    expect(out).toMatch(/^time {6}[\d.]+ ms per run/m)
+    expect(out).not.toContain('read the program')
+    const verbose = (await spt(['run', program, ...bound, '--verbose'])).out
+    expect(verbose).toMatch(/^ok: ran; --verify compares/)
+    expect(verbose).toMatch(/^total +[\d.]+ ms\n {2}read the program +[\d.]+ ms$/m)
+  })
+
+  test('a live structure: the share that was built, and the time to build it', async () => {
+    const masked = ['run', 'kernels/dynamic-sparsity.spt', '--kernel', 'masked_matmul', '--schedule', 'cpu']
+    const A = folder.at('half.npy')
+    const values = Float32Array.from({ length: 64 }, (_, k) => (k % 8 < 4 ? 1 : 0))
+    await writeTensor(A, { kind: 'dense', shape: [8, 8], values, dtype: 'f32' })
+    const { out } = await spt([...masked, '--bind', `A=${A}`, '--size', 'n=4'])
+    expect(out).toMatch(/^built {5}A: \d+(\.\d+)? % of its elements stored, [\d.]+ ms to build$/m)
+    const told = JSON.parse((await spt([...masked, '--bind', `A=${A}`, '--size', 'n=4', '--json'])).out)
+    expect(told.live).toEqual([{ tensor: 'A', share: 0.5, milliseconds: expect.any(Number) }])
   })
 
   test('one tensor of a .safetensors file, and of a model in several', async () => {
@@ -929,7 +945,7 @@ describe('a wrong result', () => {
     expect(all.code).toBe(1)
     expect(all.err).toContain('error[run/nothing-compared]: the results cannot be verified')
     expect(all.err).toContain('no element was compared: all 4 are decided by rounding')
-    expect(all.out).toMatch(/^verify {4}NOTHING COMPARED: 0 of 4 elements; 4 are decided by rounding/m)
+    expect(all.out).toMatch(/^NOTHING COMPARED: 0 of 4 elements; 4 are decided by rounding/m)
   })
 
   test('a large problem is verified on a sample, and the table says so', async () => {
@@ -946,7 +962,7 @@ describe('a wrong result', () => {
     const args = ['--size', 'm=2000', '--size', 'd=8500', '--verify', '--repeat', '1']
     const { code, out } = await spt(['run', folder.file('first.spt', text), ...args])
     expect(code).toBe(0)
-    expect(out).toMatch(/^verify {4}agrees .*, on 1,000 coordinates of i: 1,000 of 2,000 elements$/m)
+    expect(out).toMatch(/^ok: agrees .*, on 1,000 coordinates of i: 1,000 of 2,000 elements$/m)
   })
 })
 

@@ -39,10 +39,10 @@ test('without a device it tells what is known', async () => {
 })
 
 test.each([
-  ['other', 'webgpu', 'mine', / by a model of another device, other, .*spt calibrate/],
-  ['other', 'webgpu', null, /^ by a model of other$/],
-  ['mine', 'webgpu', 'mine', /^$/],
-  ['other', 'cpu', 'mine', /^$/],
+  ['other', 'webgpu', 'mine', /^cost model: other, another device, .*spt calibrate/],
+  ['other', 'webgpu', null, /^cost model: other$/],
+  ['mine', 'webgpu', 'mine', /^cost model: mine$/],
+  ['other', 'cpu', 'mine', /^cost model: other$/],
   [null, 'webgpu', 'mine', /^$/],
 ] as const)('a prediction of a model of %s on %s %s', (of, kind, device, said) => {
   expect(byModel(of, kind, device)).toMatch(said)
@@ -58,9 +58,7 @@ test('a choice by a model of another chip is told of', async () => {
       /^chosen by +a rule instead of auto: tuned loops take a software adapter longer .* \(--schedule auto /m,
     )
   else if (!device!.includes('h100'))
-    expect(out).toMatch(
-      /^chosen by +auto: .*; [\d.]+ ms are expected, and [\d.]+ ms of .* by a model of (another device, )?nvidia-h100/m,
-    )
+    expect(out).toMatch(/^chosen by +auto: .*\npredicted +[\d.]+ ms \(runner-up .*; cost model: nvidia-h100/m)
 })
 
 test.each([

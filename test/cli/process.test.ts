@@ -89,7 +89,7 @@ test('a search ends with its result, and with threads that nobody waits for', ()
   const r = spawned('tune', own, '--bind', `A=${matrix}`, ...sizes, '--trials', '2', '--strategy', 'random')
   expect(r.status).toBe(0)
   for (const line of r.stderr.trimEnd().split('\n')) expect(line).toMatch(/^\d+ done, /)
-  expect(r.stdout).toContain('  the fastest\n')
+  expect(r.stdout).toMatch(/ {2}(the fastest|the least median)\n/)
 })
 
 test('a reader that stops early ends it quietly', () => {

@@ -28,6 +28,7 @@ import {
   readLate,
   tellingSchedules,
 } from '../run/bind-options.ts'
+import { builtBy } from '../run/built-at-run-time.ts'
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
 import { sparseSizes } from '../run/sparse.ts'
@@ -66,13 +67,14 @@ export const run: CommandSpec = {
     { flags: '--repeat <N>', about: `Timed runs, after others that warm up (default: ${DEFAULT_REPEAT})` },
     SEED,
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
+    { flags: '--verbose', about: 'Phases and their times, values that decided the schedule, other forms' },
     { flags: '--json', about: 'One JSON object instead of the table; times in milliseconds' },
     ...TRUST,
   ],
   notes: [
     `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\n${ADDRESSES}`,
     'An axis that is dense_variable takes the offsets of its segments, from 0 to the number of all its positions, and what\nis stored over it one value for each position: --bind p=map.npz#offsets --bind X=map.npz#values.',
-    `--verify compares everything up to ${SAMPLE_FROM / 2 ** 20} MiB of tensors, and a sample of ${SAMPLED} rows (or the like) above, where\nrows can be computed apart; the table says so.`,
+    `--verify compares everything up to ${SAMPLE_FROM / 2 ** 20} MiB of tensors, and a sample of ${SAMPLED} rows (or the like) above, where\nrows can be computed apart; the first line says so.`,
     'Sizes come from the shapes of what is bound; --size gives the others, and scalars (0.5, -inf, nan, true).',
   ],
   examples: [
@@ -133,6 +135,7 @@ export const run: CommandSpec = {
         laps.begin('runs')
         const { first, runs } = await warmUp(() => prepared.run())
         const times = await prepared.time(repeat)
+        const built = await builtBy(prepared)
         laps.begin('verify')
         const verification = call.flag('verify')
           ? await prepared.verify(extent(prepared.executable.bytes, seed))
@@ -158,6 +161,7 @@ export const run: CommandSpec = {
           forms: used.chosen?.schedule === null ? [] : formsOf(used.kernel, prepared, inputs),
           unorderedSums: prepared.kernel.unorderedSums,
           sizes: sizesOf(stage1, bound.params),
+          built,
           ...sparse,
           zeros: paddingOf(tensors),
           bytes: prepared.executable.bytes,
@@ -178,7 +182,7 @@ export const run: CommandSpec = {
         }
         prepared.free()
         compiled.release()
-        call.io.out(call.flag('json') ? json(report) : human(report))
+        call.io.out(call.flag('json') ? json(report) : human(report, call.flag('verbose')))
         return verdict(call, verification)
       } finally {
         await device.dispose()

@@ -12,7 +12,7 @@ import type {
 import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
 import { count, ms, percent } from '../figures.ts'
-import { byModel, type Form, formRows, notEvaluated } from '../forms.ts'
+import { byModel, type Form, formRows, notEvaluated, predictedRow } from '../forms.ts'
 import type { Scheduled } from '../scheduled-kernel.ts'
 import { summationRow } from './summation-row.ts'
 
@@ -138,15 +138,10 @@ function lines(rows: readonly Row[], indent: string, least: number): string {
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
 }
 
-/** By which condition, and which model of what was measured, a schedule was chosen. */
-function chosenBy(chosen: Chosen, e: Explanation): string {
-  const { choice, from, expected, expectedBy } = chosen
-  const because = from ? `${chosen.because}, of ${from}` : chosen.because
-  const [first, ...others] = expected
+/** The condition by which a schedule was selected. */
+export function selectedBy(chosen: Chosen): string {
   if (chosen.schedule === null) return notEvaluated(chosen)
-  if (!first) return `${choice}: ${because}`
-  const than = others[0] ? `, and ${ms(others[0].milliseconds)} of ${others[0].text}` : ''
-  return `${choice}: ${because}; ${ms(first.milliseconds)} are expected${than}${byModel(expectedBy, e.device, e.deviceName)}`
+  return `${chosen.choice}: ${chosen.because}${chosen.from ? `, of ${chosen.from}` : ''}`
 }
 
 /** `forms`: of a kernel without a schedule, the one that runs first. `notMeasured`: why there are no times. */
@@ -164,7 +159,8 @@ export function explained(
       e.deviceName === null || e.deviceName === e.device ? e.device : `${e.device} (${e.deviceName})`,
     ],
     ['schedule', schedule ?? 'none'],
-    ...(chosen ? [['chosen by', chosenBy(chosen, e)] as const] : []),
+    ...(chosen ? [['chosen by', selectedBy(chosen)] as const] : []),
+    ...(chosen ? predictedRow(chosen, e.device, e.deviceName) : []),
     ...formRows(forms, byModel(forms[0]?.expectedBy, e.device, e.deviceName)),
     summationRow(e.unorderedSums),
     ['sizes', sizes.join(', ') || 'none'],

@@ -1,13 +1,17 @@
-/** What a run says: a table for people, one object for programs. */
+/** The report of a run: the verdict and a table for people, one object for programs. */
 import type { Chosen } from '../../api/choice-conditions.ts'
 import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { count, ms, plainNumbers, size } from '../figures.ts'
-import { byModel, type Form, formJson, formRows, notEvaluated } from '../forms.ts'
+import { count, ms, percent, plainNumbers, size } from '../figures.ts'
+import { byModel, type Form, formJson, formRows, predictedRow } from '../forms.ts'
+import type { Built } from './built-at-run-time.ts'
+import { selectedBy } from './explained.ts'
 import type { Phase } from './laps.ts'
 import { summationRow } from './summation-row.ts'
+
+type Row = readonly [name: string, value: string]
 
 export interface Report {
   readonly kernel: string
@@ -21,6 +25,8 @@ export interface Report {
   /** Of the schedule that ran; none: equal inputs give equal bits. */
   readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
+  /** Of formats that are `live`. */
+  readonly built: readonly Built[]
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
   /** Zeros of blocks in files, which were not bound. */
@@ -78,6 +84,7 @@ export function json(r: Report): string {
     deterministic: r.unorderedSums.length === 0,
     unorderedSums: r.unorderedSums,
     sizes,
+    live: r.built,
     nnz,
     zeros,
     random,
@@ -104,77 +111,75 @@ function sparse(r: Report): string {
     .join(', ')
 }
 
-function verdict(v: Verification): string {
+/** The first line: whether the results can be relied on. */
+function verdict(v: Verification | null): string {
+  if (v === null) return 'ok: ran; --verify compares the results with the reference'
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
   const part = v.sampled ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}` : ''
-  switch (v.verdict) {
-    case 'empty':
-      return 'nothing to compare: the outputs have no elements'
-    case 'undecided':
-      return `NOTHING COMPARED${part}: ${coverageText(v)}`
-    default:
-      return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}: ${coverageText(v)}`
-  }
+  if (v.verdict === 'empty') return 'ok: nothing to compare, since the outputs have no elements'
+  if (v.verdict === 'undecided') return `NOTHING COMPARED${part}: ${coverageText(v)}`
+  const result = v.ok ? 'ok: agrees with the reference' : 'FAILED: differs from the reference'
+  return `${result} (${errors})${part}: ${coverageText(v)}`
 }
 
-function why(chosen: Chosen, { device, deviceName }: Report): string {
-  const { choice, because, from, values, expected, expectedBy } = chosen
-  if (chosen.schedule === null) return notEvaluated(chosen)
-  const known = Object.entries(values).filter(([, v]) => typeof v === 'number') as [string, number][]
-  const with_ = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
-  const [first, second] = expected
-  const times = first
-    ? `; ${first.milliseconds.toPrecision(3)} ms are expected${second ? `, of ${second.text} ${second.milliseconds.toPrecision(3)}` : ''}${byModel(expectedBy, device, deviceName)}`
-    : ''
-  return `${choice}: ${because}${from ? `, of ${from}` : ''}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}${times}`
+function valuesText({ values }: Chosen): string {
+  const known = Object.entries(values).filter((x): x is [string, number] => typeof x[1] === 'number')
+  const text = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
+  return text.length > 0 ? ` (${text.join(', ')})` : ''
 }
 
-/** Too little to be a row, of those that are not in every run. */
-const NOTHING = 0.1
+/** Phases of a run in order, as `--verbose` lists them. */
+const PHASES = {
+  parse: 'read the program',
+  lower: 'lower',
+  read: 'read data',
+  open: 'open the device',
+  choose: 'select a schedule',
+  compile: 'compile',
+  random: 'random data',
+  build: 'build formats',
+  upload: 'upload',
+  runs: 'run',
+  verify: 'reference',
+  write: 'write',
+  count: 'count nonzeros',
+} as const
 
-/** Where the time went, in order. */
-function phases(time: Report['time']): (readonly [string, number])[] {
-  const always = ['parse', 'lower', 'build', 'compile'] as const
-  const all = [
-    ...(['parse', 'lower', 'read', 'open', 'choose', 'compile', 'random', 'build', 'upload'] as const),
-    ...(['runs', 'verify', 'write', 'count'] as const),
-  ]
-  return all
-    .filter((p) => time[p] >= NOTHING || (always as readonly string[]).includes(p))
-    .map((p) => [p === 'random' || p === 'verify' ? ROWS[p] : p, time[p]])
+function phaseRows({ time, runs }: Report): Row[] {
+  return (Object.keys(PHASES) as (keyof typeof PHASES)[]).map((p) => [
+    `  ${PHASES[p]}`,
+    `${ms(time[p])}${p === 'runs' ? ` (${count(runs)} runs; the first took ${ms(time.first)}, with compilation on first use)` : ''}`,
+  ])
 }
 
-/** Phases whose names are those of other rows. */
-const ROWS = { random: 'generate', verify: 'reference' } as const
+const liveText = ({ tensor, share, milliseconds }: Built): string =>
+  `${tensor}: ${percent(share)} of its elements stored${milliseconds === null ? '' : `, ${ms(milliseconds)} to build`}`
 
-/** The phase has more than the time of a run. */
-const runsText = ({ runs, time }: Report): string =>
-  ` (${count(runs)} in all, the first ${ms(time.first)} with what is compiled then)`
-
-export function human(r: Report): string {
-  const rows: readonly (readonly [string, string])[] = [
+export function human(r: Report, verbose: boolean): string {
+  const { choice, device, deviceName } = r
+  const rows: readonly Row[] = [
     ['kernel', r.kernel],
-    ['device', r.deviceName === r.device ? r.device : `${r.device} (${r.deviceName})`],
+    ['device', deviceName === device ? device : `${device} (${deviceName})`],
     ['schedule', r.schedule ?? 'none'],
-    ['chosen by', r.choice ? why(r.choice, r) : ''],
-    ...formRows(r.forms, byModel(r.forms[0]?.expectedBy, r.device, r.deviceName)),
-    summationRow(r.unorderedSums),
+    ['chosen by', choice ? `${selectedBy(choice)}${verbose ? valuesText(choice) : ''}` : ''],
+    ...(choice ? predictedRow(choice, device, deviceName) : []),
+    ...formRows(verbose ? r.forms : r.forms.slice(0, 1), byModel(r.forms[0]?.expectedBy, device, deviceName)),
+    ['time', `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
+    ['built', r.built.map(liveText).join('; ')],
     ['sizes', list(r.sizes) || 'none'],
-    ['nnz', sparse(r)],
+    ['nonzeros', sparse(r)],
     [
       'zeros',
       Object.keys(r.zeros).length > 0 ? `${list(r.zeros)} of stored blocks are padding, left out` : '',
     ],
     ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
-    ['memory', `${size(r.bytes)} on the device; at most ${size(r.peak)} in this process`],
-    ['run', `${ms(r.time.run)} (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
-    ...phases(r.time).map(([name, t]) => [name, `${ms(t)}${name === 'runs' ? runsText(r) : ''}`] as const),
-    ['total', ms(r.time.total)],
-    ['verify', r.verification === null ? '' : verdict(r.verification)],
-    ...r.written.map(([name, path]) => ['wrote', `${name} to ${path}`] as const),
+    summationRow(r.unorderedSums),
+    ['memory', `${size(r.bytes)} on the device${verbose ? `; at most ${size(r.peak)} in this process` : ''}`],
+    ['total', `${ms(r.time.total)}${verbose ? '' : ' with preparation (--verbose lists the phases)'}`],
+    ...(verbose ? phaseRows(r) : []),
+    ...r.written.map(([name, path]): Row => ['wrote', `${name} to ${path}`]),
   ]
-  return rows
-    .filter(([, value]) => value !== '')
-    .map(([name, value]) => `${name.padEnd(9)} ${value}\n`)
-    .join('')
+  const shown = rows.filter(([, value]) => value !== '')
+  const width = Math.max(9, ...shown.map(([name]) => name.length))
+  return `${verdict(r.verification)}\n${shown.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
 }
