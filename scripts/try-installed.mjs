@@ -106,7 +106,7 @@ try {
   if (commands.length < 4) fail('the README has lost its commands')
   const typed = async () => {
     // A search that was asked for no number of trials takes a minute.
-    const less = (line) => (line.startsWith('tune ') ? ['--trials', '8'] : [])
+    const less = (line) => (line.startsWith('tune ') ? ['--trials', '2'] : [])
     for (const line of commands) await step(`spt ${line}`, () => spt(...words(line), ...less(line)))
   }
   const failed = (await Promise.allSettled([typed(), files()])).filter((r) => r.status === 'rejected')

@@ -37,16 +37,20 @@ export function missing() {
 const ISOLATED = ['unshare', '-rn', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
 
 /**
- * Runs notebooks from top to bottom, so many beside each other.
+ * Runs notebooks from top to bottom.
+ * @param jobs how many run concurrently
+ * @param edited gives the notebook that is executed instead of one
  * @returns the executed notebooks by path, and whether there was no network
  * @throws with what the kernel said, where a cell fails
  */
-export function executed(paths, jobs = 1) {
+export function executed(paths, jobs = 1, edited = (notebook) => notebook) {
   const work = mkdtempSync(join(tmpdir(), 'spt-notebooks-'))
   try {
     const kernel = join(work, 'data/kernels/deno')
-    const out = join(work, 'out')
-    for (const folder of [kernel, out]) mkdirSync(folder, { recursive: true })
+    const [given, out] = [join(work, 'in'), join(work, 'out')]
+    for (const folder of [kernel, given, out]) mkdirSync(folder, { recursive: true })
+    for (const path of paths)
+      writeFileSync(join(given, basename(path)), JSON.stringify(edited(readNotebook(path))))
     const argv = [denoOf(), 'jupyter', '--kernel', '--conn', '{connection_file}']
     writeFileSync(
       join(kernel, 'kernel.json'),
@@ -55,8 +59,8 @@ export function executed(paths, jobs = 1) {
     const alone = spawnSync(ISOLATED[0], [...ISOLATED.slice(1), 'true']).status === 0
     const command = [
       ...(alone ? ISOLATED : []),
-      ...[pythonOf(), join(import.meta.dirname, 'execute.py'), String(jobs), out],
-      ...paths.map((p) => resolve(p)),
+      ...[pythonOf(), join(import.meta.dirname, 'execute.py'), String(jobs), join(root, 'notebooks'), out],
+      ...paths.map((p) => join(given, basename(p))),
     ]
     const { status, stderr, error } = spawnSync(command[0], command.slice(1), {
       encoding: 'utf8',

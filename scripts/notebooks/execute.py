@@ -1,4 +1,4 @@
-"""Runs notebooks in Deno's kernel: python3 execute.py JOBS OUT NOTEBOOK..."""
+"""Runs notebooks in Deno's kernel: python3 execute.py JOBS FOLDER OUT NOTEBOOK..."""
 import asyncio
 import os
 import sys
@@ -13,13 +13,13 @@ QUIET = 0.5
 CELL_TIMEOUT = 400
 
 
-async def run(path, out):
+async def run(path, folder, out):
     notebook = nbformat.read(path, 4)
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
         kernel_name="deno",
-        resources={"metadata": {"path": os.path.dirname(path)}},
+        resources={"metadata": {"path": folder}},
     )
 
     # At times, the kernel says that it is idle, and then sends the result: nbclient would have gone on.
@@ -38,14 +38,14 @@ async def run(path, out):
     nbformat.write(notebook, os.path.join(out, os.path.basename(path)))
 
 
-async def main(jobs, out, paths):
+async def main(jobs, folder, out, paths):
     free = asyncio.Semaphore(jobs)
 
     async def one(path):
         async with free:
-            await run(path, out)
+            await run(path, folder, out)
 
     await asyncio.gather(*map(one, paths))
 
 
-asyncio.run(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+asyncio.run(main(int(sys.argv[1]), *sys.argv[2:4], sys.argv[4:]))

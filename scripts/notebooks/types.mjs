@@ -1,17 +1,25 @@
-// The kernel checks no types: the cells of each notebook are one module for tsc.
+// The kernel checks no types: the cells of each notebook are one module for tsc. Those without the tag `measured` are another,
+// since they run alone where the kernel is not installed.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
-import { codeCells, readNotebook, textOf } from './document.mjs'
+import { codeCells, isMeasured, readNotebook, textOf } from './document.mjs'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** Mistakes of types, with the cell and the line in it. */
+/** Type errors, with the cell and the line in it. */
 export function typeErrors(paths) {
   const folder = join(root, 'node_modules/.cache/notebooks')
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const modules = new Map(paths.map((path) => [basename(path).replace('.ipynb', '.ts'), moduleOf(path)]))
+  const modules = new Map(
+    paths.flatMap((path) => {
+      const cells = codeCells(readNotebook(path))
+      const name = basename(path, '.ipynb')
+      const all = [`${name}.ts`, moduleOf(path, cells)]
+      return cells.some(isMeasured) ? [all, [`${name}.unmeasured.ts`, moduleOf(path, cells, true)]] : [all]
+    }),
+  )
   for (const [name, { text }] of modules) writeFileSync(join(folder, name), text)
   const up = relative(folder, root)
   const compilerOptions = {
@@ -32,7 +40,7 @@ export function typeErrors(paths) {
     encoding: 'utf8',
     cwd: folder,
   })
-  return stdout
+  const lines = stdout
     .split('\n')
     .filter((line) => line !== '')
     .map((line) =>
@@ -41,6 +49,7 @@ export function typeErrors(paths) {
         return module ? `${module.path} ${module.where(Number(row))}:${column}` : all
       }),
     )
+  return [...new Set(lines)]
 }
 
 /** As `exports` of package.json has them. */
@@ -52,8 +61,8 @@ const EXPORTED = {
   'sparsetile/families': 'dist/bench/families.d.ts',
 }
 
-function moduleOf(path) {
-  const cells = codeCells(readNotebook(path)).map((c) => `${textOf(c.source)}\n`)
+function moduleOf(path, notebookCells, unmeasured = false) {
+  const cells = notebookCells.map((c) => (unmeasured && isMeasured(c) ? '\n' : `${textOf(c.source)}\n`))
   const starts = []
   let line = 1
   for (const cell of cells) {
@@ -64,5 +73,6 @@ function moduleOf(path) {
     const k = starts.findLastIndex((start) => start <= row)
     return `cell ${k + 1} line ${row - starts[k] + 1}`
   }
-  return { path, text: `${cells.join('')}export {}\n`, where }
+  const of = unmeasured ? `${path}, measured cells left out,` : path
+  return { path: of, text: `${cells.join('')}export {}\n`, where }
 }

@@ -1,5 +1,5 @@
 /** Links of the pages lead to files and headings that exist; pages are at most 250 lines and reachable from docs/index.md. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isExecuted, pagesIn, proseOf as withoutBlocks } from './site.ts'
@@ -54,6 +54,8 @@ const linksOf = (page: string): readonly { to: string; path: string; heading: st
 test.each(pages)('links of %s', (page) => {
   for (const { to, path, heading } of linksOf(page)) {
     expect(existsSync(path), to).toBe(true)
+    // The site has no page for a folder.
+    if (chapters.includes(page) && path.startsWith('docs/')) expect(statSync(path).isFile(), to).toBe(true)
     if (heading !== undefined) expect(headings(path), to).toContain(heading)
   }
 })
@@ -62,6 +64,35 @@ test.each(chapters)('%s has a title and at most 250 lines', (page) => {
   const lines = text.get(page)!.trimEnd().split('\n')
   expect(lines[0]).toMatch(/^# \S/)
   expect(lines.length).toBeLessThanOrEqual(250)
+})
+
+const TAGS = ['a', 'details', 'summary']
+
+/** What VitePress compiles as Vue outside of code, and cannot: interpolations, unknown tags, tags that are not closed. */
+function vueIn(prose: string): readonly string[] {
+  const text = prose.replace(/(`+)[\s\S]*?\1|<!--[\s\S]*?-->/g, '')
+  const open: string[] = []
+  const wrong = [...text.matchAll(/\{\{|<(?!https?:)(\/?)([a-z!][\w-]*)/gi)].flatMap(
+    ([found, closes, tag = '']) => {
+      if (!TAGS.includes(tag)) return [found]
+      if (closes) return open.pop() === tag ? [] : [found]
+      open.push(tag)
+      return []
+    },
+  )
+  return [...wrong, ...open.map((tag) => `<${tag}`)]
+}
+
+test.each(chapters)('the site can be built of %s', (page) => {
+  expect(vueIn(proseOf(page))).toEqual([])
+})
+
+test('interpolations and tags are found outside of code', () => {
+  const right =
+    '`a<b>` and ``{{ `x` }}``, <a id="x"></a>, i < n, <https://x.org> <details><summary>y</summary></details>'
+  expect(vueIn(right)).toEqual([])
+  const wrong = ['csr<f32> stores', '</div>', '{{ i }}', '<details>', '<a><summary></a></summary>']
+  expect(wrong.map((text) => vueIn(text)[0])).toEqual(['<f32', '</div', '{{', '<details', '</a'])
 })
 
 test('every page is reachable from docs/index.md, and docs/index.md from the README', () => {

@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { complaints } from '../../scripts/notebooks/check.mjs'
-import { differences, unlike } from '../../scripts/notebooks/compare.mjs'
+import { briefly, differences, unlike } from '../../scripts/notebooks/compare.mjs'
 import { normalised, notebooksIn, printed, textHash } from '../../scripts/notebooks/document.mjs'
-
 import { replayed } from '../../scripts/notebooks/replay.mjs'
+import { typeErrors } from '../../scripts/notebooks/types.mjs'
+import { Folder } from '../cli/support.ts'
 
 const VERSION = '1.2.3'
 const chunk = (name: string, length: number): Buffer => {
@@ -101,6 +102,28 @@ test('running again must give what is stored, but for times', () => {
   expect(differences(notebook(), again)).toEqual([expect.stringContaining('now:    text/plain: 3')])
   delete again.cells[2].outputs[0].data['text/html']
   expect(differences(notebook(), again).length).toBe(2)
+})
+
+test('a comparison measures briefly, and leaves other cells as they are', () => {
+  const long = notebook()
+  for (const k of [1, 2]) long.cells[k].source = ['measureRounds(cpu, runs, { warmups: 40, rounds: 20 })']
+  const [, first, second] = briefly(long).cells
+  expect(first.source).toEqual(long.cells[1].source)
+  expect(second.source).toBe('measureRounds(cpu, runs, { warmups: 2, rounds: 2 })')
+})
+
+test('cells without the tag `measured` use nothing that measured cells declare', () => {
+  const folder = new Folder()
+  const uses = notebook()
+  uses.cells[2].source = ['export const ms = 3']
+  const path = folder.file('some.ipynb', printed(uses))
+  expect(typeErrors([path])).toEqual([])
+  uses.cells.push({ ...uses.cells[1], source: ['ms + 1'] })
+  folder.file('some.ipynb', printed(uses))
+  expect(typeErrors([path])).toEqual([
+    expect.stringMatching(/some\.ipynb, measured cells left out, cell 3 line 1:1: .* Cannot find name 'ms'/),
+  ])
+  folder.remove()
 })
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
