@@ -67,6 +67,7 @@ export class ExprPrinter {
   readonly #data: Set<string>
   /** What is computed as a value; nothing that only leads to an element. */
   readonly #values: Values
+  readonly #speculative: ReadonlySet<Expr>
   readonly #texts = new WeakMap<Expr, Text>()
   readonly #constant = constantsIn()
   /** Where the target keeps such conditions from its compiler. */
@@ -80,6 +81,7 @@ export class ExprPrinter {
     this.#vectors = vectorBuffers(launch)
     this.#data = new Set(context.scalars)
     this.#values = valuesIn(launch.body)
+    this.#speculative = speculativeIn(launch)
     this.#first = context.target.hidden ? new FirstIterations(launch) : null
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
@@ -204,7 +206,13 @@ export class ExprPrinter {
       this.#operand(b, ATOM),
       dtype,
       computeType(a.dtype),
-      this.#mayWrap(e) ? (this.#values.nodes.has(e) ? 'value' : 'place') : null,
+      this.#mayWrap(e)
+        ? this.#values.nodes.has(e)
+          ? 'value'
+          : 'place'
+        : this.#speculative.has(e)
+          ? 'unused'
+          : null,
       this.#c.helpers,
     )
     if (special !== null) return [special, ATOM]
@@ -250,6 +258,27 @@ export class ExprPrinter {
         x.kind === 'call',
     )
   }
+}
+
+/**
+ * Sums and products of named addresses that may leave 32 bits in an iteration that a guard excludes: an address is named ahead of
+ * the guard, and rows that a split adds are beyond the buffer.
+ */
+function speculativeIn(launch: Launch): ReadonlySet<Expr> {
+  const out = new Set<Expr>()
+  const visit = (e: Expr): boolean => {
+    if (e.kind !== 'binary' || e.dtype !== 'i32') return false
+    const leaves =
+      e.op === 'mul'
+        ? e.a.kind !== 'const' && e.b.kind !== 'const'
+        : (e.op === 'add' || e.op === 'sub') && [visit(e.a), visit(e.b)].includes(true)
+    if (leaves) out.add(e)
+    return leaves
+  }
+  walkStmts(launch.body, (s) => {
+    if (s.kind === 'let') visit(s.value)
+  })
+  return out
 }
 
 /** A register buffer of one element is a variable. */

@@ -33,8 +33,11 @@ export interface VectorRef {
   readonly temporary: string
 }
 
-/** Arithmetic that may leave 32 bits: of what a kernel computes as a value, or of data that lead to an element. */
-export type Wraps = 'value' | 'place'
+/**
+ * Arithmetic that may leave 32 bits: a value that a kernel computes, data that lead to an element, or an address that is
+ * unused then.
+ */
+export type Wraps = 'value' | 'place' | 'unused'
 
 /** A call of a mathematical function. */
 export interface MathCall {

@@ -112,30 +112,34 @@ const vector = (n: number, of: (k: number) => number): Tensor => ({
   values: Int32Array.from({ length: n }, (_, k) => of(k)),
 })
 
-/** What the program runs, and how to judge it; nothing where a step is refused or the program is not one. */
+/** Program, arguments and expected results; nothing if a step is rejected or the source is not a program. */
 function prepared(source: string, schedule: string, n: number, c: number) {
+  const large = (k: number): number => [2147483647, -2147483648, 65536, -1, 40503, 0, 7][k % 7]!
+  const tensors = {
+    V: vector(n, large),
+    W: vector(3, (k) => large(k * 3 + 1)),
+  }
   try {
-    const { compilation } = parseProgram(source).kernel('k').schedule(schedule)
-    const large = (k: number): number => [2147483647, -2147483648, 65536, -1, 40503, 0, 7][k % 7]!
-    const tensors = {
-      V: vector(n, large),
-      W: vector(3, (k) => large(k * 3 + 1)),
-    }
-    const bound = bindInputs(compilation.kernel, { tensors, params: { n, c } })
-    const plan = compilation.planFor(TARGETS.c.lowering)
-    emit(plan, 'c')
-    const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
-    const memory = memoryOf(plan.buffers, bound)
-    const check = (): void => compare(`${source}\n${schedule}`, bound, memory, expected)
-    return { plan, params: bound.params, memory, check } satisfies PlanOnArrays & { check: () => void }
+    return bound(source, schedule, { tensors, params: { n, c } })
   } catch (e) {
     if (e instanceof SptError) return undefined
     throw e
   }
 }
 
-function runAll(cases: readonly NonNullable<ReturnType<typeof prepared>>[]): void {
-  runAsC(cases, SANITIZER)
+function bound(source: string, schedule: string, inputs: Parameters<typeof bindInputs>[1]) {
+  const { compilation } = parseProgram(source).kernel('k').schedule(schedule)
+  const bound = bindInputs(compilation.kernel, inputs)
+  const plan = compilation.planFor(TARGETS.c.lowering)
+  emit(plan, 'c')
+  const expected = reference(compilation.source, referenceInputs(compilation.source, bound)).buffers
+  const memory = memoryOf(plan.buffers, bound)
+  const check = (): void => compare(`${source}\n${schedule}`, bound, memory, expected)
+  return { plan, params: bound.params, memory, check } satisfies PlanOnArrays & { check: () => void }
+}
+
+function runAll(cases: readonly ReturnType<typeof bound>[], options: readonly string[] = []): void {
+  runAsC(cases, [...SANITIZER, ...options])
   for (const c of cases) c.check()
 }
 
@@ -166,4 +170,21 @@ test.skipIf(!sanitizes)('random values under schedules of all kinds', () => {
       cases.push(...['drawn', 'other'].flatMap((s) => prepared(text(value, when, steps), s, n, c) ?? []))
   expect(cases.length).toBeGreaterThan(wanted)
   runAll(cases)
+})
+
+// 1,048,575 * 4,096 is beyond 32 bits. Only without optimisation is a product computed whose value is unused.
+test.skipIf(!sanitizes)('addresses of rows that a split adds', () => {
+  const source = `kernel k(n: size, m: size) {
+  axis i = dense_fixed(n) axis j = dense_fixed(m)
+  buffer A: i32[i, j] in buffer y: i32[i] out
+  iterate s [i, j] as SR { y[i] += A[i, j] }
+}
+schedule k.padded { split i by 1048576 -> (io, ii)  split ii by 1024 -> (im, it)  bind io to block.x, im to block.y, it to thread.x }
+schedule k.unrolled { use padded  split j by 8 -> (jo, ji)  unroll ji }`
+  const [n, m] = [1, 4096]
+  const A: Tensor = { ...vector(n * m, (k) => k % 5), shape: [n, m] }
+  runAll(
+    ['padded', 'unrolled'].map((s) => bound(source, s, { tensors: { A }, params: { n, m } })),
+    ['-O0'],
+  )
 })

@@ -10,7 +10,7 @@ void search_0(float* restrict C, const float* restrict arena_f32, const int* res
           const int at = block_x * 4 + thread_y;
           const int at_2 = block_y * 32 + thread_x;
           const bool test = at_2 < n;
-          const int at_3 = at * n + at_2;
+          const int at_3 = (int)((unsigned)(int)((unsigned)at * (unsigned)n) + (unsigned)at_2);
           const int at_4 = at + 1;
           if (at < m) {
             const int j_indptr_at = arena_i32[base_j_indptr + at];

@@ -9,7 +9,7 @@ void rows_0(const float* restrict A, const float* restrict B, float* restrict C,
         const int at = block_y * 32 + thread_x;
         const int j_indptr_at = j_indptr[block_x];
         const int length = j_indptr[block_x + 1] - j_indptr_at;
-        const int at_3 = block_x * d + at;
+        const int at_3 = (int)((unsigned)(int)((unsigned)block_x * (unsigned)d) + (unsigned)at);
         if (at < d) {
           float C_register;
           C_register = 0.0f;

@@ -7,7 +7,7 @@ static inline int max_i32(int a, int b) { return a > b ? a : b; }
 
 void rows_0(const float* restrict A, const float* restrict B, float* restrict C, const int* restrict j_indptr, const int* restrict j_indices, int m, int d) {
   for (int i = 0; i < m; ++i) {
-    const int at = i * d;
+    const int at = (int)((unsigned)i * (unsigned)d);
     const int j_indptr_at = j_indptr[i];
     const int length = j_indptr[i + 1] - j_indptr_at;
     const int part = min_i32(length, 1);

@@ -3,7 +3,7 @@
 
 void rows_0(const float* restrict A, const float* restrict B, float* restrict C, const int* restrict j_indptr, const int* restrict j_indices, int m, int d) {
   for (int i = 0; i < m; ++i) {
-    const int at = i * d;
+    const int at = (int)((unsigned)i * (unsigned)d);
     const int j_indptr_at = j_indptr[i];
     for (int f_2 = 0; f_2 < d; ++f_2) {
       C[at + f_2] = 0.0f;
@@ -12,7 +12,7 @@ void rows_0(const float* restrict A, const float* restrict B, float* restrict C,
     for (int j = 0; j < j_end; ++j) {
       const int at_2 = j_indptr_at + j;
       const float A_at = A[at_2];
-      const int at_3 = j_indices[at_2] * d;
+      const int at_3 = (int)((unsigned)j_indices[at_2] * (unsigned)d);
       for (int f = 0; f < d; ++f) {
         C[at + f] = C[at + f] + A_at * B[at_3 + f];
       }

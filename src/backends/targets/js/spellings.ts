@@ -144,7 +144,8 @@ export const JS: Spellings = {
     if (op === 'mul') return dtype === 'u32' ? `(Math.imul(${a}, ${b}) >>> 0)` : `Math.imul(${a}, ${b})`
     if (op === 'quo') return `((${a} / ${b}) ${end})`
     if (op === 'rem') return `(${a} % ${b} ${end})`
-    if ((op === 'add' || op === 'sub') && wraps) return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${end})`
+    if ((op === 'add' || op === 'sub') && wraps && wraps !== 'unused')
+      return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${end})`
     return null
   },
   rounded: (x, dtype) => (dtype === 'f32' ? `Math.fround(${x})` : x),
