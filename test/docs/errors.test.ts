@@ -85,6 +85,14 @@ describe('a program of the error index', () => {
   })
 })
 
+test('each command of the index is one of the tests of the command line, with its message', () => {
+  const tested = readFileSync('test/cli/errors.golden', 'utf8')
+    .replaceAll('FOLDER/', '')
+    .replace(/^exit \d\n/gm, '')
+  const shown = pages.flatMap((page) => [...page.matchAll(/^```console\n(.*?)^```$/gms)].map((m) => m[1]!))
+  expect(shown.filter((text) => !tested.includes(text))).toEqual([])
+})
+
 test('spt explain prints the section of a code, and near ones of an unknown code', async () => {
   const { code, out } = await spt(['explain', 'error[check/unknown-name]'])
   expect([code, out.startsWith('## check/unknown-name\n')]).toEqual([0, true])
