@@ -1,4 +1,4 @@
-/** What calibration measures, writes and finds again; how long anything takes decides nothing here. */
+/** Calibrations, written and read again, of a device in simulated time. */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,25 +10,39 @@ import {
   makeCalibrationFolder,
   writeCalibration,
 } from '../../src/io/calibrations.ts'
-import { type Device, devices } from '../../src/node.ts'
+import type { Device } from '../../src/node.ts'
 import { ceilingsOf } from '../../src/runtime/ceilings.ts'
+import type { Command } from '../../src/runtime/device.ts'
 import { calibrationOf } from '../../src/search/calibrate/stored.ts'
 import { type Calibration, isCalibration } from '../../src/search/model/calibrated.ts'
 import { readCalibratedBy, useCostModel } from '../../src/search/model/trained.ts'
 import { calibrate, costModel } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
+import { onSimulatedDevices, simulatedDevice } from '../support/simulated-device.ts'
+
+/** Milliseconds of a device that takes 0.1 for a launch, and 1 for a megabyte that it is given. */
+function ms(commands: readonly Command[]): number {
+  const given = commands.flatMap((c) => (c.kind === 'launch' ? c.args : []))
+  return given.reduce<number>(
+    (sum, x) => sum + (typeof x === 'object' && 'bytes' in x ? x.bytes / 1e6 : 0),
+    0.1,
+  )
+}
 
 let home: string
 let cpu: Device
 let own: Calibration
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'spt-calibrate-'))
-  cpu = await devices.cpu()
+  cpu = await simulatedDevice()
   const out = join(home, 'model.json')
   // It ends when it has what it wants.
   const args = ['calibrate', '--seconds', '120', '--out', out, '--json']
-  const { code, out: printed } = await spt(args, { env: { SPT_CACHE_DIR: 'off' } })
+  const { code, out: printed } = await onSimulatedDevices(
+    () => spt(args, { env: { SPT_CACHE_DIR: 'off' } }),
+    { ms },
+  )
   expect(code).toBe(0)
   own = JSON.parse(printed)
   expect(JSON.parse(readFileSync(out, 'utf8'))).toEqual(own)

@@ -54,11 +54,16 @@ function termsFrom(random: Random): Terms {
   } as unknown as Terms
 }
 
+const [SAMPLES, STUDIES] = [48, 4]
 const samplesOf = (seed: number, factor: (t: Terms) => number): StudySample[] => {
   const random = new Random(seed)
-  return Array.from({ length: 90 }, (_, k) => {
+  return Array.from({ length: SAMPLES }, (_, k) => {
     const terms = termsFrom(random)
-    return { study: `s${k % 6}`, terms, milliseconds: expectedTime(terms, base.coefficients) * factor(terms) }
+    return {
+      study: `s${k % STUDIES}`,
+      terms,
+      milliseconds: expectedTime(terms, base.coefficients) * factor(terms),
+    }
   })
 }
 
@@ -70,7 +75,7 @@ describe('training', () => {
       base,
       samplesOf(seed, () => slower),
     )
-    expect(trained).toMatchObject({ samples: 90, studies: 6 })
+    expect(trained).toMatchObject({ samples: SAMPLES, studies: STUDIES })
     expect(trained.before).toBeCloseTo(Math.log(slower), 6)
     expect(trained.after).toBeLessThan(trained.before / 2)
     expect(isCalibration(model)).toBe(true)
@@ -164,7 +169,7 @@ describe('spt calibrate --train', () => {
     const { code, out: printed, err } = await spt([...args, '--out', out, '--json'], { env })
     expect([code, err]).toEqual([0, expect.anything()])
     const model = JSON.parse(printed)
-    expect(model.trained).toMatchObject({ samples: 90 + kept.length, studies: 1 })
+    expect(model.trained).toMatchObject({ samples: SAMPLES + kept.length, studies: 1 })
     expect(model.trained.after).toBeLessThan(model.trained.before)
     expect([model.chip, model.driver]).toEqual([name, driver])
     writeFileSync(out, '')
