@@ -4,12 +4,13 @@ import { expect, test } from 'vitest'
 
 const doc = readFileSync('docs/reference/api/tuning-records.md', 'utf8')
 const section = /## Shapes of results\n([\s\S]*)/.exec(doc)![1]!
-const rows = new Map(
-  [...section.matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, text]) => [
+/** A type may have several rows. */
+const rows = new Map<string, Set<string>>()
+for (const [, name, text] of section.matchAll(/^\| `(\w+)` \| (.*) \|$/gm))
+  rows.set(
     name!,
-    new Set([...text!.matchAll(/`(\w+)`/g)].map(([, word]) => word!)),
-  ]),
-)
+    new Set([...(rows.get(name!) ?? []), ...[...text!.matchAll(/`(\w+)`/g)].map(([, word]) => word!)]),
+  )
 const sources = readdirSync('src/search', { recursive: true, encoding: 'utf8' })
   .filter((f) => f.endsWith('.ts'))
   .map((f) => readFileSync(`src/search/${f}`, 'utf8'))
