@@ -7,7 +7,7 @@
 
 import type { ThreadAxis } from '../ir/expr.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
-import type { For, Stmt } from '../ir/loops.ts'
+import type { For, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
 interface Axis {
@@ -89,7 +89,7 @@ export class Threads {
    * no loop around is on: `take` gives what the current thread has, `put` combines it with what another had.
    */
   exchange(
-    width: number,
+    { first = 1, width }: Lanes,
     take: () => readonly number[],
     put: (other: readonly number[]) => void,
   ): () => void {
@@ -98,7 +98,7 @@ export class Threads {
     if (!x) return () => {}
     this.#around.push('thread.x')
     const rounds = this.statement(() => {
-      for (let xor = 1; xor < width; xor *= 2) {
+      for (let xor = first; xor < width; xor *= 2) {
         const registers = Array.from({ length: x.extent }, (_, k) => {
           x.value = k
           return take()

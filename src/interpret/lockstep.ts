@@ -65,11 +65,11 @@ function compileWaiting(s: Stmt): Waiting {
       }
     }
     case 'reduce': {
-      const { width, among } = s.lanes!
+      const { first = 1, width, among } = s.lanes!
       const take = combining(s)
       const own = s.values.map((v, k) => converted(v, s.reducer.right[k]!.dtype))
       return function* (f) {
-        for (let xor = 1; xor < width; xor *= 2) {
+        for (let xor = first; xor < width; xor *= 2) {
           own.forEach((v, k) => {
             f.mail[k] = v(f)
           })

@@ -244,7 +244,7 @@ class Interpreter {
     }
     if (s.lanes)
       return this.#threads.exchange(
-        s.lanes.width,
+        s.lanes,
         () => {
           this.#exprs.begin()
           return values.map((v) => v())

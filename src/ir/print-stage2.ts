@@ -116,7 +116,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         const name = ` ${s.reducer.name}=`
         line(
           `${tuple ? `(${targets})` : targets}${name} ${tuple ? `(${values})` : values}` +
-            `${s.init ? '  init' : ''}${s.atomic ? '  atomic' : ''}${s.lanes ? `  lanes ${s.lanes.width} of ${s.lanes.among}` : ''}`,
+            `${s.init ? '  init' : ''}${s.atomic ? '  atomic' : ''}${s.lanes ? `  lanes ${s.lanes.first ? `${s.lanes.first} to ` : ''}${s.lanes.width} of ${s.lanes.among}` : ''}`,
         )
         break
       }

@@ -31,7 +31,7 @@ export interface Reduce {
   readonly values: readonly Expr[]
   readonly init: boolean
   readonly atomic: boolean
-  /** The threads' own registers `targets` combine with each other's, which are the values too. */
+  /** The threads' own registers `targets` combine with the values of other threads: registers, too. */
   readonly lanes?: Lanes | undefined
   readonly span?: Span | undefined
 }
@@ -43,6 +43,8 @@ export interface Reduce {
 export interface Lanes {
   /** How many threads combine, a power of two: thread.x from a multiple of it on. All of them get the result. */
   readonly width: number
+  /** The distance of the first exchange, a power of two (1 if absent); each further one doubles it. */
+  readonly first?: number | undefined
   /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
   readonly among: number
   /** All threads of the block have to arrive together: the target has no exchange among some of them. */

@@ -11,6 +11,7 @@ import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { alloc, store, when, whenAll } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
+import { exchangeHalves, hasHalves } from './exchange-halves.ts'
 import { vectorToUnroll } from './vector-to-unroll.ts'
 
 /** The parts that loops play in a reduction over threads. */
@@ -84,6 +85,17 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
     const lanes = { width: count, among, ...(together ? { together } : {}) }
     return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
   }
+  const updateAt = (values: readonly Load[], at: Vars): Body =>
+    whenAll(
+      roles.conditions.map((g) => substitute(g, at)),
+      update(partials, values, at),
+    )
+  if (hasHalves(partials))
+    return exchangeHalves(partials, names, {
+      overThreads: (make) => nestOfPhase(new Map(), folded, (rank, _, all) => make(rank, all)),
+      update: (at, values, all) =>
+        updateAt(values, new Map([...all, ...serial.map((l, k): [string, Expr] => [l.var, at[k]!])])),
+    })
   type Phase = (map: Vars) => Body
   const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
   if (groups > 1)
@@ -113,10 +125,7 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
   phases.push((map) =>
     nestOfPhase(map, [], (_, cell, all) => {
       const values = groups > 1 && !lanesAgain ? cells(cell(int(0))) : registersAt(all)
-      return whenAll(
-        roles.conditions.map((g) => substitute(g, all)),
-        update(partials, values, all),
-      )
+      return updateAt(values, all)
     }),
   )
   return [

@@ -22,9 +22,9 @@ export function lowerReductions(body: Body, names: Names): Body {
 
 function exchange(r: Reduce, lanes: Lanes, names: Names): Stmt[] {
   const out: Stmt[] = []
-  for (let xor = 1; xor < lanes.width; xor *= 2) {
-    const others = r.targets.map((t) =>
-      define(names.fresh('other'), load(t.buffer, t.index, t.dtype), {
+  for (let xor = lanes.first ?? 1; xor < lanes.width; xor *= 2) {
+    const others = r.values.map((value) =>
+      define(names.fresh('other'), value, {
         lane: { xor, among: lanes.among },
         span: r.span,
       }),

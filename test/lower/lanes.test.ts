@@ -8,6 +8,9 @@ import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
+/** Sums of a thread: of a power of two of them, lanes exchange halves. */
+const SUMS = [2, 3, 4, 8, 16, 64] as const
+
 const TEXT = `
 kernel rows(m: size, d: size) {
   axis i = dense_fixed(m)
@@ -44,23 +47,26 @@ schedule peaks.lanes(rows, lanes) {
   split k by lanes -> (ko, kl)
   bind o to block.x, t to thread.y, kl to thread.x
 }
-kernel products(m: size, d: size) {
+${SUMS.map(
+  (c) => `
+kernel products${c}(m: size, d: size) {
   axis i = dense_fixed(m)
-  axis c = dense_fixed(3)
+  axis c = dense_fixed(${c})
   axis k = dense_fixed(d)
   buffer X: f32[i, k] in
   buffer W: f32[k, c] in
   buffer y: f32[i, c] out
   iterate sum [i, c, k] as SSR { y[i, c] += X[i, k] * W[k, c] }
 }
-schedule products.lanes(rows, lanes) {
+schedule products${c}.lanes(rows, lanes) {
   split i by rows -> (o, t)
   split k by lanes -> (ko, kl)
   reorder (o, t, ko, kl, c)
   unroll c
   bind o to block.x, t to thread.y, kl to thread.x
 }
-kernel sampled(m: size, n: size, d: size) {
+`,
+).join('')}kernel sampled(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis k = dense_fixed(d)
@@ -172,19 +178,19 @@ describe('the result does not depend on how many lanes exchange', () => {
 
   test('several sums of a thread', () => {
     fc.assert(
-      fc.property(sizes, lanes, rows, width, ({ m, d, seed }, l, r, w) => {
+      fc.property(sizes, lanes, rows, width, fc.constantFrom(...SUMS), ({ m, d, seed }, l, r, w, c) => {
         const X = numbers(m * d, seed)
-        const W = numbers(d * 3, seed + 1)
-        const y = Array.from({ length: m * 3 }, (_, at) =>
-          Array.from({ length: d }, (_, k) => X[Math.floor(at / 3) * d + k]! * W[k * 3 + (at % 3)]!).reduce(
+        const W = numbers(d * c, seed + 1)
+        const y = Array.from({ length: m * c }, (_, at) =>
+          Array.from({ length: d }, (_, k) => X[Math.floor(at / c) * d + k]! * W[k * c + (at % c)]!).reduce(
             (a, b) => a + b,
             0,
           ),
         )
-        const plan = scheduled('products', 'lanes', r, w).compilation.planFor({ lanes: l })
+        const plan = scheduled(`products${c}`, 'lanes', r, w).compilation.observe(verifyPass, { lanes: l })
         expect(runPlan(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
       }),
-      { numRuns: runs(10) },
+      { numRuns: runs(20) },
     )
   })
 })
@@ -232,6 +238,13 @@ describe('as few meetings as can be', () => {
     const p = plan(16, 1)
     expect([shared(p), barriers(p), exchanges(p)]).toEqual([1, 5, 0])
   })
+  test('lanes with several sums send half of them at each step', () => {
+    const sums = (c: number, w: number): number =>
+      exchanges(scheduled(`products${c}`, 'lanes', 2, w).compilation.planFor({ lanes: 32 }))
+    expect([sums(8, 4), sums(8, 8), sums(8, 32), sums(4, 8), sums(16, 8)]).toEqual([6, 7, 9, 4, 14])
+    // Not a power of two, and too few lanes: one sum after the other.
+    expect([sums(3, 8), sums(8, 2)]).toEqual([9, 8])
+  })
   test('groups do not lie in two rows of the block', () => {
     const p = plan(24, 32)
     expect([shared(p), exchanges(p)]).toEqual([1, 3])
@@ -249,7 +262,7 @@ test.skipIf(noNvcc)('nvcc takes it', () => {
     scheduled('rows', 'lanes', 4, 32),
     scheduled('rows', 'lanes', 1, 256),
     scheduled('peaks', 'lanes', 8, 8),
-    scheduled('products', 'lanes', 4, 16),
+    scheduled('products8', 'lanes', 4, 16),
     scheduled('sampled', 'lanes', 8, 8),
   ].map((k) =>
     k

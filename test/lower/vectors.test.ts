@@ -59,7 +59,7 @@ schedule product.ahead_in_place(by = 4) { unroll j by by predicated }
 schedule product.shared_sums {
   require d % 4 == 0
   split f by 4 -> (fo, fv)
-  split j by 4 -> (jq, jg)
+  split j by 2 -> (jq, jg)
   reorder (i, fo, jg, jq, fv)
   bind i to block.x, jg to thread.x
   unroll fv
