@@ -1,6 +1,6 @@
 /** What each kernel of `kernels/` is run on: the inputs that a data set gives it. The rest is random from a seed. */
 import type { RunInputs } from '../../src/api/compiled.ts'
-import { coords } from '../../src/node.ts'
+import { coords, dense } from '../../src/node.ts'
 import type { CoordTensor, Tensor } from '../../src/storage/tensor.ts'
 import { type DataSet, elements, type KernelMap, largest, type Matrix, type Triples } from './data.ts'
 
@@ -93,6 +93,13 @@ function ragged(m: Matrix, d: number): { p: CoordTensor; longest: number } {
   return { p: coords([seen.length, longest], [rows!, at]), longest: longest * Math.sign(d + 1) }
 }
 
+/** Two products and three passes over the scores: fewer features. */
+function sparseAttention(m: Matrix): Feed {
+  const n = elements(m)
+  const d = width(4 * n, 8)
+  return feed(m.name, n * (2 * d + 8), { j: pattern(m.tensor) }, { d, e: d, scale: 0.25 })
+}
+
 const segments = (m: Matrix): Feed => {
   const n = elements(m)
   const d = width(n)
@@ -151,8 +158,8 @@ const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
   spmm_mean: withMatrix('A', featured),
   sddmm: withMatrix('A', featured),
   sddmm_pattern: withMatrix('j', featured),
-  attention: withMatrix('j', (d) => ({ d, e: d, scale: 0.25 })),
-  attention_online: withMatrix('j', (d) => ({ d, e: d, scale: 0.25 })),
+  attention: sparseAttention,
+  attention_online: sparseAttention,
   segment_sum: segments,
   segment_max: segments,
   block_spmm: (m) => blocks(blockOf(m))(m),
@@ -234,6 +241,24 @@ function raggedProducts(batches: number, m: number, n: number, l: number): Feed 
   )
 }
 
+/** Sizes of attention over blocks: the reference visits all pairs of tokens. */
+const attended = (b: number, features: number) => ({
+  blocks: 3,
+  b,
+  heads: 2,
+  d: features,
+  e: features,
+  scale: 0.3,
+  causal: 1,
+})
+
+/** Sequences of no, one and many tokens, after which tokens of none are left. */
+const raggedAttention = (b: number, features: number): Feed => {
+  const sizes = attended(b, features)
+  const ends = Int32Array.from([0, 1, b + 7, b + 7, 3 * b - 5])
+  return feed(`${ends.length} sequences`, 3e6, { E: dense([ends.length], ends) }, sizes)
+}
+
 /** Kernels without sparse data, and whatever is not known here: random. */
 const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, number>>[]>> = {
   gemm: [
@@ -244,11 +269,15 @@ const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, numb
     { m: 128, n: 256, k: 192 },
     { m: 131, n: 67, k: 100 },
   ],
+  dynamic_attention: [attended(32, 64)],
+  dynamic_attention_f16: [attended(64, 64)],
 }
 
 /** All that a kernel can be run on. `params` are its sizes and scalars, for kernels that this file does not know. */
 export function feedsOf(kernel: string, params: readonly string[], data: readonly DataSet[]): Feed[] {
   if (kernel === 'block_sddmm_f16') return sampledBlocks()
+  if (kernel === 'ragged_attention') return [raggedAttention(32, 64)]
+  if (kernel === 'ragged_attention_f16') return [raggedAttention(64, 64)]
   if (kernel === 'ragged_bmm') return [raggedProducts(12, 40, 36, 50)]
   const random = randomSizes[kernel]
   if (random) return random.map((sizes) => feed(`random ${Object.values(sizes).join(' × ')}`, 3e6, {}, sizes))

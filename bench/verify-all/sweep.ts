@@ -34,6 +34,7 @@ function boundaries(extent: number): Int32Array {
 
 const CHOICES: Readonly<Record<string, Choice>> = {
   bsr: { args: [[4], [7]] },
+  bsr_masked: { args: [[4]] },
   bsr_by_length: { args: [[4]] },
   bsr_groups_by_length: { args: [[4, 2]] },
   dbsr: { args: [[4]] },
@@ -50,6 +51,15 @@ const CHOICES: Readonly<Record<string, Choice>> = {
   strips: { args: [[2, 4]] },
   strip_pieces: { args: [[2, 64, 4]] },
   nm: { args: [[2, 4]], holds: (_i, _j, before) => before < 2 },
+  nm_packed: { args: [[2, 4]], holds: (_i, _j, before) => before < 2 },
+  panels: { args: [[4, 8]] },
+  sorted_panels: { args: [[4, 8]] },
+  panels_masked: { args: [[4, 8]] },
+  // Four of eight columns, in each row two of them.
+  vnm: { args: [[4, 8]], holds: (_i, j, before) => j % 8 < 4 && before < 2 },
+  vnm_packed: { args: [[4, 8]], holds: (_i, j, before) => j % 8 < 4 && before < 2 },
+  // Lists of two rows hold any two of them.
+  tvw: { args: [[4, 2]] },
   band: { args: [[8, 5]], holds: (i, j) => i - j <= 8 && j - i <= 5 },
   strided: { args: [[3]], holds: (i, j) => (i - j) % 3 === 0 },
   vbr: {
@@ -142,13 +152,22 @@ export function storedBy(step: string, A: CoordTensor): number {
     case 'dia':
       return m * distinct((e) => cols[e]! - rows[e]! + m)
     case 'bsr':
+    case 'bsr_masked':
     case 'bsr_by_length':
     case 'bsr_groups_by_length':
     case 'dbsr': {
       const b = args[0]!
       return (args[1] ?? 1) * b * b * distinct((e) => Math.floor(rows[e]! / b) * n + Math.floor(cols[e]! / b))
     }
+    case 'panels':
+    case 'sorted_panels':
+    case 'panels_masked':
+      return args[0]! * (rows.length + (args[1]! * m) / args[0]!)
+    case 'vnm':
+    case 'vnm_packed':
+      return (2 * m * n) / args[1]!
     case 'nm':
+    case 'nm_packed':
       return (m * n * args[0]!) / args[1]!
     default:
       return rows.length

@@ -31,7 +31,7 @@ export interface Reduce {
   readonly values: readonly Expr[]
   readonly init: boolean
   readonly atomic: boolean
-  /** The threads' own registers `targets` combine with the values of other threads: registers, too. */
+  /** The threads' own registers `targets` combine with the values of other threads, which are in registers. */
   readonly lanes?: Lanes | undefined
   readonly span?: Span | undefined
 }
@@ -43,7 +43,7 @@ export interface Reduce {
 export interface Lanes {
   /** How many threads combine, a power of two: thread.x from a multiple of it on. All of them get the result. */
   readonly width: number
-  /** The distance of the first exchange, a power of two (1 if absent); each further one doubles it. */
+  /** Distance of the first exchange, a power of two; 1 if absent. The distance doubles with each exchange. */
   readonly first?: number | undefined
   /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
   readonly among: number

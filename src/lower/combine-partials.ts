@@ -49,6 +49,8 @@ export interface PartialResults {
   readonly atOnce: boolean
   /** In shared memory a thread's number among those that meet is the first index, and the element of its share the last. */
   readonly rankFirst: boolean
+  /** Any of the threads may update an element: the targets are not in registers, of which each thread has its own. */
+  readonly scattered: boolean
   readonly lane: { readonly among: number; readonly together: boolean | undefined }
 }
 

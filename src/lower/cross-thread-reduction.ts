@@ -11,6 +11,7 @@
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { allocatedIn } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { replaceLoop } from '../ir/definitions.ts'
@@ -43,6 +44,7 @@ export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): K
     if (!found) break
     body = rewrite(body, found.reduce, found.path, {
       names,
+      inRegisters: new Set([...allocatedIn(body, 'register'), ...registersOf(kernel)]),
       done: shares,
       exchange,
     })
@@ -57,6 +59,9 @@ const SHARE_BYTES = 8
 
 /** Elements of a thread's share that are accessed one by one in the text. */
 const MOST_UNROLLED = 8
+
+const registersOf = ({ buffers }: Kernel2): readonly string[] =>
+  [...buffers.values()].filter((b) => b.scope === 'register').map((b) => b.name)
 
 const extent = (l: For): Expr => l.extent
 const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent.value : 1)
@@ -83,6 +88,8 @@ function latest(
 
 interface Context {
   readonly names: Names
+  /** Buffers of which each thread has its own. */
+  readonly inRegisters: ReadonlySet<string>
   /** Buffers that the shares are in. */
   readonly done: Set<string>
   readonly exchange: Exchange
@@ -143,6 +150,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
       lanesAgain,
       atOnce,
       rankFirst,
+      scattered: !reduce.targets.some((t) => context.inRegisters.has(t.buffer)),
       lane: { among: lanes, together },
     },
     names,

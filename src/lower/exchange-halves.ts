@@ -25,7 +25,7 @@ const product = (extents: readonly number[]): number => extents.reduce((n, x) =>
 export function hasHalves(partials: PartialResults): boolean {
   const n = product(constantExtents(partials))
   const isPower = n > 1 && n <= MOST && Number.isInteger(Math.log2(n))
-  return isPower && partials.groups === 1 && partials.width >= LEAST_LANES
+  return isPower && partials.scattered && partials.groups === 1 && partials.width >= LEAST_LANES
 }
 
 export interface HalvesPhases {
@@ -44,7 +44,7 @@ export function exchangeHalves(
   const { reduce, registers, width, lane } = partials
   const extents = constantExtents(partials)
   const n = product(extents)
-  const scattered = Math.min(n, width)
+  const apart = Math.min(n, width)
   const digits = (e: Expr): Expr[] =>
     extents.map((extent, k) => {
       const high = div(e, int(product(extents.slice(k + 1))))
@@ -76,11 +76,11 @@ export function exchangeHalves(
     ])
     return [alloc(number), ...chosen, ...kept.map((a) => exchange(own(a), sentAt(a), xor, 2 * xor))]
   }
-  const steps = Array.from({ length: Math.log2(scattered) }, (_, k) => step(2 ** k)).flat()
+  const steps = Array.from({ length: Math.log2(apart) }, (_, k) => step(2 ** k)).flat()
   const rest = n < width ? [exchange(own(0), own(0), n, width)] : []
   const end = overThreads((rank, map) => {
-    const updates = Array.from({ length: n / scattered }, (_, k) => {
-      const first = k * scattered
+    const updates = Array.from({ length: n / apart }, (_, k) => {
+      const first = k * apart
       return update(digits(add(rank, int(first))), own(first), map)
     }).flat()
     return n < width ? [when(lt(rank, int(n)), updates)] : updates

@@ -20,17 +20,19 @@ const CLASSES = {
 type Class = keyof typeof CLASSES
 const IN_TURN = (Object.keys(CLASSES) as Class[]).map((_, k, all) => all[(k + SEED) % all.length]!)
 
-/** Sizes that are no extent of a product: of blocks, features of a head, experts. */
+/** Sizes that are not an extent of a product: of blocks, features of a head, experts. */
 const FIXED: Readonly<Record<string, number>> = { b: 64, d: 64, e: 64, experts: 64, groups: 27, heads: 8 }
+/** Blocks and features of attention besides those. */
+const ATTENDED: readonly Readonly<Record<string, number>>[] = [
+  { b: 64, d: 72, e: 72 },
+  { b: 64, d: 80, e: 80 },
+  { b: 64, d: 96, e: 96 },
+  { b: 32, d: 40, e: 100 },
+  { b: 16, d: 128, e: 24 },
+  { b: 48, d: 33, e: 50 },
+]
 const D_IS_WIDTH = new Set(['block_spmm_f16', 'block_sddmm_f16', 'spmm_half'])
 
-/** What has no such schedule for some sizes yet. */
-const NOT_YET: Readonly<Record<string, readonly Class[]>> = {
-  // Both operands are boxes.
-  masked_training_f16: ['multiples of 2', 'primes'],
-  rectified_layer_f16: ['multiples of 2', 'primes'],
-  rectified_layer_rows_f16: ['multiples of 2', 'primes'],
-}
 /** Moves data, and multiplies nothing. */
 const NO_PRODUCT = new Set(['transpose_f16'])
 
@@ -63,11 +65,17 @@ const isForTensorCores = ({ name, compilation }: Kernel): boolean =>
   )
 
 /** What `auto` takes, as `schedule(arguments)`, for sizes of a class on a chip. */
-function chosen({ kernel, choice }: Open, of: Class, capability: number, covered: number): readonly string[] {
+function chosen(
+  { kernel, choice }: Open,
+  of: Class,
+  capability: number,
+  covered: number,
+  others: Readonly<Record<string, number>> = FIXED,
+): readonly string[] {
   const sizes = kernel.compilation.source.params.filter((p) => p.kind === 'size').map((p) => p.name)
   const known = new Map<string, number>()
   for (const [k, name] of sizes.entries()) {
-    const fixed = name === 'd' && D_IS_WIDTH.has(kernel.name) ? undefined : FIXED[name]
+    const fixed = name === 'd' && D_IS_WIDTH.has(kernel.name) ? undefined : others[name]
     known.set(name, fixed ?? CLASSES[of][k % 4]!)
   }
   const decisions = decide(
@@ -110,25 +118,35 @@ const opened = (await Promise.all(files.map(kernelsOf))).flat()
 test('the kernels are found', () => {
   const names = opened.map((o) => o.kernel.name)
   expect(names).toEqual(expect.arrayContaining(['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16']))
-  expect(names).toEqual(expect.arrayContaining(Object.keys(NOT_YET)))
 })
 
-describe.each(opened.map((o) => [o.kernel.name, o] as const))('%s', (name, open) => {
+describe.each(opened.map((o) => [o.kernel.name, o] as const))('%s', (_, open) => {
   test.each(IN_TURN)(
     '%s',
     (of) => {
-      const late = NOT_YET[name]?.includes(of) ?? false
       for (const covered of [0.01, 0.3, 1]) {
         const texts = chosen(open, of, 9, covered)
         for (const text of texts)
           expect(
             textsOf(open.kernel, text).some((t) => INSTRUCTIONS.test(t)),
             `${text}, of which ${covered} is covered`,
-          ).toBe(!late)
+          ).toBe(true)
       }
     },
     120_000,
   )
+})
+
+test.each(['ragged_attention_f16', 'dynamic_attention_f16'])('%s with other features and blocks', (name) => {
+  const open = opened.find((o) => o.kernel.name === name)!
+  const choices = ATTENDED.map((others) => chosen(open, 'primes', 9, 1, { ...FIXED, ...others }))
+  for (const [k, texts] of choices.entries())
+    expect(texts, JSON.stringify(ATTENDED[k])).toEqual([expect.stringMatching(/^mma\(/)])
+  for (const text of sample(choices.flat(), 1))
+    expect(
+      textsOf(open.kernel, text).some((t) => INSTRUCTIONS.test(t)),
+      text,
+    ).toBe(true)
 })
 
 /** Schedules with a thread for each element of the result, which are for small work. */

@@ -66,7 +66,27 @@ schedule products${c}.lanes(rows, lanes) {
   bind o to block.x, t to thread.y, kl to thread.x
 }
 `,
-).join('')}kernel sampled(m: size, n: size, d: size) {
+).join('')}kernel outer(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis c = dense_fixed(4)
+  axis k = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer W: f32[k, c] in
+  buffer y: f32[i, c] local
+  buffer Z: f32[i, k, c] out
+  iterate row [i] as S {
+    iterate sum [c, k] as SR { y[i, c] += X[i, k] * W[k, c] }
+    iterate apply [k, c] as SS { Z[i, k, c] = X[i, k] * y[i, c] }
+  }
+}
+schedule outer.lanes(lanes) {
+  split sum.k by lanes -> (ko, kl)
+  split apply.k by lanes -> (ao, al)
+  reorder (sum.ko, sum.kl, sum.c)
+  bind row.i to block.x, sum.kl to thread.x, apply.al to thread.x
+  cache_write y at row.i in register
+}
+kernel sampled(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis k = dense_fixed(d)
@@ -193,6 +213,21 @@ describe('the result does not depend on how many lanes exchange', () => {
       { numRuns: runs(20) },
     )
   })
+})
+
+test('sums that each thread keeps in registers stay in all lanes', () => {
+  const [m, d] = [2, 6]
+  const [X, W] = [numbers(m * d, 1), numbers(d * 4, 2)]
+  const y = (i: number, c: number): number =>
+    Array.from({ length: d }, (_, k) => X[i * d + k]! * W[k * 4 + c]!).reduce((a, b) => a + b, 0)
+  const Z = Array.from(
+    { length: m * d * 4 },
+    (_, at) => X[Math.floor(at / 4)]! * y(Math.floor(at / (4 * d)), at % 4),
+  )
+  for (const w of [4, 8]) {
+    const plan = scheduled('outer', 'lanes', w).compilation.planFor({ lanes: 32 })
+    expect(runPlan(plan, { m, d }, { X, W, Z: Z.map(() => Number.NaN) }).Z).toEqual(Z)
+  }
 })
 
 test('rows of different lengths: lanes of one row meet by themselves', () => {
