@@ -6,23 +6,33 @@
 
 import type { Names } from '../ir/bound-names.ts'
 import { add, binary, call, div, type Expr, int, type Load, load, lt, mod, select } from '../ir/expr.ts'
-import type { Reduce, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { alloc, local, store, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
-import type { PartialResults } from './combine-partials.ts'
 
 /** Partial results of a thread that are written out one by one. */
 const MOST = 32
 /** Fewer lanes save no instruction: a step costs two selections for each element that it keeps. */
 const LEAST_LANES = 4
 
-const constantExtents = ({ roles }: PartialResults): readonly number[] =>
+/** What `PartialResults` has of the results that lanes exchange. */
+interface LanePartials {
+  readonly reduce: Reduce
+  readonly roles: { readonly serial: readonly For[] }
+  readonly registers: readonly Buffer[]
+  readonly width: number
+  readonly groups: number
+  readonly scattered: boolean
+  readonly lane: { readonly among: number; readonly together: boolean | undefined }
+}
+
+const constantExtents = ({ roles }: LanePartials): readonly number[] =>
   roles.serial.map((l) => (l.extent.kind === 'const' ? l.extent.value : 0))
 
 const product = (extents: readonly number[]): number => extents.reduce((n, x) => n * x, 1)
 
 /** Whether lanes alone combine the results of a thread, of which there is a power of two. */
-export function hasHalves(partials: PartialResults): boolean {
+export function hasHalves(partials: LanePartials): boolean {
   const n = product(constantExtents(partials))
   const isPower = n > 1 && n <= MOST && Number.isInteger(Math.log2(n))
   return isPower && partials.scattered && partials.groups === 1 && partials.width >= LEAST_LANES
@@ -37,7 +47,7 @@ export interface HalvesPhases {
 
 /** The statements after the loops. Element e of n ends in the lanes with number e modulo the smaller of n and their count. */
 export function exchangeHalves(
-  partials: PartialResults,
+  partials: LanePartials,
   names: Names,
   { overThreads, update }: HalvesPhases,
 ): Stmt[] {

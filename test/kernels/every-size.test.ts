@@ -142,11 +142,12 @@ test.each(['ragged_attention_f16', 'dynamic_attention_f16'])('%s with other feat
   const choices = ATTENDED.map((others) => chosen(open, 'primes', 9, 1, { ...FIXED, ...others }))
   for (const [k, texts] of choices.entries())
     expect(texts, JSON.stringify(ATTENDED[k])).toEqual([expect.stringMatching(/^mma\(/)])
-  for (const text of sample(choices.flat(), 1))
-    expect(
-      textsOf(open.kernel, text).some((t) => INSTRUCTIONS.test(t)),
-      text,
-    ).toBe(true)
+  const printed = LONG || name.startsWith('ragged') ? sample(choices.flat(), 1) : []
+  for (const text of printed) {
+    const args = text.slice('mma('.length, -1).split(', ').map(Number)
+    const texts = open.kernel.schedule('mma', ...args).emit('cuda')
+    expect(texts.some((t) => INSTRUCTIONS.test(t.text))).toBe(true)
+  }
 })
 
 /** Schedules with a thread for each element of the result, which are for small work. */
