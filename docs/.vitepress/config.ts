@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, posix, relative, resolve, sep } from 'node:path'
 import { type DefaultTheme, defineConfig } from 'vitepress'
+import { slug } from './slug.ts'
 import { spt } from './spt.ts'
 
 const DOCS = resolve(import.meta.dirname, '..')
@@ -54,6 +55,7 @@ export default defineConfig({
   lastUpdated: false,
   vite: { build: { chunkSizeWarningLimit: 2000 }, publicDir: resolve(DOCS, 'public') },
   markdown: {
+    anchor: { slugify: slug },
     languages: [spt as never],
     languageAlias: { smtlib: 'text' },
     config(md) {

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { slug } from '../../docs/.vitepress/slug.ts'
 import { isExecuted, pagesIn, proseOf as withoutBlocks } from './site.ts'
 
 const chapters = pagesIn('docs')
@@ -35,12 +36,7 @@ const foldersIn = (folder: string): readonly string[] =>
 const headings = (page: string): ReadonlySet<string> =>
   new Set([
     ...[...proseOf(page).matchAll(/^<a id="([^"]+)">/gm)].map(([, id]) => id!),
-    ...[...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
-      title!
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N}_\- ]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
+    ...[...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, title]) => slug(title!)),
   ])
 
 /** The pages and files of the repository that a page links to, with the heading. */
