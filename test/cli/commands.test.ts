@@ -464,6 +464,21 @@ import "sparsetile/kernels/formats-composed.spt"
   })
 })
 
+test('a Matrix Market array of one column is a vector', async () => {
+  const kernel = folder.file(
+    'double.spt',
+    'kernel double(n: size) {\n  axis i = dense_fixed(n)\n  buffer x: f32[i] in\n  buffer y: f32[i] out\n  iterate twice [i] as S { y[i] = 2 * x[i] }\n}\n',
+  )
+  const x = folder.file('x.mtx', '%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n')
+  for (const size of [[], ['--size', 'n=3']])
+    expect(await spt(['run', kernel, '--bind', `x=${x}`, ...size, '--verify'])).toMatchObject({
+      code: 0,
+      err: '',
+    })
+  const row = folder.file('row.mtx', '%%MatrixMarket matrix array real general\n1 3\n1\n2\n3\n')
+  expect((await spt(['run', kernel, '--bind', `x=${row}`])).err).toContain('bind/rank')
+})
+
 describe('spt emit', () => {
   test.each([
     ['wgsl', '@compute @workgroup_size(1, 4, 1)'],

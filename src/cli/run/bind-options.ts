@@ -183,12 +183,18 @@ export async function readInputs(
     const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)
     // Sets have what is in tiles: what is beside them is no part of these.
     const tiles = kind === 'set'
-    const inLine = inOneLine(kernel, name, files)
+    const isVector = dimensions.length === 1
+    const inLine = isVector || inOneLine(kernel, name, files)
     const dtype = callerTensor(kernel, name)?.first.dtype
-    tensors.push([name, await readBound(path, { ...(valid && { shape }), tiles }, inLine, dtype)])
+    const tensor = await readBound(path, { ...(valid && { shape }), tiles }, inLine, dtype)
+    tensors.push([name, isVector ? vectorOf(tensor) : tensor])
   }
   return Object.fromEntries(tensors)
 }
+
+/** A dense matrix of one column as a vector: Matrix Market has no tensors of one dimension. */
+const vectorOf = (t: Tensor): Tensor =>
+  t.kind === 'dense' && t.shape.length === 2 && t.shape[1] === 1 ? { ...t, shape: [t.shape[0]!] } : t
 
 /** A list, or a set over the axes of the tensor that the format stores. */
 function ofFormat(kernel: Kernel1, name: string, used: Used): Pick<Binding, 'kind' | 'dimensions'> {
