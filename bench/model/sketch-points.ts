@@ -1,5 +1,5 @@
 /** Times of the points of sketches' spaces, as `sketches --times` keeps them, and what a model knows of them before measuring. */
-import { sizesOf } from '../../src/api/statistics.ts'
+import { sizesOf } from '../../src/api/bound-values.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
 import { runOn } from '../../src/run/default-schedules.ts'
 import { modelDataOf, sparseTensors, termsOn } from '../../src/search/model/prediction.ts'

@@ -19,9 +19,9 @@ import {
 } from '../search/sketch/index.ts'
 import { storedElements, type Tensor } from '../storage/tensor.ts'
 import { type Automatic, formatForms, isUneven } from './automatic-formats.ts'
+import { sizesOf } from './bound-values.ts'
 import { expectedTimes, statisticsFor } from './expected-times.ts'
 import { PLAIN, plainReason } from './plain-schedule.ts'
-import { sizesOf } from './statistics.ts'
 
 /** What is chosen for: a device, or a kind of device. */
 export type AutomaticFor = Device | SketchDevice

@@ -12,6 +12,7 @@ import type { Resident } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
+import { declaredOf, isDeclared } from './bound-values.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
 import {
   type ChosenFor,
@@ -27,7 +28,7 @@ import { checkedStatistics } from './given-statistics.ts'
 import { PLAIN, plainReason } from './plain-schedule.ts'
 import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
-import { declaredOf, isDeclared, Statistics } from './statistics.ts'
+import { Statistics } from './statistics.ts'
 
 export type { ChosenFor } from './choose-device.ts'
 

@@ -3,7 +3,7 @@ import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
-import { declaredOf } from './statistics.ts'
+import { declaredOf } from './bound-values.ts'
 
 /**
  * What is bound to a kernel as written where random tensors are those of the seed; what it does not declare stays.

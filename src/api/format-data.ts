@@ -7,7 +7,7 @@ import type { UsedData } from '../schedule/used-data.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { coordinatesOf, isTyped } from './argument-checks.ts'
 import { valuesIn } from './bound-inputs.ts'
-import { isDeclared } from './statistics.ts'
+import { isDeclared } from './bound-values.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 /** What formats take, by name. */

@@ -13,6 +13,7 @@ import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
 import { type AutomaticForm, automaticForms, fastestForms, isFree } from './automatic-forms.ts'
 import { valuesIn } from './bound-inputs.ts'
+import { declaredOf } from './bound-values.ts'
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
   answer,
@@ -30,7 +31,6 @@ import type { Surroundings } from './kernel-scope.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
 import type { TraceStep } from './printed-trace.ts'
 import { OpenSpace } from './space.ts'
-import { declaredOf } from './statistics.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
 
 export type { TraceStep } from './printed-trace.ts'

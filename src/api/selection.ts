@@ -1,7 +1,6 @@
 /**
- * A prepared kernel whose schedule is chosen by what its runs find: how much of a tensor a format `live in place` covers. Each run
- * takes the schedule that the choice gives for the newest coverage there is. A schedule that finds it leaves it behind, as lengths
- * of lists; of what it does not find, now and then, the launches of one that does are run alone. It is read back while nobody waits.
+ * Dispatch by measured sparsity: each run takes the schedule that a choice gives for the latest fill ratio of a format `live in place`.
+ * Schedules that build the format leave list lengths behind; for others, the launches of a builder run now and then. Readback is asynchronous.
  */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
@@ -18,8 +17,7 @@ import { Branches } from './selection-branches.ts'
 import { Readings } from './selection-readings.ts'
 import { chosenWithRoom, foundShares, type Known, roomError, updates } from './selection-room.ts'
 
-/** Samples are at most so many runs apart. */
-const MOST_APART = 16
+const MOST_RUNS_BETWEEN_SAMPLES = 16
 
 export class Selection<V> implements Selecting<CompiledSchedule> {
   readonly #of: Selectable<V>
@@ -196,7 +194,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     const [own] = now.findings
     if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
     const others = ++this.#runs < this.#sampled ? [] : this.#others()
-    if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_APART)
+    if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_RUNS_BETWEEN_SAMPLES)
     if (!own && others.length === 0) return undefined
     const read = async (): Promise<void> => {
       if (own) await this.#read(now, 'last run')

@@ -6,7 +6,7 @@ import { callerTensor, givenOf } from '../run/bind/caller-tensors.ts'
 import type { Inputs } from '../run/bind/index.ts'
 import type { UsedData } from '../schedule/used-data.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
-import { declaredOf, isDeclared } from './statistics.ts'
+import { declaredOf, isDeclared } from './bound-values.ts'
 import type { Bindable } from './tensors.ts'
 
 export class SplitInputs {

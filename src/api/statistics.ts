@@ -8,55 +8,17 @@ import type { Expr, Var } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
-import { agreedSizes, openParams } from '../run/bind/bound-sizes.ts'
+import { openParams } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { sourceOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
-import type { Resident } from '../storage/engines/device/index.ts'
 import { missingValue } from '../storage/missing-size.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../storage/tensor.ts'
+import { type BoundValues, sizesOf } from './bound-values.ts'
 import { asksValues, coverage, isWhole, setsOf } from './coverage.ts'
 import { residentStructure } from './resident-structure.ts'
 import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
-
-/** What is bound to a kernel, under the names that its text declares. */
-export interface BoundValues {
-  /** The schedule or space that the values decide, by its keyword and name: `schedule auto`. */
-  readonly by: string
-  readonly tensors: Readonly<Record<string, Tensor>>
-  readonly resident: Readonly<Record<string, Resident>>
-  readonly params: Readonly<Record<string, number>>
-  readonly seed: number | undefined
-  /** Statistics that are known already, by name. */
-  readonly statistics: ReadonlyMap<string, number>
-  /** Lists and sets that formats take. */
-  readonly beside: Readonly<Record<string, Tensor>>
-}
-
-/**
- * Whether the kernel's text declares a buffer or an axis of that name; formats have lists, sets and parts beside. `used`: what formats
- * take by name, which is none of the axes.
- */
-export const isDeclared = (kernel: Kernel1, name: string, used: Pick<ReadonlySet<string>, 'has'>): boolean =>
-  callerTensor(kernel, name) !== undefined || (allAxesOf(kernel).has(name) && !used.has(name))
-
-/** Those of what is bound that the kernel's text declares. */
-export const declaredOf = <T>(
-  kernel: Kernel1,
-  bound: Readonly<Record<string, T>>,
-  used: Pick<ReadonlySet<string>, 'has'>,
-): Record<string, T> => byName(Object.entries(bound).filter(([name]) => isDeclared(kernel, name, used)))
-
-/**
- * Sizes as they are given, and those that the shapes of tensors are.
- * @throws SptError `bind/size-mismatch` where they do not agree, `bind/size-range`
- */
-export const sizesOf = (
-  kernel: Kernel1,
-  { tensors, resident, params }: Pick<BoundValues, 'tensors' | 'resident' | 'params'>,
-): Map<string, number> =>
-  agreedSizes(kernel, [...Object.entries(tensors), ...Object.entries(resident)], params)
 
 /** A bound tensor by its coordinates. @throws SptError `bind/…` */
 function elementsOf(

@@ -6,46 +6,12 @@
  * candidates. What a pass throws besides leaves it as an `InternalError` that names the pass (`inPass`).
  */
 
-import { type Source, type Span, sourceOf } from './span.ts'
+import type { Diagnostic } from './diagnostic-types.ts'
+import { render } from './render.ts'
+import { type Source, sourceOf } from './span.ts'
 
+export type { Advice, Diagnostic, Label, Refusal, Severity } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
-
-export type Severity = 'error' | 'warning' | 'note'
-
-export interface Label {
-  readonly span: Span
-  readonly text: string
-}
-
-interface Complaint {
-  /** `room/what`, stable: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
-  readonly code: string
-  readonly severity?: Severity
-  /** One sentence: what is wrong, with the names involved. */
-  readonly message: string
-  readonly span?: Span
-  /** Further places that matter (a declaration, an earlier step). */
-  readonly labels?: readonly Label[]
-  /** Preformatted blocks, such as the loops as they are now. */
-  readonly notes?: readonly string[]
-}
-
-interface Leads {
-  /** What would have been accepted here. */
-  readonly expected: string
-  /** The name that was looked up and the names that exist: the renderer adds "did you mean". */
-  readonly lookup: { readonly name: string; readonly candidates: readonly string[] }
-  /** What to try. */
-  readonly hint: string
-}
-
-/** What leads on: at least one of these stands in every diagnostic, and helpers ask for it as well. */
-export type Advice = Partial<Leads> & (Pick<Leads, 'expected'> | Pick<Leads, 'lookup'> | Pick<Leads, 'hint'>)
-
-export type Diagnostic = Complaint & Advice
-
-/** A diagnostic to which a helper adds where it is about. */
-export type Refusal = Pick<Complaint, 'code' | 'message'> & Advice
 
 /** Each mistake once, however many ways lead to it. */
 function once(list: readonly Diagnostic[]): readonly Diagnostic[] {
@@ -59,7 +25,7 @@ function once(list: readonly Diagnostic[]): readonly Diagnostic[] {
 /** An error that a user's program, data or call caused. */
 export class SptError extends Error {
   override readonly name = 'SptError'
-  readonly diagnostics: readonly Diagnostic[]
+  declare readonly diagnostics: readonly Diagnostic[]
   /** The texts that the spans point into, where whoever threw knew them; for renderers, and not printed with the error. */
   declare sources: ReadonlyMap<string, Source> | undefined
 
@@ -68,8 +34,23 @@ export class SptError extends Error {
       Array.isArray(diagnostics) ? (diagnostics as readonly Diagnostic[]) : [diagnostics as Diagnostic],
     )
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
-    this.diagnostics = list
-    Object.defineProperty(this, 'sources', { value: undefined, writable: true, enumerable: false })
+    const trace: { stack?: string } = {}
+    Error.captureStackTrace?.(trace, SptError)
+    // An error that nobody catches is printed as its stack, with the properties that are enumerable.
+    Object.defineProperties(this, {
+      diagnostics: { value: list },
+      sources: { value: undefined, writable: true },
+      stack: { configurable: true, get: () => this.#text(trace.stack) },
+    })
+  }
+
+  /** The diagnostics with their source frames, and the calls outside of this package. */
+  #text(stack = ''): string {
+    const own = /(\S*\/)ast\/diagnostic\.\w+:/.exec(stack)?.[1]?.replace('(', '')
+    const calls = stack.split('\n').filter((line) => /^ +at /.test(line) && !(own && line.includes(own)))
+    return [`${this.name}: ${render(this.diagnostics, this.sources ?? ownSources(this))}`, ...calls].join(
+      '\n',
+    )
   }
 }
 

@@ -1,5 +1,5 @@
 /** Diagnostics → text: the one place that draws them. */
-import type { Diagnostic, Severity } from './diagnostic.ts'
+import type { Diagnostic, Severity } from './diagnostic-types.ts'
 import { ansi, type Paint, plain } from './paint.ts'
 import { frame, type Mark, Text } from './source-frame.ts'
 import { type Source, type Span, sourceOf } from './span.ts'

@@ -1,5 +1,5 @@
 /** Source lines with marks under them, in the manner of rustc. */
-import type { Severity } from './diagnostic.ts'
+import type { Severity } from './diagnostic-types.ts'
 import type { Paint } from './paint.ts'
 
 /** A marked range `[start, end)` of characters. */

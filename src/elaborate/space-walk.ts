@@ -2,11 +2,12 @@
  * Walking through a space: which decision a point leaves open, what the rest depends on, and the schedule of a whole one.
  * Options come first, since they say which numbers there are, then numbers, then what nested spaces decide.
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Schedule } from './schedule-types.ts'
 import { argumentOf, literal } from './space-arguments.ts'
+import { isUse, notAmong, type Use } from './space-leaves.ts'
 import {
   type FormatDecision,
   isNested,
@@ -28,7 +29,6 @@ import {
 
 /** A step that was chosen, or the place of a nested space. */
 type Leaf = Ast.Step | Use | Nested
-type Use = Extract<SpaceStep, { kind: 'use' }>
 interface Nested {
   readonly kind: 'nested'
   readonly at: NestedSpace
@@ -297,15 +297,4 @@ export class Walk {
     }
     return { schedule, args: values.map(({ value }) => value) }
   }
-}
-
-/** Steps of texts are `use` as well: those here have their arguments beside. */
-const isUse = (leaf: Leaf): leaf is Use => leaf.kind === 'use' && 'step' in leaf
-
-function notAmong(name: string, value: unknown, options: readonly string[]): never {
-  return fail({
-    code: 'space/point',
-    message: `${name} cannot be ${String(value)}`,
-    expected: options.join(', '),
-  })
 }

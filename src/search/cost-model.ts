@@ -4,10 +4,10 @@
  * of matrices (`bench/train-model.ts`).
  */
 import { expectInputs, type RunInputs, valuesIn } from '../api/bound-inputs.ts'
+import { declaredOf, sizesOf } from '../api/bound-values.ts'
 import { expectKernel } from '../api/expect-kernel.ts'
 import { besideDeclared, checkBound } from '../api/format-data.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { declaredOf, sizesOf } from '../api/statistics.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { COUNT, expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/value-kinds.ts'

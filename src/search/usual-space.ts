@@ -1,9 +1,9 @@
 /** What is searched where nobody names a space. */
 import { valuesIn } from '../api/bound-inputs.ts'
+import { declaredOf, sizesOf } from '../api/bound-values.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import { kindOf } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { declaredOf, sizesOf } from '../api/statistics.ts'
 import { sketches } from './sketches.ts'
 import type { KernelSpace } from './types.ts'
 

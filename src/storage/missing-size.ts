@@ -5,7 +5,7 @@ import type { Param } from '../ir/stage1.ts'
 
 type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
   readonly name: string
-  /** Ends the message: `of kernel spmm`, `(schedule auto depends on it)`. */
+  /** Ends the message: `of kernel k`, `(schedule auto depends on it)`. */
   readonly of: string
   /** Inputs whose shapes determine the size. */
   readonly inputs?: readonly string[]

@@ -785,3 +785,33 @@ test.each([
   const work = k.schedule('auto').choose('cpu', { tensors, params: { d: 4, ...sizes } })
   expect(await complaint(() => work)).toContain(expected)
 })
+
+test('a choice of a file that is imported whole calls schedules of a third file', async () => {
+  const files: Readonly<Record<string, string>> = {
+    'third.spt': `kernel k(n: size) {
+  axis i = dense_fixed(n)
+  buffer x: f32[i] in
+  buffer y: f32[i] out
+  iterate c [i] as S { y[i] = 2 * x[i] }
+}
+schedule k.by(b = 2) { split i by b -> (io, ii) }
+schedule k.plain { }`,
+    'choice.spt': `import "./third.spt"
+schedule k.twice { use by(4) }
+schedule k.pick choose { when (n >= 100) twice  when (n >= 10) by(8)  otherwise plain }`,
+    'main.spt': `import "./third.spt"
+import "./choice.spt"
+schedule k.auto choose { when (n >= 1000) by(16)  otherwise pick }`,
+  }
+  const program = await load('main.spt', { read: async (path) => files[path.split('/').at(-1)!]! })
+  const texts = [5, 20, 200, 2000].map(async (n) => {
+    const { chosen, kernel } = await program.kernel('k').choose('cpu', { params: { n } })
+    return [chosen.text, chosen.from, kernel.trace.length]
+  })
+  expect(await Promise.all(texts)).toEqual([
+    ['plain', 'k.pick', 0],
+    ['by(8)', 'k.pick', 1],
+    ['twice', 'k.pick', 1],
+    ['by(16)', null, 1],
+  ])
+})

@@ -392,3 +392,13 @@ test('an error that nobody catches prints its diagnostics, and not the texts it 
   expect(inspect(e, { depth: 10 })).toContain('mm')
   expect(inspect(e, { depth: 10 })).not.toContain('schedule spmm')
 })
+
+test('an error that nobody catches prints its source frame and the caller, not the compiler', async () => {
+  const text = 'kernel k(n: size) {\n  axis i = dense_fixed(n)\n  buffer x: f32[n] in\n}'
+  const e = (await load(text).catch((error: unknown) => error)) as SptError
+  // Node prints the stack, and the properties that are enumerable.
+  expect(e.stack).toMatch(/^SptError: error\[check\/unknown-axis\]: n is a size.*\n --> text\.spt:3:17\n/)
+  expect(e.stack).toContain('3 |   buffer x: f32[n] in\n')
+  expect(e.stack).not.toMatch(/src\/(ast|api|elaborate)\//)
+  expect(inspect(e)).not.toContain('diagnostics')
+})

@@ -1,7 +1,8 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
+
+import { declaredOf } from '../../api/bound-values.ts'
 import { bindingAmong, checkBound, takenBy, type Used } from '../../api/format-data.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { declaredOf } from '../../api/statistics.ts'
 import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
 import type { Dtype } from '../../ir/dtype.ts'

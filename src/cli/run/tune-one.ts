@@ -1,7 +1,7 @@
 /** `spt tune` on one matrix. */
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
+import { declaredOf } from '../../api/bound-values.ts'
 import { drawnInputs } from '../../api/drawn-inputs.ts'
-import { declaredOf } from '../../api/statistics.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceName, spaceOf } from './space-option.ts'

@@ -1,8 +1,8 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
 
+import { isDeclared } from '../../api/bound-values.ts'
 import { drawnInputs } from '../../api/drawn-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
-import { isDeclared } from '../../api/statistics.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { expectValue, expectValues, INTEGER, NUMBER, oneOf, recordOf, TEXT } from '../../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'

@@ -1,9 +1,9 @@
 /** A program and its data, put together again by a worker of a study. */
 import { realpath } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
+import { isDeclared } from '../../api/bound-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
-import { isDeclared } from '../../api/statistics.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { readTensorFor } from '../../io/index.ts'
 import type { Dtype } from '../../ir/dtype.ts'

@@ -1,6 +1,7 @@
 /** What was tuned, on what and how: what a reader has to know of a result, and enough to do it again. */
+
+import { declaredOf, sizesOf } from '../../api/bound-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { declaredOf, sizesOf } from '../../api/statistics.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, recordedDevice, tunedTensors } from '../records/identity.ts'
