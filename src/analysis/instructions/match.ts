@@ -49,7 +49,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
       )
     if (l.guards.length > 0 && !cut)
       return no(
-        'guarded',
+        'schedule/guarded',
         `not all iterations of ${l.name} run: ${l.guards.map((g) => printExpr(g)).join(' and ')}`,
         {
           expected: 'loops without conditions',

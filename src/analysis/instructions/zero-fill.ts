@@ -47,7 +47,7 @@ export function fillProblem(
     const by = where.find((g) => loops.some((l) => mentions(g, l.var)))
     if (!by) return undefined
     return no(
-      'guarded',
+      'schedule/guarded',
       `${printExpr(by)} decides which of the elements that are copied together are there`,
       {
         expected: 'conditions that hold of all of them, or of none',
@@ -60,7 +60,7 @@ export function fillProblem(
   const b = l && around.buffer(l.buffer)
   if (!b || instr.body.kind !== 'store')
     return no(
-      'guarded',
+      'schedule/guarded',
       `not all elements are copied, only where ${where.map((g) => printExpr(g)).join(' and ')}`,
       {
         expected:
@@ -73,7 +73,7 @@ export function fillProblem(
   const other = where.find((g) => !known.has(boundKey(g)))
   if (other)
     return no(
-      'guarded',
+      'schedule/guarded',
       `${printExpr(other)} decides which elements are copied, and is no edge of ${b.name}, beyond which boxes ${box.mode === 'write' ? 'are not stored' : 'have zeros'}`,
       {
         expected: limits.map((g) => printExpr(g)).join(' or '),
