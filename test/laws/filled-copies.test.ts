@@ -245,7 +245,7 @@ test('the same on webgpu', async () => {
   const device = await createNodeWebGpu()
   await fc.assert(
     fc.asyncProperty(cuts, async (drawn) => void (await cutAgrees(device, drawn))),
-    { numRuns: runs(4) },
+    { numRuns: runs(3) },
   )
   await device.dispose()
 }, 600_000)
