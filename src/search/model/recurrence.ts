@@ -17,7 +17,7 @@ const POWERS = 32
 const SPARSE = 16
 
 /** Values that are gone through: beyond, they are taken to go on alike. Formats that pad without end have thousands of times more. */
-const LOOKED = 1 << 22
+const LOOKED = 1 << 18
 
 /** One pass. Neighbouring values, `per` of them, count as one; values below 0 or from `below` on are none. */
 export function recurrenceOf(all: ArrayLike<number>, below: number, per = 1, looked = LOOKED): Recurrence {
