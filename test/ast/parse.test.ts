@@ -14,7 +14,7 @@ import { complaint, read } from './support.ts'
 
 const LANGUAGE = languagePages().join('\n')
 const EXAMPLES = [...LANGUAGE.matchAll(/^```spt\n(.*?)^```$/gms)].map((m) => m[1]!)
-const STEPS = [...LANGUAGE.matchAll(/^\| (\w+) \| (`.*)\|$/gm)].flatMap(([, word, forms]) =>
+const STEPS = [...LANGUAGE.matchAll(/^\| \[`(\w+)`\]\([^)]*\) \| (`.*?) \| /gm)].flatMap(([, word, forms]) =>
   [...forms!.matchAll(/`([^`]+)`/g)].map(([, form]) => [word!, form!] as const),
 )
 
