@@ -45,8 +45,8 @@ describe('in a browser', async () => {
 
   test('stays small', () => {
     const size = gzipSync(text, { level: 9 }).length
-    // 543.2 kB with recomputed sums in private memory and hints of steps to type; 534.0 kB with kernels that are rebuilt on a new device and forgotten ones (1.2 kB); 532.8 kB with plain schedules of software adapters and sums without a fixed order (0.9 kB); 526.0 kB with operands of several tiles and pairs of halves (1 kB); 520.6 kB with parts that are found in runs by conditions (2.2 kB); 518.1 kB with formats found in runs that have values of their own, and graphs that tell what runs end with (2.8 kB); 515.3 kB with structures that several tensors and iterations share, temporaries by position and reasons of refusals (3.3 kB); 512.0 kB with consumers of what several loops make and tiles of which each thread has its own; 509.3 kB with sparsity attributes and masks (4 kB); 504.1 kB with schedules that are chosen in each run (4.2 kB), lists in one loop and bounds of bits; 497.7 kB with one rule for what maps, keys and inverses read and compute, building in three nests with schedules and capacity, and `covered` (10.5 kB); 487.2 kB with outputs that stay on the device (2.2 kB); 480.5 kB with permutable dimensions and their micro-tiles (3 kB); 475.5 kB with pipelines that go on from tile to tile, 471 kB where several kernels share what is bound, lists and sets of their formats too; 457 kB with gathered tiles (narrow indices, lists, join) and ready-made arrays told by names, 11 of them the cost model, much of it the grammar machinery and schedules.
-    expect(size).toBeLessThan(544_000)
+    // Bytes after gzip. Lower the limit when the bundle shrinks; a commit that raises it says what was added.
+    expect(size).toBeLessThan(547_000)
   })
 
   test('runs', async () => {
