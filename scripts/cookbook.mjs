@@ -57,7 +57,7 @@ function shapesOf(declaration) {
 /** The names and parameters of a kernel's schedules, with the file. */
 const schedulesOf = (kernel) =>
   sources.flatMap(({ file, text }) =>
-    [...text.matchAll(new RegExp(`^schedule ${kernel}\\.(\\w+)(\\([^)]*\\))?`, 'gm'))].map(
+    [...text.matchAll(new RegExp(`^schedule ${kernel}\\.(\\w+)(\\([^{]*\\))?(?: choose)? \\{`, 'gm'))].map(
       ([, name, params = '']) => ({
         file,
         name,
