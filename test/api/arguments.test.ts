@@ -174,3 +174,29 @@ test('a promise in the place of a value is to be awaited', async () => {
   const failed = (await api.resident(device, tensor).catch((e: unknown) => e)) as api.SptError
   expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await it' })
 })
+
+test('objects in the words of SciPy and nested lists get the call that makes a tensor', async () => {
+  const k = (await import('../../src/api/program.ts')).parseProgram(
+    'kernel k(n: size) {\n  axis i = dense_fixed(n)\n  buffer x: f32[i] in\n  buffer y: f32[i] out\n  iterate c [i] as S { y[i] = x[i] }\n}',
+  )
+  const device = await (await import('../../src/node.ts')).devices.cpu()
+  const compiled = await k.kernel().compile(device)
+  const hint = (x: unknown): string => {
+    try {
+      compiled.bind({ tensors: { x } as never, params: { n: 2 } })
+    } catch (e) {
+      return (e as { diagnostics: { hint: string }[] }).diagnostics[0]!.hint
+    }
+    return ''
+  }
+  expect(hint({ indptr: [0, 1], indices: [0], data: [1] })).toContain(
+    'stored([rows, cols], { j: { indptr, indices } }, data)',
+  )
+  expect(hint({ row: [0], col: [0], data: [1] })).toContain('coords([rows, cols], [row, col], data)')
+  expect(
+    hint([
+      [1, 2, 3],
+      [4, 5, 6],
+    ]),
+  ).toContain('dense([2, 3], rows.flat())')
+})

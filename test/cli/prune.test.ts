@@ -778,3 +778,8 @@ describe('the report', () => {
     expect(await reading(whole)).toBe('read')
   })
 })
+
+test('--pattern 2:4 names the pattern and its parameters', async () => {
+  const { code, err } = await spt(['prune', 'model.safetensors', '--pattern', '2:4', '--sparsity', '0.5'])
+  expect([code, err]).toEqual([2, expect.stringContaining('hint: --pattern nm --n 2 --m 4\n')])
+})
