@@ -80,7 +80,7 @@ export function choiceUse(choice: Choice, args: readonly (number | undefined)[])
     if (!Number.isSafeInteger(value))
       fail({
         code: 'schedule/argument',
-        message: `an argument is no integer: ${name} of schedule ${choice.name} is ${value}`,
+        message: `an argument is not an integer: ${name} of schedule ${choice.name} is ${value}`,
         expected: 'an integer',
       })
   return { choice: withArguments(choice, values), values, text: callText(choice, args) }

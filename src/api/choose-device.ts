@@ -118,7 +118,7 @@ function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): 
   if (given !== undefined) return given
   return fail({
     code: 'choose/unknown-capability',
-    message: 'what is chosen depends on the compute capability of the device, which is not known',
+    message: 'the choice depends on the compute capability of the device, which is not known',
     ...(span ? { span } : {}),
     expected: 'a device, or its compute capability',
     hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
@@ -136,8 +136,8 @@ function processorsOf(on: ChosenFor, given: number | undefined, { span }: Var): 
     code: 'choose/unknown-processors',
     message:
       kind === 'cuda'
-        ? 'what is chosen depends on how many multiprocessors the device has, which is not known'
-        : `what is chosen depends on how many multiprocessors the device has, which no ${kind} device tells`,
+        ? 'the choice depends on how many multiprocessors the device has, which is not known'
+        : `the choice depends on how many multiprocessors the device has, which no ${kind} device tells`,
     ...(span ? { span } : {}),
     expected: 'a CUDA device, or their number',
     hint:
@@ -159,7 +159,7 @@ function featuresOf(
   if (given !== undefined) return new Set(given.map(canonical))
   return fail({
     code: 'choose/unknown-feature',
-    message: `what is chosen depends on whether the device has ${feature}, which is not known`,
+    message: `the choice depends on whether the device has ${feature}, which is not known`,
     ...(span ? { span } : {}),
     expected: 'a device, or its features',
     hint: `give all that it has (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,

@@ -28,7 +28,7 @@ export interface MicroTile {
   readonly extents: readonly number[]
   /** By the axis of each iterator that is there where the tensor is met, the extent of the dense tile along it. */
   readonly tile: Readonly<Record<string, number>>
-  /** `null`: its structure cannot be found in each run, for this reason. */
+  /** `null`: the format cannot be built at run time, for this reason. */
   readonly format: MicroTileFormat | null
   readonly refusal: string | null
 }

@@ -252,7 +252,7 @@ export class Statistics {
     )
     return fail({
       code: 'choose/unknown-statistic',
-      message: `what is chosen depends on ${asked.name}, which nothing that is bound gives`,
+      message: `the choice depends on ${asked.name}, which no bound tensor gives`,
       ...(asked.span ? { span: asked.span } : {}),
       expected: isTensor
         ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host where they are asked for' : ''}`

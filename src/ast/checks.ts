@@ -38,7 +38,7 @@ export function bindTarget(text: string, span: Span): BindTarget {
   if (name) return name
   fail({
     code: 'parse/bind-target',
-    message: `\`${text}\` is no hardware axis`,
+    message: `\`${text}\` is not a hardware axis`,
     span,
     lookup: { name: text, candidates: BIND_TARGETS },
   })

@@ -55,7 +55,7 @@ export function scan(source: Source): Scanned {
       const code = c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
       fail({
         code: 'parse/unexpected',
-        message: `unexpected U+${code}, which looks like a blank and is none`,
+        message: `unexpected U+${code}, which looks like a space, but is not one`,
         span: span(p, p + 1),
         expected: 'a blank, a tab or the end of the line',
         hint: 'text that is copied from a page or a document has such characters: replace them by blanks',

@@ -252,7 +252,7 @@ function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
   if (!/^\d+\.\d$/.test(text))
     return misused({
       command: call.command,
-      message: `--capability ${text} is no compute capability`,
+      message: `--capability ${text} is not a compute capability`,
       expected: 'major and minor: --capability 9.0',
     })
   if (kind !== 'cuda')
@@ -270,7 +270,7 @@ function processorsFor(call: Call, kind: DeviceKind): number | undefined {
   if (!/^[1-9]\d{0,8}$/.test(text))
     return misused({
       command: call.command,
-      message: `--processors ${text} is no number of multiprocessors`,
+      message: `--processors ${text} is not a number of multiprocessors`,
       expected: 'an integer that is positive: --processors 132',
     })
   if (kind === 'cpu') return notOfCpu(call, '--processors')
@@ -284,7 +284,7 @@ function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefine
   if (wrong !== undefined)
     return misused({
       command: call.command,
-      message: `--feature ${wrong} is no feature`,
+      message: `--feature ${wrong} is not a feature`,
       expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
     })
   if (kind === 'cpu') return notOfCpu(call, '--feature')

@@ -224,7 +224,7 @@ function attached(
   if (!root || parentOf(root) !== null)
     return d.report.error({
       code: 'check/attached-base',
-      message: `${of.name} cannot be attached: it has ${own === null ? 'no parent' : 'a parent that is no root'}`,
+      message: `${of.name} cannot be attached: it has ${own === null ? 'no parent' : 'a parent that is not a root'}`,
       span: def.base.span,
       expected: 'a child of a root axis, which a coordinate of that root can enter',
     })
@@ -269,7 +269,7 @@ export function checkBitmaps(d: Declared): void {
     const span = a.extent.span ?? a.span
     d.report.error({
       code: 'check/bitmap-extent',
-      message: `the bitmap ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is no constant'}`,
+      message: `the bitmap ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
       ...(span ? { span } : {}),
       expected: `a constant up to ${MAX_BITMAP}`,
       hint: 'use sparse_variable',

@@ -63,7 +63,7 @@ export function coverageOf(
   if (!parts || of?.kind !== 'name')
     return report.error({
       code: 'check/statistic',
-      message: 'covered is asked of a tensor and a format',
+      message: 'covered takes a tensor and a format',
       span: e.span,
       expected:
         'the names of both, and what the format takes, or several formats: covered(W, FORMAT(16) where (…) + FORMAT)',

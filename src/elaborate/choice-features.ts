@@ -36,7 +36,7 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   if (!written || e.by || e.args.length !== 1)
     return report.error({
       code: 'check/feature',
-      message: 'has is asked for one feature of the device',
+      message: 'has takes one feature of the device',
       span: e.span,
       expected: 'has(f16), has(subgroup_size(32))',
     })

@@ -194,7 +194,7 @@ function constantInteger(e: Ast.Expr, report: Report): number | null {
   if (t?.expr.kind === 'const' && t.expr.dtype === 'i32') return t.expr.value
   return report.error({
     code: 'check/constant',
-    message: 'this is no constant integer',
+    message: 'this is not a constant integer',
     span: e.span,
     expected: 'a number, or an expression of numbers',
   })

@@ -66,7 +66,7 @@ export class BodyOf {
       if (o.name !== target.buffer && !this.#reads.has(o.name))
         report.error({
           code: 'check/instr-operand',
-          message: `nothing is said of operand ${o.name}`,
+          message: `the body does not use operand ${o.name}`,
           span: this.#s.name.span,
           hint: `use ${o.name} in the statement, or leave it out`,
         })

@@ -122,7 +122,7 @@ export class TextOf {
     if (!value || value.kind === 'const') return value?.value ?? null
     return this.#report.error({
       code: 'check/constant',
-      message: 'this is no constant',
+      message: 'this is not a constant',
       span: e.span,
       expected: integersOver(this.#values.keys()),
     })

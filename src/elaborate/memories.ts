@@ -143,7 +143,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
   if (Number.isInteger(size)) return { ...base, size, element: [], address }
   return report.error({
     code: 'check/memory-align',
-    message: `${base.align} bytes are no whole number of elements`,
+    message: `${base.align} bytes are not a whole number of elements`,
     span: map.span,
     expected: `a multiple of ${bytes}, the bytes of an element`,
   })
@@ -198,7 +198,7 @@ export function integerOver(
   const refuse = (x: Ast.Expr): null =>
     report.error({
       code: 'check/unknown-name',
-      message: known.length > 0 ? `only ${known.join(', ')} can be used here` : 'this is no constant',
+      message: known.length > 0 ? `only ${known.join(', ')} can be used here` : 'this is not a constant',
       span: x.span,
       expected: integersOver(known),
     })

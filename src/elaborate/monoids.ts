@@ -60,7 +60,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   if (wrong)
     report.error({
       code: 'check/monoid-law',
-      message: `${monoid.name} is no reducer: ${wrong}`,
+      message: `${monoid.name} is not a reducer: ${wrong}`,
       span: m.name.span,
       expected: 'an associative and commutative combine, and an identity that changes nothing',
       hint: 'schedules combine values in any order and grouping, so these laws have to hold',
@@ -97,7 +97,7 @@ function operands(m: Ast.Monoid, report: Report): Names {
       if (!sides.includes(e.object.name))
         return report.error({
           code: 'check/unknown-name',
-          message: `${e.object.name} is no operand of combine`,
+          message: `${e.object.name} is not an operand of combine`,
           span: e.object.span,
           lookup: { name: e.object.name, candidates: sides },
         })

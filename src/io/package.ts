@@ -49,7 +49,7 @@ export function fromUrl(path: string): string {
   } catch {
     return fail({
       code: 'io/path',
-      message: `'${path}' is no path of a file`,
+      message: `'${path}' is not the path of a file`,
       expected: 'a path, or a file: URL',
       hint:
         scheme === 'file:' ? 'file:///folder/name has no host' : 'download it first, or give load a reader',

@@ -121,7 +121,7 @@ function checked(mask: Uint8Array, label: string): Uint8Array {
   if (other !== undefined)
     fail({
       code: 'io/kind',
-      message: `${label} has ${other}, and is no mask`,
+      message: `${label} has ${other}, and is not a mask`,
       expected: '1 where an element is kept, 0 where it is pruned',
     })
   return mask

@@ -30,7 +30,7 @@ export const isTransposed = ({ metadata }: Safetensors): boolean => metadata.get
 
 /**
  * Masks by the names of layers, each with a byte for each element of the matrix: whether all are 0 or 1 is not looked at.
- * Throws `io/no-layer` for the mask of what is no layer of `weights`, `io/kind` for other types, `io/shape-mismatch`.
+ * Throws `io/no-layer` for the mask of what is not a layer of `weights`, `io/kind` for other types, `io/shape-mismatch`.
  */
 export async function masksOf(
   source: ByteSource,
@@ -55,7 +55,7 @@ export async function maskIn(file: Safetensors, weights: Weights, name: string):
   if (!TYPES.includes(type))
     fail({
       code: 'io/kind',
-      message: `${file.name}#${name} has elements of the type ${type}, and is no mask`,
+      message: `${file.name}#${name} has elements of the type ${type}, and is not a mask`,
       expected: `${TYPES.join(' or ')}: 1 where an element is kept, 0 where it is pruned`,
     })
   const own = weights.part(name).shape

@@ -176,7 +176,7 @@ export async function weightsOf(
       layers.get(name) ??
       fail({
         code: 'io/no-layer',
-        message: `${file}#${name}, ${shape.join(' × ') || 'a scalar'} of ${type}, is no layer`,
+        message: `${file}#${name}, ${shape.join(' × ') || 'a scalar'} of ${type}, is not a layer`,
         expected: `${FLOATS.join(', ')} of two dimensions or more, the ${transposed ? 'last' : 'first'} and all others more than 1`,
       })
     )

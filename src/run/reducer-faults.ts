@@ -51,7 +51,7 @@ export function reducerFault(
     const first = places.flatMap((p) => (p.buffer === buffer ? [p.element] : []))
     for (const element of new Set([...first, ...of.keys()])) {
       const wrong = brokenBy(laws, of.get(element) ?? [])
-      if (wrong) return `${reducer.name} is no reducer for these values: ${wrong}`
+      if (wrong) return `${reducer.name} is not a reducer for these values: ${wrong}`
     }
   }
   return null

@@ -109,7 +109,7 @@ export function failForeign(what: string): never {
 export function failNotRecorded(): never {
   return fail({
     code: 'device/not-recorded',
-    message: 'the time between two events was asked for, and one was never recorded',
+    message: 'there is no time between two events of which one was never recorded',
     hint: 'record both on a stream first',
   })
 }

@@ -70,7 +70,7 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
   const refuse = (l: For, e: Expr): never =>
     cx.refuse({
       code: 'schedule/guard-not-decidable',
-      message: `${printExpr(e)} decides whether the element is read, and the copy stands outside of ${l.name}`,
+      message: `${printExpr(e)} decides whether the element is read, and the copy is outside of ${l.name}`,
       loops: [at.loop, l],
       hint: `cache at ${l.name} instead`,
     })

@@ -157,7 +157,7 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
     if (by)
       cx.refuse({
         code: 'schedule/guard-not-decidable',
-        message: `which iterations of ${l.name} run depends on ${by.name}, and the copy stands outside of it`,
+        message: `which iterations of ${l.name} run depends on ${by.name}, and the copy is outside of it`,
         loops: [loop, by, l],
         hint: `cache at ${by.name} instead`,
       })

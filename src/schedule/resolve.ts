@@ -82,7 +82,7 @@ export function valuesOf(
       if (!Number.isSafeInteger(given))
         fail({
           code: 'schedule/argument',
-          message: `an argument is no integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
+          message: `an argument is not an integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
           expected: 'an integer',
         })
       values.set(p.name, given)

@@ -104,7 +104,7 @@ function isFraction(e: Ast.Expr): boolean {
 function bad(e: { readonly span: Span }, why: string): never {
   return fail({
     code: 'schedule/argument',
-    message: `an argument of a step is no integer: ${why}`,
+    message: `an argument of a step is not an integer: ${why}`,
     span: e.span,
     expected: 'integers, parameters of the schedule, + - * / %, min, max, ceildiv',
     hint: 'write a number',

@@ -80,7 +80,7 @@ const IN_ALL: readonly string[] = ['kind', 'span']
 /** What is wrong with something as a step among `words`; `where` they act, if that has to be said. */
 export function stepProblem(step: unknown, words: Words, where = ''): Problem | undefined {
   if (typeof step !== 'object' || step === null)
-    return { message: 'this is no step', expected: 'an object with a kind' }
+    return { message: 'this is not a step', expected: 'an object with a kind' }
   const given = step as Readonly<Record<string, unknown>>
   const kind = String(given.kind)
   if (!Object.hasOwn(words, kind))

@@ -19,7 +19,7 @@ export function traceFromJson(text: string): readonly LoopStep[] {
   if (!Array.isArray(data))
     return fail({
       code: 'schedule/bad-trace',
-      message: 'this is no trace of a schedule',
+      message: 'this is not a trace of a schedule',
       expected: 'a list of steps as JSON',
     })
   data.forEach((s: unknown, k) => {

@@ -220,7 +220,7 @@ function* countingPoints({ space, trials, seconds, patience }: SearchOptions): S
   if (!isBounded && !(isExact && points <= LISTED_POINTS))
     fail({
       code: 'search/budget',
-      message: `${space.name} has ${isExact ? '' : 'more than '}${points} points, and nothing says when the search ends`,
+      message: `${space.name} has ${isExact ? '' : 'more than '}${points} points, and the search has no limit`,
       expected: 'trials, seconds or patience',
     })
   return isExact ? points : undefined

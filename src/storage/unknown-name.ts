@@ -5,7 +5,7 @@ import { fail } from '../ast/diagnostic.ts'
 export function unknownName(name: string, candidates: readonly string[]): never {
   return fail({
     code: 'format/unknown-name',
-    message: `${name} is no coordinate, size or table here`,
+    message: `${name} is not a coordinate, size or table here`,
     lookup: { name, candidates },
     expected: `one of ${candidates.join(', ')}`,
     hint: 'maps are over the coordinates, the sizes and what the format asks for',

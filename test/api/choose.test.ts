@@ -514,7 +514,7 @@ describe('parameters', () => {
         (await wrong('blocks', ...args)).replace('schedule blocks', 'schedule auto'),
       )
     for (const args of [['2'], [2.5], [Number.NaN], [null]] as never[][])
-      expect(await wrong('auto', ...args)).toMatch(/^schedule\/argument: an argument is no integer/)
+      expect(await wrong('auto', ...args)).toMatch(/^schedule\/argument: an argument is not an integer/)
     // Where nothing else is said, it is what would have to be given an argument.
     expect(k.choice).toBe('auto')
     expect(await complaint(() => k.compile(cpu))).toBe(
@@ -569,7 +569,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('cuda', given)).chosen.text).toBe('blocks(1)')
     expect((await k.choose('cuda', { ...given, processors: 4 })).chosen.text).toBe('wide')
     expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
-      'choose/unknown-processors: what is chosen depends on how many multiprocessors the device has, which is not known',
+      'choose/unknown-processors: the choice depends on how many multiprocessors the device has, which is not known',
     )
   })
 
@@ -578,7 +578,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('webgpu', { params: { m: 3 } })).chosen.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
       expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
-        'choose/unknown-processors: what is chosen depends on how many multiprocessors the device has, which no ',
+        'choose/unknown-processors: the choice depends on how many multiprocessors the device has, which no ',
       )
       const { chosen } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
       expect(chosen.text).toBe('wide')
@@ -635,7 +635,7 @@ describe('what features the device has', () => {
     expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
     expect((await k.choose('cpu', { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
     expect(await complaint(() => k.choose('webgpu', {}))).toContain(
-      `choose/unknown-feature: what is chosen depends on whether the device has ${MATRIX}, which is not known`,
+      `choose/unknown-feature: the choice depends on whether the device has ${MATRIX}, which is not known`,
     )
     expect(await complaint(() => given('webgpu', 'subgroup'))).toBe(
       'choose/unknown-feature: no device has a feature subgroup',

@@ -162,7 +162,7 @@ describe('with data', () => {
     for (const [call, said] of [
       [() => prepared.write('A', [1, 2]), 'bind/values-length: A is given 2 values'],
       [() => prepared.write('B', [1, 2]), 'bind/values-length: B is given 2 values'],
-      [() => prepared.write('C', [1, 2]), 'bind/not-input: C is no input of kernel multiply'],
+      [() => prepared.write('C', [1, 2]), 'bind/not-input: C is not an input of kernel multiply'],
       [
         () => prepared.write('A', coords([5, 7], [[3], [3]], [1])),
         'bind/absent-coordinate: entry 0 of the new values of A is at (3, 3), where A holds nothing',

@@ -62,7 +62,7 @@ describe('results that differ', () => {
     async (all, count, body) => {
       const { ok, reducerFault, problems } = await verified(regrouped(await kernelOf(500, body), count), all)
       expect(reducerFault === null).toBe(ok)
-      if (!ok) expect(problems.at(-1)).toMatch(/^odd is no reducer for these values: combine/)
+      if (!ok) expect(problems.at(-1)).toMatch(/^odd is not a reducer for these values: combine/)
     },
   )
 

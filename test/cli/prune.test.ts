@@ -437,7 +437,7 @@ describe('layers that were pruned, as kernels take them', () => {
     }
   })
 
-  test('what is no layer, or no mask', async () => {
+  test('what is not a layer, or no mask', async () => {
     const weights = folder.file('m.safetensors', model([W]))
     const out = folder.at('whole')
     expect(await spt(['prune', weights, ...ew, '--out', out])).toMatchObject({ code: 0 })
@@ -511,7 +511,7 @@ test.each([
   const { code, err } = await spt(['prune', weights, ...ew, ...option])
   expect([code, err]).toEqual([
     1,
-    expect.stringContaining('#bias, 4 of F32, is no layer, and is copied as it is'),
+    expect.stringContaining('#bias, 4 of F32, is not a layer, and is copied as it is'),
   ])
 })
 

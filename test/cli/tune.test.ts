@@ -445,7 +445,7 @@ test('what is not possible is refused', async () => {
   expect(await codeOf('--space', 'sketches(4)')).toContain('sketches take no arguments')
   expect(await codeOf('--space', 'cpu_space(4)')).toContain('space cpu_space is given 1 argument')
   expect(await codeOf('--space', 'cpu_space(n = 4)')).toContain('space cpu_space has no parameter n')
-  expect(await codeOf('--out', folder.at('x.ts'))).toContain('is no name of a program')
+  expect(await codeOf('--out', folder.at('x.ts'))).toContain('is not the name of a program')
 })
 
 test('what a program imports is not written over, and what could not import it is not begun', async () => {

@@ -70,8 +70,8 @@ describe('conditions', () => {
     ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
     ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
     ...[
-      ['covered(A)', 'check/statistic: covered is asked of a tensor and a format [covered(A)]'],
-      ['covered(A, 3)', 'check/statistic: covered is asked of a tensor and a format [covered(A, 3)]'],
+      ['covered(A)', 'check/statistic: covered takes a tensor and a format [covered(A)]'],
+      ['covered(A, 3)', 'check/statistic: covered takes a tensor and a format [covered(A, 3)]'],
       [
         'covered(A, all + all)',
         'check/rest-not-last: this part takes everything, and nothing is left for those after it [all]',
@@ -80,7 +80,7 @@ describe('conditions', () => {
         'covered(A, padded(0.5) where (i < 2) + all)',
         'check/coordinate-type: b of format padded is an integer, and this is a real number [0.5]',
       ],
-      ['covered(A by all)', 'check/statistic: covered is asked of a tensor and a format [covered(A by all)]'],
+      ['covered(A by all)', 'check/statistic: covered takes a tensor and a format [covered(A by all)]'],
       ['covered(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],
       [
         'covered(C, all)',
@@ -96,15 +96,9 @@ describe('conditions', () => {
     ['when (sqrt(d) > 3) plain', 'check/unknown-function: there is no function sqrt here [sqrt]'],
     ['when (has(subgroup)) plain', 'check/feature: no device has a feature subgroup [subgroup]'],
     ['when (has(sm_90)) plain', 'check/feature: no device has a feature sm_90 [sm_90]'],
-    [
-      'when (has(f16, f64)) plain',
-      'check/feature: has is asked for one feature of the device [has(f16, f64)]',
-    ],
-    ['when (has(3)) plain', 'check/feature: has is asked for one feature of the device [has(3)]'],
-    [
-      'when (has(f16 by i)) plain',
-      'check/feature: has is asked for one feature of the device [has(f16 by i)]',
-    ],
+    ['when (has(f16, f64)) plain', 'check/feature: has takes one feature of the device [has(f16, f64)]'],
+    ['when (has(3)) plain', 'check/feature: has takes one feature of the device [has(3)]'],
+    ['when (has(f16 by i)) plain', 'check/feature: has takes one feature of the device [has(f16 by i)]'],
     ['when (has(f16(2))) plain', 'check/feature: f16 takes no arguments [f16(2)]'],
     ['when (has(lanes)) plain', 'check/feature: these are not the arguments of lanes [lanes]'],
     ['when (has(lanes(f16))) plain', 'check/feature: these are not the arguments of lanes [lanes(f16)]'],

@@ -71,10 +71,7 @@ format later(h, s) over (i, j) {
 test.each([
   ['D as panels(2, 2)', 'schedule/live-tensor: D of product is written by all, and nothing reads it'],
   ['S as panels(2, 2)', 'schedule/live-tensor: S of product is over r'],
-  [
-    'A as claimed(2)',
-    'schedule/live-format: the structure of claimed(2) cannot be found in each run: ji is claimed full',
-  ],
+  ['A as claimed(2)', 'schedule/live-format: claimed(2) cannot be built at run time: ji is claimed full'],
   ['A as overlapping(2)', 'its coordinates of q are not made of digits'],
   ['A as ell(2)', 'jo is no list of groups'],
   ['A as coo', 'it has no list of coordinates, or several'],

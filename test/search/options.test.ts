@@ -102,7 +102,7 @@ test.each([
   expect(await codeOf(() => loose(tuneAll)(kernel, all))).toBe('api/argument')
 })
 
-test('tuneAll refuses what is no option of a case', async () => {
+test('tuneAll refuses what is not an option of a case', async () => {
   const all = { cases: [{ name: 'a', inputs, file: 'a.mtx' }], device, trials: 1 }
   expect(await codeOf(() => loose(tuneAll)(kernel, all))).toBe('api/unknown-option')
 })
@@ -195,7 +195,7 @@ test('what a space and a choice are refused for has its line', async () => {
   expect(render(error.diagnostics, error.sources ?? [])).toContain('space product.some(most = 8) {')
 })
 
-test('search refuses what is no option of it', async () => {
+test('search refuses what is not an option of it', async () => {
   const own = space('own', kernel, (p) => {
     const cols = p.number('cols', [2, 4])
     return (k) => k.split('f', cols)

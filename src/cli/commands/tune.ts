@@ -163,7 +163,7 @@ async function checkWritten(call: Call, cases: number): Promise<void> {
   if (out !== undefined && !/\.spt$/i.test(out) && !out.startsWith('/dev/'))
     misused({
       command: call.command,
-      message: `--out ${out} is no name of a program`,
+      message: `--out ${out} is not the name of a program`,
       expected: 'a name that ends with .spt',
       hint: 'the winner as TypeScript is printed; --json has its steps as data',
     })

@@ -48,7 +48,7 @@ export function checkNamed(call: Call, { weights: { name: file, layers, tensors 
       if (!copied || layers.some((l) => matches(glob, l.name))) continue
       fail({
         code: 'prune/unknown-layer',
-        message: `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is no layer, and is copied as it is`,
+        message: `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is not a layer, and is copied as it is`,
         expected: 'names of layers',
         hint: 'leave it out',
       })

@@ -120,7 +120,7 @@ export function patternOf(call: Call): ChosenPattern {
     if (call.one(p) !== undefined && !takes.includes(p))
       misused({
         command,
-        message: `--${p} is no option of ${name}`,
+        message: `--${p} is not an option of ${name}`,
         expected: all === '' ? `--pattern ${name} alone` : `${all}, which ${name} takes`,
       })
   const values: Values = Object.fromEntries(

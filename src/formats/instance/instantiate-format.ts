@@ -248,7 +248,7 @@ function checkAxis(axis: StoredAxis, written: StoredAxis, args: Arguments, at: S
     refuse(`the extent ${asWritten(written.extent, extent)}`, '0 or more coordinates')
   if (hasMask(axis) && !hasMaskSize(axis)) {
     const bits = bitsOf(axis.extent)
-    if (bits === null) refuse('an extent that is no constant', 'a constant: masks are of one size')
+    if (bits === null) refuse('an extent that is not a constant', 'a constant: masks are of one size')
     else refuse(`masks of ${bits} bits`, `at most ${MAX_BITMAP}`)
   }
   const packed = hasIndices(axis) ? axis.packed : undefined

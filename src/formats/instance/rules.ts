@@ -248,7 +248,7 @@ function constantIn(e: Expr, place: RuleScope, what: string): number {
   if (value.kind === 'const' && Number.isInteger(value.value)) return value.value
   return fail({
     code: 'format/not-constant',
-    message: `${what} of ${composition.name} is no constant`,
+    message: `${what} of ${composition.name} is not a constant`,
     ...spanOf(e.span, composition.span, context.at.span),
     expected: 'an integer, from constants and arguments',
     hint: 'the number of parts must be known before there are data',

@@ -64,7 +64,7 @@ export function requireStructure(
     const { span } = t.first
     fail({
       code: 'bind/no-structure',
-      message: `axis ${open} of ${t.name} has no structure: nothing that is bound says which coordinates it holds`,
+      message: `axis ${open} of ${t.name} has no structure: no bound tensor gives its coordinates`,
       ...(span ? { span } : {}),
       expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; its values do not count`,
       hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense one`,
@@ -80,7 +80,7 @@ function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
   if (open !== undefined)
     fail({
       code: 'bind/no-structure',
-      message: `axis ${open} has no structure: nothing that is bound says which coordinates it holds`,
+      message: `axis ${open} has no structure: no bound tensor gives its coordinates`,
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
       hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random ones`,
     })

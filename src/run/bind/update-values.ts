@@ -90,7 +90,7 @@ function notInput(bound: Bound, name: string): never {
     .map((t) => t.name)
   fail({
     code: 'bind/not-input',
-    message: `${name} is no input of kernel ${bound.kernel.name}`,
+    message: `${name} is not an input of kernel ${bound.kernel.name}`,
     lookup: { name, candidates },
     expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with inputs',
   })

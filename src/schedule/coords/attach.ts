@@ -36,7 +36,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   if (!joined || only?.kind !== 'if')
     return refuse(kernel, step.span, {
       code: 'schedule/no-join',
-      message: `nothing says that ${p.name} and ${e.name} are the same coordinate`,
+      message: `no condition states that ${p.name} and ${e.name} are the same coordinate`,
       expected: `a body of the form if (${p.name} == ${e.name}) { … }`,
       hint: 'attach replaces such a comparison; without it the result would change',
     })

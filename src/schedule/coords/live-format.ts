@@ -62,7 +62,7 @@ export const refuseLive = (
 ): never =>
   fail({
     code: 'schedule/live-format',
-    message: `the structure of ${text} cannot be found in each run: ${why}`,
+    message: `${text} cannot be built at run time: ${why}`,
     ...at,
     expected:
       wanted?.expected ??
@@ -114,7 +114,7 @@ class Recognition {
     if (hasWidth(axis) ? parentOf(axis) !== group?.name : group !== null)
       this.#refuse(`${axis.name} is no list of groups, nor a list of its own`)
     const width = hasWidth(axis) ? axis.width : int(1)
-    if (width.kind !== 'const') return this.#refuse(`the width of ${axis.name} is no constant`)
+    if (width.kind !== 'const') return this.#refuse(`the width of ${axis.name} is not a constant`)
     const outer = this.#above(group ?? axis)
     const position = list ? this.#positionOf(list) : axis.name
     const inner = part.axes.filter(

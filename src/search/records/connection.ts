@@ -144,7 +144,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     26,
     (path) => ({
       code: 'records/not-a-database',
-      message: `'${path}' is no database`,
+      message: `'${path}' is not a database`,
       hint: 'name another file: this one stays as it is',
     }),
   ],

@@ -47,7 +47,7 @@ export abstract class StrategyBase implements Strategy {
     if (!Number.isSafeInteger(count) || count < 1)
       fail({
         code: 'search/count',
-        message: `${show(count)} points cannot be asked for`,
+        message: `${show(count)} points cannot be requested`,
         expected: 'an integer from 1 on',
       })
     const out: Point[] = []

@@ -117,7 +117,7 @@ function addressOf(url: string): string {
   return fail({
     code: 'studies/address',
     // What is no address may be a password.
-    message: `${/:.*@/.test(url) ? 'what was given' : nameText(url)} is no address of Redis`,
+    message: `${/:.*@/.test(url) ? 'what was given' : nameText(url)} is not the address of a Redis server`,
     expected: 'redis://HOST:PORT, with a password redis://:PASSWORD@HOST:PORT, encrypted rediss://…',
   })
 }

@@ -115,7 +115,7 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
     if (!axis)
       fail({
         code: 'bind/extra-array',
-        message: `arrays for ${name}, which is no axis of the buffer`,
+        message: `arrays for ${name}, which is not an axis of the buffer`,
         lookup: { name, candidates: axes.map((a) => a.name) },
         expected: `arrays for some of ${axes.map((a) => a.name).join(', ')}`,
         hint: 'name the arrays by the axis they belong to',
