@@ -35,6 +35,10 @@ test('any file of a matrix, whatever it is called', async () => {
 /** Nothing of them is drawn. */
 const REGULAR: ReadonlySet<string> = new Set(['arrow', 'finite-elements', 'mixed-radix', 'stencil'])
 
+/** `toEqual` takes a microsecond and more for each element. */
+const isSame = (a: Int32Array, b: Int32Array): boolean =>
+  a.length === b.length && a.every((x, k) => x === b[k])
+
 test('members of families, of any size and by a seed', async () => {
   for (const name of Object.keys(FAMILIES)) {
     const asked = [`${name}:300`, `${name}:300:2`, `${name}:300`]
@@ -45,8 +49,8 @@ test('members of families, of any size and by a seed', async () => {
     expect(one!.indptr.at(-1)).toBe(one!.indices.length)
     expect(one!.indices.every((j) => j >= 0 && j < one!.columns)).toBe(true)
     expect(one!.rows).toBeGreaterThan(50)
-    expect(again!.indices).toEqual(one!.indices)
-    if (!REGULAR.has(name)) expect(other!.indices).not.toEqual(one!.indices)
+    expect(isSame(again!.indices, one!.indices)).toBe(true)
+    if (!REGULAR.has(name)) expect(isSame(other!.indices, one!.indices)).toBe(false)
   }
   const [wrong] = sources(folder.path, ['road:x'], false).found
   await expect(wrong!.read()).rejects.toThrow('bench/no-matrix')
