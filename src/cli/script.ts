@@ -13,7 +13,7 @@ import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-
 const MOST = 16
 
 export interface Running<T> {
-  /** What the script exports. */
+  /** Exports of the script. */
   readonly exports: T
   /** Keeps what is compiled by now, where that is much more than was kept. */
   keep(): Promise<void>

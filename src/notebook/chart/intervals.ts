@@ -15,7 +15,7 @@ export interface IntervalsOptions extends FrameOptions {
   readonly y: string
   /** The column of what is written beside each; nothing. */
   readonly text?: string | undefined
-  /** Whether the axis is logarithmic; no. */
+  /** Logarithmic axis; default: no. */
   readonly log?: boolean | undefined
 }
 
