@@ -72,7 +72,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   return predict
 }
 
-/** What of inputs is predicted from, looked at once. @throws SptError as `predictor` */
+/** Statistics of inputs that predictions use, computed in one pass. @throws SptError as `predictor` */
 export function modelInputs(kernel: Kernel, inputs: RunInputs): ModelData {
   const { source } = kernel
   expectInputs(inputs)

@@ -1,4 +1,4 @@
-/** How many points a space has: counted, or estimated where counting takes too long. */
+/** Number of points of a space: counted, or estimated if counting takes too long. */
 import type { Counted } from './counter.ts'
 import { estimatedPoints } from './outline/sampled.ts'
 import { wholeOutline } from './outline/whole.ts'
@@ -7,14 +7,15 @@ import { atOnce } from './stepwise.ts'
 import type { Point, PointSpace } from './types.ts'
 
 export interface PointCount extends Counted {
-  /** Where `points` is an estimate: how many were found. */
+  /** Number of points actually found, if `points` is an estimate. */
   readonly atLeast?: number
 }
 
 /**
- * How many points a space has. Where it says what the rest of it depends on (`rest`), equal rests are counted once. A space that is
- * too large is estimated as by `outline`, so that both give one number.
- * @param limit values of decisions to look at before it is estimated
+ * Number of points of a space. If the space defines `rest`, partial points with equal rests are counted once. Spaces that are
+ * too large are estimated as by `outline`, so that both report the same number.
+ * @param limit number of decision values to visit before estimating
+ *
  * @throws SptError as `space.next`; `api/argument`
  */
 export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: Point = {}): PointCount {

@@ -14,7 +14,7 @@ export interface Counted {
   readonly isExact: boolean
 }
 
-/** What follows partial points of one rest. */
+/** Subtree of a space shared by all partial points with the same rest. */
 interface Rest {
   /** Once it is looked at. */
   open?: OpenDecision | null
@@ -23,7 +23,9 @@ interface Rest {
   readonly children: Map<DecisionValue, Rest>
 }
 
-/** What is below partial points, and how many points: each rest once, of which a space has far fewer than partial points. */
+/**
+ * Counts the points below partial points. Subtrees are memoised by rest, of which a space has far fewer than partial points.
+ */
 export class Counter {
   readonly #space: PointSpace
   readonly #effort: Effort

@@ -1,7 +1,7 @@
-/** What limits of time are measured in, so that they are the same on every machine. */
+/** Units of effort for limits that are the same on every machine. */
 import type { OpenDecision } from './types.ts'
 
-/** What it takes to ask a decision: itself, and each value that conditions were asked about. */
+/** Effort of evaluating a decision: 1, plus 1 for each value whose conditions were evaluated. */
 export const effortOf = (open: OpenDecision | null): number =>
   1 + (open?.considered ?? open?.values.length ?? 0)
 
@@ -11,7 +11,7 @@ const VALUES = 20
 /** Values that are looked at without a point after which a space counts as contradictory: `failDeadEnds` says so. */
 export const BARREN = 1_000_000
 
-/** What may be asked before one gives up. */
+/** A budget of effort that can be used up. */
 export class Effort {
   #left: number
 

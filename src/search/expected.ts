@@ -1,4 +1,4 @@
-/** What a prior expects of points, asked once for each. */
+/** Caches the prior's predictions by point. */
 import { fail } from '../ast/diagnostic.ts'
 import { show } from '../ast/expect-argument.ts'
 import { pointKey } from './points.ts'
@@ -21,7 +21,7 @@ const inSteps = new WeakMap<Prior, InSteps>()
 export interface InSteps {
   /** Points that it is asked about together where its time is limited. */
   readonly together: number
-  /** What it is asked, with pauses. */
+  /** Predicted costs, with pauses. */
   costs(points: readonly Point[]): Stepwise<readonly number[]>
   /** It will be asked about many points soon. */
   begin(): void

@@ -2,7 +2,7 @@
 import { pointKey } from './points.ts'
 import type { Outcome, Point, Trial } from './types.ts'
 
-/** What was measured, fastest first. */
+/** Measured items, fastest first. */
 export const fastestOf = <T extends { readonly outcome: Outcome }>(of: readonly T[]): readonly T[] =>
   of
     .flatMap((t) => (t.outcome.status === 'measured' ? [{ t, median: t.outcome.timing.median }] : []))

@@ -9,7 +9,7 @@ import { isDenseRoot } from '../ir/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import type { Decisions } from './sketch/index.ts'
 
-/** How one tensor, and what shares its structure, is stored. */
+/** Storage decision of one tensor and of all that share its structure. */
 export interface FormatChoice {
   readonly buffer: string
   /** The format as after `as`; empty: as it is declared. */
@@ -17,10 +17,13 @@ export interface FormatChoice {
 }
 
 const DECLARED = 'as declared'
-/** What integers of formats stand for is theirs: powers of two are what widths, heights and counts mostly are. */
+/**
+ * Candidate integers for format parameters. Only a format knows their meaning; widths, heights and counts are mostly powers
+ * of two.
+ */
 const INTEGERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 const FRACTIONS = [0.25, 0.5, 0.75]
-/** Where nothing says what they stand for: what pads little and is no single element. */
+/** Likely values of a parameter without known uses: little padding, and more than single elements. */
 const LIKELY = [4, 8, 16, 32]
 
 /** @throws SptError `search/unknown-tensor` where `given` names one that is not sparse */
@@ -55,7 +58,12 @@ export function formatChoices(
   })
 }
 
-/** What a step may refuse is a point's; what is no format is nobody's. @throws SptError `api/argument`, and as `as` */
+/**
+ * Checks the format texts of a buffer. Errors that a schedule step may raise are left to the points; texts that are not
+ * formats are rejected here.
+ *
+ * @throws SptError `api/argument`, and as `as`
+ */
 function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
   const expected = "formats, as after `as`: ['', 'bsr(8)']"
   const isList = TEXTS.holds(texts) && (texts as readonly string[]).length > 0
@@ -127,7 +135,7 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
       .map((p) => (p.kind === 'real' ? FRACTIONS[1]! : INTEGERS[1]!))
     return takes(name, [...before, v, ...after])
   }
-  /** What schedules of the program give it after others: after those, or else after any. */
+  /** Values of the next argument in the program's schedules: those after the same arguments, or otherwise after any. */
   const usedAfter = (format: AnyFormat, before: readonly number[]): readonly number[] => {
     const all = usedFormats.filter((u) => u.format === format && u.args.length > before.length)
     const alike = all.filter(({ args }) => before.every((v, k) => args[k] === v))

@@ -6,7 +6,7 @@ import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts
 
 /** Values of a decision at most. */
 const MAX_VALUES = 4096
-/** Where a decision has no more values, those after which `only` refuses are left out; else they are found when they are taken. */
+/** Values of the last decision that are checked with `only` in advance; further ones are checked when they are taken. */
 const TRIED_VALUES = 64
 /** Decisions of a point at most. */
 const MAX_DECISIONS = 1000
@@ -14,8 +14,8 @@ const MAX_DECISIONS = 1000
 const MAX_PROBES = 64
 
 /**
- * What the function of a space decides with. Each name is decided once on the way to a point, before the function returns
- * (`space/late-decision`).
+ * Interface through which the function of a space makes decisions. Each name is decided once per point, before the function
+ * returns (`space/late-decision`).
  */
 export interface Decisions {
   /** One of some numbers, neighbours in the list being alike. */

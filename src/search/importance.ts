@@ -1,4 +1,4 @@
-/** How much of the differences in time the decisions of a space account for: permutation importance of a forest (Breiman, 2001). */
+/** Importance of decisions for measured times: permutation importance of a random forest (Breiman, 2001). */
 import { Random } from '../run/bind/random-tensors.ts'
 import { shuffled } from './shuffled.ts'
 import { Columns } from './strategies/features.ts'

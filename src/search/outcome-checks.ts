@@ -1,12 +1,13 @@
-/** What comes of points, from functions of users. */
+/** Validates the outcomes that user functions return. */
 import { fail } from '../ast/diagnostic.ts'
 import { isRecord, show } from '../ast/expect-argument.ts'
 import type { Outcome, Point, Timing } from './types.ts'
 
 /**
- * What came of points; a time that no clock gives (NaN, negative) is an outcome that failed, so that what else was measured is
- * not lost.
- * @throws SptError `search/outcomes` where there is not an outcome for each point
+ * Validates outcomes of points. An impossible time (NaN, negative) becomes a failed outcome, so that the other measurements
+ * are kept.
+ *
+ * @throws SptError `search/outcomes` if the number of outcomes differs from the number of points
  */
 export function properOutcomes(
   asked: readonly { readonly point: Point }[],

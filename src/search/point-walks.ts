@@ -1,6 +1,6 @@
 /**
- * What `points.ts` does, in steps (`stepwise.ts`): asking a space what is open after a partial point may take long, so that
- * there is a pause after each. Nothing here takes longer than its limit says, however many points there are.
+ * Stepwise implementation of `points.ts` (`stepwise.ts`): evaluating the next decision of a space may be slow, so each
+ * evaluation is followed by a pause. Every function stops at its limit, however many points there are.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
@@ -28,7 +28,7 @@ export function checkLimit(limit: number): void {
   expectArgument(holds, 'the limit', limit, 'an integer from 1 on')
 }
 
-/** Whether two points decide the same alike: as keys of maps and sets. */
+/** Key of a point in maps and sets: equal for equal decisions. */
 export const pointKey = (point: Point): string => JSON.stringify(Object.entries(point))
 
 /** Every point, in the order of the values; `undefined` is a pause. */
@@ -178,7 +178,7 @@ const without = (values: readonly DecisionValue[], value: DecisionValue): readon
 const byDistance = (values: readonly DecisionValue[], to: number): readonly DecisionValue[] =>
   [...values].sort((a, b) => Math.abs(Number(a) - to) - Math.abs(Number(b) - to))
 
-/** What else a decision of a point could be: the numbers on both sides of an ordered one, all others otherwise. */
+/** Neighbouring values of a decision: the two adjacent ones if it is ordered, otherwise all others. */
 function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): readonly DecisionValue[] {
   const at = values.indexOf(value)
   return ordered ? [values[at - 1], values[at + 1]].filter((v) => v !== undefined) : without(values, value)

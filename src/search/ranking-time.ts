@@ -1,4 +1,4 @@
-/** How long a search may ask its prior: a part of what its trials take, so that the first of them comes soon. */
+/** Time budget of the prior: a fraction of the time of the trials, so that the first trial starts soon. */
 import type { Stepwise } from './stepwise.ts'
 import type { StrategyOptions } from './types.ts'
 

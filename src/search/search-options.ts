@@ -1,4 +1,4 @@
-/** What a search is given, and what it tells on the way. */
+/** Options of a search, and the progress that it reports. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
@@ -24,8 +24,9 @@ export interface SearchOptions {
   /** A strategy's name (`STRATEGIES`), how one is made, or one that goes on. */
   readonly strategy: string | StrategyOf | Strategy
   /**
-   * What comes of some points, in their order. What a point is to blame for is an outcome; a rejection ends the search with
-   * that error, but for one after `signal` aborted. `null`: others are at it, who tell of it (`others`).
+   * Evaluates points and returns their outcomes in order. Failures caused by a point are outcomes; a rejected promise ends
+   * the search with its error, except after `signal` aborted. `null`: another process evaluates the point and reports it
+   * through `others`.
    */
   readonly evaluate: (
     asked: readonly Asked[],

@@ -96,7 +96,7 @@ class Run {
     return strategy
   }
 
-  /** What others did meanwhile, told as what is known. */
+  /** Passes trials of other processes to the strategy, as known ones. */
   async #hearOthers(strategy: Strategy): Promise<void> {
     const { others } = this.#options
     const heard = others && (await this.#ending.unlessAborted(others))

@@ -18,7 +18,7 @@ import {
 } from './sketch/index.ts'
 import type { KernelSpace, OpenDecision, Point } from './types.ts'
 
-/** What it takes to bring a kernel into a format and to look at its nests, as values of decisions: some milliseconds. */
+/** Effort of formatting a kernel and analysing its loop nests (some milliseconds), in values of decisions. */
 const EFFORT = 40
 
 export interface SketchOptions {
@@ -104,7 +104,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   return space
 }
 
-/** What a space of sketches was made of. */
+/** Kernel and options from which a space of sketches was made; undefined for other spaces. */
 export const sketchOrigin = (space: object): SketchOrigin | undefined => origins.get(space)
 
 const origins = new WeakMap<object, SketchOrigin>()

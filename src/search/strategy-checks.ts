@@ -1,4 +1,4 @@
-/** What strategies of users are, and ask for. */
+/** Validates user-defined strategies and the points they propose. */
 import { fail } from '../ast/diagnostic.ts'
 import { isRecord, show } from '../ast/expect-argument.ts'
 import { checking, pointKey } from './point-walks.ts'
@@ -16,7 +16,7 @@ export function properStrategy(made: unknown): Strategy {
   })
 }
 
-/** What a strategy asks for: points of the space, each once, or again for a greater share. */
+/** Checks proposed points: each belongs to the space, and is proposed again only for a greater share. */
 export class AskedPoints {
   readonly #space: PointSpace
   readonly #shares = new Map<string, number>()

@@ -1,16 +1,16 @@
-/** What becomes of the points of a space when their steps are applied. */
+/** Applies the steps of points without running them, and counts the legal ones. */
 import { SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { draw, points, type Random } from './points.ts'
 import type { Found } from './tally.ts'
 import type { KernelSpace, Point } from './types.ts'
 
-/** How many points are legal, and how often which refusal came, by its code. */
+/** Number of legal points, and of rejected ones by code. */
 export interface Survey {
   readonly legal: number
   /** By the codes of diagnostics, most frequent first; as of a search. */
   readonly rejectedByCode: Found['rejectedByCode']
-  /** Whether all points of the space were tried. */
+  /** True if all points of the space were tried. */
   readonly isWhole: boolean
 }
 

@@ -1,4 +1,4 @@
-/** What a search found so far. */
+/** Intermediate result of a search. */
 import { pointKey } from './points.ts'
 import type { Point, PointSpace, Trial } from './types.ts'
 
@@ -81,7 +81,7 @@ export class Tally {
   }
 }
 
-/** Whether a trial was measured, and with more effort than the best, or as much and faster. */
+/** True if a trial was measured with a greater share than the best, or with an equal share and a shorter time. */
 function isBetter({ outcome, share = 1 }: Trial, best: Trial | null): boolean {
   if (outcome.status !== 'measured' || !Number.isFinite(outcome.timing.median)) return false
   if (best?.outcome.status !== 'measured') return true

@@ -1,9 +1,9 @@
 import type { Stepwise } from './stepwise.ts'
 
 /**
- * What the rooms of the search hand each other. A *space* is a tree of decisions; a *point* has a value for each decision
- * that its earlier values leave open; a *trial* is a point with what came of it. Strategies see spaces and trials only,
- * never kernels.
+ * Data types shared by the modules of the search. A *space* is a tree of decisions; a *point* has a value for each decision
+ * that its earlier values leave open; a *trial* is a point with its outcome. Strategies see spaces and trials only, never
+ * kernels.
  */
 
 /** A value of a decision: a number, or the text of a format, a schedule or a group of steps. */
@@ -18,7 +18,7 @@ export interface OpenDecision {
   readonly name: string
   /** None: no point goes on from here. */
   readonly values: readonly DecisionValue[]
-  /** Whether neighbours in the list are alike: numbers are, names are not. */
+  /** True if adjacent values are similar, as numbers are and names are not. */
   readonly ordered: boolean
   /** Values that are the best more often than others, or that numbers that are lie near: they are drawn oftener. Left out: none is known. */
   readonly likely?: readonly DecisionValue[] | undefined
@@ -26,14 +26,14 @@ export interface OpenDecision {
   readonly considered?: number | undefined
 }
 
-/** What is searched. Pure: the same point gives the same answers. */
+/** A search space. Pure: the same point gives the same results. */
 export interface PointSpace {
   readonly name: string
   /** The decision after these, `null` for a whole point. */
   next(partial: Point): OpenDecision | null
   /**
-   * What all that follows a partial point depends on: partial points of the same text go on alike. Where a space has it,
-   * points are counted by products, and drawn uniformly, without going through all of them.
+   * Key of the subtree below a partial point: partial points with the same key have identical subtrees. With `rest`, points
+   * are counted by products, and sampled uniformly without enumeration.
    */
   rest?(partial: Point): string
 }
@@ -46,7 +46,7 @@ export interface ScheduleCall {
 
 /** Points that are applied to a kernel by ordinary steps: `K` is a `Kernel`. */
 export interface KernelSpace<K> extends PointSpace {
-  /** Where it has one: studies tell spaces of one name apart by it. */
+  /** Source text of the space, if it has one; it distinguishes the studies of spaces with the same name. */
   readonly text?: string | undefined
   /** @throws SptError where a step refuses: the point is rejected, and counted by the error's code */
   kernel(point: Point): K
@@ -54,7 +54,7 @@ export interface KernelSpace<K> extends PointSpace {
   call?(point: Point): ScheduleCall | null
 }
 
-/** What came of a point. */
+/** Outcome of a point. */
 export type Outcome =
   /** A step, the compiler or the device's limits refuse it. */
   | { readonly status: 'rejected'; readonly code: string; readonly message: string }
@@ -92,7 +92,7 @@ export interface Trial {
   readonly outcome: Outcome
   /** Milliseconds that the cost model expected, where one was asked. */
   readonly predicted?: number | undefined
-  /** How much of a usual measurement's effort it was given (`Strategy.share`); 1 where nothing is said. */
+  /** Measurement effort as a fraction of a full measurement (`Strategy.share`); default 1. */
   readonly share?: number | undefined
 }
 
@@ -106,10 +106,7 @@ export interface Strategy {
   /** `ask` and `tell` in steps, between which a search can be ended; a search waits for those without. */
   asking?(count: number): Stepwise<readonly Point[]>
   telling?(trials: readonly Trial[]): Stepwise<void>
-  /**
-   * How much of a usual measurement's effort a point that was asked is worth, in (0, 1]; strategies without it ask for all.
-   * A point is asked again for a greater share only.
-   */
+  /** Measurement effort for a proposed point, in (0, 1]; default 1. A point is proposed again only for a greater share. */
   share?(point: Point): number
 }
 

@@ -1,4 +1,4 @@
-/** What is searched where nobody names a space. */
+/** The default search space. */
 import { valuesIn } from '../api/bound-inputs.ts'
 import { declaredOf, sizesOf } from '../api/bound-values.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'

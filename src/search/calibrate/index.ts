@@ -1,6 +1,6 @@
 /**
- * What a device can do, learned from small kernels that are measured on it in half a minute: coefficients of the cost model
- * (`model/analytic.ts`), and ceilings for rooflines.
+ * Calibration: measures small kernels on a device for half a minute, and fits the coefficients of the cost model
+ * (`model/analytic.ts`) and ceilings for rooflines.
  */
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
@@ -25,7 +25,7 @@ export type { Calibration } from '../model/calibrated.ts'
 export interface CalibrateOptions {
   /** For all of it; 30. */
   readonly seconds?: number | undefined
-  /** What it aborts with is thrown. */
+  /** Cancels the calibration; the abort reason is thrown. */
   readonly signal?: AbortSignal | undefined
   /** Called with the share that is done. */
   readonly onProgress?: ((share: number) => void) | undefined
@@ -196,7 +196,7 @@ function ceilings(samples: readonly Sample[], { cacheBytes }: Coefficients): Cal
   }
 }
 
-/** How well each kernel is told, over its data and schedules. */
+/** Prediction error of each kernel, over its data and schedules. */
 function verdicts(samples: readonly Sample[], c: Coefficients): Calibration['kernels'] {
   const kernels = [...new Set(samples.map((s) => s.of.kernel))]
   return kernels.map((name) => {

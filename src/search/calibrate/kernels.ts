@@ -1,7 +1,4 @@
-/**
- * What is measured to learn what a device can do: the small kernels of `data/calibration/`, on data that differ in lengths of
- * rows, in locality and in size.
- */
+/** Calibration workload: the small kernels of `data/calibration/`, on data that differ in row lengths, locality and size. */
 
 import type { SptProgram } from '../../api/program.ts'
 import { parseProgram } from '../../api/program.ts'
@@ -44,7 +41,7 @@ interface Rows {
   readonly mean: number
   /** Columns for each row. */
   readonly wide: number
-  /** How far from the diagonal, as a share of the columns. */
+  /** Bandwidth of the matrix as a fraction of the columns. */
   readonly reach: number
 }
 

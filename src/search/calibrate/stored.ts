@@ -1,6 +1,6 @@
 /**
- * What `spt calibrate` kept of devices, for the cost model and for rooflines. What is damaged or of another version is as if it
- * were not there.
+ * Stored results of `spt calibrate`, for the cost model and for rooflines. Files that are damaged or of another version are
+ * ignored.
  */
 import { chipOf, storedCalibration, storedCalibrations } from '../../io/calibrations.ts'
 import { packagedCostModel } from '../../io/cost-models.ts'

@@ -10,12 +10,12 @@ import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/i
 import { hasIndptr, isDenseChain } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
 
-/** What a condition compares with a number: a size, a statistic, a figure of the device, or one as a multiple of another. */
+/** Quantity that a condition compares with a number: a size, a statistic, a property of the device, or a ratio of two. */
 export interface Measure {
   readonly of: string
   /** Of which it is a multiple. */
   readonly per: string | null
-  /** Whether it is one that holds or does not: a kind of device. */
+  /** True for Boolean quantities, such as a kind of device. */
   readonly isTruth: boolean
 }
 
@@ -45,7 +45,7 @@ export function ratio({ of, per }: Measure, values: Values): number {
   return b === 0 ? 0 : a / b
 }
 
-/** What conditions of a kernel's choices can ask, the plainer first. */
+/** Quantities available to the conditions of a kernel's choices, simplest first. */
 export interface Questions {
   readonly measures: readonly Measure[]
   /** @throws SptError of inputs, as `bindInputs` */
@@ -54,7 +54,7 @@ export interface Questions {
 
 const measure = (of: string, per: string | null = null, isTruth = false): Measure => ({ of, per, isTruth })
 
-/** What tells much apart comes first: of measures that tell the same, the first is asked. */
+/** Statistics by discriminating power: among measures that separate the cases equally, the first is used. */
 const STATISTICS: readonly AxisStatistic[] = ['longest', 'mean', 'empty', 'count', 'shortest', 'segments']
 
 export function questionsOf(kernel: Kernel): Questions {

@@ -1,11 +1,11 @@
-/** What choices are made from: how long candidates took on some data. */
+/** Training data of choices: measured times of candidates on several data sets. */
 import { brokenFact } from '../../analysis/integers/facts.ts'
 import type { Fact } from '../../ir/loops.ts'
 import type { Measure, Values } from './conditions.ts'
 
 /** Data that candidates were measured on. */
 export interface EvidenceCase {
-  /** What is left out together: the same matrix with other sizes beside it. */
+  /** Cross-validation group: cases left out together, such as one matrix with several sizes. */
   readonly group: string
   readonly values: Values
   /** The candidate that runs there when nobody says more; `null`: nothing does. */
@@ -15,7 +15,7 @@ export interface EvidenceCase {
 export interface EvidenceCandidate {
   /** Milliseconds for each case; `null`: it cannot run there, or was not tried. */
   readonly times: readonly (number | null)[]
-  /** What its schedule requires of sizes. */
+  /** Requirements of the schedule on sizes. */
   readonly requires: readonly Fact[]
   /** Groups that it was found on; `null`: it is there whatever the data are. */
   readonly foundOn: ReadonlySet<string> | null
@@ -47,7 +47,7 @@ export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array
   )
 }
 
-/** Whether sizes are such as the schedule of a candidate requires. */
+/** True if the sizes satisfy the requirements of a candidate. */
 export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean =>
   brokenFact(requires, values) === undefined
 

@@ -6,7 +6,7 @@ import { type GrowOptions, grow, type Tree } from './tree.ts'
 /** `gain`: 0.01. `leaves`: 8. `groups`: 2. */
 export type GeneraliseOptions = Partial<GrowOptions>
 
-/** How far from the best some schedules are. */
+/** Distance of schedules from the best ones. */
 export interface Loss {
   /** Mean of log(time / best) over the cases on which they run. */
   readonly mean: number
@@ -27,9 +27,9 @@ export interface Generalised {
   readonly choice: Judged
   /** The one candidate that loses least. */
   readonly single: Judged
-  /** Whether the choice is better than the single one on what it has not seen, by what a leaf has to save. */
+  /** True if the choice beats the single schedule in cross-validation by at least the gain required of a leaf. */
   readonly isBetter: boolean
-  /** What runs when nobody says more, which nothing is made from; `null` where it is not known of all cases. */
+  /** Loss of the default schedule, which is not fitted to the data; `null` if it is unknown for some case. */
   readonly standard: Loss | null
   /** The best of the three on what they have not seen: what is made has to save as much as a leaf. */
   readonly verdict: Verdict
@@ -39,7 +39,10 @@ export type Verdict = 'choice' | 'single' | 'unasked'
 
 const GAIN = 0.01
 const LEAVES = 8
-/** What one matrix alone says nobody can check: with 2, what is left out loses less, or as much. */
+/**
+ * Minimum number of groups per leaf. A leaf grown from a single matrix cannot be validated; with 2 the held-out loss is lower
+ * or equal.
+ */
 const GROUPS = 2
 
 /**
@@ -70,7 +73,7 @@ function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Los
   return all.length === cases.length ? lossFrom(all) : null
 }
 
-/** How rules are made of a part of the evidence. */
+/** Fits rules to a part of the evidence. */
 type Make = (part: Part) => readonly Rule[]
 
 function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make): Judged {
@@ -103,6 +106,6 @@ function lossFrom(losses: readonly number[]): Loss {
   }
 }
 
-/** What cannot run is worse than anything that is slow. */
+/** True if loss `a` is smaller than `b` by at least `by`; a candidate that cannot run is worse than any slow one. */
 const isLess = (a: Loss | null, b: Loss | null, by: number): boolean =>
   a !== null && b !== null && (a.refused < b.refused || (a.refused === b.refused && a.mean + by <= b.mean))

@@ -12,7 +12,7 @@ import type { Rule } from './rules.ts'
 /** A schedule that can be chosen. */
 export interface Choosable extends Pick<EvidenceCandidate, 'requires'> {
   readonly kernel: Kernel
-  /** How the program calls it; `null`: it has no name there. */
+  /** Schedule call of the candidate in the program; `null` if it has no name there. */
   readonly call: ScheduleCall | null
 }
 

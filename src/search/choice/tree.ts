@@ -7,7 +7,7 @@ export type Tree =
   | { readonly kind: 'split'; readonly condition: Condition; readonly then: Tree; readonly otherwise: Tree }
 
 export interface GrowOptions {
-  /** What a leaf has to save: of log(time / best), in the mean over all cases. */
+  /** Minimum gain of a leaf: the saving in log(time / best), averaged over all cases. */
   readonly gain: number
   /** Leaves at most. */
   readonly leaves: number

@@ -25,7 +25,7 @@ export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
   readonly reopen?: (() => Promise<Device>) | undefined
 }
 
-/** What is known of a point beside its outcome. */
+/** Facts about an evaluated point besides its outcome. */
 export interface Tried extends Partial<Compared> {
   /** As the language writes them. */
   readonly steps: readonly string[]
@@ -230,7 +230,7 @@ export class Evaluator implements Trier {
     }
   }
 
-  /** What comes of it, but for one that is right and to be measured. */
+  /** Verifies a candidate; returns its outcome, or null if the results are correct and it can be measured. */
   async #checked(c: Candidate, signal?: AbortSignal): Promise<Outcome | null> {
     const checked = await this.#bench.checked(c.compiled!, c.key, signal)
     if ('wrong' in checked) return checked.wrong

@@ -1,4 +1,4 @@
-/** What an error says of the point that it came of. */
+/** Converts errors to outcomes of the points that raised them. */
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
 import type { EvaluateContext } from '../search-options.ts'
 import type { Outcome } from '../types.ts'

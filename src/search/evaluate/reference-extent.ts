@@ -1,4 +1,4 @@
-/** How much of the results the reference computes for a study: all, or as many rows as it can in a few seconds. */
+/** Extent of the reference of a study: all results, or as many rows as can be computed in a few seconds. */
 import type { Workspace } from '../../api/workspace.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { countOf, isStored, parentOf, segmentSize } from '../../ir/axis.ts'
@@ -17,8 +17,9 @@ type Asked = Parameters<typeof expectedWithin>[0]
 type Found = ReturnType<typeof expectedWithin>
 
 /**
- * What candidates are compared with: everything, or a sample that `seed` draws, as `compute` finds it.
- * @throws SptError `search/reference-too-long`, and as `reference`; what `compute` throws
+ * The extent of results that candidates are compared with: all, or a sample drawn with `seed`, as far as `compute` succeeds.
+ *
+ * @throws SptError `search/reference-too-long`, and as `reference`; errors of `compute`
  */
 export const referenceExtentBy = async (
   data: Workspace,
@@ -30,7 +31,10 @@ export const referenceExtentBy = async (
 export const referenceExtent = (data: Workspace, seed: number, visits: number = VISITS): Extent =>
   settled(data, visits, expectedWithin(asked(data, seed, visits)))
 
-/** What is known to be too much is not begun: of large tensors, finding out takes longer than the visits. */
+/**
+ * Skips attempts whose estimated number of visits exceeds the limit: on large tensors, discovering this takes longer than the
+ * visits.
+ */
 function asked(data: Workspace, seed: number, visits: number): Asked {
   const { kernel, params } = data.size
   const all = visitsOf(kernel, params)

@@ -23,7 +23,7 @@ export interface Compared {
   readonly bytes: number
   /** Largest |x - r| / max(|r|, scale of r) of its outputs. */
   readonly relativeError: number
-  /** Whether a sample of the results was compared, or all of them. */
+  /** True if only a sample of the results was compared. */
   readonly sampled: boolean
 }
 
@@ -90,8 +90,9 @@ export class TestBench {
   }
 
   /**
-   * What the reference computes; it does so when this is first asked for, in another thread.
-   * @throws SptError `search/reference-too-long`, and of inputs as `bindInputs`; what `signal` aborts with
+   * Reference results; computed in another thread on the first call.
+   *
+   * @throws SptError `search/reference-too-long`, errors of inputs as `bindInputs`; the abort reason of `signal`
    */
   async extent(signal?: AbortSignal): Promise<Extent> {
     const { seed = 1 } = this.#options
@@ -101,12 +102,12 @@ export class TestBench {
     return this.#extent
   }
 
-  /** Whether a sample of the results is compared, as far as that is known. */
+  /** True if a sample of the results is compared; false as long as this is unknown. */
   get isSampled(): boolean {
     return this.#extent?.sample !== undefined
   }
 
-  /** How much of the results the latest candidate was compared on; `null` before the first. */
+  /** Share of the results on which the latest candidate was compared; `null` before the first. */
   get coverage(): Coverage | null {
     return this.#coverage
   }
@@ -290,7 +291,10 @@ export class TestBench {
   }
 }
 
-/** What was soon out has few samples, which a busy host may have held up: its warm runs are more of them. */
+/**
+ * Adds the warm-up runs to the samples of a candidate that was dropped early: its few samples may be distorted by a busy
+ * host.
+ */
 function withMore(o: Outcome, warm: readonly number[] | undefined): Outcome {
   if (o.status !== 'measured' || !warm || o.timing.samples.length >= LEAST_ROUNDS) return o
   return { status: 'measured', timing: timingOf([...o.timing.samples, ...warm]) }

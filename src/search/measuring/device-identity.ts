@@ -1,6 +1,6 @@
 import type { Device } from '../../runtime/device.ts'
 
-/** What tells a device from others of this host, in any process. */
+/** Identifies a device among those of this host, across processes. */
 export function deviceIdentity(
   device: Device,
   env: Readonly<Record<string, string | undefined>> = process.env,

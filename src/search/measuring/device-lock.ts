@@ -15,9 +15,9 @@ import { fail } from '../../ast/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 
 export interface LockOptions {
-  /** Where locks lie; the user's cache folder, of those without one a folder for temporary files. */
+  /** Folder of lock files; default: the user's cache folder, or a temporary folder without one. */
   readonly folder?: string | undefined
-  /** What it aborts with is thrown while the lock is waited for. */
+  /** Cancels waiting for the lock; the abort reason is thrown. */
   readonly signal?: AbortSignal | undefined
   /** Called once, when another holds it: its process, where that is of this host. */
   readonly onWait?: ((holder: { readonly pid: number; readonly host: string }) => void) | undefined

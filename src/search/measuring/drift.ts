@@ -1,6 +1,6 @@
 /**
- * How fast the device is, by a reference that is measured all the while: clocks go down when it gets hot, and others use it
- * too. What changes for the reference is taken to change for everything alike.
+ * Corrects times for drift of the device's speed (clocks drop when it heats up, and others use it too), measured by a
+ * reference kernel throughout. A change of the reference's time is assumed to apply to all kernels equally.
  */
 import { medianInterval } from './median-interval.ts'
 
@@ -27,7 +27,7 @@ export class References {
     this.#samples.push(ms)
   }
 
-  /** How many there are: what is sampled now has that many before it. */
+  /** Number of reference samples so far: the index for samples taken now. */
   get count(): number {
     return this.#samples.length
   }

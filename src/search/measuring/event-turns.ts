@@ -11,7 +11,7 @@ export class EventTurns {
     this.#signal = signal
   }
 
-  /** Whether nobody else had a turn for some time. */
+  /** True if other events have not been handled for some time. */
   get isDue(): boolean {
     return performance.now() - this.#last > EVERY
   }

@@ -22,8 +22,8 @@ export interface MeasureRoundsOptions extends RoundsOptions {
    */
   readonly sampleMs?: number | undefined
   /**
-   * What is measured between, against drift: one that was prepared before (`prepareReference`), or `null` for none. Without
-   * it, one is prepared for the call.
+   * Reference measured in between to correct drift: a prepared one (`prepareReference`), or `null` for none. By default one
+   * is prepared for the call.
    */
   readonly reference?: Measurable | null | undefined
 }

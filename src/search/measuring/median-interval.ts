@@ -1,14 +1,14 @@
 /** Medians, and between which samples the true one lies: by order statistics, whatever the distribution. */
 import type { Timing } from '../types.ts'
 
-/** How sure the interval of a reported median is. */
+/** Confidence level of the interval of a reported median. */
 export const CONFIDENCE = 0.95
 
 export interface MedianInterval {
   readonly median: number
   readonly low: number
   readonly high: number
-  /** How often such an interval holds the median of what is sampled: less than was asked for where samples are too few. */
+  /** Actual confidence level: lower than requested if there are too few samples. */
   readonly confidence: number
 }
 

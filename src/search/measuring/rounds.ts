@@ -11,7 +11,7 @@ import { type Drift, References } from './drift.ts'
 import { EventTurns } from './event-turns.ts'
 import { CONFIDENCE, medianInterval, timingOf } from './median-interval.ts'
 
-/** What can be timed. */
+/** A candidate that can be timed. */
 export interface Timed {
   /** Milliseconds of a run, once more. @throws SptError what it is to blame for: it is out */
   sample(): Promise<number>
@@ -20,7 +20,7 @@ export interface Timed {
 export interface RoundsOptions {
   /** Samples of a candidate at most; 50. */
   readonly rounds?: number | undefined
-  /** How sure the intervals are; 0.95. */
+  /** Confidence level of the intervals; 0.95. */
   readonly confidence?: number | undefined
   /** Width of the interval over the median at which a candidate is known well enough; 0.02. */
   readonly width?: number | undefined
@@ -32,7 +32,7 @@ export interface RoundsOptions {
   readonly seconds?: number | undefined
   /** Of the orders; 1. */
   readonly seed?: number | undefined
-  /** What it aborts with is thrown: what was measured until then says little. */
+  /** Cancels the measurement; the abort reason is thrown and the samples are discarded. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds, of which the differences count; the host's clock. */
   readonly now?: (() => number) | undefined
@@ -57,14 +57,14 @@ export interface RoundsResult {
   readonly drift: Drift | null
 }
 
-/** How sure it has to be that a candidate is slower: it is looked at again and again, and there are many. */
+/** Confidence level for dropping a slower candidate: high, because of repeated tests on many candidates. */
 const SURE = 0.99
 /** Samples that intervals of that take. */
 const LEAST = 8
 /** After so few samples, only what is slower by `FAR` in its best than the fastest in its worst is out. */
 const FEW = 3
 const FAR = 1.5
-/** What was measured at another time may be off by that. */
+/** Tolerance for times measured at another time. */
 const ELSEWHERE = 1.1
 /** Candidates between two references. */
 const BETWEEN = 8

@@ -1,4 +1,4 @@
-/** What statements read and write: how often, how it lies in memory, and what threads wait for. */
+/** Memory accesses of statements: counts, coalescing, and latencies that threads wait for. */
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Load, Search } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
@@ -15,7 +15,7 @@ import { reuseWithin } from './recurrence.ts'
 import type { Structure } from './structure.ts'
 import type { Gather, Sums } from './sums.ts'
 
-/** What the reads of a statement have its thread wait for, each time that it runs. */
+/** Latencies of the reads of a statement, per execution. */
 export interface Reads {
   /** 1 where anything comes from global memory, and where the address of such was itself read. */
   readonly rounds: number
@@ -110,7 +110,7 @@ export class Accesses {
     else this.#sums.access(way, buffer, times, spreadOf(addressOf(t.index, p), buffer, lanes, p.frames))
   }
 
-  /** What is added to where it is. */
+  /** Counts an atomic or plain update: a load and a store of the target. */
   update(t: Load, p: Place, lanes: readonly Lane[], times: number): void {
     const buffer = this.#buffers.get(t.buffer)
     if (buffer?.scope === 'global')

@@ -1,4 +1,4 @@
-/** How much may be built of data: formats pad, and multiply what there is by whatever their parameters say. */
+/** Limits the elements built for predictions: formats pad, and their parameters multiply the stored elements. */
 import { Allowance, allocatingWithin } from '../../columns/allocate.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 
@@ -19,7 +19,7 @@ const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 const elementsFor = ({ least, each }: Bound, tensors: readonly Tensor[]): number =>
   least + each * sum(tensors.map((t) => storedElements(t) + sum(t.shape)))
 
-/** What predicting may allocate for formats of these tensors. */
+/** Number of elements that predictions may allocate for formats of these tensors. */
 export const allowanceFor = (tensors: readonly Tensor[], least = PREDICTED.least): Allowance =>
   new Allowance(elementsFor({ ...PREDICTED, least }, tensors))
 
@@ -29,14 +29,15 @@ export const mostMeasured = (tensors: readonly Tensor[]): number => elementsFor(
 /** Rows of a sample, of which too much would be built. */
 interface Over {
   readonly rows: number
-  /** How many times as much as is allowed. */
+  /** Factor by which the limit was exceeded. */
   readonly by: number
 }
 
 /**
- * What is built from samples of rows: of fewer, as long as it is too much.
- * @param build - With at most so many rows of each stratum; builds each by `within`
- * @throws SptError `bind/too-many-elements` where one row is too much; what `build` throws
+ * Builds from samples of rows, and again from fewer rows until the result is within the allowance.
+ * @param build - With at most this many rows of each stratum; builds each by `within`
+ *
+ * @throws SptError `bind/too-many-elements` if one row is too much; errors of `build`
  */
 export function withFewerRows<T>(
   build: (most: number, within: <R>(rows: number, tensors: readonly Tensor[], f: () => R) => R) => T,

@@ -4,7 +4,7 @@
  */
 import type { Terms } from './terms.ts'
 
-/** What a device does at most, as calibration measures it. Milliseconds, and amounts a millisecond. */
+/** Peak rates and overheads of a device, as measured by calibration. Times in milliseconds, rates per millisecond. */
 export interface Coefficients {
   /** Of a launch, and of clearing a buffer, whatever it holds. */
   readonly launch: number
@@ -70,7 +70,7 @@ export interface Coefficients {
   /** Ends of loops that were not foreseen, and accesses to what did not stay in registers. */
   readonly surprises?: number | undefined
   readonly spills?: number | undefined
-  /** How limits are put together: 1 adds them up, larger ones let them overlap; 2. */
+  /** Exponent of the norm that combines the limits: 1 adds them up, larger values let them overlap; 2. */
   readonly norm?: number | undefined
 }
 

@@ -14,7 +14,7 @@ export interface Boosting {
   readonly least: number
   readonly rowShare: number
   readonly featureShare: number
-  /** How strongly leaves are drawn to zero: as many rows of residual 0. */
+  /** Shrinkage of leaves towards zero, as a number of rows with residual 0. */
   readonly shrink: number
   readonly seed: number
 }

@@ -7,7 +7,7 @@ import { type CostModel, isCostModel, packagedModel } from './trained.ts'
 
 /** A cost model of one device, with what was found beside it. */
 export interface Calibration extends CostModel {
-  /** What runs its texts, with its version. */
+  /** Driver and its version. */
   readonly driver: string
   readonly ceilings: Pick<Ceilings, 'memory' | 'cache' | 'cacheBytes' | 'f32'>
   /** Mean of |log(expected / measured)| over what was measured. */
@@ -15,7 +15,7 @@ export interface Calibration extends CostModel {
   readonly kernels: readonly CalibratedKernel[]
 }
 
-/** How well the times of a kernel are told, on its data and under its schedules. */
+/** Prediction error of a kernel, on its data and under its schedules. */
 export interface CalibratedKernel {
   readonly name: string
   readonly samples: number
@@ -25,7 +25,7 @@ export interface CalibratedKernel {
   readonly error: number
 }
 
-/** Where fitting begins, and what it keeps of what it cannot find out. @throws SptError `search/no-model` */
+/** Initial model of a fit; coefficients that cannot be fitted keep its values. @throws SptError `search/no-model` */
 export function startOf(kind: DeviceKind): CostModel {
   const like = packagedModel(kind) ?? packagedModel('cuda')
   return (
@@ -40,7 +40,7 @@ export function startOf(kind: DeviceKind): CostModel {
 
 const positive = (x: unknown): boolean => typeof x === 'number' && x > 0 && Number.isFinite(x)
 
-/** Whether it is a calibration that this version can use. */
+/** True for a calibration that this version can use. */
 export function isCalibration(given: unknown): given is Calibration {
   if (!isCostModel(given)) return false
   const { driver, ceilings, coefficients } = given as Partial<Calibration>

@@ -1,4 +1,4 @@
-/** How the addresses of neighbouring threads lie: what memory moves for them together. */
+/** Coalescing: sectors and cache lines that neighbouring threads access together. */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr, ThreadAxis } from '../../ir/expr.ts'
@@ -51,7 +51,7 @@ function stepsBeside(e: Expr, k: Known, steps: Map<string, number>, jumps: Set<s
   else for (const v of freeVars(e)) if (k.ranges.has(v)) jumps.add(v)
 }
 
-/** How an access spreads over memory. */
+/** Memory transactions of an access. */
 export interface Spread {
   /** Neighbouring elements that one thread asks for at once. */
   readonly vector: number

@@ -1,4 +1,4 @@
-/** What is predicted from, as another thread gets it: of a matrix its rows, in memory that threads share. */
+/** Sends the model's data to other threads: the rows of a matrix, in shared memory. */
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { sizeOf } from './outer-dimension.ts'

@@ -1,7 +1,7 @@
 /** Lengths of segments as a few weighted values, so that what depends on a length has an expectation. */
 
 export interface Distribution {
-  /** How many segments there are. */
+  /** Number of segments. */
   readonly count: number
   /** Their lengths together. */
   readonly sum: number

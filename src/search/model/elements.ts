@@ -1,4 +1,4 @@
-/** How much a buffer holds. */
+/** Number of elements of a buffer. */
 import type { Buffer } from '../../ir/loops.ts'
 import { wordsFor } from '../../ir/packed-fields.ts'
 import { expected, type Known } from './estimates.ts'

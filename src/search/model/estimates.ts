@@ -12,7 +12,7 @@ export interface Range {
   readonly extent: number
 }
 
-/** What is known where an expression stands. */
+/** Values and ranges known at an expression. */
 export interface Known {
   readonly params: ReadonlyMap<string, number>
   readonly ranges: ReadonlyMap<string, Range>
@@ -56,7 +56,7 @@ const sumOf = remembered((e: Expr): Sum => {
   }
 })
 
-/** Whether `next` is the element after `at`. */
+/** True if `next` is the element following `at` in the same buffer. */
 function follows(next: Expr, at: Load): boolean {
   if (next.kind !== 'load' || next.buffer !== at.buffer || next.index.length !== 1) return false
   const [a, b] = [linear(next.index[0]!), linear(at.index[0]!)]
@@ -143,7 +143,7 @@ export interface Affine {
   readonly by: ReadonlyMap<string, number>
 }
 
-/** Where it is no such sum, or something in it is not known: `null`. */
+/** An affine form of the expression; `null` if it is not affine or a term is unknown. */
 export function affineOf(e: Expr, k: Known): Affine | null {
   const { constant, terms, segments } = sumOf(e)
   const by = new Map<string, number>()
@@ -170,7 +170,7 @@ function scaledVariable(e: Expr, k: Known): { readonly name: string; readonly by
   return v.kind === 'var' && k.ranges.has(v.name) && !Number.isNaN(by) ? { name: v.name, by } : null
 }
 
-/** What is taken of a condition that nothing is known of. */
+/** Assumed probability of a condition about which nothing is known. */
 const UNKNOWN = 0.5
 
 /** The expected share of cases in which a condition holds. */
@@ -253,5 +253,5 @@ function paddingShare(e: Expr, k: Known): number | undefined {
   return share
 }
 
-/** What tells accesses apart. */
+/** Key that distinguishes accesses. */
 export const accessKey = (e: Expr): string => keyOf(e)

@@ -1,4 +1,4 @@
-/** What the learned correction looks at: ratios, which mean the same for small and large data, and a few magnitudes. */
+/** Features of the learned correction: ratios, which are independent of the data's size, and a few magnitudes. */
 import { analyticTime, type Coefficients, PART_NAMES, type PartName, type Parts } from './analytic.ts'
 import { BLOCKS, type MatrixStatistics, WINDOWS } from './statistics.ts'
 import type { Terms } from './terms.ts'

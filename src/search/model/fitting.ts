@@ -10,14 +10,14 @@ import type { Terms } from './terms.ts'
 export interface TimedTerms {
   readonly terms: Terms
   readonly milliseconds: number
-  /** How much it counts; 1. */
+  /** Weight of the sample; 1. */
   readonly weight?: number | undefined
 }
 
 export type CoefficientName = Exclude<keyof Coefficients, 'norm'>
 
 export interface FitOptions {
-  /** What is fitted; all that `from` has. What no sample depends on stays as it was. */
+  /** Coefficients to fit; default: all of `from`. Coefficients that no sample depends on keep their values. */
   readonly names?: readonly CoefficientName[] | undefined
   /** Of the squared logarithm of how far a coefficient goes from where it began, which decides what samples do not; 1e-4. */
   readonly hold?: number | undefined
@@ -35,7 +35,7 @@ const NEAR = 0.05
 const FACTORS = [256, 64, 16, 4, 2, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002] as const
 /** Sweeps with one factor at most. */
 const SWEEPS = 40
-/** What is no better by that much is no better. */
+/** Minimum improvement of the loss that counts. */
 const LEAST_GAIN = 1e-9
 
 export function fitted(samples: readonly TimedTerms[], from: Coefficients, options: FitOptions = {}): Fit {

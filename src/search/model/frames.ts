@@ -1,4 +1,4 @@
-/** What a statement stands in: loops over blocks and threads, and those that a thread goes through one by one. */
+/** Loops around a statement: over blocks, over threads, and serial loops of a thread. */
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
@@ -13,7 +13,7 @@ export class Frame {
   readonly extent: number
   /** Executions of its body in the launch. */
   readonly times: number
-  /** What is already loaded there. */
+  /** Keys of accesses already loaded in this frame. */
   #loaded: Set<string> | undefined
 
   constructor(loop: For | null, extent: number, times: number) {
@@ -22,7 +22,7 @@ export class Frame {
     this.times = times
   }
 
-  /** Whether it is loaded there already; it is from now on. */
+  /** Marks the access as loaded; returns true if it already was. */
   loads(key: string): boolean {
     this.#loaded ??= new Set()
     if (this.#loaded.has(key)) return true
@@ -54,7 +54,7 @@ export const lanesIn = (lanes: readonly Lane[], { loop, extent }: Frame): readon
     ? [...lanes, { axis: loop.mode.to, variable: loop.var, extent }]
     : lanes
 
-/** Whether it is a loop in the text: not where its iterations stand side by side. */
+/** 1 for a loop that remains in the generated code; 0 if its iterations are expanded or run in parallel. */
 export const loopsIn = ({ mode, extent }: For): 0 | 1 =>
   mode.kind === 'vectorize' ||
   mode.kind === 'instr' ||
@@ -102,7 +102,7 @@ export function tripsInOrder(s: For, trips: number): number {
   }
 }
 
-/** Whether a thread goes through a loop inside of it. */
+/** True if a loop contains serial loops of a thread. */
 const holdsLoops = remembered((s: For): boolean => {
   let found = false
   walkStmts(s.body, (x) => {

@@ -1,4 +1,4 @@
-/** What the index arrays of a kernel say of some data, and of a stratum of them. */
+/** Facts about the index arrays of a kernel for given data, or for a stratum of them. */
 import type { Distribution } from './distribution.ts'
 import type { Recurrence } from './recurrence.ts'
 
@@ -19,7 +19,7 @@ export interface Structure {
   readonly counts: ReadonlySet<string>
 }
 
-/** How soon coordinates recur: each of them, and groups of neighbours. */
+/** Recurrence of coordinates: individually, and in groups of neighbours. */
 export interface Coordinates {
   readonly each: Recurrence
   /** Of as many neighbours as a sector has floats. */

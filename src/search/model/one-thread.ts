@@ -1,4 +1,4 @@
-/** What a processor's thread spends besides accesses and operations: on branches, and on registers that it does not have. */
+/** Costs of a CPU thread besides accesses and operations: branches, and register spills. */
 import type { Load } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Store } from '../../ir/loops.ts'

@@ -1,4 +1,4 @@
-/** Where a walk through loops stands: what is known there, how often it is reached, and what conditions let through. */
+/** Position of a walk through loops: known values, execution counts, and probabilities of conditions. */
 import type { Expr, Load, Search } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
@@ -7,7 +7,7 @@ import { expected, type Known, type Range, shareOf } from './estimates.ts'
 import { type Frame, lanesIn } from './frames.ts'
 import { isWhole } from './whole.ts'
 
-/** Where the walk stands. What is known of variables and segments is the walk's, which changes it as it goes on. */
+/** Position of the walk. The walk owns and updates the values known of variables and segments. */
 export class Place implements Known {
   readonly params: Known['params']
   readonly filled: Known['filled']
@@ -92,8 +92,8 @@ export function guarded(s: For, p: Place): { readonly share: number; readonly he
 }
 
 /**
- * How often an access inside of the loops up to `at` is made: once for all iterations of a loop that stand side by side in the
- * text, where its address is the same in them; and inside of an instruction once for each element of an operand.
+ * Number of executions of an access inside the loops up to `at`. Expanded iterations count once if its address is the same in
+ * all of them; accesses of an instruction count once for each element of an operand.
  */
 export function timesOf({ frames }: Place, x: Load | Search, at: number): number {
   const vars = freeVars(x)

@@ -22,12 +22,12 @@ export interface Prediction {
   readonly milliseconds: number
   /** Milliseconds of each limit alone, before the correction. */
   readonly parts: Parts
-  /** What the trees multiply the analytic time by. */
+  /** Factor by which the trees multiply the analytic time. */
   readonly correction: number
   readonly terms: Terms
 }
 
-/** What is predicted from. */
+/** Input of predictions. */
 export interface ModelData {
   /** Sparse ones, under the names that the kernel's text declares. */
   readonly tensors: Readonly<Record<string, Tensor>>

@@ -1,6 +1,6 @@
 /**
- * How soon the values of a sequence recur, which says what a cache makes of addresses that are read from it: the working set
- * of a window from the distances between references (Denning and Schwartz, CACM 1972).
+ * Recurrence of the values of a sequence, which determines cache hits of accesses at these values: the working set of a
+ * window follows from the distances between references (Denning and Schwartz, CACM 1972).
  */
 
 /** By the power of two that a distance is at most, how many there are and their sum; what never came before is not in it. */
@@ -8,12 +8,12 @@ export interface Recurrence {
   readonly elements: number
   readonly counts: readonly number[]
   readonly distances: readonly number[]
-  /** How often the value is there that is most often. */
+  /** Frequency of the most frequent value. */
   readonly most: number
 }
 
 const POWERS = 32
-/** Where values could be so many times as many as there are (bitmaps are), tables are of those that there are. */
+/** Ratio of possible to actual values (large for bitmaps) above which tables are sparse. */
 const SPARSE = 16
 
 /** Values that are gone through: beyond, they are taken to go on alike. Formats that pad without end have thousands of times more. */

@@ -1,4 +1,4 @@
-/** What reductions write, and what threads exchange for them. */
+/** Writes of reductions, and the exchanges between threads for them. */
 import type { Load, Search } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { Reduce } from '../../ir/loops.ts'

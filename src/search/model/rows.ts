@@ -78,7 +78,7 @@ export interface Stratum {
 /** A matrix as samples of its rows; of columns, `rows` are columns. */
 export interface Sample {
   readonly strata: readonly Stratum[]
-  /** Whether all of it is in the first stratum. */
+  /** True if the first stratum holds all rows. */
   readonly isWhole: boolean
   /** Of the whole. */
   readonly rows: number
@@ -174,7 +174,7 @@ const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
 /** Beyond so many rows of a sample those that hold nothing, as do their neighbours, are apart: most of all in a matrix of few elements. */
 const MANY = 1 << 18
 
-/** Whether strata would hold as much as the whole. */
+/** True if strata would hold as many elements as the whole matrix. */
 const isSmall = (m: Rows, elements: number, most: number): boolean =>
   nonzerosOf(m) <= 2 * elements && m.rows <= Math.min(MANY, most)
 

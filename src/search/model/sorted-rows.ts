@@ -24,8 +24,9 @@ export interface RowOrder {
 const MOST = 1 << 22
 
 /**
- * How the tensor's format sorts all coordinates of a dimension, by what is known without its values; `null`: it does not. Where parts
- * sort what is theirs, as the first of them would sort everything: a row is mostly in one part, and parts sort alike.
+ * Row order produced by a tensor's format, if it sorts all coordinates of a dimension by criteria independent of the values;
+ * otherwise `null`. If parts sort their own rows, the criterion of the first is applied to all: a row is mostly in one part,
+ * and parts sort by similar criteria.
  */
 export function rowOrderOf(
   kernel: Kernel1,
@@ -88,5 +89,5 @@ function orderBy(
   )
 }
 
-/** Whether the order of so many elements is worth finding. */
+/** True if sorting this many elements is worthwhile. */
 export const isSortable = (rows: Rows): boolean => (rows.indptr[rows.rows] ?? 0) <= MOST

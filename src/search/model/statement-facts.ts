@@ -1,4 +1,4 @@
-/** What statements read, compute and depend on, each found once. */
+/** Reads, operations and dependencies of statements, memoised. */
 
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr, Load, Search } from '../../ir/expr.ts'

@@ -1,6 +1,6 @@
 /**
- * What a cost model asks of a sparse matrix before it is brought into any format, in one cheap pass: lengths of rows and
- * columns, how far columns lie apart, and, of windows of rows spread over the matrix, blocks and how often columns recur.
+ * Statistics of a sparse matrix that the cost model uses before any format is built, collected in one cheap pass: lengths of
+ * rows and columns, column distances, and, from windows of rows spread over the matrix, blocks and recurrence of columns.
  */
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Distribution, distributionOf } from './distribution.ts'
@@ -115,7 +115,7 @@ function starts({ rows }: Rows, nonzeros: number, height: number): number[] {
   return Array.from({ length: taken }, (_, k) => Math.floor((k * whole) / taken) * height)
 }
 
-/** How often the rows from `from` on have elements in how many different groups of `per` columns. */
+/** Number of elements in the rows from `from` on, and of distinct groups of `per` columns that they occupy. */
 function groups(m: Rows, from: number, height: number, per: number, seen: Int32Array, stamp: number) {
   let [elements, different] = [0, 0]
   for (let e = m.indptr[from]!; e < m.indptr[Math.min(m.rows, from + height)]!; e++) {

@@ -1,6 +1,6 @@
 /**
- * What the index arrays of a scheduled kernel will say of some data: counts, lengths of segments, padding. Found by building
- * the kernel's formats from the data, or from a sample of its rows or columns, without values and without what is dense.
+ * Predicted contents of the index arrays of a scheduled kernel: counts, segment lengths, padding. They are computed by
+ * building the kernel's formats from the data, or from a sample of rows or columns, without values and without dense axes.
  */
 
 import { evaluate } from '../../ir/evaluate.ts'
@@ -184,7 +184,7 @@ function found(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound): Found 
   return { params: bound.params, offsets, changes, coordinates, recurrence, longestOf }
 }
 
-/** What guards compare arrays of coordinates with: padding is not below. */
+/** Bounds that guards compare coordinate arrays with; padding is not below them. */
 const boundsIn = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
   const out = new Map<string, Expr>()
   walkStmts(loops.body, (s) => {

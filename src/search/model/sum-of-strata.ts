@@ -1,4 +1,4 @@
-/** What samples of a matrix say together of the whole. */
+/** Extrapolates from samples of a matrix to the whole. */
 import {
   countOf,
   hasIndices,

@@ -1,4 +1,4 @@
-/** What threads do one after the other: on average, in the longest of a warp and of a block, and at most. */
+/** Serial work of threads: on average, in the longest thread of a warp and of a block, and at most. */
 import type { For } from '../../ir/loops.ts'
 import { tripsInOrder } from './frames.ts'
 import { isWhole } from './whole.ts'
@@ -81,7 +81,7 @@ export const stepsOf = (row: Row): Steps =>
     }),
   ) as unknown as Steps
 
-/** What every thread does alike. */
+/** A row of counts that are uniform across threads. */
 export function same(counts: Readonly<Record<Counted, number>>): Row {
   const out = made()
   for (let k = 0; k < COUNTED.length; k++)
@@ -111,7 +111,7 @@ export function either(share: number, a: Row, b: Row): Row {
 /** A case among others, of which threads of a warp and of a block wait for the longest. */
 export interface Case {
   readonly share: number
-  /** How much longer the longest of a warp and of a block are, and the longest of the case. */
+  /** Ratios of the longest thread in a warp, in a block and in the whole case to the average. */
   readonly inWarp: number
   readonly inBlock: number
   readonly longest: number
@@ -151,7 +151,7 @@ export function asOneStep(row: Row): Row {
   return out
 }
 
-/** What entering a loop costs: reads for its end, and steps of searches. */
+/** Cost of entering a loop: dependent reads for its bounds, and steps of searches. */
 export interface Entry {
   readonly hops: number
   readonly probes: number

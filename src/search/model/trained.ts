@@ -14,9 +14,9 @@ export interface CostModel {
   readonly version: number
   /** Of devices of this kind: others are told by other terms. */
   readonly kind: DeviceKind
-  /** What it was measured on. */
+  /** Chip on which the model was measured. */
   readonly chip: string
-  /** What the trees look at, in their order. */
+  /** Features used by the trees, in their order. */
   readonly features: readonly string[]
   readonly coefficients: Coefficients
   /** Of the logarithm of the correction. */
@@ -45,13 +45,13 @@ const calibrated = new Map<string, CostModel | null>()
 /** Those that are used instead. */
 const others = new Map<DeviceKind, CostModel | null>()
 
-/** Where the models of the package come from: a browser has no files. */
+/** Sets the source of the package's models: a browser has no files. */
 export function readModelsBy(reader: (kind: DeviceKind) => unknown): void {
   read = reader
   packaged.clear()
 }
 
-/** Where those of calibrated devices come from. Without a device: of the only one of its kind there can be. */
+/** Sets the source of models of calibrated devices. Without a device: the model of the only device of its kind. */
 export function readCalibratedBy(reader: typeof readCalibrated): void {
   readCalibrated = reader
   calibrated.clear()

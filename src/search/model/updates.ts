@@ -10,7 +10,7 @@ import type { Place } from './place.ts'
 import { type Recurrence, reuseWithin } from './recurrence.ts'
 import type { Structure } from './structure.ts'
 
-/** What an element is updated by. */
+/** Contention of atomic updates. */
 export interface Updates {
   /** Of the element that has most. */
   readonly most: number
@@ -69,7 +69,7 @@ function warpsOf(frames: readonly Frame[]): number {
 
 /** An index that is read: of one value the positions that have it, at most and in the mean. */
 interface Levels {
-  /** What it is read at. */
+  /** Position at which the index array is read; null for a computed index. */
   readonly from: Expr | null
   readonly most: number
   readonly mean: number

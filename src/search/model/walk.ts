@@ -163,7 +163,7 @@ class Walk {
     })
   }
 
-  /** Whether how long it runs is read from memory. */
+  /** True if the loop's trip count depends on global memory. */
   #endIsRead(s: For, p: Place): boolean {
     if (p.frames.length === 0) return false
     return loadedIn(s).some((name) => this.#accesses.buffer(name)?.scope === 'global')

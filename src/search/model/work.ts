@@ -1,4 +1,4 @@
-/** What a launch is expected to do, summed over its threads. */
+/** Expected work of a launch, summed over its threads. */
 import type { Steps } from './thread-steps.ts'
 
 /** Of one array of global memory. */

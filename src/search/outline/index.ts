@@ -1,4 +1,4 @@
-/** What a space decides, as a list: each decision with its values and what it is asked after, and how many points there are. */
+/** Outline of a space: its decisions with their values and dependencies, and the number of points. */
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { COUNTED_VALUES, type Random } from '../points.ts'
 import type { PointSpace } from '../types.ts'
@@ -15,12 +15,13 @@ export interface OutlineOptions {
   readonly random?: Random | undefined
 }
 
-/** Where nothing says what goes on alike, only what is small can be gone through. */
+/** Limit for spaces without `rest`, which can be enumerated only if they are small. */
 const FEW = 2000
 
 /**
- * What a space decides. One that is too large is sampled: decisions and values that are rare may be missing, and points are
- * estimated.
+ * Decisions of a space. Large spaces are sampled: rare decisions and values may be missing, and the number of points is an
+ * estimate.
+ *
  * @throws SptError as `space.next`
  */
 export function outline(space: PointSpace, options: OutlineOptions = {}): Outline {
@@ -31,7 +32,7 @@ export function outline(space: PointSpace, options: OutlineOptions = {}): Outlin
   return { ...found, decisions: found.decisions.map((d) => withoutImplied(d, found.decisions)) }
 }
 
-/** What follows from another decision that it is asked after goes without saying. */
+/** Removes dependencies that follow from other dependencies of the decision. */
 function withoutImplied(d: OutlinedDecision, all: readonly OutlinedDecision[]): OutlinedDecision {
   const asks = new Map(all.map((o) => [o.name, o.after]))
   const isImplied = ({ name, values }: OutlinedDecision['after'][number]): boolean =>

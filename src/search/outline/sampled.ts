@@ -11,7 +11,7 @@ interface Walk {
   readonly asked: readonly OpenDecision[]
   readonly places: ReadonlyMap<string, number>
   readonly point: Point
-  /** Whether it came to a point. */
+  /** True if the walk reached a point. */
   readonly isWhole: boolean
 }
 

@@ -56,12 +56,12 @@ function sorted(root: Node): readonly Node[] {
   return out.reverse()
 }
 
-/** What was decided on the ways to a node, or to all that ask for one decision. */
+/** Decisions on the paths to a node, or to all nodes with one decision. */
 interface Ways {
   readonly values: Map<string, Set<DecisionValue>>
   /** Decided on all of them; `null` before there is one. */
   always: ReadonlySet<string> | null
-  /** How many partial points they are. */
+  /** Number of partial points. */
   count: number
 }
 

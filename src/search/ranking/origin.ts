@@ -14,7 +14,7 @@ import { carriedProgram, shareProgram } from '../studies/carried-program.ts'
 import type { SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Point } from '../types.ts'
 
-/** What predicts. */
+/** Serialisable description of a predictor. */
 export interface PredictorOrigin {
   readonly kind: DeviceKind
   readonly model: CostModel
@@ -59,7 +59,7 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
   }
 }
 
-/** What expects times of kernels on some data. */
+/** Predictor of kernel times on the given data. */
 export const predictBy =
   (model: CostModel, kind: DeviceKind, data: ModelData): Predict =>
   (scheduled) =>

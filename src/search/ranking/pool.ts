@@ -8,7 +8,7 @@ const IDLE = 20_000
 
 class Pool {
   #threads: Threads<RankingTask> | undefined
-  /** What each was sent last. */
+  /** The origin last sent to each thread. */
   readonly #origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
 
   /** Hands a task to as many threads, which are numbered from 1; `null`: they are to be ready for one. */

@@ -72,7 +72,7 @@ export class Shares {
     }
   }
 
-  /** What came of a place; `null`: nothing, it is for another thread. */
+  /** Records the result of a slot; `null` leaves the slot to another thread. */
   settle(place: number, value: number | null): void {
     if (value !== null) {
       this.#values[place] = value

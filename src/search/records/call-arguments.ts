@@ -1,4 +1,4 @@
-/** What calls of records are given: the native code crashes of what is no text and no number. */
+/** Validates arguments of records' methods: the native code crashes on values other than text and numbers. */
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import {
   COUNT,
@@ -48,7 +48,7 @@ const FILTER: Readonly<Record<keyof RecordFilter, ValueKind>> = {
   limit: COUNT,
 }
 
-/** What some calls filter by: all, or what is no trial's alone. */
+/** Filter fields of each method: all, or those that do not apply to single trials. */
 const FIELDS: Readonly<Record<'query' | 'best' | 'studies', readonly (keyof RecordFilter)[]>> = {
   query: Object.keys(FILTER) as (keyof RecordFilter)[],
   best: (Object.keys(FILTER) as (keyof RecordFilter)[]).filter((f) => f !== 'status'),

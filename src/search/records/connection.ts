@@ -150,7 +150,10 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   ],
 ])
 
-/** What SQLite refuses, in the words of its file; bugs as they are. @throws SptError `records/…` */
+/**
+ * Runs `work`, and translates SQLite's errors to diagnostics about its file; bugs are rethrown.
+ * @throws SptError `records/…`
+ */
 export function explained<T>(path: string, work: () => T): T {
   try {
     return work()

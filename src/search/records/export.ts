@@ -98,7 +98,7 @@ function optuna(studies: readonly StudySummary[], trials: readonly StoredTrial[]
   return lines.map((l) => `${JSON.stringify(l)}\n`).join('')
 }
 
-/** What Optuna says of a parameter, the same in all trials of a study. */
+/** Optuna distribution of a parameter, the same in all trials of a study. */
 interface Distribution {
   readonly text: string
   readonly inner: (value: DecisionValue) => number

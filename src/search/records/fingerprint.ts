@@ -1,4 +1,4 @@
-/** What times depend on of data: shapes, types, how many coordinates there are and which. Values are not looked at. */
+/** Fingerprint of data by the properties that times depend on: shapes, types and coordinates, without values. */
 import { createHash, type Hash } from 'node:crypto'
 import type { Tensor } from '../../storage/tensor.ts'
 

@@ -61,7 +61,7 @@ export const trialId = (study: string, point: Point): string => hashOf(study, so
 
 export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.stringify(trace))
 
-/** What a kernel runs on: with a seed, what that draws as well. @throws SptError as `bindInputs` */
+/** Input tensors of a kernel, including those generated from a seed. @throws SptError as `bindInputs` */
 const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tensor>> =>
   (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs, kernel.takenData)).tensors ?? {}
 
@@ -104,7 +104,7 @@ export interface StudyOptions {
   readonly space?: string
   readonly strategy?: string
   readonly seed?: number
-  /** What the data are called, in lists of studies. */
+  /** Name of the data in lists of studies. */
   readonly data?: string
 }
 

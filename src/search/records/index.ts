@@ -146,7 +146,7 @@ export class Records {
     )
   }
 
-  /** Whether there is a trial with the id (`trialId`). */
+  /** True if a trial has this id (`trialId`). */
   has(id: string): boolean {
     checkId('a trial', id)
     return this.#rows('SELECT 1 FROM trials WHERE id = ?', [id]).length > 0

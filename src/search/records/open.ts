@@ -1,4 +1,4 @@
-/** Where records lie, and what has to hold of a file before it is opened. */
+/** Location of the records file, and checks before it is opened. */
 import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -180,7 +180,10 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
   })
 }
 
-/** Where nobody may write next to the file, SQLite shares nothing with writers, of which there can be none. */
+/**
+ * Opens a file read-only; as immutable if the folder is not writable, because then SQLite cannot lock and no writer can
+ * exist.
+ */
 function openedForReading(Database: Parameters<typeof connect>[0], path: string): Connection {
   const { href } = pathToFileURL(path)
   let first: unknown

@@ -1,4 +1,4 @@
-/** Which trials are forgotten, and with them studies that have none any more. */
+/** Deletes trials, and studies without any trial left. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Connection } from './connection.ts'
 import { placeholders } from './queries.ts'

@@ -55,8 +55,8 @@ const worth = (t: 'trials' | 'excluded'): string => `(
 const OTHER_STEPS = "(trials.trace_hash <> excluded.trace_hash AND trials.status <> 'wrong')"
 
 /**
- * Which of two trials of a point is kept: a wrong result whatever else was seen, then the later one where the steps are
- * others, then what was decided rather than what broke, a time rather than a bound, then the larger share of a measurement, then the one with more
- * samples, then the first.
+ * SQL condition that a new trial replaces the stored one of its point. In this order: a wrong result wins, then the later one
+ * if the steps differ, a decided outcome over a failure, a time over a bound, the larger share of a measurement, more
+ * samples, the first.
  */
 export const KEPT = `${OTHER_STEPS} OR ${worth('excluded')} > ${worth('trials')}`

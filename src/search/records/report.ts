@@ -48,7 +48,7 @@ export function studyTable(studies: readonly StudySummary[], path: string, all =
   ])
 }
 
-/** What they are called, and the sparse ones with their shapes, or all where there are none. */
+/** Name of the data and shapes of their sparse tensors, or of all tensors if none is sparse. */
 function dataText({ data }: Study): string {
   if (!data) return ''
   const sparse = data.tensors.filter((t) => t.stored !== null)

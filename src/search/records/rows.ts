@@ -6,7 +6,7 @@ import type { Outcome, Point } from '../types.ts'
 import { traceHash, trialId } from './identity.ts'
 import type { Status, StoredTrial, Study, StudyData, TrialRecord } from './types.ts'
 
-/** What is bound to a statement: nothing else, of which the native code crashes. */
+/** Values that may be bound to a statement: the native code crashes on others. */
 export type Cell = string | number | null | Buffer
 
 /** Texts as they are given back: what reads them stops at a NUL. */

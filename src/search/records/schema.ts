@@ -1,4 +1,4 @@
-/** How records lie in the file: its marks, its tables, and how older files are brought up to date. */
+/** Schema of the records file: marks, tables, and migrations of older files. */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Connection, columnOf, transaction } from './connection.ts'
 

@@ -1,4 +1,4 @@
-/** What the records keep: studies, which say where times hold, and their trials. */
+/** Contents of the records: studies, which define where times are valid, and their trials. */
 import type { TraceStep } from '../../api/kernel.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Dtype } from '../../ir/dtype.ts'
@@ -9,11 +9,11 @@ export interface DeviceIdentity {
   readonly kind: DeviceKind
   /** The adapter's, chip's or processor's name. */
   readonly name: string
-  /** What runs the texts there, with its version. */
+  /** Driver and its version. */
   readonly driver: string
 }
 
-/** What the times of a study hold for, and for nothing else. */
+/** Conditions under which the times of a study are valid. */
 export interface StudyKey {
   /** Hash of the kernel's text at Stage I, before any step. */
   readonly kernel: string
@@ -27,9 +27,9 @@ export interface StudyKey {
   readonly sizes: Readonly<Record<string, number>>
 }
 
-/** What a study's data are, for readers: they are told apart by the fingerprint. */
+/** Description of a study's data for display; the fingerprint identifies them. */
 export interface StudyData {
-  /** What they are called: their files', mostly. */
+  /** Name of the data: mostly their files'. */
   readonly name?: string | undefined
   readonly tensors: readonly TunedTensor[]
 }
@@ -62,7 +62,7 @@ export interface TrialRecord extends Trial {
   /** The steps of its kernel as the language writes them, and as data; none where a step refused. */
   readonly steps?: readonly string[] | undefined
   readonly trace?: readonly TraceStep[] | undefined
-  /** What it holds on the device. */
+  /** Bytes on the device. */
   readonly bytes?: number | undefined
   /** Largest |x - r| / max(|r|, scale of r) of its outputs, and whether a sample of them was compared or all. */
   readonly relativeError?: number | undefined
@@ -95,7 +95,7 @@ export const STATUSES = [
 
 /** Conditions that all hold. */
 export interface RecordFilter {
-  /** How the trial's id begins. */
+  /** Prefix of the trial's id. */
   readonly id?: string | undefined
   /** Ids of studies. */
   readonly studies?: readonly string[] | undefined

@@ -43,7 +43,7 @@ export class Decisions {
     return this.#taken
   }
 
-  /** What was asked, in order. */
+  /** The decisions so far, in order. */
   get asked(): readonly Asked[] {
     return this.#asked
   }
@@ -88,7 +88,7 @@ export class Decisions {
   }
 }
 
-/** What is still open of a point when a rule is run with it, or `null`. */
+/** The next open decision when a rule runs with a point; `null` if the point is complete. */
 export function openIn(point: Decided, rule: (decisions: Decisions) => void): Asked | null {
   try {
     rule(new Decisions(point))

@@ -14,13 +14,13 @@ const RUN = 4
 
 interface Operand {
   readonly buffer: string
-  /** Whether neighbours in memory are neighbours in the sum. */
+  /** True if the operand is contiguous along the sum. */
   readonly alongSum: boolean
-  /** Whether it has the tile's rows, or its columns. */
+  /** True if the operand has the tile's rows; false for its columns. */
   readonly isOuter: boolean
 }
 
-/** What is read once for each row or column of a tile and each iteration of the sum. */
+/** Operands that a tile reuses: read once for each row or column of it and each iteration of the sum. */
 export function reusedBy(strand: Strand, { outer, inner, middle, sums }: Dealt): readonly Operand[] {
   const [sum] = sums
   const free = (l: StrandLoop | undefined): boolean =>

@@ -9,7 +9,7 @@ import type { CoordStep } from '../../schedule/coords/steps.ts'
 import type { Step } from '../../schedule/resolve.ts'
 import type { LoopStep } from '../../schedule/steps.ts'
 
-/** What sketches are made of: a kernel as a value, which takes steps. */
+/** Basis of sketches: a kernel as an immutable value that accepts schedule steps. */
 export interface Schedulable<K> {
   readonly compilation: { readonly kernel: Kernel1; readonly loops: Kernel2 }
   /** @throws SptError where a step is refused */

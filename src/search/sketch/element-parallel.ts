@@ -41,7 +41,7 @@ const SHORT = 32
 /** Statements that a guess writes out for one round of a loop, which may be unrolled besides. */
 const MOST_WRITTEN = 128
 
-/** How many iterations all loops have together, where that is one number; of no loops none. */
+/** Product of the loops' trip counts; null if one of them is not constant, or there are no loops. */
 const lengthOf = (loops: readonly StrandLoop[]): number | null =>
   loops.length === 0 ? null : loops.reduce<number | null>((n, l) => l.constant && n && n * l.constant, 1)
 

@@ -41,7 +41,7 @@ export function epilogues(
   return moved
 }
 
-/** Whether one strand of sums makes what the other reads, element by element in as many dimensions. */
+/** True if one strand of sums produces the elements that the other reads, with as many dimensions. */
 function feeds(maker: NestShape, user: NestShape, { permutations = [] }: Kernel2): boolean {
   const [from, to] = [maker.strands[0], user.strands[0]]
   if (maker.strands.length !== 1 || user.strands.length !== 1 || !from || !to) return false

@@ -55,7 +55,7 @@ function guess({ iters }: Iteration, most: number): number {
   return Math.max(1, first < 0 || first >= most ? 1 : Math.min(most, spatial))
 }
 
-/** What the iterators of one are called together. */
+/** Unused name for the fusion of several iterators. */
 export function fusedName({ axes, params, buffers, body }: Kernel1, loops: Fusion): string {
   const iters = iterationsOf(body).flatMap((it) => it.iters)
   const taken = new Set([...axes, ...params, ...buffers, ...iters].map((x) => x.name))

@@ -85,7 +85,7 @@ function segments(
   }
 }
 
-/** Whether each thread of an element finds out where it is: a search of a dozen reads, one after the other. */
+/** True if each thread locates its element by a binary search: a dozen dependent reads. */
 const isSearched = ({ writes }: Strand): boolean =>
   writes.some((w) => exprsOf(w).some((e) => someExpr(e, (x) => x.kind === 'search')))
 

@@ -18,7 +18,7 @@ interface Candidate {
   readonly name: string
   /** Buffers that several threads may update at one time. */
   readonly atomic: readonly string[]
-  /** Whether a thread has whole elements at some time. */
+  /** True if a thread holds complete elements at some time. */
   readonly holds: boolean
   readonly plan: (shape: BlockShape) => Plan
 }
@@ -83,7 +83,7 @@ function mergers(
   })
 }
 
-/** Whether what several of the nests write is other elements of each, or all of them update it atomically. */
+/** True if the nests write disjoint elements of the buffers they share, or all update them atomically. */
 function canRunAtOnce(
   nests: readonly NestShape[],
   chosen: ReadonlyMap<NestShape, Candidate>,
@@ -153,6 +153,6 @@ function ofStrand(strand: Strand, of: Dealt, around: Around): readonly Candidate
   ]
 }
 
-/** Whether every update is of one element, by a reducer that atomics are for. */
+/** True if every update has one target and a reducer with atomics. */
 const hasAtomics = ({ writes }: Strand): boolean =>
   writes.every((w) => w.kind === 'reduce' && w.targets.length === 1 && isBuiltinReducer(w.reducer.name))

@@ -1,14 +1,14 @@
-/** What decisions of a nest are called: copies of an iteration over parts of like formats decide together. */
+/** Names of decisions about loop nests: copies of an iteration over parts with formats of one kind share their decisions. */
 import type { Kernel1 } from '../../ir/stage1.ts'
 
 export interface NestNames {
   /** The iteration as written, that parts have copies of. */
   readonly stem: string
-  /** What decisions begin with. */
+  /** Prefix of the nest's decisions. */
   readonly called: string
 }
 
-/** What nests are, by their names. */
+/** Maps nests to the names of their decisions. */
 export function nestNaming(kernel: Kernel1): (nest: string) => NestNames {
   const endings = kernel.reformats.flatMap(({ instance }) => {
     const kinds = new Set(instance.parts.map((p) => kindOf(p.instance.text)))

@@ -1,4 +1,4 @@
-/** What rules give: steps decided before any is taken, so that decisions cost nothing but themselves. */
+/** Result of sketch rules: steps that are planned before any is applied, so that decisions are cheap. */
 import type { Draft, Schedulable } from './draft.ts'
 
 /** Steps of one strand or nest. */

@@ -11,7 +11,7 @@ export function rowsOf({ strands }: NestShape): StrandLoop | undefined {
   return plain && strands.every((s) => s.shared === 1) ? row : undefined
 }
 
-/** Whether rows have vectors to go through. */
+/** True if a strand has a contiguous loop that vectors can cover. */
 export const hasVectors = (strands: readonly Strand[]): boolean =>
   strands.some((s) => contiguousIn(s) !== undefined)
 

@@ -15,7 +15,7 @@ const TILES = [0, 4, 8, 16, 32, 64] as const
 /** Tiles that fit a machine's registers, so that writing the loop out can help. */
 const SMALL = 16
 
-/** What lies side by side, the loops over other elements, and the sums inside of these. */
+/** Splits loops into the contiguous one, loops over other elements, and the reductions inside of these. */
 function partsOf(own: readonly StrandLoop[]): {
   readonly contiguous: StrandLoop | undefined
   readonly heads: readonly StrandLoop[]
@@ -31,7 +31,7 @@ function partsOf(own: readonly StrandLoop[]): {
   return { contiguous, heads: rest.slice(0, last + 1), sums: rest.slice(last + 1) }
 }
 
-/** Whether running sums make elements whole one after the other: no reduction goes on around them. */
+/** True if running sums complete one element after another: no reduction surrounds them. */
 export const makesWhole = (strand: Strand): boolean =>
   ![...strand.loops.slice(0, strand.shared), ...partsOf(ownLoops(strand)).heads].some((l) => l.reduce)
 
@@ -120,15 +120,15 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions,
 }
 
 /**
- * What a tile would leave of the result costs more than a wider one saves. Where several rows are under way, their tiles are in
- * registers together.
+ * Heuristic default of the tile width. A remainder of the result costs more than a wider tile saves, and tiles of concurrent
+ * rows share the registers.
  */
 function tileGuess(dense: boolean, width: number | undefined): number {
   const even = width && [SMALL, 8, 4].find((t) => width % t === 0 && !(dense && t === SMALL))
   return even || atMost(TILES, Math.min(8, width ?? 8))
 }
 
-/** Whether all rows run through the same sums, so that several at a time read what they read once. */
+/** True if all rows run through the same sums, so that several rows can share their reads. */
 const repeats = (row: StrandLoop, sums: readonly StrandLoop[]): boolean =>
   row.role === 'rows' && !sums.some((l) => l.needs.has(row.var) || l.role === 'scatter')
 

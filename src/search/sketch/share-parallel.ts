@@ -49,7 +49,7 @@ export function shareParallel(strand: Strand, { outer, inner }: Dealt, around: A
   }
 }
 
-/** Whether all that the strand does is to add sorted elements up into a result that changes on the way. */
+/** True if the strand only reduces sorted elements into a result whose element changes along the way. */
 export const isShared = (strand: Strand, { outer, middle, sums, lead, inner }: Dealt): boolean =>
   outer.role === 'scatter' &&
   outer.reduce &&
@@ -59,7 +59,7 @@ export const isShared = (strand: Strand, { outer, middle, sums, lead, inner }: D
   (inner === undefined || inner.role === 'contiguous') &&
   strand.buffers.length === 1
 
-/** Whether the element is that of the segment that a position lies in. */
+/** True if the target element is that of the segment that contains a position. */
 const inSegments = ({ writes }: Strand): boolean =>
   writes.every((w) => targetsOf(w).some((t) => t.index.some(isSearch)))
 

@@ -11,7 +11,7 @@ import type { NestNames } from './part-groups.ts'
 export interface StrandLoop {
   readonly var: string
   readonly role: LoopRole
-  /** Whether iterations combine. */
+  /** True if iterations combine. */
   readonly reduce: boolean
   /** The number of iterations where it is one. */
   readonly constant: number | null
@@ -24,14 +24,14 @@ export interface StrandLoop {
 }
 
 export interface Strand {
-  /** What its decisions begin with: the nest, and what is written where the nest has several. */
+  /** Prefix of its decisions: the nest, and the written buffer if the nest has several strands. */
   readonly name: string
   /** From the top. */
   readonly loops: readonly StrandLoop[]
-  /** How many of them other strands stand in as well. */
+  /** Number of outermost loops shared with other strands. */
   readonly shared: number
   readonly writes: readonly (Store | Reduce)[]
-  /** Whether some of them are under a condition. */
+  /** True if some of the writes are conditional. */
   readonly isConditional: boolean
   /** Names of the buffers that outlive the kernel's statements among what is written. */
   readonly buffers: readonly string[]

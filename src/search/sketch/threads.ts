@@ -1,14 +1,14 @@
-/** What the loops of one strand are to threads: who is dealt out, what lies side by side, what stays in a thread. */
+/** Roles of a strand's loops for threads: partitioned over threads, contiguous, or serial in a thread. */
 import type { Decisions } from './decisions.ts'
 import type { Draft, Schedulable } from './draft.ts'
 import type { Strand, StrandLoop } from './strands.ts'
 
-/** What rules for devices with threads go by. */
+/** Context of the rules for devices with threads. */
 export interface Around {
   readonly decisions: Decisions
   /** Threads that a block can have. */
   readonly threads: number
-  /** Whether threads that combine may run loops around a different number of times than others of their block. */
+  /** True if groups of threads that combine may run surrounding loops for different trip counts within a block. */
   readonly apart: boolean
   /** Sizes that the schedule is for, as far as they are given. */
   readonly sizes: ReadonlyMap<string, number>
@@ -16,9 +16,9 @@ export interface Around {
 
 /** The threads of a block, which nests of one launch share. */
 export interface BlockShape {
-  /** What their decisions begin with. */
+  /** Prefix of their decisions. */
   readonly name: string
-  /** Whether nests of other rules have them as well: what another rule calls a row is then a group. */
+  /** True if other rules apply to some of the nests: the row of another rule is then called a group. */
   readonly isMixed: boolean
 }
 
@@ -33,7 +33,7 @@ export interface Dealt {
   readonly middle: readonly StrandLoop[]
   /** Reductions into one element, outer before inner. */
   readonly sums: readonly StrandLoop[]
-  /** Whether several iterations of `outer` update one element. */
+  /** True if several iterations of `outer` update one element. */
   readonly meets: boolean
 }
 
@@ -62,7 +62,7 @@ export function dealt({ loops }: Strand): Dealt | undefined {
   return { lead, outer, inner, middle: rest.filter((l) => l !== inner), sums, meets: meeting }
 }
 
-/** Whether loops around a reduction are as long as the data say. */
+/** True if the trip counts of loops around a reduction depend on the data. */
 export const isRagged = (around: readonly StrandLoop[]): boolean => around.some((l) => l.needs.size > 0)
 
 /** Threads whose neighbours exchange registers, without their block. */
@@ -78,7 +78,7 @@ export const within = (values: readonly number[], most: number): readonly number
 export const atMost = (values: readonly number[], guess: number): number =>
   values.findLast((v) => v <= guess) ?? values[0]!
 
-/** Whether a loop is a multiple of `by` for the sizes that are given. */
+/** True if the loop's size is given and a multiple of `by`. */
 export function divides(by: number, { size }: StrandLoop, { sizes }: Around): boolean {
   const given = size === null ? undefined : sizes.get(size)
   return given !== undefined && given > 0 && given % by === 0
@@ -95,7 +95,7 @@ export function requireOf<K extends Schedulable<K>>(
   draft.step({ kind: 'require', size: loop.size!, relation: 'multiple', by })
 }
 
-/** How much a loop of reductions is unrolled: so many iterations under way at a time. */
+/** Unrolling of a reduction loop: number of iterations in flight. */
 export interface Ahead {
   readonly by: number
   readonly predicated: boolean
@@ -109,7 +109,7 @@ export function chooseAhead(name: string, d: Decisions, guess = 4): Ahead {
 /** Vectors of f32 that are one access. */
 const VECTOR = 4
 
-/** How many lanes have a vector each of a loop whose size is given, else `otherwise`. */
+/** Default number of lanes: one vector per lane for a loop of known size, otherwise `otherwise`. */
 export function lanesGuess(
   values: readonly number[],
   loop: StrandLoop | undefined,

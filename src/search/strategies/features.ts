@@ -4,7 +4,7 @@
  */
 import type { DecisionValue, Point } from '../types.ts'
 
-/** Where a point does not come to a decision. */
+/** Feature value of decisions that a point does not reach. */
 export const ABSENT = Number.NEGATIVE_INFINITY
 
 const NUMBER = /(?<![\w.])-?\d+(?:\.\d+)?/g
@@ -14,12 +14,12 @@ export class Columns {
   /** Numbers of the texts of a column, which are names and have no order. */
   readonly #names: Map<string, number>[] = []
 
-  /** How many columns there are so far. */
+  /** Number of columns so far. */
   get size(): number {
     return this.#names.length
   }
 
-  /** Whether a column's numbers stand for names. */
+  /** True if a column encodes names. */
   isNominal(column: number): boolean {
     return this.#names[column]!.size > 0
   }

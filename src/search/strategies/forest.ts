@@ -19,7 +19,7 @@ type Tree =
       readonly kind: 'split'
       readonly column: number
       readonly at: number
-      /** Whether what is `at` goes left, or all up to it. */
+      /** True if only values equal to `at` go left; otherwise all values up to it. */
       readonly isEqual: boolean
       readonly left: Tree
       readonly right: Tree

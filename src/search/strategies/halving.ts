@@ -4,7 +4,7 @@ import type { Point, StrategyOf } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import type { Told } from './told.ts'
 
-/** How much of a measurement points get, rung by rung. */
+/** Share of a measurement on each rung (successive halving). */
 const SHARES = [1 / 4, 1 / 2, 1] as const
 /** Of how many the fastest goes on to the next rung. */
 const ETA = 2

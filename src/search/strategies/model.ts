@@ -32,7 +32,7 @@ class ModelSearch extends ForestSearch {
   #order: Point[] | null = null
   /** Points of the order that the prior was not asked about. */
   #unranked: readonly Point[] = []
-  /** How many more there were to be drawn. */
+  /** Number of points still to be drawn. */
   #undrawn = 0
   readonly #pool: number
   readonly #leaders: number

@@ -1,4 +1,4 @@
-/** What strategies share: points that are asked once, what was told, randomness from the seed, the prior. */
+/** Base of the strategies: each point is proposed once; keeps reported trials, the seeded generator and the prior. */
 import { fail } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
@@ -78,7 +78,7 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /**
-   * What the prior expects of points; `Infinity` where it has no number, there is none, or no time to ask.
+   * Costs of points predicted by the prior; `Infinity` without a prediction, a prior, or time for it.
    * @param share of the time that is left
    */
   protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
@@ -91,7 +91,7 @@ export abstract class StrategyBase implements Strategy {
     return points.filter((p) => this.#expected && !this.#expected.has(p))
   }
 
-  /** Whether there is time to ask the prior. */
+  /** True if there is time left to evaluate the prior. */
   protected get mayRank(): boolean {
     return this.#time.left > 0
   }

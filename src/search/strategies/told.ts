@@ -1,4 +1,4 @@
-/** What a strategy was told: of each point, the best that is known. */
+/** Trials reported to a strategy: the best outcome of each point. */
 import { SptError } from '../../ast/diagnostic.ts'
 import { checking, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'

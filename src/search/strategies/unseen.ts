@@ -1,6 +1,6 @@
 /**
- * Which points of a space are still to be had. Points that were taken, and what turned out to lead nowhere, are kept as a
- * tree of decisions in which whole branches close: memory and time follow what was taken, not the size of the space.
+ * Points of a space that were not taken yet. Taken points and dead ends are kept as a tree of decisions whose exhausted
+ * branches close: memory and time depend on the number of taken points, not on the size of the space.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { BARREN, effortOf } from '../effort.ts'
@@ -45,7 +45,7 @@ export class Unseen {
     return found.point
   }
 
-  /** Whether a point is of the space and was not taken. */
+  /** True if a point belongs to the space and was not taken. */
   *has(point: Point): Stepwise<boolean> {
     return (yield* this.#find(point)) !== null
   }

@@ -9,11 +9,11 @@ export interface Costed {
   readonly cost: number
 }
 
-/** What is first decided between names: a format, a schedule, a sketch. */
+/** Kind of a point: its first decision between names (a format, a schedule, a sketch). */
 const kindOf = (point: Point): string =>
   `${Object.values(point).find((value) => typeof value === 'string') ?? ''}`
 
-/** How many kinds have a point that costs little more than the first. */
+/** Number of kinds with a point that costs little more than the cheapest. */
 export function rivals(order: readonly Costed[]): number {
   const least = order[0]?.cost ?? 0
   return new Set(order.filter(({ cost }) => cost <= RIVAL * least).map(({ point }) => kindOf(point))).size

@@ -18,7 +18,7 @@ const LEAST_VERSION = 5
 export const PREFIX = 'sparsetile'
 export const studyKey = (id: string): string => `${PREFIX}:study:${id}`
 export const trialsKey = (id: string): string => `${studyKey(id)}:trials`
-/** What workers are for, by the name of their queue. */
+/** Redis key of the devices of workers, by the name of their queue. */
 export const DEVICES_KEY = `${PREFIX}:devices`
 
 /** BullMQ takes a number for one that it gave itself. */

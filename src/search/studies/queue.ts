@@ -10,13 +10,13 @@ const BATCH = 500
 /** Times that a trial is begun whose worker broke. */
 const ATTEMPTS = 2
 
-/** What a job carries. */
+/** Data of a job. */
 export interface TrialJob {
   readonly study: string
   readonly trial: SharedTrial
 }
 
-/** What tells a trial from others of its study. */
+/** Fields that identify a trial within its study. */
 export type TrialKey = Pick<SharedTrial, 'point' | 'share'>
 
 /** A trial with what came of it. */

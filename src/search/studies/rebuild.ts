@@ -94,5 +94,5 @@ async function tensorOf(
   return readTensorFor(input.file, dtype, isList ? { dtype: 'i32' } : {})
 }
 
-/** Where a path leads, after links. */
+/** Absolute path with symbolic links resolved. */
 const placeOf = (path: string): Promise<string> => realpath(path).catch(() => resolve(path))

@@ -54,16 +54,17 @@ export class RemoteTrials {
     return this.#queue.name
   }
 
-  /** How many workers take trials of the queue. */
+  /** Number of workers that take trials of the queue. */
   workers(signal?: AbortSignal): Promise<number> {
     return this.#answered(this.#queue.getWorkersCount(), signal)
   }
 
   /**
-   * What comes of trials, in their order. Those that are done already are not done again.
-   * @param onDone told of each by its place as soon as it came: it is not lost where the others are given up
-   * @throws SptError `studies/no-workers` where there is nobody to do them, `studies/unreachable`, `studies/unknown` where the
-   * study is forgotten meanwhile; what `signal` aborts with
+   * Outcomes of trials, in their order. Completed trials are not repeated.
+   * @param onDone called for each trial when it completes, so that its result survives a cancellation of the others
+   *
+   * @throws SptError `studies/no-workers` without any worker, `studies/unreachable`, `studies/unknown` if the study is
+   * deleted meanwhile; the abort reason of `signal`
    */
   async done(
     trials: readonly SharedTrial[],
@@ -137,7 +138,7 @@ export class RemoteTrials {
     return served.flat()
   }
 
-  /** What the server says, unless it says nothing for too long, or the signal aborts. */
+  /** Awaits an answer of the server, with a timeout and cancellation by the signal. */
   async #answered<T>(asked: Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted()
     // Whoever has left does not look.
@@ -165,7 +166,7 @@ export class RemoteTrials {
     }
   }
 
-  /** What was published stays where it is. */
+  /** Closes the connection; published trials remain. */
   async close(): Promise<void> {
     // Where the server is away nothing is waited for.
     if (this.#engine.redis.status === 'ready') await this.#queue.close()

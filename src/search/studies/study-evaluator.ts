@@ -1,4 +1,6 @@
-/** How workers do trials of studies: kernel and data put together once for each, then compared and measured as `tune` does. */
+/**
+ * Evaluates trials of studies in workers: kernel and data are built once per study, then compared and measured as by `tune`.
+ */
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -28,7 +30,7 @@ export interface StudyEvaluator {
 }
 
 /**
- * What does trials on a device:
+ * Evaluator of trials on a device:
  * ```ts
  * const { evaluate, close } = studyEvaluator(device)
  * await runWorker(url, device, evaluate, { idleSeconds: 600 })

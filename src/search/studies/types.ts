@@ -1,11 +1,11 @@
-/** What a shared study carries, so that a worker on another machine can do its trials. All of it is JSON. */
+/** JSON form of a shared study, complete enough for a worker on another machine to run its trials. */
 import type { TraceStep } from '../../api/kernel.ts'
 import type { Source } from '../../ast/diagnostic.ts'
 import type { Compared } from '../evaluate/test-bench.ts'
 import type { Study, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
 
-/** Where a worker gets a tensor from. */
+/** Source of a tensor for workers. */
 export type SharedInput =
   /** A file, by a path that the workers have as well. */
   | { readonly file: string }
@@ -20,7 +20,7 @@ export interface SharedProgram {
 }
 
 export interface SharedStudy {
-  /** What its times hold for: its device and compiler are those of the workers that do it. */
+  /** Identity of the study, with the device and compiler of its workers. */
   readonly study: Study
   readonly program: SharedProgram
   readonly kernel: string
@@ -41,14 +41,14 @@ export interface SharedTrial {
   readonly terms?: Readonly<Record<string, number>> | undefined
 }
 
-/** What came of one; the worker adds who did it, and when. */
+/** Result of one trial; the worker adds its name and the time. */
 export interface SharedResult
   extends Pick<TrialRecord, 'outcome' | 'share' | 'predicted' | 'terms' | 'duration'> {
-  /** How it compares with the reference, where that is known. */
+  /** Comparison with the reference, if it was made. */
   readonly compared?: Compared | undefined
 }
 
-/** What a worker sends back. */
+/** Report that a worker sends back. */
 export interface SharedReport extends SharedResult, Pick<TrialRecord, 'worker'> {
   readonly time: number
 }

@@ -38,7 +38,7 @@ export interface WorkerOptions {
    * over. Default: it waits for more.
    */
   readonly idleSeconds?: number | undefined
-  /** What records call it; default: host and process. */
+  /** Name of the worker in records; default: host and process. */
   readonly name?: string | undefined
   /** Milliseconds after which others take its trial where it says nothing; 60,000. */
   readonly lockMs?: number | undefined
@@ -47,7 +47,7 @@ export interface WorkerOptions {
   readonly onNote?: ((line: string) => void) | undefined
 }
 
-/** What the workers of a queue are for. */
+/** Device and compiler served by the workers of a queue. */
 export interface Served {
   readonly device: DeviceIdentity
   readonly compiler: string
@@ -163,7 +163,7 @@ export async function runWorker(
   return own.done
 }
 
-/** Whether it is the worker that broke: what is refused of a study, others are refused as well. */
+/** True if the error is the worker's own. Errors that reject a study would occur in other workers too. */
 const isOwn = (e: unknown): boolean =>
   !(e instanceof SptError) || e.diagnostics.some((d) => d.code.startsWith('device/'))
 

@@ -23,9 +23,9 @@ export interface TuneCase {
   readonly name: string
   /** As for `prepare`, or what reads them: large ones are read when it is their turn. */
   readonly inputs: RunInputs | (() => RunInputs | Promise<RunInputs>)
-  /** What is left out together when a choice is judged, as one matrix with several sizes; default: the name. */
+  /** Cross-validation group, for example one matrix with several sizes; default: the name. */
   readonly group?: string | undefined
-  /** What records call its data; default: the name. */
+  /** Name of the data in records; default: the name. */
   readonly data?: string | undefined
   /** Default: the one of the options. */
   readonly device?: Device | undefined
@@ -33,7 +33,7 @@ export interface TuneCase {
   readonly files?: Readonly<Record<string, SharedInput>> | undefined
 }
 
-/** What all cases are searched by. */
+/** Search options common to all cases. */
 export interface CaseOptions
   extends Pick<
     TuneOptions,
@@ -62,19 +62,19 @@ export interface CaseOptions
   readonly queue?: Omit<QueueOptions, 'tensors'> | undefined
 }
 
-/** What came of a search on one case. */
+/** Result of a search on one case. */
 export interface Searched extends Omit<SearchResult, 'best'> {
   /** Trials that the records had. */
   readonly known: number
   readonly study: string | null
 }
 
-/** What came of the candidates of all cases on one. */
+/** Outcomes of the candidates of all cases on one case. */
 export interface Compared {
   /** In the order of the candidates. */
   readonly outcomes: readonly Outcome[]
   readonly wrong: readonly WrongResult[]
-  /** What conditions can ask. */
+  /** Values of the quantities that conditions use. */
   readonly values: Values
 }
 

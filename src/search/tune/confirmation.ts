@@ -1,4 +1,4 @@
-/** Whether a schedule is faster than the default: both are prepared anew again and again, warmed up and timed in turns. */
+/** Tests whether a schedule is faster than the default: both are repeatedly prepared anew, warmed up and timed in turns. */
 import type { CompiledSchedule } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
@@ -22,7 +22,7 @@ export interface Confirmation {
 
 /** Rounds until one that is sure ends it, and until it ends. */
 const [LEAST, MOST] = [8, 16]
-/** How sure it has to be to end early: it is looked at again and again. */
+/** Confidence level for stopping early: high, because of repeated tests. */
 const SURE = 0.99
 /** Rounds that an interval at 95 % takes. */
 const FEW = 6
@@ -97,7 +97,7 @@ export async function confirmed(
   }
 }
 
-/** Whether intervals of two medians have nothing in common: otherwise, neither is said to be the faster. */
+/** True if the intervals of two medians are disjoint; otherwise neither counts as faster. */
 export const areApart = (a: Timing, b: Timing): boolean =>
   a.interval !== null &&
   b.interval !== null &&

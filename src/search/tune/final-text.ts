@@ -73,6 +73,6 @@ export function nothingText({ trials, stoppedBy }: Pick<TuneResult, 'trials' | '
   return 'Nothing could be measured.'
 }
 
-/** How much of the results was compared with the reference; empty where nothing was. */
+/** Describes the share of results compared with the reference; empty if none was. */
 export const comparedText = ({ coverage, sampled }: Pick<TuneResult, 'coverage' | 'sampled'>): string =>
   coverage ? `${sampled ? 'a sample of the results: ' : ''}${coverageText(coverage)}` : ''

@@ -11,18 +11,20 @@ import { timingOf } from '../measuring/median-interval.ts'
 import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
 
-/** What else happens to a device falls on all kernels, if each has a turn in each pass. */
+/**
+ * Passes of the final comparison. Each kernel has a turn in each pass, so that disturbances of the device affect all of them.
+ */
 const PASSES = 4
 /** Of the usual effort, in each pass. */
 const SHARE = 0.25
-/** What is slower than the fastest by that much in a pass has had its turn. */
+/** Slowdown relative to the fastest in a pass above which a kernel is dropped. */
 const FAR = 1.5
 
 /** A kernel under its steps, or a library's routine that takes its arrays. */
 export interface Contender {
   readonly kernel: Kernel
   readonly routine?: LibraryRoutine | undefined
-  /** What came of it before, where it was tried. */
+  /** Earlier outcome, if it was tried. */
   readonly before?: Outcome | undefined
   /** Elements that it goes through for each that is stored, where they are more. */
   readonly filled?: number | undefined
@@ -99,7 +101,7 @@ const leastOf = (samples: readonly (readonly number[])[], kernels: readonly Cont
     ...kernels.flatMap(({ before: b }) => (b?.status === 'measured' ? [b.timing.median] : [])),
   )
 
-/** What is expected to be slower than the fastest by that much has no turn. */
+/** Predicted slowdown relative to the fastest above which a kernel is not run. */
 const HOPELESS = 20
 /** Milliseconds that one run of any may take: it cannot be interrupted on all devices. */
 const SHORT_RUN = 100

@@ -41,11 +41,10 @@ export interface TuneOptions {
   readonly seed?: number | undefined
   /** Expected milliseconds of points, without measuring. Default: the device's cost model, where there is one, for `model` alone. */
   readonly prior?: StrategyOptions['prior']
-  /** Where trials are kept as they come. */
   readonly records?: Records | undefined
-  /** What the records call the data: a file's name. */
+  /** Name of the data in the records: a file's name. */
   readonly data?: string | undefined
-  /** What the records hold of the same study is not measured again; true. */
+  /** Reuse trials of the same study from the records; true. */
   readonly resume?: boolean | undefined
   /** Ends it with the best so far. */
   readonly signal?: AbortSignal | undefined
@@ -85,10 +84,10 @@ export interface TunedTrial extends Trial, Partial<Tried> {
 
 export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judged {
   readonly subject: TuneSubject
-  /** What the device can do at most; `null` where that was not measured. */
+  /** Measured peak rates of the device; `null` if there are none. */
   readonly ceilings: Ceilings | null
   readonly libraries: LibraryTrials
-  /** What runs unasked. */
+  /** The default schedule. */
   readonly standard: Final
   /** The fastest points and what was tried besides the space, measured against each other. */
   readonly finals: readonly Final[]
@@ -97,9 +96,9 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judge
   readonly known: number
   /** Of the records; `null` without them. */
   readonly study: string | null
-  /** Whether the reference computed a sample of the results. */
+  /** True if the reference computed a sample of the results. */
   readonly sampled: boolean
-  /** How much of the results was compared; `null` where nothing was. */
+  /** Share of the results that was compared; `null` if none was. */
   readonly coverage: Coverage | null
 }
 
@@ -210,7 +209,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   }
 }
 
-/** What is made before the search begins counts, but half of the seconds are for trials. */
+/** Seconds left for trials. Preparation counts, but at least half of the seconds remain. */
 const leftOf = (seconds: number, start: number): number =>
   Math.max(seconds - (performance.now() - start) / 1000, seconds / 2)
 

@@ -1,4 +1,4 @@
-/** What a search recommends: the fastest of the last comparison, unless it cannot be told from what runs unasked. */
+/** Recommendation of a search: the fastest of the final comparison, unless it is indistinguishable from the default. */
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { fastestOf } from '../fastest.ts'
 import type { SearchResult } from '../search.ts'

@@ -1,4 +1,4 @@
-/** What is compared at the end of a search: its fastest points, and what is tried besides. */
+/** Final comparison of a search: its fastest points, and alternatives outside the space. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { Device } from '../../runtime/device.ts'

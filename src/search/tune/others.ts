@@ -1,4 +1,4 @@
-/** What is tried besides a space: what runs unasked, the kernel as written, and tensors stored dense. */
+/** Alternatives outside a space: the default schedule, the unscheduled kernel, and tensors stored dense. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { parseProgram } from '../../api/program.ts'

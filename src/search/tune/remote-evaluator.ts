@@ -9,7 +9,7 @@ import type { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedTrial } from '../studies/types.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
 
-/** Where no worker can do any of them, none can do what comes next. @throws SptError `studies/worker` */
+/** Throws if workers failed on every trial, because later ones would fail as well. @throws SptError `studies/worker` */
 function checkDone(done: readonly Collected[]): void {
   const [first] = done
   if (first?.record.outcome.status !== 'failed' || done.some((d) => d.report !== null)) return

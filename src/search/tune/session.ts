@@ -29,7 +29,7 @@ export interface QueueOptions {
   readonly url: string
   /** The program of the kernel: `shareProgram(program)`. */
   readonly program: SharedProgram
-  /** Where workers get the tensors that are bound. */
+  /** Sources of the bound tensors for workers. */
   readonly tensors: Readonly<Record<string, SharedInput>>
   /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
   readonly idleSeconds?: number | undefined
@@ -43,10 +43,10 @@ export interface SessionOptions {
   readonly device: Device
   readonly seed: number
   readonly records?: Records | undefined
-  /** What they call the data. */
+  /** Name of the data in records. */
   readonly data?: string | undefined
   readonly resume: boolean
-  /** What the prior expects, kept with the trials. */
+  /** Predictions of the prior, stored with the trials. */
   readonly expected?: Expected | undefined
   readonly queue?: QueueOptions | undefined
   readonly reopen?: (() => Promise<Device>) | undefined
@@ -170,7 +170,7 @@ export class Session {
     return out
   }
 
-  /** How many trials of others it told of besides `known`. */
+  /** Number of trials reported by others, in addition to `known`. */
   get heard(): number {
     return this.#heard.size - this.known.length
   }
@@ -206,7 +206,7 @@ export class Session {
     )
   }
 
-  /** What the records have of any point, where the session goes on with them. */
+  /** Recorded trial of a point, if the session resumes from the records. */
   recorded(point: Point): StoredTrial | undefined {
     const { records, resume } = this.options
     const known = this.study && resume ? records!.get(trialId(this.study, point)) : undefined
@@ -237,7 +237,7 @@ function recordedFor(study: Study, records: Records): readonly StoredTrial[] {
 /** A bound is no time: such points are measured again. */
 const isKnown = ({ outcome }: StoredTrial): boolean => outcome.status !== 'bounded'
 
-/** Whether a trial was of what its point is now: a space of the same name may have had other steps for it. */
+/** True if the trial ran the point's current steps: a space of the same name may have had others. */
 function isOf(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {
   const now = appliedAt(space, point)
   if ('refused' in now) return trace === undefined
@@ -268,7 +268,7 @@ async function within(
   return out
 }
 
-/** What is not done once `signal` aborts is missed by nobody: the search that comes next ends at once. */
+/** Awaits work and ignores its failure after `signal` aborted: the search that follows ends at once. */
 async function unlessAborted(signal: AbortSignal | undefined, work: () => Promise<unknown>): Promise<void> {
   try {
     await work()

@@ -11,7 +11,7 @@ export interface SharedCandidate {
   readonly key: string
   readonly trace: readonly TraceStep[]
   readonly kernel: Kernel
-  /** How the program calls it; `null`: it has no name there. */
+  /** Schedule call in the program; `null` if it has no name there. */
   readonly call: ScheduleCall | null
   /** Groups of cases that it was found on; `null`: it is there whatever the data are. */
   readonly foundOn: Set<string> | null
@@ -57,7 +57,7 @@ export class SharedCandidates {
     return key
   }
 
-  /** Whether the schedule by that name has these steps. */
+  /** True if the schedule of that name has these steps. */
   #isCalled({ name, args }: ScheduleCall, key: string): boolean {
     if (!this.#kernel.schedules.includes(name)) return false
     const made = orRefused(() => this.#kernel.schedule(name, ...args))

@@ -1,4 +1,4 @@
-/** What a kernel runs under when nobody says more: what tuning is compared with. */
+/** The default schedule of a kernel, which tuning is compared with. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'

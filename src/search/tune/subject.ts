@@ -1,4 +1,4 @@
-/** What was tuned, on what and how: what a reader has to know of a result, and enough to do it again. */
+/** Subject of a tuning: kernel, data, device and options, sufficient to repeat it. */
 
 import { declaredOf, sizesOf } from '../../api/bound-values.ts'
 import type { Kernel } from '../../api/kernel.ts'

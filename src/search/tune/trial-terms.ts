@@ -8,7 +8,7 @@ import { modelInputs } from '../cost-model.ts'
 import { type ModelData, termsOn } from '../model/prediction.ts'
 import type { Terms } from '../model/terms.ts'
 
-/** What gives the terms of a scheduled kernel on some inputs, which it looks at once; none where the model has no number. */
+/** Computes cost-model terms of scheduled kernels, analysing the inputs once; undefined if the model has no prediction. */
 export function trialTerms(
   kernel: Kernel,
   kind: DeviceKind,

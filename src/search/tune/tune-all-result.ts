@@ -1,4 +1,4 @@
-/** What came of tuning on several data, put together: the choice, and what each case says of it. */
+/** Result of tuning on several data sets: the choice, and its performance on each case. */
 import type { Kernel } from '../../api/kernel.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import { questionsOf } from '../choice/conditions.ts'
@@ -22,7 +22,7 @@ import type { SharedCandidate, SharedCandidates } from './shared-candidates.ts'
 /** A schedule that was tried on all cases. */
 export interface TunedCandidate {
   readonly kernel: Kernel
-  /** How the program calls it; `null`: it has no name there. */
+  /** Schedule call in the program; `null` if it has no name there. */
   readonly call: ScheduleCall | null
   /** Groups of cases that it was found on; `null`: the kernel as written. */
   readonly foundOn: readonly string[] | null
@@ -30,20 +30,20 @@ export interface TunedCandidate {
   readonly timings: readonly (Timing | null)[]
 }
 
-/** What came of one case. Candidates are told by their place. */
+/** Result of one case. Candidates are given by index. */
 export interface TunedCase {
   readonly name: string
   readonly group: string
   /** Why it has no part in the result: its data could not be used. */
   readonly refused: Diagnostic | null
   readonly search: Searched | null
-  /** What conditions can ask of it: sizes, statistics, the device. */
+  /** Values of the quantities that conditions use: sizes, statistics, the device. */
   readonly values: Readonly<Record<string, number>> | null
   /** The fastest candidate. */
   readonly best: number | null
-  /** What runs unasked; `null` as well where the kernel's choice refuses the data. */
+  /** Candidate of the default schedule; `null` as well if the kernel's choice rejects the data. */
   readonly standard: number | null
-  /** What the choice takes. */
+  /** Candidate that the choice selects. */
   readonly choice: number | null
   /** The best single schedule; `null` where it cannot run. */
   readonly single: number | null
@@ -68,7 +68,7 @@ export interface TuneAllResult {
   readonly seconds: number
 }
 
-/** What came of a case, or what its data are refused for. */
+/** Result of a case, or the error that rejected its data; undefined if it was aborted before. */
 export type Found<T> = T | SptError | undefined
 export const isDone = <T>(found: Found<T>): found is T => found !== undefined && !(found instanceof SptError)
 

@@ -73,7 +73,7 @@ export async function tuneAll(kernel: Kernel, options: TuneAllOptions): Promise<
   return resultOf(kernel, options, { studies, shared, searched, comparedOf, start })
 }
 
-/** What comes of each, or what its data are refused for; nothing of those that an abort came before. */
+/** Runs `work` on each case; errors of a case's data are its result. Cases after an abort have none. */
 async function forEach<T>(
   studies: readonly CaseStudy[],
   signal: AbortSignal | undefined,

@@ -1,4 +1,4 @@
-/** What `tune` and `tuneAll` are given, looked at before anything is begun. */
+/** Validates the options of `tune` and `tuneAll` before anything runs. */
 import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
 import { expectKernel } from '../../api/expect-kernel.ts'
 import {
@@ -42,7 +42,10 @@ export const isSpace = (x: unknown): boolean =>
   typeof (x as { next?: unknown }).next === 'function' &&
   typeof (x as { kernel?: unknown }).kernel === 'function'
 
-/** What both take. @throws SptError `api/argument`, `api/unknown-option`, `search/budget`, `search/strategy` */
+/**
+ * Validates the options common to both.
+ * @throws SptError `api/argument`, `api/unknown-option`, `search/budget`, `search/strategy`
+ */
 export function checkTuning(
   kernel: unknown,
   options: { readonly device: Device; readonly strategy?: unknown } & Parameters<typeof checkBudgets>[0],

@@ -17,8 +17,9 @@ export interface Guided {
 }
 
 /**
- * What the cost model expects of points; `undefined` where there is no model for the device, or the data are too large for it.
- * @throws SptError as `predictor` where the strategy is `model`
+ * Prior given by the cost model; `undefined` if the device has no model, or the data are too large for it.
+ *
+ * @throws SptError as `predictor` if the strategy is `model`
  */
 export function usualPrior(
   space: KernelSpace<Kernel>,
